@@ -556,7 +556,7 @@ def test_the_fingerprint_names_the_field_in_which_two_sides_differ(
 def test_incomparable_sides_end_in_exit_3_with_the_field_named(
     assay: Any, tmp_path: Path, field: str
 ) -> None:
-    def runs(version: str, judge: str, rubric: str | None) -> list[dict[str, Any]]:
+    def runs(dataset: str, judge: str, rubric: str | None) -> list[dict[str, Any]]:
         workflow = {
             "id": "w",
             "version": "1",
@@ -568,7 +568,7 @@ def test_incomparable_sides_end_in_exit_3_with_the_field_named(
                 "dag-review",
                 run_id=f"r{index}",
                 workflow=workflow,
-                dataset={"id": "d", "version": version, "sample_id": f"s{index}"},
+                dataset={"id": f"d{dataset}", "version": "1", "sample_id": f"s{index}"},
                 judge={"model": "m", "version": judge, "prompt_version": "1"},
             )
             for index in range(3)

@@ -863,7 +863,7 @@ def test_a_teams_own_scorer_sees_the_expected_values_after_the_run(tmp_path: Pat
 
 @pytest.mark.parametrize(
     "body",
-    ["raise ValueError('x')", "return 5", "return {'s': object()}", "return {'s': float('nan')}"],
+    ["raise ValueError('x')", "return '5'", "return {'s': object()}", "return {'s': float('nan')}"],
 )
 def test_a_scorer_that_fails_gives_no_score_and_its_reason_is_kept(
     tmp_path: Path, body: str

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from assay.errors import AssayError, ExitCode
     from assay.grading.explain import Explanation
     from assay.pipeline.grading import explain, grade, score
-    from assay.records.evidence import Run
+    from assay.records.evidence import Run, Verdict
     from assay.records.grade import Grade
     from assay.records.scorecard import Scorecard
 
@@ -25,6 +25,7 @@ __all__ = [
     "Grade",
     "Run",
     "Scorecard",
+    "Verdict",
     "evaluate",
     "explain",
     "gate",
@@ -42,6 +43,7 @@ _HOMES = {
     "Grade": "assay.records.grade",
     "Run": "assay.records.evidence",
     "Scorecard": "assay.records.scorecard",
+    "Verdict": "assay.records.evidence",
     "evaluate": "assay.api.evaluating",
     "explain": "assay.pipeline.grading",
     "gate": "assay.api.comparing",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,14 +18,17 @@ from assay.files.json_files import Document
 from assay.pipeline.choice import Choice
 from assay.pipeline.grading import DEFAULT_POLICY
 from assay.records.evaluation import VersionedName
+from assay.records.evidence import Workflow
 from assay.registry import is_path
 from assay.running.compatibility import prepare
 from assay.running.dataset import from_rows, read_dataset
-from assay.running.post_run import after_of
+from assay.running.post_run import additions_of, after_of, write_profile
 from assay.running.runner import Runner, RunSettings, work_of
 from assay.running.workflow import make_workflow, read_workflow
+from assay.scoring.extension import extended
 
 if TYPE_CHECKING:
+    from assay.running.compatibility import PreparedSample
     from assay.running.dataset import LoadedDataset
     from assay.running.workflow import LoadedWorkflow
 
@@ -113,7 +117,7 @@ def evaluate(
     (1, True)
     """
     rows = [dict(sample) for sample in samples]
-    inputs = _inputs(rows)
+    inputs = _inputs(rows, outputs)
     given = [dict(one) if isinstance(one, Mapping) else {"target": one} for one in scorers]
     wrong = [one for one in given if not callable(one.get("target"))]
     if wrong:
@@ -154,13 +158,17 @@ def evaluate(
         )
 
 
-def _inputs(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The inputs of samples; one that some of them lack is optional. What is expected is none."""
+def _inputs(rows: Sequence[Mapping[str, Any]], outputs: Sequence[str]) -> dict[str, Any]:
+    """The inputs of samples; one that some of them lack is optional. What is expected is none, and
+    a field with the name of an output is what is expected of it.
+    """
     seen: dict[str, int] = {}
     for row in rows:
         fields = row["inputs"] if isinstance(row.get("inputs"), Mapping) else row
         for field in fields:
-            if field not in NOT_INPUTS and not field.startswith(("expected", "gold")):
+            is_output = fields is row and field in outputs
+            is_expected = is_output or field.startswith(("expected", "gold"))
+            if field not in NOT_INPUTS and not is_expected:
                 seen[field] = seen.get(field, 0) + 1
     return {field: {"required": n == len(rows)} for field, n in seen.items()}
 
@@ -174,7 +182,9 @@ def _evaluated(
     limit: int | None = None,
 ) -> EvaluationOutcome:
     started = datetime.now(UTC)
-    work = work_of(prepare(workflow, dataset)[:limit], settings)
+    samples = prepare(workflow, dataset)[:limit]
+    work = work_of(samples, settings)
+    choice = _with_scorers(workflow, samples, choice)
     grader = choice.grader()
     builder = EvaluationBuilder(
         name=settings.name,
@@ -203,6 +213,28 @@ def _evaluated(
     for one in graded:
         builder.add(one)
     return EvaluationOutcome(builder.finish(datetime.now(UTC)), graded, choice=choice)
+
+
+_folders: list[tempfile.TemporaryDirectory[str]] = []
+"""Where profiles with scorers of one's own are kept until this process ends."""
+
+
+def _with_scorers(
+    workflow: LoadedWorkflow, samples: Sequence[PreparedSample], choice: Choice
+) -> Choice:
+    """The choice with a profile that has what scorers and assertions fill."""
+    additions = additions_of(workflow, samples)
+    if not additions.gates and not additions.criteria:
+        return choice
+    base = choice.grader().plan_for(Workflow(**workflow.subject())).profile
+    profile = extended(base, additions)
+    if profile is base:
+        return choice
+    _folders.append(tempfile.TemporaryDirectory(prefix="assay-profile-"))
+    return choice._replace(
+        profile=write_profile(profile, _folders[-1].name),
+        rubric=choice.rubric or (None if choice.profile else workflow.spec.rubric),
+    )
 
 
 def _wait(work: Coroutine[Any, Any, None]) -> None:

@@ -20,10 +20,11 @@ from assay.pipeline.deciding import Terms, decide, declared, side_of
 from assay.pipeline.grading import Graded, Grader
 from assay.records.decision import DECISION_SCHEMA, Decision
 from assay.release.plan import check_plan
-from assay.release.policy import make_release_rules
+from assay.release.policy import Bars, make_release_rules
 
 if TYPE_CHECKING:
     from assay.library.shelf import Shelf
+    from assay.release.policy import ReleaseRules
     from assay.store.drafts import Item, Link
     from assay.store.ledger import Ledger
 
@@ -84,9 +85,7 @@ def _again(
     candidate, baseline = (
         side_of(documents[name], grader, name=str(stored[name]["name"])) for name in SIDES
     )
-    rules = make_release_rules(
-        shelf.policy_of("release", on_shelf(stored["policy"], of="decision"))
-    )
+    rules = _rules(shelf, stored)
     return decide(
         candidate,
         baseline,
@@ -94,6 +93,16 @@ def _again(
         grader,
         terms=_terms(ledger, stored, links, item, rules, project),
     )
+
+
+def _rules(shelf: Shelf, stored: Mapping[str, Any]) -> ReleaseRules:
+    """The policy that a decision names, with what was set otherwise for it."""
+    name = on_shelf(stored["policy"], of="decision")
+    changed = stored.get("overrides") or []
+    if changed:
+        name = name.rpartition("+")[0] or name
+    bars = Bars(**{str(one["field"]): one["used"] for one in changed})
+    return make_release_rules(shelf.policy_of("release", name), bars)
 
 
 def _graded(

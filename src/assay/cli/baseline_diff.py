@@ -16,6 +16,7 @@ from assay.errors import ExitCode, printable
 from assay.registry import is_path
 from assay.release.comparability import mismatch_error, mismatches
 from assay.release.decision import comparison_record, systems
+from assay.release.overlap import align
 from assay.release.pairs import Pair, pair_up
 from assay.release.policy import make_release_rules
 from assay.release.promotion import promote
@@ -56,10 +57,15 @@ def _compared(options: argparse.Namespace, kept: SideReader | None) -> dict[str,
         after = read_named(options.others[0], grader, folder=options.dir, kept=kept)
     else:
         after = read_side(options.others, grader, name=", ".join(options.others))
-    different = mismatches(after, before)
+    aligned = align(after, before, rules)
+    different = [
+        one
+        for one in mismatches(after, before)
+        if not (one.field == "dataset" and aligned.overlap is not None)
+    ]
     if different:
         raise mismatch_error(different)
-    pairs = pair_up(after, before)
+    pairs = pair_up(aligned.candidate, aligned.baseline)
     found = promote(pairs, rules, shrinkage=grader.rules.shrinkage)
     return {
         "schema": DIFF_SCHEMA,
@@ -76,6 +82,7 @@ def _compared(options: argparse.Namespace, kept: SideReader | None) -> dict[str,
             adjusted=found.adjusted_difference,
         ),
         "missing": {"other": found.missing.candidate, "baseline": found.missing.baseline},
+        **({} if aligned.overlap is None else {"overlap": aligned.overlap}),
         "changed": [shown for pair in pairs if (shown := _changed(pair)) is not None],
         "policy": rules.policy,
         **systems(after, rules),

@@ -151,6 +151,21 @@ COMMON: dict[str, Argument] = {
         "--step-summary",
         "also append the result as Markdown to the file that $GITHUB_STEP_SUMMARY names",
     ),
+    "--min-pass-rate": arg(
+        "--min-pass-rate",
+        type=float,
+        metavar="X",
+        help="the least share of samples that must pass, such as 0.95 (default: all of them)",
+    ),
+    "--confidence": arg(
+        "--confidence",
+        type=float,
+        metavar="C",
+        help=(
+            "how sure that must be: the lower end of the pass rate's interval must reach it; too"
+            " few samples to tell is exit 4"
+        ),
+    ),
     "--otlp-endpoint": arg(
         "--otlp-endpoint",
         metavar="URL",
@@ -164,6 +179,8 @@ COMMON: dict[str, Argument] = {
 
 CHOICES = ("--profile", "--policy", "--rubric", "--judge-card", "--now", "--library")
 """What chooses how runs are graded."""
+BARS = ("--min-pass-rate", "--confidence")
+"""How many samples must pass."""
 COMPARED_BY = ("--profile", "--grading-policy", *CHOICES[2:])
 """The same for a verb that also takes a release policy."""
 STORE = ("--store", "--project")

@@ -6,13 +6,13 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.frame import COMPARED_BY, STORE, Command, arg, flag, repeated
+from assay.cli.frame import BARS, COMPARED_BY, STORE, Command, arg, flag, repeated
 from assay.cli.grade import choice_of
 from assay.cli.ledger import storing
 from assay.errors import UsageError
 from assay.files.atomic import write_file
 from assay.release.decision import exit_code
-from assay.release.policy import make_release_rules
+from assay.release.policy import Bars, make_release_rules
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Decide, or plan a decision."""
-    rules = make_release_rules(opt.shelf_of(options).policy_of("release", options.release_policy))
+    rules = make_release_rules(
+        opt.shelf_of(options).policy_of("release", options.release_policy),
+        Bars(options.margin, options.min_pass_rate, options.confidence, options.min_overlap),
+    )
     if options.looks < 1:
         raise UsageError("CLI-001", f"--looks is {options.looks}; it must be at least 1.")
     if options.sign and not options.attest:
@@ -88,7 +91,7 @@ def _decide(
 
         options.pairs = [
             pair
-            for pair in score_pairs(candidate, baseline, planned=samples)
+            for pair in score_pairs(candidate, baseline, rules, planned=samples)
             if pair.sample not in options.quarantine
         ]
     terms = Terms(
@@ -227,6 +230,26 @@ COMMANDS = {
                 metavar="R",
                 default="release",
                 help="release policy by name, name@version or YAML file (default: release)",
+            ),
+            arg(
+                "--margin",
+                type=float,
+                metavar="M",
+                help=(
+                    "by how many points the score may be lower and still count as not worse"
+                    " (default: the policy's)"
+                ),
+            ),
+            *BARS,
+            arg(
+                "--min-overlap",
+                type=float,
+                metavar="X",
+                help=(
+                    "on two versions of a dataset: leave changed samples out where at least this"
+                    " share of the baseline's is equal (default: the policy's, which is 1: they"
+                    " count as lost)"
+                ),
             ),
             flag(
                 "--allow-unpaired",

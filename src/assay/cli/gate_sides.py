@@ -13,6 +13,7 @@ from assay.pipeline.deciding import side_of
 from assay.registry import is_path
 from assay.release.attestation import Subject
 from assay.release.baseline import changed, check_age
+from assay.release.overlap import align
 from assay.release.pairs import pair_up
 from assay.views.charts.decisions import ScorePair
 
@@ -127,14 +128,19 @@ def read_named(
 
 
 def score_pairs(
-    candidate: Side, baseline: Side, *, planned: Sequence[str] | None = None
+    candidate: Side,
+    baseline: Side,
+    rules: ReleaseRules,
+    *,
+    planned: Sequence[str] | None = None,
 ) -> list[ScorePair]:
     """The score of every sample on both sides; None where a side lost one."""
+    aligned = align(candidate, baseline, rules)
     return [
         ScorePair(
             pair.sample,
             None if pair.candidate is None else pair.ours,
             None if pair.baseline is None else pair.theirs,
         )
-        for pair in pair_up(candidate, baseline, planned=planned)
+        for pair in pair_up(aligned.candidate, aligned.baseline, planned=planned)
     ]

@@ -12,7 +12,7 @@ import msgspec
 
 from assay.cli import options as opt
 from assay.cli import terminal
-from assay.cli.frame import CHOICES, STORE, Command
+from assay.cli.frame import BARS, CHOICES, STORE, Command
 from assay.cli.hints import GRADED_BY, command
 from assay.cli.ledger import stored_stream
 from assay.cli.stream import (
@@ -35,7 +35,7 @@ from assay.errors import (
 )
 from assay.pipeline.choice import Choice
 from assay.views.documents import FORMATS, JsonDocument, JsonLines, format_of
-from assay.views.grade_line import GradeLine, lines_table, totals_text, versions_text
+from assay.views.grade_line import GradeLine, bar_text, lines_table, totals_text, versions_text
 
 if TYPE_CHECKING:
     import argparse
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from assay.archive.evaluations import EvaluationBuilder
     from assay.pipeline.grading import Graded
     from assay.records.evaluation import Evaluation
+    from assay.release.pass_rate import PassBar
     from assay.views.exporting import Outbox
 
 SMALL = 256 * 1024
@@ -94,6 +95,7 @@ class Grading:
         self._show = show
         self._builder = builder
         self._stack = ExitStack()
+        self._bar = pass_bar(options)
         self._sinks = [(path, format_of(path)) for path in opt.outputs(options)]
         self._spool_format = ".json" if options.json else "text"
 
@@ -165,7 +167,7 @@ class Grading:
         """Write the outputs, say how it came out, and give the exit code. `finished` is when the
         evaluation ended, if one is made.
         """
-        options, summary = self._options, self._summary
+        options, summary, bar = self._options, self._summary, self._bar
         try:
             totals = grade_stream(
                 options.files,
@@ -177,6 +179,7 @@ class Grading:
                 keep_going=options.keep_going,
                 jobs=options.jobs,
                 found=found,
+                bar=bar,
             )
             stopped = False
         except Stopped as end:
@@ -205,6 +208,8 @@ class Grading:
         elif self._show is not None and self.evaluation is not None:
             sys.stdout.flush()
             self._show(self.evaluation)
+            if (result := totals.check_bar()) is not None:
+                sys.stdout.write(f"{bar_text(result.shown())}\n")
         elif not stopped:
             self._spool.seek(0)
             sys.stdout.flush()
@@ -221,7 +226,26 @@ class Grading:
                 where=", ".join(options.files),
                 fix="An empty input never passes.",
             )
-        return ExitCode.PASSED if totals.passed == totals.graded else ExitCode.FAILED
+        return _exit_code(totals)
+
+
+def _exit_code(totals: Totals) -> int:
+    """Passed: all runs, or as many samples as the bar asks for."""
+    result = totals.check_bar()
+    holds = totals.passed == totals.graded if result is None else result.holds
+    if holds is None:
+        return ExitCode.NOT_ENOUGH
+    return ExitCode.PASSED if holds else ExitCode.FAILED
+
+
+def pass_bar(options: argparse.Namespace) -> PassBar | None:
+    """The bar on the pass rate that the options set; None where there is none."""
+    least, confidence = (getattr(options, name, None) for name in ("min_pass_rate", "confidence"))
+    if least is None and confidence is None:
+        return None
+    from assay.release.pass_rate import PassBar
+
+    return PassBar.of(least, confidence)
 
 
 def _outbox(options: argparse.Namespace, stack: ExitStack) -> Outbox | None:
@@ -327,6 +351,8 @@ def _print_totals(totals: Totals, options: argparse.Namespace) -> None:
     if more > 0:
         sys.stdout.write(f"... and {more:,} more; -o grades.jsonl writes them all.\n")
     sys.stdout.write(f"\n{totals_text(counts)}\n{versions_text(counts)}\n")
+    if "bar" in counts:
+        sys.stdout.write(f"{bar_text(counts['bar'])}\n")
     if totals.first_failed is not None and totals.first_failed.file != "-":
         why = ("explain", totals.first_failed.file, "--run", totals.first_failed.run_id)
         sys.stdout.write(f"{command(*why, options=options, carry=GRADED_BY)}  # why\n")
@@ -361,11 +387,12 @@ COMMANDS = {
     "grade": Command(
         run,
         "Grade runs (assay.run/1) or scorecards (assay.scorecard/1). Exit 0 only if all of them"
-        " passed.",
+        " passed, or as many as --min-pass-rate asks for.",
         "assay grade runs.jsonl -o grades.json",
         (
             "files",
             *CHOICES,
+            *BARS,
             "--charts",
             "--step-summary",
             "--keep-going",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from assay.judging.config import JudgeSpec
     from assay.running.runner import SampleWork
+    from assay.running.scorers import PlacedScorer
     from assay.running.workflow import LoadedWorkflow
     from assay.scoring.profile import Profile
     from assay.scoring.rubric import Rubric
@@ -29,17 +30,22 @@ def sources_of(
     profile: Profile,
     workflow: LoadedWorkflow,
     work: Sequence[SampleWork],
+    scorers: Sequence[PlacedScorer] = (),
     *,
     judge: bool,
     rubric: Rubric | None,
 ) -> list[EvidenceSource]:
     """Where each gate and criterion gets its evidence when this workflow runs on these samples."""
+    from assay.running.assertions import CRITERION, GATE
     from assay.scoring.sources import criterion_sources
 
     absent = [name for name in _DECLARED if getattr(workflow.spec, name) is None]
     absent += _TESTED if workflow.spec.repository is None else ()
     absent += _not_expected(profile, work)
-    return criterion_sources(profile, judge=judge, rubric=rubric, absent=absent)
+    filled = {name for one in scorers for name in (one.scorer.id, *one.scorer.gates)}
+    if any(item.sample.assertions is not None for item in work):
+        filled.add(GATE if workflow.spec.assertions == "gate" else CRITERION)
+    return criterion_sources(profile, judge=judge, rubric=rubric, scorers=filled, absent=absent)
 
 
 def _not_expected(profile: Profile, work: Sequence[SampleWork]) -> Iterator[str]:

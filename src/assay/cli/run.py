@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.frame import CHOICES, STORE, Command, arg
+from assay.cli.frame import BARS, CHOICES, STORE, Command, arg
 from assay.cli.grade import Grading, choice_of
 from assay.cli.hints import GRADED_BY, command
 from assay.cli.ledger import ledger_options
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from assay.pipeline.selection import WorkflowPlan
     from assay.records.evaluation import Evaluation
     from assay.running.runner import SampleWork
+    from assay.running.scorers import PlacedScorer
     from assay.running.workflow import LoadedWorkflow
 
 
@@ -48,18 +49,22 @@ def run(options: argparse.Namespace) -> int:
     sinks = opt.outputs(options)
     from assay.archive.evaluations import EvaluationBuilder
     from assay.cli.preflight import check_endpoints
+    from assay.cli.run_profile import configured_scorers, extend_profile
     from assay.cli.run_work import RunWork
     from assay.records.evaluation import VersionedName
+    from assay.running.columns import column_uses
     from assay.running.compatibility import prepare
     from assay.running.dataset import read_dataset
     from assay.running.journal import Header, RunJournal
+    from assay.running.post_run import all_scorers
     from assay.running.runner import work_of
     from assay.running.workflow import read_workflow
 
     workflow = read_workflow(options.workflow)
     settings = settings_of(options, workflow)
     dataset = read_dataset(options.dataset)
-    work = work_of(prepare(workflow, dataset)[: options.limit], settings)
+    samples = prepare(workflow, dataset)[: options.limit]
+    work = work_of(samples, settings)
     planned = plan_of(options, workflow)
     folder = options.work or os.path.join(DEFAULT_FOLDER, settings.name)
     path = os.path.join(folder, "journal.jsonl")
@@ -70,19 +75,31 @@ def run(options: argparse.Namespace) -> int:
             where=folder,
             fix=f"`{_resume(options, folder)}` goes on with it.",
         )
+    scorers, asked = configured_scorers(options), options.profile
+    own = extend_profile(options, planned.profile, workflow, samples, folder, scorers)
+    if own is not None:
+        planned = plan_of(options, workflow)
+    why = _profile_why(options, workflow, planned)
+    if own is not None:
+        why = f"{own.id}, with what scorers and assertions add"
     _say(
         f"{workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}:"
-        f" {len(work):,} runs, {_profile_why(options, workflow, planned)}; work folder {folder}"
+        f" {len(work):,} runs, {why}; work folder {folder}"
     )
+    uses = ", ".join(f"{one.name} ({one.use})" for one in column_uses(workflow, dataset)[:40])
+    _say(f"columns: {uses}")
     spec = judge_of(options)
-    judge = _prepared(options, workflow, planned, work, spec)
+    judge = _prepared(options, workflow, planned, work, spec, all_scorers(workflow, scorers))
     check_endpoints(workflow, None if judge is None else judge.spec)
-    doing = RunWork(options, workflow, dataset, settings, work, judge)
+    doing = RunWork(options, workflow, dataset, settings, work, judge, scorers)
     builder = EvaluationBuilder(
         name=settings.name,
         workflow=VersionedName(id=workflow.id, version=workflow.version),
         dataset=VersionedName(id=dataset.id, version=dataset.version),
-        settings=configuration(options, workflow, dataset, settings, planned, judge),
+        settings={
+            **configuration(options, workflow, dataset, settings, planned, judge),
+            "profile": asked,
+        },
         started=options.started,
     )
     if not options.resume:
@@ -152,6 +169,7 @@ def _prepared(
     planned: WorkflowPlan,
     work: Sequence[SampleWork],
     spec: JudgeSpec | None,
+    scorers: Sequence[PlacedScorer],
 ) -> RunJudge | None:
     """Say what judging takes and what nothing can fill; and give the judge, where it has something
     to do.
@@ -161,11 +179,11 @@ def _prepared(
 
     judging = spec is not None and not options.no_judge
     sources, with_judge = (
-        sources_of(planned.profile, workflow, work, judge=judge, rubric=planned.rubric)
+        sources_of(planned.profile, workflow, work, scorers, judge=judge, rubric=planned.rubric)
         for judge in (judging, True)
     )
     task = task_of(with_judge, planned.rubric)
-    for sentence in warnings_of(sources, scored=bool(workflow.spec.scorers)):
+    for sentence in warnings_of(sources, scored=bool(scorers)):
         _say(f"warning: {sentence}")
     if not task:
         if judging and spec is not None:
@@ -343,6 +361,7 @@ COMMANDS = {
             "--trust",
             *ARGUMENTS,
             *CHOICES,
+            *BARS,
             *STORE,
             "--no-store",
             "--otlp-endpoint",

@@ -20,7 +20,7 @@ from assay.views.evaluation import WorstRun, keep_worst
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from assay.cli.events import EventFile
     from assay.cli.grade import Grading
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from assay.running.dataset import LoadedDataset
     from assay.running.journal import RunJournal
     from assay.running.runner import RunSettings, SampleWork
+    from assay.running.scorers import PlacedScorer
     from assay.running.workflow import LoadedWorkflow
 
 IN_MEMORY = 256 * 1024 * 1024
@@ -48,6 +49,7 @@ class RunWork:
         settings: RunSettings,
         work: list[SampleWork],
         judge: RunJudge | None,
+        scorers: Sequence[PlacedScorer] = (),
     ) -> None:
         self.options = options
         self.name = workflow.id
@@ -69,7 +71,7 @@ class RunWork:
             settings,
             keep=lambda made: self._keep(made),
             tell=None if options.events is None else self._tell,
-            after=after_of(workflow),
+            after=after_of(workflow, scorers=scorers),
         )
 
     def execute(self, journal: RunJournal, grading: Grading, folder: str) -> Iterator[Piece]:

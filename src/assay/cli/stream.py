@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from assay.cli.blocks import LineBlock
     from assay.pipeline.choice import Choice
+    from assay.release.pass_rate import BarResult, PassBar
     from assay.views.documents import Format
 
 LARGE = 4 * 1024 * 1024
@@ -51,6 +52,8 @@ class GradedPiece(NamedTuple):
     grade: str
     passed: bool
     scoring: str
+    sample: bytes
+    """Stands for the sample: its repeats have the same."""
     outputs: tuple[bytes, ...]
 
 
@@ -118,6 +121,7 @@ class StreamWorker:
             grade.grade,
             grade.passed,
             grade.scoring_system,
+            run_id_digest(grade.sample),
             outputs,
         )
 
@@ -176,9 +180,14 @@ def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
 class Totals:
     """What was counted over the whole stream."""
 
-    def __init__(self, policy: str, grading: str = ENGINE["gradingSystem"]) -> None:
+    def __init__(
+        self, policy: str, grading: str = ENGINE["gradingSystem"], *, bar: PassBar | None = None
+    ) -> None:
         self.policy = policy
         self.grading = grading
+        self.bar = bar
+        self.samples: dict[bytes, bool] = {}
+        """Whether every repeat of a sample passed; counted only where there is a bar."""
         self.scoring: set[str] = set()
         self.documents = 0
         self.passed = 0
@@ -204,6 +213,7 @@ class Totals:
         nothing.
         """
         graded, passed = (0, 0) if stopped else (self.graded, self.passed)
+        result = None if stopped else self.check_bar()
         return {
             "documents": self.documents,
             "graded": graded,
@@ -214,7 +224,16 @@ class Totals:
             "policy": self.policy,
             "scoringSystem": ", ".join(sorted(self.scoring)) or ENGINE["scoringSystem"],
             "gradingSystem": self.grading,
+            **({} if result is None else {"bar": result.shown()}),
         }
+
+    def check_bar(self) -> BarResult | None:
+        """Whether enough samples passed; None where no bar is set."""
+        if self.bar is None:
+            return None
+        from assay.release.pass_rate import check_pass_rate  # only where a bar is set
+
+        return check_pass_rate(sum(self.samples.values()), len(self.samples), self.bar)
 
 
 def grade_stream(
@@ -228,6 +247,7 @@ def grade_stream(
     keep_going: bool,
     jobs: int,
     found: Iterable[GradedPiece | list[Fault]] | None = None,
+    bar: PassBar | None = None,
 ) -> Totals:
     """Grade every document of the files, or take what was `found` already. Each sink is a path and
     its format; `spool` takes what standard output will show.
@@ -235,7 +255,7 @@ def grade_stream(
     from assay.views.documents import FORMATS
 
     rules = choice.grader().rules
-    totals = Totals(rules.policy, rules.grading_system)
+    totals = Totals(rules.policy, rules.grading_system, bar=bar)
     seen: set[bytes] = set()
     formats = (spool_format, *(os.path.splitext(path)[1] for path, _ in sinks))
     spooled = 0
@@ -259,6 +279,10 @@ def grade_stream(
             totals.letters[piece.grade] += 1
             totals.scoring.add(piece.scoring)
             totals.passed += piece.passed
+            if bar is not None:
+                totals.samples[piece.sample] = piece.passed and totals.samples.get(
+                    piece.sample, True
+                )
             if not piece.passed and totals.first_failed is None:
                 totals.first_failed = piece._replace(outputs=())
             if totals.fault_count and not keep_going:

@@ -17,6 +17,7 @@ CODES: dict[str, str] = {
     "SCO-012": "A rubric's criterion does not fit the profile it overrides.",
     "SCO-013": "A name is not an identifier.",
     "SCO-014": "A scorecard contradicts the profile it is graded under.",
+    "SCO-015": "A scorer's gate or criterion means something else in the profile.",
     "GRD-101": "A scorecard is not of the shape `assay.scorecard/1`.",
     "GRD-102": "Two criteria of one scorecard have the same name.",
     "GRD-103": "A scorecard lacks a raw score.",

@@ -27,6 +27,7 @@ from assay.release.decision import decision, unpaired_decision
 from assay.release.declarations import declared_by
 from assay.release.flaky import flaky_samples
 from assay.release.looks import slices_of, with_looks, with_slices
+from assay.release.overlap import align, content_of, overlap_advice
 from assay.release.pairs import group_note, pair_up
 from assay.release.plan import changes
 from assay.release.policy import ReleaseRules
@@ -118,12 +119,14 @@ def side_of(
                     else scorecard_digest(structs.replace(one.scorecard, run_id=""))
                 )
                 stated = declared_by(run) if run is not None else None
+                sample = content_of(run) if run is not None else None
                 builder.add(
                     one,
                     attempt=run.attempt if run is not None else None,
                     digest=evidence,
                     content=content,
                     declared=stated,
+                    sample=sample,
                 )
                 summary.add(one)
                 count += 1
@@ -165,7 +168,12 @@ def decide(
 ) -> Decision:
     """The decision on two sides, as `assay.decision/1`."""
     plan = dict(terms.plan or declared(None, rules, looks=terms.looks, slices=terms.slices).plan)
-    different = mismatches(candidate, baseline)
+    aligned = align(candidate, baseline, rules)
+    different = [
+        mismatch
+        for mismatch in mismatches(candidate, baseline)
+        if not (mismatch.field == "dataset" and aligned.overlap and not terms.allow_unpaired)
+    ]
     blocking = [
         mismatch
         for mismatch in different
@@ -173,17 +181,18 @@ def decide(
     ]
     if blocking:
         raise mismatch_error(blocking)
-    if different or not candidate.rows.keys() & baseline.rows.keys():
+    if different or not aligned.candidate.rows.keys() & aligned.baseline.rows.keys():
         return _unpaired(
             candidate, baseline, rules, terms, plan, without_gates=grader.rules.cards.without_gates
         )
     _check_quarantine(terms.quarantine, candidate, baseline)
     promotion = promote(
-        pair_up(candidate, baseline, planned=terms.samples),
+        pair_up(aligned.candidate, aligned.baseline, planned=terms.samples),
         rules,
         shrinkage=grader.rules.shrinkage,
         quarantined=list(terms.quarantine),
         without_gates=grader.rules.cards.without_gates,
+        new=[candidate.rows[name] for name in aligned.overlap.new] if aligned.overlap else (),
     )
     extra: dict[str, Any] = {
         "looks": terms.looks,
@@ -198,6 +207,10 @@ def decide(
     ]
     if notes:
         extra["notes"] = notes
+    if aligned.overlap is not None:
+        extra["overlap"] = aligned.overlap
+        advice = overlap_advice(aligned.overlap)
+        promotion = promotion._replace(would_change=(*advice, *promotion.would_change))
     if terms.samples is not None:
         extra["unplanned"] = sorted(
             (candidate.rows.keys() | baseline.rows.keys()) - set(terms.samples)
@@ -240,7 +253,7 @@ def _unpaired(
     if not terms.allow_unpaired:
         raise InputError(
             "REL-002",
-            "the two sides share no sample, so nothing can be paired.",
+            "the two sides share no sample with equal content, so nothing can be paired.",
             fix="Evaluate both on the same samples, or say --allow-unpaired.",
         )
     if terms.looks > 1 or terms.slices or terms.quarantine:

@@ -123,6 +123,41 @@ class Fingerprint(Struct, frozen=True, kw_only=True):
     fields: dict[str, Any]
 
 
+class PolicyOverride(Struct, frozen=True, kw_only=True):
+    """A number of the release policy that was set otherwise for this decision."""
+
+    field: str
+    policy: float | None
+    """What the policy says; None where it says nothing."""
+    used: float
+    eases: bool
+    """Whether that makes the decision easier to pass."""
+
+
+class SampleOverlap(Struct, frozen=True, kw_only=True):
+    """What two versions of a dataset share, where the sides ran on different ones."""
+
+    candidate_dataset: list[str]
+    baseline_dataset: list[str]
+    equal: int
+    """Samples with equal content on both sides: those that are compared."""
+    changed: list[str]
+    """On both sides, with different content."""
+    new: list[str]
+    """On the candidate's side alone: not compared."""
+    dropped: list[str]
+    """On the baseline's side alone: they count against the candidate."""
+    new_failing: list[str]
+    """New samples that fail a gate."""
+    share: float
+    """The equal ones, of the baseline's samples."""
+    required: float
+    changed_set_aside: bool
+    """Whether the policy's overlap leaves the changed ones out; else they count against the
+    candidate.
+    """
+
+
 class Decision(Struct, frozen=True, kw_only=True):
     """Whether the candidate may replace the baseline, and why."""
 
@@ -150,6 +185,10 @@ class Decision(Struct, frozen=True, kw_only=True):
     notes: list[str] | UnsetType = UNSET
     unplanned: list[str] | UnsetType = UNSET
     slices: SliceComparisons | UnsetType = UNSET
+    overrides: list[PolicyOverride] | UnsetType = UNSET
+    overlap: SampleOverlap | UnsetType = UNSET
+    decidable_margin: float | UnsetType = UNSET
+    """The margin that these samples could decide, where the policy's would need thousands."""
 
     def tree(self) -> dict[str, Any]:
         """The decision as a reader of its JSON gets it."""

@@ -116,6 +116,16 @@ class Grade(Struct, frozen=True, kw_only=True):
     grading_system: str
 
     @property
+    def sample(self) -> str:
+        """What the run was made on: its sample, within its dataset; a run without one stands for
+        itself. Repeats have the same.
+        """
+        card = self.scorecard
+        if card.dataset is not None:
+            return f"{card.dataset.id}/{card.dataset.sample_id}"
+        return card.sample_id if card.sample_id is not None else self.run_id
+
+    @property
     def weighted_score(self) -> float:
         """The weighted score on 0..100, rounded half-up to 2 decimals; the letter was read off this
         value.

@@ -224,8 +224,14 @@ def _terms(document: Mapping[str, Any]) -> dict[str, Any]:
         "unpaired": document.get("paired") is False,
         "quarantined": (document.get("missing") or {}).get("quarantined") or [],
         "plan_changed": (document.get("plan") or {}).get("changed") or [],
+        "overrides": document.get("overrides") or [],
+        "changed_samples_left_out": _left_out(document.get("overlap") or {}),
     }
     return {name: value for name, value in found.items() if value}
+
+
+def _left_out(overlap: Mapping[str, Any]) -> list[str]:
+    return list(overlap.get("changed") or []) if overlap.get("changed_set_aside") else []
 
 
 def _decided(document: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from assay.records.decision import (
 from assay.records.summary import value_interval
 from assay.release.comparability import mismatches
 from assay.release.promotion import Promotion, outcome_of
-from assay.release.promotion_rules import unpaired_rules
+from assay.release.promotion_rules import pass_rate, unpaired_rules
 from assay.release.required import (
     check_strata,
     closest,
@@ -90,6 +90,10 @@ def decision(
 ) -> Decision:
     """The record of a promotion; `more` are its fields that not every decision has."""
     systems_of = systems(candidate, rules)
+    if rules.overrides:
+        more["overrides"] = list(rules.overrides)
+    if promotion.decidable_margin is not None:
+        more["decidable_margin"] = promotion.decidable_margin
     made = Decision(
         outcome=promotion.outcome,
         reason=promotion.reason,
@@ -200,6 +204,8 @@ def unpaired_decision(
         power=rules.power,
     )
     found = unpaired_rules(ours, theirs, comparison, rules, without_gates=without_gates)
+    if rules.bar is not None:
+        found = (*found, pass_rate([row.passed for row in ours], rules.bar))
     n = min(len(ours), len(theirs))
     outcome, reason = outcome_of(
         found,

@@ -4,15 +4,20 @@ is a field here, none stands in code.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from assay import exact
 from assay.canon import digest
-from assay.records.evidence import Number
+from assay.errors import UsageError
+from assay.records.decision import PolicyOverride
+from assay.records.evidence import Number, OptionalNumber
 from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, marked
+from assay.release.pass_rate import PassBar
 
 if TYPE_CHECKING:
     from assay.files.json_files import Document, Path
@@ -69,6 +74,14 @@ class ReleasePolicy(_ReleasePart, frozen=True):
     new_floor_failures: Count
     severe: Severe
     baseline: BaselineTerms
+    min_pass_rate: OptionalNumber = None
+    """The least share of the candidate's samples that must pass."""
+    confidence: OptionalNumber = None
+    """How sure that must be: the lower end of its interval must reach it."""
+    min_overlap: Number = 1
+    """On two versions of a dataset: the share of the baseline's samples that must be equal before
+    changed ones are set aside; 1 never sets any aside.
+    """
     grading_system: Version = FIRST
     description: str | None = None
 
@@ -94,6 +107,10 @@ class ReleaseRules(NamedTuple):
     severe_roles: frozenset[str]
     severe_increase: int
     max_age_days: Any
+    bar: PassBar | None = None
+    min_overlap: Fraction = Fraction(1)
+    overrides: tuple[PolicyOverride, ...] = ()
+    """What was set otherwise than in the policy, for one decision."""
 
     def grading_system(self, grading: str) -> str:
         """The string of a decision on grades of this system: any other release policy than the
@@ -117,8 +134,66 @@ class ReleaseRules(NamedTuple):
         }
 
 
-def make_release_rules(policy: ReleasePolicy) -> ReleaseRules:
-    """The numbers of a release policy. It has been checked by `load_release_policy`."""
+class Bars(NamedTuple):
+    """The numbers of a release policy that a person may set for one decision."""
+
+    margin: Any = None
+    min_pass_rate: Any = None
+    confidence: Any = None
+    min_overlap: Any = None
+
+
+def overridden(policy: ReleasePolicy, bars: Bars) -> tuple[ReleasePolicy, list[PolicyOverride]]:
+    """The policy with these numbers, under a version that ends in its digest, and what is different
+    in it. The policy itself where nothing is. Raises `UsageError` for a number that is none.
+    """
+    before = Bars(policy.scores.margin, policy.min_pass_rate, policy.confidence, policy.min_overlap)
+    found: list[PolicyOverride] = []
+    for name, own, used in zip(Bars._fields, before, bars, strict=True):
+        if used is None or (own is not None and exact.ratio(own) == _checked(name, used)):
+            continue
+        value = _checked(name, used)
+        is_higher = own is None or Fraction(*value) > Fraction(*exact.ratio(own))
+        found.append(
+            PolicyOverride(
+                field=name,
+                policy=None if own is None else float(own),
+                used=float(used),
+                eases=is_higher if name == "margin" else not is_higher,
+            )
+        )
+    if not found:
+        return policy, []
+    changed = {one.field: one.used for one in found}
+    made = policy
+    if "margin" in changed:
+        made = replace(made, scores=replace(policy.scores, margin=changed.pop("margin")))
+    made = replace(made, **changed)
+    mark = digest(made).removeprefix("sha256:")[:12]
+    return replace(made, version=f"{policy.version}+{mark}"), found
+
+
+_RANGES = {
+    "margin": (0, 100),
+    "min_pass_rate": (0, 1),
+    "confidence": (0.5, 1),
+    "min_overlap": (0, 1),
+}
+
+
+def _checked(name: str, value: Any) -> exact.Ratio:
+    low, high = _RANGES[name]
+    option = f"--{name.replace('_', '-')}"
+    if not exact.is_number(value) or not low <= value <= high:
+        raise UsageError("CLI-001", f"{option} is {value}; it must be from {low} to {high}.")
+    return exact.ratio(value)
+
+
+def make_release_rules(policy: ReleasePolicy, bars: Bars | None = None) -> ReleaseRules:
+    """The numbers of a release policy, which has been checked by `load_release_policy`; `bars` are
+    those that somebody set for this decision.
+    """
+    policy, overrides = overridden(policy, bars or Bars())
     return ReleaseRules(
         policy.id,
         digest(policy),
@@ -133,6 +208,9 @@ def make_release_rules(policy: ReleasePolicy) -> ReleaseRules:
         frozenset(policy.severe.roles),
         policy.severe.increase,
         policy.baseline.max_age_days,
+        PassBar.of(policy.min_pass_rate, policy.confidence),
+        Fraction(*exact.ratio(policy.min_overlap)),
+        tuple(overrides),
     )
 
 
@@ -156,5 +234,12 @@ def load_release_policy(document: Document) -> ReleasePolicy:
     number(("scores", "level"), policy.scores.level, 0.5, 1, open_ends=True)
     number(("scores", "power"), policy.scores.power, 0.5, 1, open_ends=True)
     number(("baseline", "max_age_days"), policy.baseline.max_age_days, 0, 36500)
+    number(("min_overlap",), policy.min_overlap, 0, 1)
+    if policy.min_pass_rate is not None:
+        number(("min_pass_rate",), policy.min_pass_rate, 0, 1, open_ends=policy.min_pass_rate != 1)
+    if policy.confidence is not None:
+        number(("confidence",), policy.confidence, 0.5, 1, open_ends=policy.confidence != 0.5)
+        if policy.min_pass_rate is None:
+            faults.add(("confidence",), "there is no `min_pass_rate` that it belongs to.")
     faults.raise_if_any()
     return policy

@@ -24,12 +24,14 @@ from msgspec.structs import replace
 from assay import exact
 from assay.exact import NORM_ONE
 from assay.records.decision import MissingSamples, Outcome, RuleResult
+from assay.release.advice import Seen, decidable_margin, would_change
 from assay.release.pairs import Pair, groups_of
 from assay.release.promotion_rules import (
     SCORE_RULE,
     LostRuns,
     floors,
     gate_failures,
+    pass_rate,
     scores,
     severe_failures,
 )
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from assay.release.policy import ReleaseRules
+    from assay.release.sides import Row
 
 MAX_MISSING = 24
 """Samples with lost runs up to which it is worked out what they could have come to; with more of
@@ -59,6 +62,8 @@ class Promotion(NamedTuple):
     pairs: tuple[Pair, ...]
     n_paired: int
     would_change: tuple[str, ...]
+    decidable_margin: float | None = None
+    """The margin that these samples could decide, where the policy's would need thousands."""
 
 
 def promote(
@@ -68,9 +73,11 @@ def promote(
     shrinkage: exact.Pull,
     quarantined: Sequence[str] = (),
     without_gates: bool = False,
+    new: Sequence[Row] = (),
 ) -> Promotion:
     """Decide. `quarantined` samples, each named by somebody, take no part and are listed.
-    `without_gates` says whether a sample may have no gate at all.
+    `without_gates` says whether a sample may have no gate at all. `new` are samples that nothing is
+    compared with: only the bar on the pass rate counts them.
     """
     out = frozenset(quarantined)
     used = [pair for pair in pairs if pair.sample not in out]
@@ -91,12 +98,16 @@ def promote(
             known, _compare(known, rules), adjusted_difference(known, shrinkage), rules
         )
         score_rule = _worse_rule(score_rule, alone)
-    found = (
+    found: tuple[RuleResult, ...] = (
         gate_failures(used, rules, without_gates=without_gates),
         score_rule,
         floors(used, rules),
         severe_failures(used, rules),
     )
+    if rules.bar is not None:
+        passes = [pair.candidate is not None and pair.candidate.passed for pair in used]
+        passes += [row.passed for row in new if row.sample not in out]
+        found = (*found, pass_rate(passes, rules.bar))
     return _decided(
         Promotion("hold", "", found, comparison, adjusted, missing, tuple(used), both, ()), rules
     )
@@ -192,8 +203,17 @@ def _decided(promotion: Promotion, rules: ReleaseRules) -> Promotion:
         rules=rules,
         promoted=f"every rule holds{better}",
     )
-    changes = _would_change(promotion, outcome, rules)
-    return promotion._replace(outcome=outcome, reason=reason, would_change=tuple(changes))
+    seen = Seen(promotion.rules, promotion.comparison, promotion.n_paired)
+    changes = would_change(seen, outcome, rules)
+    margin = decidable_margin(seen, rules)
+    if margin is not None:
+        changes.append(f"These samples could decide a margin of {margin:g} points today.")
+    return promotion._replace(
+        outcome=outcome,
+        reason=reason,
+        would_change=tuple(changes),
+        decidable_margin=margin,
+    )
 
 
 def _compare(
@@ -316,54 +336,3 @@ def outcome_of(
         if not rule.holds:
             return "hold", f"{rule.id}: {rule.reason}"
     return "promote", promoted
-
-
-def _would_change(promotion: Promotion, outcome: str, rules: ReleaseRules) -> list[str]:
-    """What would move the outcome, in words."""
-    paired, difference = promotion.n_paired, promotion.comparison.difference
-    if outcome == "promote":
-        if difference.low is None:
-            return []
-        room = difference.low + rules.margin
-        return [f"The lower end of the difference is {room:.2f} points above the limit."]
-    gates, scored, floored, severe = promotion.rules
-    changes = [
-        f"Bring back what the baseline has: {_names(rule.evidence['lost'], 'what')}."
-        for rule in promotion.rules
-        if "lost" in rule.evidence
-    ]
-    if gates.violated and "lost" not in gates.evidence:
-        excess = gates.evidence["candidate"]["failed"] - gates.evidence["baseline"]["failed"]
-        names = _names([{"sample": name} for name in gates.evidence["newly_failing"]])
-        changes.append(f"Fix {excess} of the samples that newly fail a gate: {names}.")
-    if floored.violated and floored.evidence["new"]:
-        changes.append(f"Bring back above their floor: {_names(floored.evidence['new'])}.")
-    if severe.violated:
-        changes.append(f"Fix severe failures: {_names(severe.evidence['items'])}.")
-    if scored.holds is False and difference.value is not None and difference.low is not None:
-        half, above = difference.value - difference.low, difference.value + rules.margin
-        if promotion.comparison.claims.non_inferior:
-            if "lost_runs" in scored.evidence:
-                changes.append(
-                    "Bring the missing runs: the scores must be shown not to fall whatever these"
-                    " came to."
-                )
-        elif above > 0 and half > 0:
-            needed = -(-paired * half**2 // above**2)
-            changes.append(
-                f"With this difference and spread, about {int(needed):,} paired samples would show"
-                f" that the drop is below {rules.margin:g}."
-            )
-        else:
-            changes.append(f"The scores must rise by at least {-above:.2f} points on average.")
-    if paired < rules.min_pairs:
-        changes.append(
-            f"{rules.min_pairs - paired} more paired samples reach the minimum of"
-            f" {rules.min_pairs}."
-        )
-    return changes
-
-
-def _names(items: Sequence[Mapping[str, str]], key: str = "sample") -> str:
-    unique = list(dict.fromkeys(item[key] for item in items))
-    return ", ".join(unique[:5]) + (f" and {len(unique) - 5} more" if len(unique) > 5 else "")

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.records.decision import RuleResult
+from assay.release.pass_rate import PassBar, check_pass_rate
 from assay.release.required import lost_of, lost_said
 from assay.stats.comparison import Comparison, compare_failures
 from assay.stats.rates import rate_difference
@@ -30,6 +31,8 @@ GATE_RULE, SCORE_RULE, FLOOR_RULE, SEVERE_RULE = (
     "floor_regression",
     "severe_failures",
 )
+BAR_RULE = "pass_rate"
+"""Only where a bar is set."""
 Evidence = dict[str, Any]
 
 
@@ -65,6 +68,12 @@ def _add_lost(evidence: Evidence, rows: Iterable[Row | None], *kinds: str) -> st
         return ""
     evidence.update(lost=lost[:SHOWN], lost_count=len(lost))
     return lost_said(lost)
+
+
+def pass_rate(passed: Sequence[bool], bar: PassBar) -> RuleResult:
+    """Enough of the candidate's samples must pass; one that it lost did not."""
+    found = check_pass_rate(sum(passed), len(passed), bar)
+    return rule(BAR_RULE, found.holds, found.reason, found.evidence)
 
 
 # --- paired

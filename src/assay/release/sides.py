@@ -103,6 +103,15 @@ class Repeat(NamedTuple):
     score: int | Fraction
 
 
+class SampleContent(NamedTuple):
+    """What a sample was, as digests: its inputs, expected value and assertions; and the row of the
+    dataset, where that is known.
+    """
+
+    content: str
+    row: str | None = None
+
+
 class Side(NamedTuple):
     """All samples of one side, and its fingerprint."""
 
@@ -116,6 +125,8 @@ class Side(NamedTuple):
     """The numbered repeats of the samples that have some."""
     contents: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     """What was seen of each sample, as digests that leave out which run of which version it was."""
+    samples: Mapping[str, frozenset[SampleContent]] = MappingProxyType({})
+    """What each sample was, in all of its repeats; one that does not say is absent."""
 
     @property
     def fingerprint_digest(self) -> str:
@@ -168,10 +179,7 @@ def sample_of(grade: Grade) -> str:
     """What a run is paired on: its sample, within its dataset; a run without one stands for
     itself.
     """
-    card = grade.scorecard
-    if card.dataset is not None:
-        return f"{card.dataset.id}/{card.dataset.sample_id}"
-    return card.sample_id if card.sample_id is not None else grade.run_id
+    return grade.sample
 
 
 def parts_of(grade: Grade) -> dict[str, str | None]:
@@ -219,6 +227,7 @@ class SideBuilder:
         self._parts: dict[str, set[str | None]] = {}
         self._ids: list[str] = []
         self._contents: dict[str, list[str]] = {}
+        self._samples: dict[str, set[SampleContent | None]] = {}
         self._runs = 0
 
     def add(
@@ -229,6 +238,7 @@ class SideBuilder:
         digest: str,
         content: str,
         declared: Declarations | None = None,
+        sample: SampleContent | None = None,
     ) -> None:
         """Take one run. The same sample twice needs two attempts: which of two runs counts is not
         for us to choose.
@@ -249,6 +259,7 @@ class SideBuilder:
         self._parts.setdefault("scored_by", set()).update(scorers_of(grade))
         self._ids.append(digest)
         self._contents.setdefault(row.sample, []).append(content)
+        self._samples.setdefault(row.sample, set()).add(sample)
         self._runs += 1
 
     def side(self, summary: SummaryBlock) -> Side:
@@ -277,6 +288,11 @@ class SideBuilder:
             self._runs,
             repeats,
             contents,
+            {
+                name: frozenset(one for one in found if one is not None)
+                for name, found in self._samples.items()
+                if None not in found
+            },
         )
 
 

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
 
-from assay.errors import InputError
+from assay.errors import EvidenceError, Fault, InputError
+from assay.running.assertions import FIELD, read_assertions
+from assay.running.columns import expected_of, expected_outputs
 from assay.running.dataset import lookup
 from assay.scoring.gate_rules import is_absent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from assay.running.assertions import Assertion
     from assay.running.dataset import LoadedDataset
     from assay.running.workflow import LoadedWorkflow
 
@@ -33,6 +36,8 @@ class PreparedSample(NamedTuple):
     group: str | None
     tags: list[str]
     row: Mapping[str, Any]
+    assertions: tuple[Assertion, ...] | None = None
+    """What the row asserts about the outputs; None where no row of the dataset asserts anything."""
 
 
 class Misfit(InputError):
@@ -61,9 +66,12 @@ def prepare(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[PreparedSa
     lacking: dict[str, list[str]] = {}
     repository = workflow.spec.repository
     tests = [] if repository is None else repository.test_fields
+    by_name = expected_outputs(workflow, dataset)
+    asserted: list[tuple[Assertion, ...]] = []
+    faults: list[Fault] = []
     for sample in dataset.samples:
         row = sample.row
-        gold = dataset.gold(row) + tests
+        gold = [*dataset.gold(row), *tests, *by_name, FIELD]
         inputs: dict[str, Any] = {}
         for name, source in workflow.inputs.items():
             mapped = dataset.spec.inputs.get(name) or source.source
@@ -80,9 +88,27 @@ def prepare(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[PreparedSa
                 lacking.setdefault(f"missing: {name}", []).append(sample.where)
             elif present:
                 inputs[name] = value
+        try:
+            asserted.append(
+                read_assertions(
+                    row,
+                    outputs=list(workflow.outputs),
+                    where=dataset.where,
+                    place=sample.where,
+                )
+            )
+        except EvidenceError as error:
+            faults += error.faults
         ready.append(
             PreparedSample(
-                sample.id, inputs, dataset.expected(row), dataset.group(row), dataset.tags(row), row
+                sample.id,
+                inputs,
+                expected_of(
+                    row, dataset, by_name, known=list(workflow.outputs), place=sample.where
+                ),
+                dataset.group(row),
+                dataset.tags(row),
+                row,
             )
         )
     if lacking:
@@ -92,6 +118,23 @@ def prepare(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[PreparedSa
             for reason, places in lacking.items()
         }
         raise Misfit(sorted(lacking), examples, where=dataset.where)
+    if faults:
+        raise InputError("RUN-002", faults[0].message, where=dataset.where, faults=faults[:SHOWN])
+    if any(asserted):
+        if workflow.spec.assertions != "gate" and not all(asserted):
+            without = [
+                sample.sample_id for sample, one in zip(ready, asserted, strict=True) if not one
+            ]
+            raise InputError(
+                "RUN-002",
+                f"assertions are a criterion here, and {len(without)} of {len(ready)} samples have"
+                f" none, for example {without[0]!r}: a share of nothing is not a score.",
+                where=dataset.where,
+                fix="Give every sample an `assert`, or make them a gate with `assertions: gate`.",
+            )
+        return [
+            sample._replace(assertions=one) for sample, one in zip(ready, asserted, strict=True)
+        ]
     return ready
 
 

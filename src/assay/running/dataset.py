@@ -42,6 +42,8 @@ class DatasetFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """Without one, the digest of the data is the version."""
     file: str | None = None
     table: TableSource | None = None
+    sheet: str | None = None
+    """The sheet of a workbook; without one, the first."""
     split: str | None = None
     split_field: str = "split"
     sample_id: str | None = None
@@ -145,7 +147,7 @@ def read_dataset(path: str) -> LoadedDataset:
     rows = (
         table_rows(spec.table, path)
         if spec.table is not None
-        else file_rows(os.path.join(os.path.dirname(path), str(spec.file)))
+        else file_rows(os.path.join(os.path.dirname(path), str(spec.file)), sheet=spec.sheet)
     )
     version = None if spec.version is None else str(spec.version)
     return _dataset(spec, rows, version=version, where=path)

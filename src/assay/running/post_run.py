@@ -1,74 +1,124 @@
-"""What is measured of a run once it is over, in order: first what its repository shows of a patch,
-then the team's own scorers.
-
-A scorer is a function that sees what went in, what came out and what was expected, and gives raw
-scores. One that raises or returns nonsense gives no score, and the reason is kept: a criterion
-without a score fails closed in grading.
+"""What is measured of a run once it is over, in order: what its repository shows of a patch, the
+assertions of its sample, and the scorers of the workflow file and of `assay.yaml`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from assay.canon import canonical
-from assay.errors import AssayError, InputError
-from assay.files.json_files import parse_json
-from assay.running.adapters.loading import load
-from assay.tracing.failures import describe
+from assay.files.atomic import write_file
+from assay.running.assertions import CRITERION, GATE, AssertionWeight, outcome
+from assay.running.scorer_results import MAX_REASON
+from assay.running.scorers import PlacedScorer, scorer_measures
+from assay.scoring.extension import Additions
+from assay.scoring.profile import Profile, ProfileCriterion
+from assay.views.documents import pretty
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
+    from assay.running.assertions import AssertionTerms
     from assay.running.compatibility import PreparedSample
     from assay.running.runner import PostRun
-    from assay.running.workflow import LoadedWorkflow, Scorer
+    from assay.running.workflow import LoadedWorkflow
+
+_SOURCE = {"kind": "script", "name": "assertions of the dataset"}
 
 
-def after_of(workflow: LoadedWorkflow) -> list[PostRun]:
-    """Everything that a workflow file asks to be measured after a run."""
+def after_of(workflow: LoadedWorkflow, *, scorers: Sequence[PlacedScorer] = ()) -> list[PostRun]:
+    """Everything that is to be measured after a run; `scorers` are those of the configuration,
+    besides the workflow's own.
+    """
     measures: list[PostRun] = []
     if workflow.spec.repository is not None:
         from assay.running.repair import repair_of  # it needs git and the sandbox
 
         measures.append(repair_of(workflow))
-    return measures + [_scorer(spec, workflow) for spec in workflow.spec.scorers]
+    measures.append(_assertions(workflow.spec.assertions))
+    return measures + scorer_measures(all_scorers(workflow, scorers))
 
 
-def _scorer(spec: Scorer, workflow: LoadedWorkflow) -> PostRun:
-    function: Callable[..., Any] = load(spec.target, workflow.folder, workflow.where)
-    if not callable(function):
-        raise InputError(
-            "RUN-004", f"the scorer {spec.target!r} cannot be called.", where=workflow.where
-        )
-    source = {"kind": "script", "name": spec.name or spec.target}
-    if spec.version is not None:
-        source["version"] = spec.version
+def all_scorers(
+    workflow: LoadedWorkflow, scorers: Iterable[PlacedScorer] = ()
+) -> list[PlacedScorer]:
+    """The scorers of a workflow file and of the configuration; one that both declare is one."""
+    own = [PlacedScorer(one, workflow.folder, workflow.where) for one in workflow.spec.scorers]
+    return own + [
+        one
+        for one in scorers
+        if not any((known.scorer, known.folder) == (one.scorer, one.folder) for known in own)
+    ]
 
+
+def additions_of(
+    workflow: LoadedWorkflow,
+    samples: Iterable[PreparedSample],
+    *,
+    scorers: Sequence[PlacedScorer] = (),
+) -> Additions:
+    """The gates and criteria that scorers and assertions fill, and that the profile must have."""
+    gates: list[str] = []
+    criteria: list[ProfileCriterion] = []
+    for scorer, *_ in all_scorers(workflow, scorers):
+        gates += scorer.gates
+        if scorer.weight is not None:
+            criteria.append(
+                ProfileCriterion(
+                    id=scorer.id,
+                    label=scorer.id.replace("_", " "),
+                    weight=scorer.weight,
+                    layer=1,
+                    formula=scorer.formula or "zero_one",
+                    role=scorer.role,
+                )
+            )
+    terms: AssertionTerms = workflow.spec.assertions
+    if any(sample.assertions is not None for sample in samples):
+        if terms == "gate":
+            gates.append(GATE)
+        elif isinstance(terms, AssertionWeight):
+            criteria.append(
+                ProfileCriterion(
+                    id=CRITERION,
+                    label="assertions that hold",
+                    weight=terms.weight,
+                    layer=1,
+                    formula="ratio",
+                )
+            )
+    return Additions(tuple(gates), tuple(criteria))
+
+
+def write_profile(profile: Profile, folder: str) -> str:
+    """Write a profile to `FOLDER/profiles`, which makes the folder a library, and give its path."""
+    path = os.path.join(folder, "profiles", f"{profile.id}.yaml")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    write_file(path, pretty(profile))
+    return path
+
+
+def _assertions(terms: AssertionTerms) -> PostRun:
     def measure(sample: PreparedSample, run: dict[str, Any]) -> dict[str, Any]:
-        if run.get("outputs") is None:
+        if sample.assertions is None:
             return {}
-        given = (sample.inputs, run["outputs"], sample.expected)
-        try:
-            # copies: what a scorer changes does not change the evidence
-            scores = _scores(function(*(parse_json(canonical(value)) for value in given)), source)
-        except Exception as error:
-            reason = error.message if isinstance(error, AssayError) else describe(error)
+        if not sample.assertions:
+            reason = "not applicable: the sample asserts nothing"
+            return {"gates": {**run.get("gates", {}), GATE: {"passed": True, "reason": reason}}}
+        found, words = outcome(sample.assertions, run.get("outputs"), status=run["status"])
+        holds = [one.holds for one in found]
+        if terms == "gate":
+            passed = False if False in holds else None if None in holds else True
+            verdict = {"passed": passed, "reason": words[:MAX_REASON]}
+            return {"gates": {**run.get("gates", {}), GATE: verdict}}
+        if None in holds:
             errors = run.get("metadata", {}).get("scorer_errors", {})
-            return {"metadata": {"scorer_errors": {**errors, spec.target: reason}}}
-        return {"scores": {**run.get("scores", {}), **scores}}
+            return {"metadata": {"scorer_errors": {**errors, CRITERION: words[:MAX_REASON]}}}
+        score = {
+            "raw": {"passed": sum(map(bool, holds)), "total": len(holds)},
+            "source": dict(_SOURCE),
+        }
+        return {"scores": {**run.get("scores", {}), CRITERION: score}}
 
     return measure
-
-
-def _scores(result: Any, source: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(result, Mapping):
-        raise InputError(
-            "RUN-006", f"a scorer returns raw scores by name, not {type(result).__name__}."
-        )
-    made = {}
-    for name, value in result.items():
-        score = value if isinstance(value, Mapping) and "raw" in value else {"raw": value}
-        made[str(name)] = {**score, "source": dict(source)}
-    tree: dict[str, Any] = parse_json(canonical(made))
-    return tree

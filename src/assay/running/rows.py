@@ -1,4 +1,6 @@
-"""The rows of a dataset and where each is: JSON lines, JSON, CSV, Parquet, or a database table."""
+"""The rows of a dataset and where each is: JSON lines, JSON, CSV, Excel, Parquet, or a database
+table.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +28,21 @@ class TableSource(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     name: str
 
 
-def file_rows(path: str) -> Rows:
-    """The rows of a data file."""
+def file_rows(path: str, *, sheet: str | None = None) -> Rows:
+    """The rows of a data file; `sheet` names the one of a workbook."""
     extension = os.path.splitext(path)[1].lower()
+    if extension == ".xlsx":
+        from assay.running.excel import excel_rows
+
+        return excel_rows(path, sheet)
+    if sheet is not None:
+        raise InputError("RUN-002", "only an .xlsx workbook has a `sheet`.", where=path)
     if extension not in READERS:
         raise InputError(
             "RUN-002",
             f"Can't read {extension or 'a file without an extension'} as a dataset.",
             where=path,
-            fix="Save it as .jsonl, .json, .csv or .parquet, or describe it in a .yaml file.",
+            fix="Save it as .jsonl, .json, .csv, .xlsx or .parquet, or describe it in a .yaml.",
         )
     return READERS[extension](path)
 

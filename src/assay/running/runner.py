@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from assay.canon import canonical
+from assay.canon import canonical, digest
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
 from assay.records.reading import read_run
@@ -267,6 +267,9 @@ class Runner:
                 "workflow_digest": self.workflow.digest,
                 "dataset_digest": self.dataset.digest,
                 "strategy": spec.strategy,
+                "sample_digest": digest(sample.row),
+                # part of what the sample is: see `release.overlap`
+                **({"assertions": list(sample.assertions)} if sample.assertions else {}),
             },
         }
         return {key: value for key, value in head.items() if value is not None}

@@ -20,6 +20,8 @@ from assay.files.json_files import Document
 from assay.files.yaml_files import read_entry
 from assay.records.reading import read_record
 from assay.registry import identifier_fault, near_miss
+from assay.running.assertions import AssertionTerms
+from assay.running.scorer_results import Scorer as Scorer
 
 WORKFLOW_SCHEMA = "assay.workflow/1"
 Strategy = Literal["single", "iterative", "dag", "multi_agent"]
@@ -154,16 +156,6 @@ class Repository(_WorkflowPart, frozen=True):
         return [name for name in fields if isinstance(name, str)]
 
 
-class Scorer(_WorkflowPart, frozen=True):
-    """A function of the team's own that sees inputs, outputs and the expected values of a sample
-    after the run, and gives raw scores.
-    """
-
-    target: str
-    name: str | None = None
-    version: str | None = None
-
-
 class WorkflowFile(_WorkflowPart, frozen=True):
     """A workflow, as its YAML file holds it."""
 
@@ -189,6 +181,9 @@ class WorkflowFile(_WorkflowPart, frozen=True):
     handoff_rules: list[tuple[str, str]] | None = None
     repository: Repository | None = None
     scorers: list[Scorer] = []
+    assertions: AssertionTerms = "gate"
+    """What the assertions of the samples become: a gate, or a criterion (`{weight: 0.3}` adds it).
+    """
     limits: CallLimits = CallLimits()
     tags: list[str] = []
 

@@ -10,7 +10,14 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, UnsetType
 
-from assay.records.decision import SIDES, Decision, FlakySample, RuleResult, SliceComparison
+from assay.records.decision import (
+    SIDES,
+    Decision,
+    FlakySample,
+    PolicyOverride,
+    RuleResult,
+    SliceComparison,
+)
 from assay.records.summary import SummaryBlock, ValueInterval
 from assay.views.blocks import (
     Column,
@@ -129,6 +136,11 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
         if names:
             lacks = f"{count(len(names), 'sample')} of the {side}, counted as {worth}"
             facts.append(("missing", f"{lacks}: {_few(names)}"))
+    facts += overlap_facts(decision)
+    facts += [
+        ("changed" if not item.eases else "EASED", override_sentence(item))
+        for item in decision.overrides or ()
+    ]
     if missing.quarantined:
         facts.append(("left out", f"{_few(missing.quarantined)}, as requested"))
     if decision.plan.get("changed"):
@@ -153,6 +165,40 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
         fell = [f"{item.sample} {item.difference:+.2f}" for item in decision.worse]
         facts.append(("fell most", _few(fell)))
     return facts
+
+
+def overlap_facts(decision: Decision) -> list[tuple[str, str]]:
+    """What two versions of the dataset share, each fact with its label."""
+    overlap = decision.overlap
+    if overlap is UNSET:
+        return []
+    ours, theirs = ", ".join(overlap.candidate_dataset), ", ".join(overlap.baseline_dataset)
+    shared = f"{overlap.equal} samples are equal in {ours} and {theirs}; those are compared"
+    facts = [("dataset", shared)]
+    if overlap.new:
+        failing = f"; {len(overlap.new_failing)} of them fail a gate" if overlap.new_failing else ""
+        facts.append(
+            (
+                "new",
+                f"{count(len(overlap.new), 'sample')}, not compared{failing}: {_few(overlap.new)}",
+            )
+        )
+    if overlap.changed:
+        worth = (
+            "left out, as the policy's overlap allows"
+            if overlap.changed_set_aside
+            else "counted as lost by the candidate"
+        )
+        changed = f"{count(len(overlap.changed), 'sample')}, {worth}: {_few(overlap.changed)}"
+        facts.append(("different", changed))
+    return facts
+
+
+def override_sentence(item: PolicyOverride) -> str:
+    """A number that was set otherwise than in the policy, in words."""
+    said = "the policy sets none" if item.policy is None else f"the policy says {item.policy:g}"
+    harder = "easier" if item.eases else "harder"
+    return f"{item.field} is {item.used:g} for this decision: {said}, {harder} to pass"
 
 
 def interval_line(decision: Decision, *, width: int = 61) -> str:

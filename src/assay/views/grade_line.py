@@ -190,6 +190,12 @@ def totals_text(counts: Mapping[str, Any]) -> str:
     )
 
 
+def bar_text(bar: Mapping[str, Any]) -> str:
+    """Whether enough samples passed, and how many did."""
+    word = {True: "reached", False: "not reached", None: "not enough evidence"}[bar["holds"]]
+    return f"least pass rate {word}: {bar['reason']}"
+
+
 def passed_text(graded: int, failed: int) -> str:
     """How many of the runs passed, in a sentence without its stop."""
     if failed:

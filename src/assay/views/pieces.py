@@ -269,7 +269,7 @@ def bar(value: Any, whole: float, *, width: int = 20) -> str:
     """
     if not exact.is_number(value):
         return absent("(no number)")
-    share = min(1.0, max(0.0, float(value) / whole)) if whole else 0.0
+    share = min(1.0, max(0.0, float(value) / float(whole))) if whole else 0.0
     full = max(1, int(share * width)) if share > 0 else 0
     full = min(width - 1, full) if share < 1 else full
     return "█" * full + "░" * (width - full)

@@ -1,0 +1,108 @@
+"""What would move a decision to another outcome, in words: what to bring back, what to fix, how
+many samples would do, and which margin these samples could decide.
+"""
+
+from __future__ import annotations
+
+from math import floor
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.release.promotion_rules import SCORE_RULE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from assay.records.decision import RuleResult
+    from assay.release.policy import ReleaseRules
+    from assay.stats.comparison import Comparison
+
+MANY = 1_000
+"""Samples from which on a decision also says what margin it could decide without them."""
+
+
+class Seen(NamedTuple):
+    """What a decision rests on."""
+
+    rules: tuple[RuleResult, ...]
+    comparison: Comparison
+    n_paired: int
+
+
+def would_change(seen: Seen, outcome: str, rules: ReleaseRules) -> list[str]:
+    """What would move the outcome, in words."""
+    paired, difference = seen.n_paired, seen.comparison.difference
+    if outcome == "promote":
+        if difference.low is None:
+            return []
+        room = difference.low + rules.margin
+        return [f"The lower end of the difference is {room:.2f} points above the limit."]
+    gates, scored, floored, severe, *_ = seen.rules
+    changes = [
+        f"Bring back what the baseline has: {_names(rule.evidence['lost'], 'what')}."
+        for rule in seen.rules
+        if "lost" in rule.evidence
+    ]
+    if gates.violated and "lost" not in gates.evidence:
+        excess = gates.evidence["candidate"]["failed"] - gates.evidence["baseline"]["failed"]
+        names = _names([{"sample": name} for name in gates.evidence["newly_failing"]])
+        changes.append(f"Fix {excess} of the samples that newly fail a gate: {names}.")
+    if floored.violated and floored.evidence["new"]:
+        changes.append(f"Bring back above their floor: {_names(floored.evidence['new'])}.")
+    if severe.violated:
+        changes.append(f"Fix severe failures: {_names(severe.evidence['items'])}.")
+    if scored.holds is False and difference.value is not None and difference.low is not None:
+        above = difference.value + rules.margin
+        if seen.comparison.claims.non_inferior:
+            if "lost_runs" in scored.evidence:
+                changes.append(
+                    "Bring the missing runs: the scores must be shown not to fall whatever these"
+                    " came to."
+                )
+        elif (needed := samples_to_show(seen, rules)) is not None:
+            changes.append(
+                f"With this difference and spread, about {needed:,} paired samples would show"
+                f" that the drop is below {rules.margin:g}."
+            )
+        else:
+            changes.append(f"The scores must rise by at least {-above:.2f} points on average.")
+    if paired < rules.min_pairs:
+        changes.append(
+            f"{rules.min_pairs - paired} more paired samples reach the minimum of"
+            f" {rules.min_pairs}."
+        )
+    return changes
+
+
+def _names(items: Sequence[Mapping[str, str]], key: str = "sample") -> str:
+    unique = list(dict.fromkeys(item[key] for item in items))
+    return ", ".join(unique[:5]) + (f" and {len(unique) - 5} more" if len(unique) > 5 else "")
+
+
+def decidable_margin(seen: Seen, rules: ReleaseRules) -> float | None:
+    """The least margin that the score rule would hold under; None where the policy's own needs no
+    thousands of samples, or where no margin would do.
+    """
+    scored = next(rule for rule in seen.rules if rule.id == SCORE_RULE)
+    if scored.holds is not False or scored.violated:
+        return None
+    difference = scored.evidence["difference"]
+    ends = [difference["low"], scored.evidence["adjusted_difference"]]
+    if "lost_runs" in scored.evidence:
+        ends.append(scored.evidence["lost_runs"]["low"])
+    if None in ends or (samples_to_show(seen, rules) or 0) < MANY:
+        return None
+    margin = (floor(-min(ends) * 100) + 1) / 100  # strictly above, in hundredths of a point
+    return margin if rules.margin < margin < 100 else None
+
+
+def samples_to_show(seen: Seen, rules: ReleaseRules) -> int | None:
+    """About how many pairs would show that the drop is below the margin, with this difference and
+    spread; None where no number would.
+    """
+    difference = seen.comparison.difference
+    if difference.value is None or difference.low is None:
+        return None
+    half, above = difference.value - difference.low, difference.value + rules.margin
+    if above <= 0 or half <= 0:
+        return None
+    return int(-(-seen.n_paired * half**2 // above**2))

@@ -1,0 +1,144 @@
+"""Two versions of one dataset: which samples both sides have with equal content.
+
+A dataset grows. Samples that only the candidate has are new: they are shown, and not compared. A
+sample of the baseline that the candidate lacks was dropped, and one whose content is different was
+changed: both count against the candidate as if it had lost them, because otherwise a sample that
+fails could be dropped or eased. A policy's `min_overlap` may set changed samples aside as long as
+enough others are equal; a dropped one is left out only by name, with a quarantine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.canon import digest
+from assay.records.decision import SampleOverlap
+from assay.release.sides import SampleContent
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from assay.records.evidence import Run
+    from assay.release.policy import ReleaseRules
+    from assay.release.sides import Side
+
+
+class Aligned(NamedTuple):
+    """Both sides with the samples that are compared."""
+
+    candidate: Side
+    baseline: Side
+    overlap: SampleOverlap | None
+    """What the two datasets share; None where both sides have the same samples of one version."""
+
+
+def content_of(run: Run) -> SampleContent | None:
+    """What the sample of a run was: what went in, what was expected and asserted; and the row it
+    came from, where our own runner recorded that. None where the run does not say.
+    """
+    row = run.metadata.get("sample_digest")
+    given = (run.inputs, run.expected, run.metadata.get("assertions"))
+    if all(part is None for part in given):
+        return None
+    return SampleContent(digest(list(given)), row if isinstance(row, str) else None)
+
+
+def is_other_version(candidate: Side, baseline: Side) -> bool:
+    """Whether the two sides ran on different versions of the same datasets, and both say what each
+    sample was.
+    """
+    ours, theirs = (list(side.fingerprint.get("dataset", [])) for side in (candidate, baseline))
+    return (
+        ours != theirs
+        and {_dataset(name) for name in ours} == {_dataset(name) for name in theirs}
+        and all(side.samples.keys() == side.rows.keys() for side in (candidate, baseline))
+    )
+
+
+def _dataset(value: str) -> str:
+    return value.rpartition(" version ")[0]
+
+
+def align(candidate: Side, baseline: Side, rules: ReleaseRules) -> Aligned:
+    """The sides as they are compared: on different versions of a dataset, by the samples whose
+    content is equal. On one version, a sample whose row is known to be another was changed too: the
+    name of a version proves nothing.
+    """
+    shared = candidate.rows.keys() & baseline.rows.keys()
+    if is_other_version(candidate, baseline):
+        new = candidate.rows.keys() - shared
+        compared = shared
+    else:
+        new = set()
+        compared = {
+            name for name in shared if _has_row(candidate, name) and _has_row(baseline, name)
+        }
+    changed = {
+        name for name in compared if not _is_equal(candidate.samples[name], baseline.samples[name])
+    }
+    if not changed and not is_other_version(candidate, baseline):
+        return Aligned(candidate, baseline, None)
+    equal = len(shared) - len(changed)
+    share = Fraction(equal, len(baseline.rows))
+    set_aside = bool(changed) and rules.min_overlap < 1 and share >= rules.min_overlap
+    overlap = SampleOverlap(
+        candidate_dataset=list(candidate.fingerprint["dataset"]),
+        baseline_dataset=list(baseline.fingerprint["dataset"]),
+        equal=equal,
+        changed=sorted(changed),
+        new=sorted(new),
+        dropped=sorted(baseline.rows.keys() - shared),
+        new_failing=sorted(name for name in new if candidate.rows[name].failed),
+        share=float(share),
+        required=float(rules.min_overlap),
+        changed_set_aside=set_aside,
+    )
+    return Aligned(
+        _without(candidate, new | changed),
+        _without(baseline, changed) if set_aside else baseline,
+        overlap,
+    )
+
+
+def overlap_advice(overlap: SampleOverlap) -> list[str]:
+    """What to do about samples that are not the same any more."""
+    counted = [
+        f"{len(names)} {words}"
+        for names, words in (
+            ([] if overlap.changed_set_aside else overlap.changed, "different"),
+            (overlap.dropped, "dropped"),
+        )
+        if names
+    ]
+    if not counted:
+        return []
+    where = ", ".join(overlap.candidate_dataset)
+    lost = f"{' and '.join(counted)} of its samples count against the candidate"
+    return [f"Evaluate the baseline on {where}, where {lost}."]
+
+
+def _is_equal(ours: frozenset[SampleContent], theirs: frozenset[SampleContent]) -> bool:
+    """Whether a sample is the same on both sides, in all of its repeats: the same row, or the same
+    inputs, expected value and assertions.
+    """
+    rows = [{content.row for content in side} for side in (ours, theirs)]
+    if None not in rows[0] and rows[0] == rows[1] and len(rows[0]) == 1:
+        return True
+    contents = [{content.content for content in side} for side in (ours, theirs)]
+    return contents[0] == contents[1] and len(contents[0]) == 1
+
+
+def _has_row(side: Side, name: str) -> bool:
+    """Whether our own runner recorded the row of a sample, in all of its repeats."""
+    return name in side.samples and all(one.row is not None for one in side.samples[name])
+
+
+def _without(side: Side, names: Collection[str]) -> Side:
+    def kept(mapping: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in mapping.items() if name not in names}
+
+    return side._replace(
+        rows=kept(side.rows), repeats=kept(side.repeats), contents=kept(side.contents)
+    )

@@ -1,0 +1,134 @@
+"""What the columns of a dataset mean where no dataset file says so, and the list that tells people.
+
+`expected`, `expected_answer`, `expected.answer`, `gold_answer` and, for a workflow with an output
+`answer` and no input of that name, `answer` are all the expected answer. None of them ever becomes
+an input.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import InputError
+from assay.running.assertions import FIELD
+from assay.running.dataset import ID_FIELDS
+from assay.scoring.gate_rules import is_absent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from assay.running.dataset import LoadedDataset
+    from assay.running.workflow import LoadedWorkflow
+
+_EXPECTED = re.compile(r"(?i)(?:expected|gold)[_.-](.+)")
+
+
+class ColumnUse(NamedTuple):
+    """A column, and what it is taken for."""
+
+    name: str
+    use: str
+
+    @property
+    def words(self) -> str:
+        """In words."""
+        return f"{self.name}: {self.use}"
+
+
+def expected_outputs(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[str]:
+    """The outputs of a workflow whose own names, as columns, mean what is expected."""
+    if dataset.spec.expected is not None:
+        return []
+    taken = {*workflow.inputs, *dataset.spec.inputs.values()}
+    taken |= {one.source for one in workflow.inputs.values() if one.source is not None}
+    return [name for name in workflow.outputs if name not in taken]
+
+
+def expected_of(
+    row: Mapping[str, Any],
+    dataset: LoadedDataset,
+    outputs: list[str],
+    *,
+    known: list[str],
+    place: str,
+) -> Any:
+    """What is expected for a row: as the dataset file says, else by the names of the columns.
+    `outputs` are those whose bare names mean it, `known` all that the workflow has. Raises
+    `InputError` where two columns say different things.
+    """
+    given = dataset.expected(row)
+    if dataset.spec.expected is not None:
+        return given
+    named: dict[str, Any] = {}
+    for column, value in row.items():
+        found = _EXPECTED.fullmatch(column)
+        name = found[1] if found is not None else column if column in outputs else None
+        if name == "output" and len(known) == 1:
+            name = known[0]  # `expected_output`, as other tools write it
+        if name is None or is_absent(value):
+            continue
+        if name not in known and not is_absent(given):
+            continue  # beside an `expected` that says it all
+        if name in named and named[name] != value:
+            raise _twice(dataset, place, name)
+        named[name] = value
+    if not named or is_absent(given):
+        return named or given
+    if not isinstance(given, dict):
+        if set(named.values()) == {given}:
+            return given
+        raise _twice(dataset, place, next(iter(named)))
+    for name, value in named.items():
+        if name in given and given[name] != value:
+            raise _twice(dataset, place, name)
+    return {**named, **given}
+
+
+def _twice(dataset: LoadedDataset, place: str, name: str) -> InputError:
+    return InputError(
+        "RUN-002",
+        f"{place}: two columns say what {name!r} is expected to be, and they differ.",
+        where=dataset.where,
+        fix="Keep one, or name the right one with `expected:` in a dataset file.",
+    )
+
+
+def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[ColumnUse]:
+    """Every column of the dataset with what it is taken for, in the order of the file."""
+    spec = dataset.spec
+    columns: dict[str, Mapping[str, Any]] = {}
+    for sample in dataset.samples:
+        for name in sample.row:
+            columns.setdefault(name, sample.row)
+    inputs = {
+        spec.inputs.get(name) or one.source or name: name for name, one in workflow.inputs.items()
+    }
+    outputs = expected_outputs(workflow, dataset)
+    groups = {spec.group or "group": "group"}
+    tags = [spec.tags] if isinstance(spec.tags, str) else spec.tags or ["tags"]
+    ids = ID_FIELDS if spec.sample_id is None else (spec.sample_id,)
+    uses = []
+    for column, row in columns.items():
+        found = _EXPECTED.fullmatch(column)
+        gold = {path.partition(".")[0] if path not in row else path for path in dataset.gold(row)}
+        if column in ids:
+            use = "id"
+        elif column in gold or column in outputs:
+            use = f"expected {found[1] if found else column if column in outputs else ''}".rstrip()
+        elif column == FIELD:
+            use = "assertions"
+        elif column in inputs:
+            use = f"input {inputs[column]}" if inputs[column] != column else "input"
+        elif column == "inputs" and isinstance(row[column], dict):
+            use = "inputs"
+        elif column in groups:
+            use = "group"
+        elif column in tags:
+            use = "tag"
+        elif spec.split is not None and column == spec.split_field:
+            use = "split"
+        else:
+            use = "ignored"
+        uses.append(ColumnUse(column, use))
+    return uses

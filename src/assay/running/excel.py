@@ -1,0 +1,137 @@
+"""The rows of an Excel workbook (.xlsx): the first sheet or a named one, with a header row.
+
+A workbook is a zip of XML from anywhere: its unpacked size is limited before anything is unpacked,
+and a document type, which could define entities, is refused. Formulas count with the value that was
+saved with them; dates become ISO text.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from datetime import date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import InputError
+from assay.files.json_files import open_input
+from assay.registry import near_miss
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_UNPACKED = 256 * 1024 * 1024
+MAX_PARTS = 2_000
+MAX_COLUMNS = 500
+_PROLOG = 2_048
+
+
+def excel_rows(path: str, sheet: str | None = None) -> Iterator[tuple[Any, str]]:
+    """Each row below the header, as a mapping of the header's names."""
+    try:
+        import openpyxl
+    except ImportError:
+        raise InputError(
+            "RUN-004", "reading Excel needs openpyxl.", where=path, fix="pip install 'assay[excel]'"
+        ) from None
+    with open_input(path) as stream:
+        _check_archive(stream, path)
+        stream.seek(0)
+        try:
+            book = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
+        except Exception as error:  # whatever a broken workbook makes the library raise
+            raise _unreadable(path, error) from None
+        try:
+            yield from _rows(_chosen(book, sheet, path), path)
+        except InputError:
+            raise
+        except Exception as error:
+            raise _unreadable(path, error) from None
+        finally:
+            book.close()
+
+
+def _unreadable(path: str, error: Exception) -> InputError:
+    words = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+    return InputError(
+        "FIL-002", f"can't be read as an Excel workbook: {words}.", where=path, fix="Save it again."
+    )
+
+
+def _check_archive(stream: Any, path: str) -> None:
+    """Refuse what is no zip, what would unpack to too much, and parts with a document type."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            parts = archive.infolist()
+            size = sum(part.file_size for part in parts)
+            if len(parts) > MAX_PARTS or size > MAX_UNPACKED:
+                raise InputError(
+                    "FIL-004",
+                    f"unpacks to {size:,} bytes in {len(parts):,} parts; the limits are"
+                    f" {MAX_UNPACKED:,} and {MAX_PARTS:,}.",
+                    where=path,
+                    fix="Save it as CSV.",
+                )
+            for part in parts:
+                with archive.open(part) as unpacked:
+                    prolog = unpacked.read(_PROLOG)
+                if b"<!DOCTYPE" in prolog.replace(b"\x00", b""):
+                    raise InputError("FIL-002", f"{part.filename} has a document type.", where=path)
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, ValueError):
+        raise InputError(
+            "FIL-002",
+            "is not an .xlsx workbook.",
+            where=path,
+            fix="Save it as .xlsx (not .xls, and without a password), or as CSV.",
+        ) from None
+
+
+def _chosen(book: Any, sheet: str | None, path: str) -> Any:
+    names = [one.title for one in book.worksheets]
+    if not names:
+        raise InputError("FIL-005", "the workbook has no sheet with cells.", where=path)
+    if sheet is None:
+        return book.worksheets[0]
+    if sheet not in names:
+        raise InputError(
+            "RUN-002",
+            f"there is no sheet {sheet!r}.{near_miss(sheet, names)}",
+            where=path,
+            fix=f"The sheets are {', '.join(names[:10])}.",
+        )
+    return book[sheet]
+
+
+def _rows(sheet: Any, path: str) -> Iterator[tuple[Any, str]]:
+    sheet.reset_dimensions()  # what a file says of its size is not believed
+    header = next(sheet.iter_rows(max_row=1, max_col=MAX_COLUMNS, values_only=True), ())
+    names = [None if name is None else str(name).strip() for name in header]
+    while names and not names[-1]:
+        names.pop()
+    if not names:
+        raise InputError("RUN-002", "the first row has no names of columns.", where=path)
+    for number, name in enumerate(names, 1):
+        if not name:
+            raise InputError("RUN-002", f"column {number} has no name in row 1.", where=path)
+    if len(set(names)) != len(names):
+        raise InputError("RUN-002", "two columns have the same name.", where=path)
+    body = sheet.iter_rows(min_row=2, max_col=len(names))
+    for number, cells in enumerate(body, 2):
+        for name, cell in zip(names, cells, strict=False):
+            if getattr(cell, "data_type", None) == "e":
+                raise InputError(
+                    "RUN-002",
+                    f"row {number}: {name} is the error {cell.value}.",
+                    where=path,
+                    fix="Correct the formula, or clear the cell.",
+                )
+        values = [_plain(cell.value) for cell in cells]
+        if any(value is not None for value in values):
+            yield dict(zip(names, values, strict=False)), f"row {number}"
+
+
+def _plain(value: Any) -> Any:
+    """A cell as JSON has it."""
+    if isinstance(value, datetime):
+        return (value.date() if value.time() == time() else value).isoformat()
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return str(value) if isinstance(value, timedelta) else value

@@ -1,0 +1,104 @@
+"""A profile with gates and criteria of a team's own: what the scorers of a configuration fill is
+required like everything else in the profile.
+
+The result is a profile of its own, complete in itself. Its version ends in the digest of its
+content, `rag@2+0123456789ab`, so that no result under it can be taken for one under the profile
+that it came from. Nothing is ever taken away, and nothing that the profile measures is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec import structs
+
+from assay import exact
+from assay.canon import digest
+from assay.errors import FormulaError, ShelfError
+from assay.formulas import check_params
+from assay.registry import near_miss
+from assay.scoring.gates import GATES
+from assay.scoring.profile import GateRef, Profile, ProfileCriterion
+
+
+class Additions(NamedTuple):
+    """What is added to a profile."""
+
+    gates: tuple[str, ...] = ()
+    """Gates whose verdicts come with the run."""
+    criteria: tuple[ProfileCriterion, ...] = ()
+    """Criteria whose scores come with the run."""
+
+
+def extended(profile: Profile, additions: Additions) -> Profile:
+    """The profile with what is added to it; itself where it has all of that already. Raises
+    `ShelfError` for a name that means something else there.
+    """
+    gates, criteria = list(profile.gates), list(profile.criteria)
+    known = {item.id: item for item in criteria}
+    for name in additions.gates:
+        gate = GATES.get(name)
+        if gate is not None and gate.is_computed:
+            raise _taken(f"'{name}' is computed from the evidence; a scorer can't fill that gate.")
+        if name in known:
+            raise _taken(f"'{name}' is a criterion of {profile.id}; a gate carries no weight.")
+        if all(ref.id != name for ref in gates):
+            gates.append(GateRef(id=name, verdict=gate is None))
+    for item in additions.criteria:
+        before = known.get(item.id)
+        if item.id in GATES or any(ref.id == item.id for ref in gates):
+            raise _taken(f"'{item.id}' is a gate; a gate carries no weight.")
+        if before is not None and before.measure is not None:
+            raise _taken(
+                f"{profile.id} measures '{item.id}' from the evidence; a scorer can't replace that."
+            )
+        if before is not None and _is_same(before, item):
+            continue
+        if before is not None:
+            raise _taken(
+                f"{profile.id} has the criterion '{item.id}' with the weight {before.weight}: leave"
+                " out the weight of the scorer."
+            )
+        try:
+            check_params(item.formula, item.params)
+        except FormulaError as error:
+            raise _taken(f"'{item.id}': {error.message}") from None
+        criteria.append(item)
+        known[item.id] = item
+    if gates == profile.gates and criteria == profile.criteria:
+        return profile
+    made = structs.replace(profile, gates=gates, criteria=criteria, alias=None)
+    mark = digest(
+        structs.replace(
+            made,
+            gates=sorted(gates, key=lambda ref: ref.id),
+            criteria=sorted(criteria, key=lambda one: one.id),
+        )
+    )
+    return structs.replace(made, version=f"{profile.version}+{mark.removeprefix('sha256:')[:12]}")
+
+
+def _is_same(one: ProfileCriterion, other: ProfileCriterion) -> bool:
+    """Whether two criteria are one: a number may be written in several ways."""
+    return structs.replace(one, weight=0) == structs.replace(other, weight=0) and (
+        exact.ratio(one.weight) == exact.ratio(other.weight)
+    )
+
+
+def unfilled(profile: Profile, names: Sequence[str]) -> list[str]:
+    """Of the names that scorers fill, those that the profile has no criterion for, in words with
+    the near miss.
+    """
+    known = [item.id for item in profile.criteria]
+    return [
+        f"'{name}' is no criterion of {profile.id} and won't count.{near_miss(name, known)}"
+        for name in names
+        if name not in known
+    ]
+
+
+def _taken(message: str) -> ShelfError:
+    return ShelfError(
+        "SCO-015", message, fix="Give the scorer another `name:`, or take it out of the profile."
+    )

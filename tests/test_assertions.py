@@ -1,0 +1,232 @@
+"""Assertions in the rows of a dataset: what each says, what becomes of them, and that none of them
+opens a gate by mistake.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import assay
+from assay.errors import AssayError, EvidenceError, InputError
+from assay.records.typed import convert
+from assay.running.assertions import (
+    CONDITIONS,
+    Assertion,
+    check_assertion,
+    read_assertions,
+)
+from assay.running.compatibility import Misfit, prepare
+from assay.running.dataset import from_rows
+from assay.running.post_run import additions_of
+from test_scorers import flow_of, ran
+
+ITEMS = {"items": [{"name": "tea", "price": 2.5}, {"name": "jam"}], "n": 2}
+
+
+def holds(tree: Any, value: Any) -> bool | None:
+    outputs = value if isinstance(value, dict) else {"answer": value}
+    (one,) = read_assertions({"assert": tree}, outputs=list(outputs), where="d", place="line 1")
+    return check_assertion(one, outputs).holds
+
+
+@pytest.mark.parametrize(
+    ("tree", "value", "expected"),
+    [
+        ({"contains": "nine"}, "At nine.", True),
+        ({"contains": "Nine"}, "At nine.", False),
+        ({"contains": ["At", "nine"]}, "At nine.", True),
+        ({"contains": ["At", "ten"]}, "At nine.", False),
+        ({"contains": "tea"}, ["tea", "jam"], True),
+        ({"contains": "2"}, 12, False),
+        ({"contains": "nine", "not": True}, "At nine.", False),
+        ({"equals": {"a": [1, 2.0]}}, {"answer": {"a": [1.0, 2]}}, True),
+        ({"equals": None}, {"answer": None}, True),
+        ({"equals": "1"}, 1, False),
+        ({"equals": True}, 1, False),
+        ({"regex": "^At n.ne"}, "At nine.", True),
+        ({"regex": "n(?=ine)"}, "At nine.", True),
+        ({"regex": "^nine"}, "At nine.", False),
+        ({"regex": "1"}, 1, False),
+        ({"number": 5, "tolerance": 0.1}, "5.1", True),
+        ({"number": 5, "tolerance": 0.1}, 5.11, False),
+        ({"number": 0.3}, 0.3, True),
+        ({"number": 5}, "five", False),
+        ({"number": 5}, True, False),
+        ({"number": 5}, "NaN", False),
+        ({"number": 5}, "1e999999999", False),
+        ({"number": 1}, "9" * 100_000, False),
+        ({"json_path": "$.items[0].name", "equals": "tea"}, {"answer": ITEMS}, True),
+        ({"json_path": "items[-1]['name']", "equals": "jam"}, {"answer": ITEMS}, True),
+        ({"json_path": "$.items[0].price", "number": 2, "tolerance": 0.5}, {"answer": ITEMS}, True),
+        ({"json_path": "$.items[7].name"}, {"answer": ITEMS}, False),
+        ({"json_path": "$.items[7].name", "not": True}, {"answer": ITEMS}, True),
+        ({"json_path": "$.items.name", "equals": "tea"}, {"answer": ITEMS}, False),
+        ({"json_path": "$.a", "equals": 1}, '{"a": 1}', True),
+        ({"json_path": "$.b"}, {"a": 1, "b": 2}, True),
+        ({"json_schema": {"type": "object", "required": ["n"]}}, {"answer": ITEMS}, True),
+        ({"json_schema": {"type": "array"}}, {"answer": ITEMS}, False),
+        ({"json_schema": {"type": "object"}}, '{"a": 1}', True),
+        ({"refused": True}, "I'm sorry, but I can't help with that.", True),
+        ({"refused": True}, "I\u2019m unable to share that.", True),
+        ({"refused": True}, "Here is how. " * 20 + "I cannot help further.", False),
+        ({"refused": False}, "At nine.", True),
+        ({"refused": True}, {"answer": "Sure", "refused": True}, True),
+        ({"refused": True}, {"answer": "I cannot help", "refused": False}, False),
+        ({"contains": "x", "output": "b"}, {"a": "", "b": "x"}, True),
+    ],
+)
+def test_an_assertion_says_what_its_name_says(tree: Any, value: Any, expected: bool) -> None:
+    assert holds(tree, value) is expected
+
+
+@pytest.mark.parametrize(
+    ("tree", "words"),
+    [
+        ({"contain": "x"}, "Did you mean 'contains'"),
+        ({"contains": "x", "equals": 1}, "write one assertion for each"),
+        ({}, "says nothing to check"),
+        ({"not": True}, "says nothing to check"),
+        ("contains nine", "JSON"),
+        ([5], "object"),
+        ({"contains": 5}, "contains"),
+        ({"contains": []}, "contains"),
+        ({"regex": "("}, "can't be used"),
+        ({"regex": ""}, "regex"),
+        ({"number": "5"}, "must be a number"),
+        ({"number": 5, "tolerance": -1}, "below zero"),
+        ({"contains": "x", "tolerance": 1}, "only `number`"),
+        ({"json_path": "$..a"}, "without wildcards"),
+        ({"json_path": "$.a[*]"}, "without wildcards"),
+        ({"json_schema": {"type": 3}}, "not a usable JSON Schema"),
+        ({"contains": "x", "output": "answr"}, "Did you mean 'answer'"),
+        ({"refused": True, "json_path": "$.a"}, "whole output"),
+        ([{"contains": "x"}] * 101, "100 is the limit"),
+    ],
+)
+def test_an_assertion_that_cannot_be_checked_is_refused_before_anything_runs(
+    tmp_path: Path, tree: Any, words: str
+) -> None:
+    flow = flow_of(tmp_path, "")
+    data = from_rows([{"id": 1, "q": "x", "assert": tree}], id="d", version="1", where="d.jsonl")
+    with pytest.raises(InputError) as caught:
+        prepare(flow, data)
+    assert words in str(caught.value)
+    assert "samples[0]" in str(caught.value)
+
+
+def test_with_several_outputs_an_assertion_says_which(tmp_path: Path) -> None:
+    with pytest.raises(EvidenceError, match="which output"):
+        read_assertions({"assert": {"contains": "x"}}, outputs=["a", "b"], where="d", place="1")
+
+
+@pytest.mark.parametrize(
+    ("tree", "value"),
+    [
+        ({"regex": "^(?:(a|aa)+)\\1$(?<!x)"}, "a" * 50_000 + "b"),
+        ({"contains": "x", "output": "gone"}, {"answer": "x", "gone": 1}),
+    ],
+)
+def test_what_is_over_budget_or_absent_never_holds(tree: Any, value: Any) -> None:
+    outputs = value if isinstance(value, dict) else {"answer": value}
+    (one,) = read_assertions({"assert": tree}, outputs=list(outputs), where="d", place="1")
+    outputs.pop("gone", None)
+    assert check_assertion(one, outputs).holds is None
+    assert check_assertion(convert({**tree, "not": True}, Assertion), outputs).holds is None
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 9)
+    | st.floats(-9, 9)
+    | st.text('ab1$.[]{}"()*+?', max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+@given(
+    tree=st.dictionaries(
+        st.sampled_from([*CONDITIONS, "json_path", "not", "output", "tolerance", "x"]), json_values
+    ),
+    value=json_values,
+)
+def test_whatever_a_row_asserts_it_is_refused_or_answered(tree: Any, value: Any) -> None:
+    try:
+        found = read_assertions({"assert": [tree]}, outputs=["answer"], where="d", place="1")
+    except AssayError:
+        return
+    for one in found:
+        answered = check_assertion(one, {"answer": value})
+        assert answered.holds in (True, False, None)
+        opposite = check_assertion(
+            convert({**tree, "not": not tree.get("not", False)}, Assertion), {"answer": value}
+        )
+        assert (opposite.holds is None) == (answered.holds is None)
+        assert answered.holds is None or opposite.holds is not answered.holds
+
+
+# --- what becomes of them
+
+
+def test_assertions_become_one_gate_of_every_run(tmp_path: Path) -> None:
+    rows = [
+        {"id": "good", "q": "x", "assert": [{"contains": "nine"}]},
+        {"id": "bad", "q": "x", "assert": [{"contains": "nine"}, {"contains": "ten"}]},
+        {"id": "none", "q": "x"},
+    ]
+    flow = flow_of(tmp_path, "")
+    good, bad, none = ran(flow, rows)
+    assert good["gates"]["assertions_hold"]["passed"] is True
+    assert bad["gates"]["assertions_hold"] == {
+        "passed": False,
+        "reason": "1 of 2 assertions hold; failed: contains 'ten': got 'At nine.'",
+    }
+    assert none["gates"]["assertions_hold"]["reason"].startswith("not applicable")
+    assert assay.score(bad).hard_gates["assertions_hold"] is False
+    assert additions_of(flow, prepare(flow, from_rows(rows, id="d", version="1", where="d"))).gates
+    assert [len(run["metadata"].get("assertions", ())) for run in (good, bad, none)] == [1, 2, 0]
+
+
+def test_assertions_may_be_a_criterion_the_share_that_hold(tmp_path: Path) -> None:
+    rows = [{"id": 1, "q": "x", "assert": [{"contains": "nine"}, {"contains": "ten"}]}]
+    flow = flow_of(tmp_path, "", assertions={"weight": 0.3})
+    (run,) = ran(flow, rows)
+    assert run["scores"]["assertions"]["raw"] == {"passed": 1, "total": 2}
+    assert "gates" not in run
+    data = from_rows(rows, id="d", version="1", where="d")
+    (item,) = additions_of(flow, prepare(flow, data)).criteria
+    assert (item.id, item.formula, item.weight) == ("assertions", "ratio", 0.3)
+    with pytest.raises(InputError, match="a share of nothing"):
+        ran(flow, [*rows, {"id": 2, "q": "x"}])
+
+
+def test_a_run_without_outputs_leaves_assertions_undetermined(tmp_path: Path) -> None:
+    rows = [{"id": 1, "q": "x", "assert": {"contains": "nine"}}]
+    for spec, where in (({}, "gates"), ({"assertions": "criterion"}, "metadata")):
+        flow = flow_of(tmp_path, "", limits={"max_output_bytes": 1}, **spec)
+        (run,) = ran(flow, rows)
+        assert "no outputs" in str(run[where])
+        assert "scores" not in run
+
+
+def test_assertions_never_reach_the_workflow(tmp_path: Path) -> None:
+    row = {"id": 1, "q": "x", "assert": {"contains": "nine"}}
+    data = from_rows([row], id="d", version="1", where="d")
+    for inputs in ({"q": {"from": "assert"}}, {"q": {"from": "assert.contains"}}, ["assert"]):
+        with pytest.raises(Misfit, match="expected value as input"):
+            prepare(flow_of(tmp_path, "", inputs=inputs), data)
+
+
+def test_no_assertions_in_the_dataset_add_nothing(tmp_path: Path) -> None:
+    flow = flow_of(tmp_path, "")
+    (run,) = ran(flow, [{"id": 1, "q": "x", "assert": []}])
+    assert "gates" not in run
+    assert "assertions" not in run["metadata"]
