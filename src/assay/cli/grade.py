@@ -12,6 +12,7 @@ import msgspec
 
 from assay.cli import options as opt
 from assay.cli import terminal
+from assay.cli.bars import exit_code, pass_bar
 from assay.cli.frame import BARS, CHOICES, STORE, Command
 from assay.cli.hints import GRADED_BY, command
 from assay.cli.ledger import stored_stream
@@ -25,7 +26,6 @@ from assay.cli.stream import (
     grade_stream,
 )
 from assay.errors import (
-    ExitCode,
     Fault,
     InputError,
     NotEnoughEvidence,
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from assay.archive.evaluations import EvaluationBuilder
     from assay.pipeline.grading import Graded
     from assay.records.evaluation import Evaluation
-    from assay.release.pass_rate import PassBar
     from assay.views.exporting import Outbox
 
 SMALL = 256 * 1024
@@ -226,26 +225,7 @@ class Grading:
                 where=", ".join(options.files),
                 fix="An empty input never passes.",
             )
-        return _exit_code(totals)
-
-
-def _exit_code(totals: Totals) -> int:
-    """Passed: all runs, or as many samples as the bar asks for."""
-    result = totals.check_bar()
-    holds = totals.passed == totals.graded if result is None else result.holds
-    if holds is None:
-        return ExitCode.NOT_ENOUGH
-    return ExitCode.PASSED if holds else ExitCode.FAILED
-
-
-def pass_bar(options: argparse.Namespace) -> PassBar | None:
-    """The bar on the pass rate that the options set; None where there is none."""
-    least, confidence = (getattr(options, name, None) for name in ("min_pass_rate", "confidence"))
-    if least is None and confidence is None:
-        return None
-    from assay.release.pass_rate import PassBar
-
-    return PassBar.of(least, confidence)
+        return exit_code(totals)
 
 
 def _outbox(options: argparse.Namespace, stack: ExitStack) -> Outbox | None:
