@@ -160,7 +160,7 @@ def violations(page: Page, *, rules: tuple[str, ...] = ()) -> list[Any]:
 
 
 ALIKE = "#alike"
-"""At the end of an address: another page of a kind that is on the list already."""
+"""At the end of an address: a page of parts that another one on the list has too."""
 ROW_OF_EACH_KIND = """document.querySelectorAll('tbody').forEach((body) => {
   const seen = new Set();
   [...body.rows].forEach((row) => {

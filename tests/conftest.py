@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
-from collections.abc import Iterator
+import subprocess
+import sys
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from forking import Commands, Result, run_anew, share_firsts
+from forking import Commands, Result, once, run_anew, share_firsts
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
@@ -74,10 +76,8 @@ def _one_test_run(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope="session")
-def commands() -> Iterator[Commands]:
-    made = Commands()
-    yield made
-    made.close()
+def commands() -> Commands:
+    return Commands()
 
 
 def _running(run: Any, folder: Path) -> Any:
@@ -98,6 +98,26 @@ def _running(run: Any, folder: Path) -> Any:
         return found
 
     return run_in_folder
+
+
+@pytest.fixture(scope="session")
+def demo() -> tuple[Result, Path]:
+    """What the demo says where there is no key and no setting, and the folder it wrote; made once,
+    to be read.
+    """
+
+    def make(folder: Path) -> None:
+        env = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "NO_COLOR": "1"}
+        command = [sys.executable, "-m", "assay", "demo", "--out", "out"]
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=folder, env=env, check=False
+        )
+        said = [done.returncode, done.stdout, done.stderr]
+        (folder / "said.json").write_text(json.dumps(said), encoding="utf-8")
+
+    folder = once("demo", make)
+    code, out, err = json.loads((folder / "said.json").read_text(encoding="utf-8"))
+    return Result(code, out.encode(), err.encode()), folder / "out"
 
 
 @pytest.fixture

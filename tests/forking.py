@@ -8,9 +8,8 @@ Behind the fixture `assay` of conftest.py a command runs in one of three ways:
   whose environment Python reads only when it starts.
 - Every other command runs in this process, with its own folder, environment, streams and
   descriptors 0 to 2.
-- A command that must be a process of its own (it runs other people's code, or others run at the
-  same time) is forked from one of two parents that have loaded what the verbs load and have done
-  nothing with it. The parents have hashes of their own and take turns.
+- A command that must be a process of its own (it runs other people's code, or it serves) is forked
+  from a parent that has loaded what the verbs load and has done nothing with it.
 
 A test that is about the start of a process, its signals or its end asks for `assay_anew`, or starts
 the command itself.
@@ -18,8 +17,9 @@ the command itself.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
-import itertools
+import fcntl
 import json
 import os
 import signal
@@ -28,8 +28,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 from unittest.mock import patch
@@ -138,6 +139,19 @@ def is_first(*words: str) -> bool:
     except FileExistsError:
         return False
     return True
+
+
+def once(name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that the first process of this test run to ask for it fills, for all of them."""
+    folder = _firsts[0] / name
+    with open(f"{folder}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            part = folder.with_suffix(".part")
+            part.mkdir()
+            make(part)
+            part.rename(folder)
+    return folder
 
 
 class Result:
@@ -293,6 +307,14 @@ class Parent:
         self._started.wait()
 
 
+@cache
+def parent() -> Parent:
+    """What becomes a command or a server, once for each process of the test run."""
+    made = Parent("uvicorn", "assay.server.app")
+    atexit.register(made.close)
+    return made
+
+
 def kind_of(arguments: list[str]) -> tuple[str, ...]:
     """A verb and its second word, where that is a word and no file.
 
@@ -323,8 +345,6 @@ class Commands:
     """
 
     def __init__(self) -> None:
-        self._parents: itertools.cycle[Parent] | None = None
-        self._both: list[Parent] = []
         self._one_at_a_time = threading.Lock()
 
     def run(
@@ -338,21 +358,9 @@ class Commands:
         ):
             return run_anew(arguments, stdin=stdin, cwd=cwd, env=env, timeout=timeout)
         try:
-            if (
-                arguments[:1]
-                and arguments[0] not in FORKED
-                and threading.current_thread() is threading.main_thread()
-            ):
+            is_main = threading.current_thread() is threading.main_thread()
+            if is_main and FORKED.isdisjoint(arguments[:1]):
                 return run_here(arguments, stdin=stdin, cwd=cwd, env=env)
-            if self._parents is None:
-                self._both = [Parent(), Parent()]
-                self._parents = itertools.cycle(self._both)
-            return next(self._parents).run(
-                arguments, stdin=stdin, cwd=cwd, env=env, timeout=timeout
-            )
+            return parent().run(arguments, stdin=stdin, cwd=cwd, env=env, timeout=timeout)
         finally:
             self._one_at_a_time.release()
-
-    def close(self) -> None:
-        for one in self._both:
-            one.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import io
 import json
@@ -31,7 +30,7 @@ from assay.server.settings import ServerSettings
 from assay.store.access import create_token
 from assay.store.ledger import open_ledger
 from documents import run
-from forking import Parent, can_be_forked, is_first
+from forking import Parent, can_be_forked, is_first, parent
 
 API = "/api/v1"
 ALL = ("read", "write", "judge", "admin")
@@ -150,12 +149,12 @@ class Started:
     own.
     """
 
-    def __init__(self, arguments: list[str], parent: Parent | None) -> None:
+    def __init__(self, arguments: list[str], source: Parent | None) -> None:
         self._read, theirs = os.pipe()
         self._words = b""
         self._code: int | None = None
         with open(theirs, "wb") as err:
-            if parent is None:
+            if source is None:
                 command = [sys.executable, "-m", "assay", *arguments]
                 own = subprocess.Popen(
                     command,
@@ -166,8 +165,8 @@ class Started:
                 )
                 self.pid, self._poll = own.pid, own.poll
             else:
-                pid = parent.start(arguments, err=err)
-                self.pid, self._poll = pid, lambda: parent.ended(pid)
+                pid = source.start(arguments, err=err)
+                self.pid, self._poll = pid, lambda: source.ended(pid)
 
     def poll(self) -> int | None:
         """How it ended; None as long as it has not."""
@@ -199,14 +198,6 @@ class Started:
             self._read = -1
 
 
-@cache
-def _parent() -> Parent:
-    """What becomes a server, once for each process of the test run."""
-    made = Parent("uvicorn", "assay.server.app")
-    atexit.register(made.close)
-    return made
-
-
 class Process:
     """`assay serve` as a process. The first one with its options is started anew, the others are
     forked: see forking.py.
@@ -227,7 +218,7 @@ class Process:
         ]
         kind = sorted(word for word in arguments if word.startswith("--"))
         anew = is_first("serve", *kind) or not can_be_forked(os.environ)
-        self.started = Started(arguments, None if anew else _parent())
+        self.started = Started(arguments, None if anew else parent())
         self.pid = self.started.pid
         try:
             self.wait()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +15,12 @@ __all__ = ["browser"]
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of the demo, made once: a page is only read."""
-    folder = tmp_path_factory.mktemp("report")
-    done = subprocess.run(
-        [sys.executable, "-m", "assay", "demo", "--out", "out"],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return folder / "out" / "report.html"
+@pytest.fixture
+def report(demo: Any) -> Path:
+    """The report of the demo."""
+    done, folder = demo
+    assert done.code == 0, done.err
+    return Path(folder / "report.html")
 
 
 def opened(browser: Window, report: Path, **options: Any) -> tuple[Page, list[str], list[str]]:

@@ -723,22 +723,22 @@ def test_the_report_draws_what_failed_and_has_the_verdict_first() -> None:
     ), "what passed is folded"
 
 
-@pytest.mark.parametrize("poison", HOSTILE)
-def test_no_string_changes_the_structure_of_a_page_with_pictures(poison: str) -> None:
-    harmless = "h" * len(poison)
+def test_no_string_changes_the_structure_of_a_page_with_pictures() -> None:
     for make in (
         lambda text: render(poisoned(results()[4:6], text), title=text),
         lambda text: decision_page(poisoned_decision(text)),
         lambda text: exam_page(hostile_exam(text)),
         lambda text: judge_page(hostile_card(text)),
     ):
-        page = Page(make(poison))
-        assert page.shape == Page(make(harmless)).shape
-        assert {name for name, _ in page.elements}.isdisjoint(
-            {"script", "iframe", "object", "link", "base", "form"}
-        )
-        sources = [dict(values).get("src") for name, values in page.elements if name == "img"]
-        assert all(str(source).startswith("data:image/svg+xml;base64,") for source in sources)
+        shape = Page(make("h" * len(HOSTILE[0]))).shape
+        for poison in HOSTILE:
+            page = Page(make(poison))
+            assert page.shape == shape, poison
+            assert {name for name, _ in page.elements}.isdisjoint(
+                {"script", "iframe", "object", "link", "base", "form"}
+            )
+            sources = [dict(values).get("src") for name, values in page.elements if name == "img"]
+            assert all(str(source).startswith("data:image/svg+xml;base64,") for source in sources)
 
 
 def test_a_decision_page_says_the_outcome_the_rules_and_what_fell() -> None:

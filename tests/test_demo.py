@@ -24,26 +24,6 @@ from forking import Result
 FAMILIES = ("code-repair", "dag-review", "rag", "tool-use")
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The demo, run once: what it printed, and the folder it wrote."""
-    folder = tmp_path_factory.mktemp("demo")
-    env = {
-        "PATH": os.environ.get("PATH", ""),
-        "HOME": str(folder),
-        "NO_COLOR": "1",
-    }  # no key, no setting
-    done = subprocess.run(
-        [sys.executable, "-m", "assay", "demo", "--out", "out"],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=env,
-        check=False,
-    )
-    return done, folder / "out"
-
-
 def _results(folder: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads((folder / "grades.json").read_text())["results"]
     return found
@@ -51,7 +31,7 @@ def _results(folder: Path) -> list[dict[str, Any]]:
 
 def test_the_demo_writes_a_report_and_the_grades_and_says_where(demo: Any) -> None:
     done, folder = demo
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.code, done.err) == (0, "")
     files = [
         "decisions.json",
         "exam.json",
@@ -67,8 +47,8 @@ def test_the_demo_writes_a_report_and_the_grades_and_says_where(demo: Any) -> No
         "journal.jsonl",
         "runs.jsonl",
     ]
-    assert "out/report.html" in done.stdout
-    assert "out/grades.json" in done.stdout
+    assert "out/report.html" in done.out
+    assert "out/grades.json" in done.out
 
 
 @pytest.mark.req("W-086")
@@ -95,7 +75,7 @@ def test_the_bare_scorecards_are_there_too_and_every_letter_appears(demo: Any) -
 
 
 def test_each_run_is_told_with_its_letter_and_why(demo: Any) -> None:
-    text = demo[0].stdout
+    text = demo[0].out
     for result in _results(demo[1]):
         lines = text.splitlines()
         at = next(
@@ -151,7 +131,7 @@ def test_the_demo_says_the_same_twice_and_as_json(demo: Any, again: Any) -> None
 
 
 def test_the_command_that_the_demo_recommends_works(demo: Any, assay: Any, tmp_path: Path) -> None:
-    line = next(line for line in demo[0].stdout.splitlines() if line.startswith("Grade your own: "))
+    line = next(line for line in demo[0].out.splitlines() if line.startswith("Grade your own: "))
     arguments = line.removeprefix("Grade your own: ").split()
     assert arguments[0].rsplit("/", 1)[-1] == "assay"
     assert arguments[1:] == ["grade", "runs.jsonl"]
@@ -273,7 +253,7 @@ def test_the_demo_repairs_code_for_real_and_tells_each_issue_with_its_reason(dem
     why = lacking()
     if why and os.environ.get("CI") != "true":
         pytest.skip(why)
-    table = _table(demo[0].stdout)
+    table = _table(demo[0].out)
     assert [table[name][1:6] for name in sorted(table)] == [
         ["yes", "2 of 2", "2 of 2", "kept", "B"],
         ["yes", "1 of 1", "2 of 2", "kept", "A"],

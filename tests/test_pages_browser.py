@@ -113,15 +113,15 @@ def all_pages(site: Site) -> list[str]:
     hostile = next(item for item in items if HOSTILE in item["run_id"])
     return [
         "/",
-        "/runs",
+        f"/runs{ALIKE}",
         f"/runs?grade=F&gate=schema_contract_valid{ALIKE}",
         f"/runs/{failed['digest']}",
         f"/runs/{hostile['digest']}{ALIKE}",
-        "/library",
-        "/library/rubrics/rag@1",
+        f"/library{ALIKE}",
+        f"/library/rubrics/rag@1{ALIKE}",
         "/library/profiles/rag@1",
-        "/library/policies/workflow@1",
-        "/library/gates/answer_grounded",
+        f"/library/policies/workflow@1{ALIKE}",
+        f"/library/gates/answer_grounded{ALIKE}",
         "/login",
     ]
 
