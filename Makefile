@@ -15,6 +15,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing assay into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[charts,flowmcp,terminal]'
+	@$(BIN)/python -m compileall -q -j 0 src # once, not in each of the many short processes that may not write
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core

@@ -102,6 +102,7 @@ def step(name: str, work: Path, **inputs: str) -> Done:
         assert wanted, value
         env[key] = given[wanted[1]]
     env |= {"GITHUB_ACTIONS": "true", "GITHUB_ACTION_PATH": str(ROOT)}
+    env |= {key: value for key, value in inputs.items() if key.isupper()}
     env |= {
         "GITHUB_OUTPUT": str(work.parent / "output"),
         "GITHUB_STEP_SUMMARY": str(work.parent / "summary"),
@@ -233,13 +234,11 @@ def test_a_name_that_begins_with_a_dash_is_a_file(work: Path) -> None:
     assert grade(work, file="-o.jsonl").code == 0
 
 
-@pytest.mark.parametrize("name", ["file", "baseline", "profile", "policy", "args"])
-@pytest.mark.parametrize("value", HOSTILE)
-def test_no_value_runs_as_a_command_or_opens_the_gate(work: Path, name: str, value: str) -> None:
-    if name == "args" and value in ("-h", "--help"):
-        pytest.skip("the owner of a workflow may ask for help")
-    cards(work / "runs.jsonl", 0.2)
-    done = grade(work, **{"file": "runs.jsonl", name: value})
+INPUTS = ["file", "baseline", "profile", "policy", "args"]
+
+
+def check_shut(done: Done, work: Path) -> None:
+    """The gate is not open, the outputs say so and nothing else, and nothing ran."""
     assert done.code != 0
     assert done.outputs["exit-code"] == str(done.code)
     assert set(done.outputs) == {"outcome", "exit-code"}
@@ -253,6 +252,27 @@ def test_no_value_runs_as_a_command_or_opens_the_gate(work: Path, name: str, val
         "reject",
     }
     assert not list(work.parent.rglob("pwned*"))
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_no_value_runs_as_a_command(work: Path, name: str) -> None:
+    """Each value in each input, with a command that only fails: what the step runs is seen."""
+    cards(work / "runs.jsonl", 0.2)
+    for value in HOSTILE:
+        (work.parent / "output").unlink(missing_ok=True)
+        done = grade(work, **{"file": "runs.jsonl", name: value}, COMMAND_EXIT="1")
+        check_shut(done, work)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(INPUTS[place % len(INPUTS)], value) for place, value in enumerate(HOSTILE)]
+)
+def test_no_value_opens_the_gate(work: Path, name: str, value: str) -> None:
+    """Each input and each value, with the real command."""
+    if name == "args" and value in ("-h", "--help"):
+        pytest.skip("the owner of a workflow may ask for help")
+    cards(work / "runs.jsonl", 0.2)
+    check_shut(grade(work, **{"file": "runs.jsonl", name: value}), work)
 
 
 def test_a_module_in_the_checkout_does_not_pass_for_ours(work: Path) -> None:

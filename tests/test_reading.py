@@ -48,8 +48,8 @@ def engine() -> Any:
 
 @pytest.fixture
 def hasty() -> Any:
-    """An engine that waits for a second and a half only, for modules that never end."""
-    with Engine(wall_s=1.5) as made:
+    """An engine that waits for less than a second, for modules that never end."""
+    with Engine(wall_s=0.8) as made:
         yield made
 
 
