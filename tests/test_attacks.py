@@ -22,6 +22,7 @@ from assay.pipeline.grading import Grader
 from assay.scoring.gates import GATES
 from assay.views.documents import encode, plain
 from documents import FAMILIES, run, scorecard
+from examples import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,7 +105,7 @@ POSERS = {
 }
 
 
-@pytest.mark.parametrize("name", POSERS.values(), ids=POSERS)
+@each("name", POSERS.values())
 def test_a_name_that_poses_as_a_gate_or_a_criterion_is_refused_everywhere(name: str) -> None:
     trees = [
         run("rag", gates={name: {"passed": True}}),
@@ -147,7 +148,7 @@ def test_a_forged_gate_never_stands_in_for_the_real_one(name: str) -> None:
     assert (card["passed"], "schema_contract_valid" in card["hard_gate_failures"]) == (False, True)
 
 
-@pytest.mark.parametrize("gate", sorted(GATES))
+@each("gate", sorted(GATES))
 def test_a_criterion_named_like_a_gate_does_not_open_the_gate(gate: str) -> None:
     cards = [
         scorecard({"norm": 1, "name": gate, "weight": 1_000_000_000}, hard_gates={gate: False}),
@@ -169,7 +170,7 @@ def test_a_criterion_named_like_a_gate_does_not_open_the_gate(gate: str) -> None
     assert judge(with_score)["passed"] is False
 
 
-@pytest.mark.parametrize(
+@each(
     "verdict",
     [
         1,
@@ -185,13 +186,12 @@ def test_a_criterion_named_like_a_gate_does_not_open_the_gate(gate: str) -> None
         "false",
         {"status": "pass"},
     ],
-    ids=repr,
 )
 def test_only_true_opens_a_gate_of_a_scorecard(verdict: Any) -> None:
     assert refusal(scorecard({"norm": 1}, hard_gates={"g": verdict})).codes & {"GRD-101", "GRD-107"}
 
 
-@pytest.mark.parametrize(
+@each(
     "verdict",
     [
         True,
@@ -209,7 +209,6 @@ def test_only_true_opens_a_gate_of_a_scorecard(verdict: Any) -> None:
         {"passed": True, "score": 1},
         {"passed": {"passed": True}},
     ],
-    ids=repr,
 )
 def test_only_a_verdict_is_a_verdict_in_a_run(verdict: Any) -> None:
     assert refusal(run("code-repair", gates={"no_sandbox_violation": verdict})).codes == {"SCO-011"}
@@ -284,7 +283,7 @@ BAD_WEIGHTS = [
 ]
 
 
-@pytest.mark.parametrize("weight", BAD_WEIGHTS, ids=lambda text: text[:20])
+@each("weight", BAD_WEIGHTS)
 def test_a_weight_that_is_no_sane_number_is_refused(weight: str) -> None:
     card = scorecard({"norm": 1}, {"norm": 0, "weight": "@"}, hard_gates={"g": True})
     assert refusal(with_number(card, weight)).codes & {"SCO-004", "GRD-101", "FIL-002"}
@@ -398,7 +397,7 @@ def test_criteria_that_are_none_are_refused(criteria: Any) -> None:
 # --- thresholds, counts, floors
 
 
-@pytest.mark.parametrize(
+@each(
     "threshold",
     [
         "-1",
@@ -418,7 +417,6 @@ def test_criteria_that_are_none_are_refused(criteria: Any) -> None:
         "9" * 10_000,
         "1" * 101,
     ],
-    ids=lambda text: text[:20],
 )
 def test_a_pass_threshold_outside_0_to_100_is_refused(threshold: str) -> None:
     assert refusal(with_number(scorecard({"norm": 0}, pass_threshold="@"), threshold)).codes <= {
@@ -470,10 +468,9 @@ def test_a_threshold_of_zero_opens_no_gate_and_no_floor_and_is_shown() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "n",
     ["-1", "1.5", '"3"', "true", "null", "[]", "{}", "1e400", "0.1", "-0.5", "NaN", "9" * 10_000],
-    ids=lambda text: text[:20],
 )
 def test_an_n_that_is_no_count_is_refused(n: str) -> None:
     assert refusal(with_number(scorecard({"norm": 1, "n": "@"}), n)).codes <= {"GRD-101", "FIL-002"}
@@ -521,8 +518,8 @@ BAD_FLOORS = [
 ]
 
 
-@pytest.mark.parametrize("floor", BAD_FLOORS, ids=lambda text: text[:20])
-@pytest.mark.parametrize("raw", [5, None])
+@each("floor", BAD_FLOORS)
+@each("raw", [5, None])
 def test_a_floor_of_a_wrong_shape_is_refused_and_never_taken_for_no_floor(
     floor: str, raw: Any
 ) -> None:
@@ -581,8 +578,8 @@ def test_an_override_without_a_reason_is_refused(override: Any) -> None:
     ).codes == {"GRD-101"}
 
 
-@pytest.mark.parametrize("raw", [1, None], ids=["a score", "no score"])
-@pytest.mark.parametrize(
+@each("raw", [1, None])
+@each(
     ("formula", "params"),
     [
         ("nope", {}),
@@ -629,7 +626,7 @@ def test_a_missing_score_in_a_scorecard_is_an_error_unless_it_says_why_and_then_
 # --- evidence of a wrong type
 
 
-@pytest.mark.parametrize(
+@each(
     ("family", "key", "value"),
     [
         ("code-repair", "patch_applies", 1),
@@ -675,7 +672,6 @@ def test_a_missing_score_in_a_scorecard_is_an_error_unless_it_says_why_and_then_
         ("rag", "run_id", ""),
         ("rag", "run_id", "r" * 501),
     ],
-    ids=lambda value: repr(value)[:40],
 )
 def test_evidence_of_a_wrong_type_or_name_is_refused_and_never_read_as_something_else(
     family: str, key: str, value: Any
@@ -702,8 +698,8 @@ NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize("number", NUMBERS, ids=lambda text: text[:20])
-@pytest.mark.parametrize(
+@each("number", NUMBERS)
+@each(
     "place",
     [
         "latency_ms",
@@ -1135,7 +1131,7 @@ def test_a_document_that_is_nothing_of_ours_is_refused(tree: Any) -> None:
     assert refusal(json.dumps(tree)).codes <= {"FIL-006", "SCO-011", "GRD-101", "FIL-002"}
 
 
-@pytest.mark.parametrize(
+@each(
     "tree",
     [
         None,
@@ -1151,9 +1147,8 @@ def test_a_document_that_is_nothing_of_ours_is_refused(tree: Any) -> None:
         {"schema": {1, 2}},
         object(),
     ],
-    ids=lambda tree: type(tree).__name__,
 )
-@pytest.mark.parametrize("function", ["score", "grade"])
+@each("function", ["score", "grade"])
 def test_the_python_functions_refuse_what_is_no_document_with_a_known_code(
     function: str, tree: Any
 ) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from assay.canon import canonical, digest, in_order, number_text, sort_canonically
 from assay.files.json_files import parse_json
+from examples import each
 
 
 class Point(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -247,7 +248,7 @@ def test_documents_that_differ_have_different_digests(one: Any, other: Any) -> N
 
 
 # What ECMAScript's Number.prototype.toString gives, from its specification.
-@pytest.mark.parametrize(
+@each(
     ("value", "text"),
     [
         (4.0, "4"),

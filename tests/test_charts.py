@@ -57,6 +57,7 @@ from assay.views.pieces import points
 from assay.views.render import report
 from conftest import ROOT
 from decisions import decided
+from examples import each
 from test_exam_marking import MARKING, RULES, graded_of
 from test_reports_html import HOSTILE, Page, poisoned
 
@@ -300,7 +301,7 @@ def test_no_chart_is_forgotten() -> None:
     assert public == set(NAMES) - {"axes_raw"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_every_chart_says_what_it_shows_and_has_its_table(name: str) -> None:
     made = charts()[name]
     assert made.spec is not None
@@ -313,7 +314,7 @@ def test_every_chart_says_what_it_shows_and_has_its_table(name: str) -> None:
     assert "None" not in json.dumps([made.sentence, made.rows])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_specification_has_colours_of_the_palette_only_and_fields_of_our_own(name: str) -> None:
     text = json.dumps(charts()[name].spec)
     assert set(re.findall(r"#[0-9A-Fa-f]{6}\b", text)) <= PALETTE

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
+from examples import each
 
 README = (ROOT / "README.md").read_text()
 
@@ -56,7 +57,7 @@ def test_every_variable_of_the_environment_that_is_read_is_listed() -> None:
     } == set(ENVIRONMENT)
 
 
-@pytest.mark.parametrize(
+@each(
     "page",
     sorted(
         str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]

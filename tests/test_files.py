@@ -30,6 +30,7 @@ from assay.files.json_files import (
     stream_documents,
 )
 from assay.files.yaml_files import locate, parse_yaml
+from examples import each
 
 ONE = '{"a": 1}'
 
@@ -131,7 +132,7 @@ def test_a_json_number_keeps_its_decimal_text(text: str) -> None:
     assert str(found) == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "code", "words"),
     [
         (b'{"a": 1, "a": 2}', "FIL-003", 'the key "a" stands twice'),
@@ -169,7 +170,6 @@ def test_a_json_number_keeps_its_decimal_text(text: str) -> None:
         (b'{"a":' * 250 + b"1" + b"}" * 250, "FIL-004", "nests more than 200 deep"),
         (b"[" * 1_000_000, "FIL-004", "nests more than 200 deep"),
     ],
-    ids=lambda value: repr(value)[:40] if isinstance(value, bytes) else "",
 )
 def test_a_line_that_is_no_json_is_a_fault_that_says_why(
     line: bytes, code: str, words: str
@@ -386,7 +386,7 @@ def test_standard_input_is_read_as_one_document_or_as_lines(text: str, shown: st
 # --- YAML
 
 
-@pytest.mark.parametrize(
+@each(
     "word",
     [
         "yes",
@@ -541,7 +541,7 @@ def test_all_keys_that_stand_twice_are_told_at_once() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "words"),
     [
         ("a: &x [1]\nb: *x\n", "alias"),
@@ -567,7 +567,6 @@ def test_all_keys_that_stand_twice_are_told_at_once() -> None:
         ("a: \x07\n", "not YAML"),
         ("%YAML 9.9\n---\na: 1\n", "not YAML"),
     ],
-    ids=repr,
 )
 def test_yaml_beyond_plain_values_is_refused(text: str, words: str) -> None:
     assert words in str(yaml_refused(text))

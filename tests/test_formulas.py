@@ -24,6 +24,7 @@ from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.views.documents import encode
 from documents import run, scorecard
+from examples import each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -412,7 +413,7 @@ def params_of(name: str) -> Params:
 
 
 @pytest.mark.req("W-025")
-@pytest.mark.parametrize(
+@each(
     ("name", "raw", "words"),
     [
         ("likert_1_5", 6, "is 6, outside 1..5"),
@@ -438,8 +439,8 @@ def test_a_raw_score_outside_its_scale_is_refused_and_never_clamped(
     assert words in error.message
 
 
-@pytest.mark.parametrize("name", NUMERIC)
-@pytest.mark.parametrize(
+@each("name", NUMERIC)
+@each(
     ("raw", "words"),
     [
         (float("nan"), "finite"),
@@ -459,7 +460,6 @@ def test_a_raw_score_outside_its_scale_is_refused_and_never_clamped(
         (Decimal("-1e400"), "beyond the range"),
         (10**200, "more than 100 digits"),
     ],
-    ids=lambda value: value if isinstance(value, str) else f"{type(value).__name__}",
 )
 def test_a_raw_score_that_is_no_number_is_refused_by_every_formula_of_numbers(
     name: str, raw: Any, words: str
@@ -477,8 +477,8 @@ def test_a_numeric_string_is_not_a_score() -> None:
     )
 
 
-@pytest.mark.parametrize("name", sorted(COUNTED))
-@pytest.mark.parametrize("raw", [None, True, 1, 0.5, "1", [1, 2], "{}"], ids=repr)
+@each("name", sorted(COUNTED))
+@each("raw", [None, True, 1, 0.5, "1", [1, 2], "{}"])
 def test_counts_must_be_an_object(name: str, raw: Any) -> None:
     error = refusal(raw, name)
     assert error.code == "SCO-003"
@@ -503,8 +503,8 @@ def test_counts_have_exactly_their_keys(name: str, raw: Any, words: str) -> None
     assert words in error.message
 
 
-@pytest.mark.parametrize("name", sorted(COUNTED))
-@pytest.mark.parametrize(
+@each("name", sorted(COUNTED))
+@each(
     ("count", "code", "words"),
     [
         (-1, "SCO-007", "below zero"),
@@ -519,7 +519,6 @@ def test_counts_have_exactly_their_keys(name: str, raw: Any, words: str) -> None
         ([1], "SCO-003", "list"),
         (Decimal("1e400"), "SCO-003", "beyond the range"),
     ],
-    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_a_count_is_a_whole_number_from_0_up(name: str, count: Any, code: str, words: str) -> None:
     for key in COUNTED[name]:
@@ -548,7 +547,7 @@ def test_more_passed_than_there_are_is_refused() -> None:
     assert "3 passed of 2" in error.message
 
 
-@pytest.mark.parametrize(
+@each(
     ("params", "words"),
     [
         ({}, "'slo_good' is missing"),
@@ -570,7 +569,6 @@ def test_more_passed_than_there_are_is_refused() -> None:
         ({"slo_good": [8], "slo_bad": 30}, "list"),
         ({"slo_good": 8, "slo_bad": {"at": 30}}, "dict"),
     ],
-    ids=repr,
 )
 def test_service_levels_are_two_numbers_of_which_the_bad_one_is_greater(
     params: Params, words: str
@@ -596,8 +594,8 @@ def test_a_parameter_that_a_formula_does_not_take_is_refused(name: str) -> None:
 
 
 @pytest.mark.req("W-028")
-@pytest.mark.parametrize("name", NUMERIC)
-@pytest.mark.parametrize("raw", [-1000, 1000])
+@each("name", NUMERIC)
+@each("raw", [-1000, 1000])
 def test_only_zero_one_and_lower_is_better_clamp(name: str, raw: int) -> None:
     clamps = name in ("zero_one", "lower_is_better")
     assert FORMULAS[name].clamps is clamps
@@ -712,7 +710,7 @@ def test_a_floor_with_its_unit_is_read_in_that_unit(
     assert floor_norm(floor, name, params) == norm
 
 
-@pytest.mark.parametrize(
+@each(
     ("floor", "name", "params", "norm"),
     [
         (3, "likert_1_5", {}, 500_000_000),  # 3 is no norm
@@ -798,7 +796,7 @@ def test_a_bare_floor_is_accepted_exactly_when_its_readings_agree(floor: Any, na
         assert ("two ways" if readings else "neither") in caught.value.message
 
 
-@pytest.mark.parametrize(
+@each(
     ("floor", "name", "params"),
     [
         (6, "likert_1_5", {}),
@@ -815,7 +813,6 @@ def test_a_bare_floor_is_accepted_exactly_when_its_readings_agree(floor: Any, na
         ({"raw": 1}, "pairwise", {}),
         (5, "ratio", {}),
     ],
-    ids=repr,
 )
 def test_a_floor_outside_its_scale_is_refused_also_where_scores_are_clamped(
     floor: Any, name: str, params: Params
@@ -826,7 +823,7 @@ def test_a_floor_outside_its_scale_is_refused_also_where_scores_are_clamped(
     assert str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     "floor",
     [
         "0.7",
@@ -843,9 +840,8 @@ def test_a_floor_outside_its_scale_is_refused_also_where_scores_are_clamped(
         {"raw": "3"},
         float("nan"),
     ],
-    ids=repr,
 )
-@pytest.mark.parametrize("name", ["likert_1_5", "zero_one", "binary", "ratio"])
+@each("name", ["likert_1_5", "zero_one", "binary", "ratio"])
 def test_a_floor_of_no_known_shape_is_refused(floor: Any, name: str) -> None:
     with pytest.raises(FormulaError) as caught:
         floor_norm(floor, name, {})

@@ -24,6 +24,7 @@ from assay.scoring.gate_rules import is_absent
 from assay.scoring.gates import GATES, REQUIRED
 from assay.scoring.profile import load_profile
 from documents import FAMILIES, run, scorecard
+from examples import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,7 +136,7 @@ PRESENT = [
 
 
 @pytest.mark.req("W-010", "W-078")
-@pytest.mark.parametrize("value", ABSENT, ids=repr)
+@each("value", ABSENT)
 def test_an_output_that_stands_for_nothing_is_absent_and_named(value: Any) -> None:
     outputs = {"answer": value, "note": "fine"}
     assert_says(
@@ -154,7 +155,7 @@ def test_an_output_that_stands_for_nothing_is_absent_and_named(value: Any) -> No
 
 
 @pytest.mark.req("W-010")
-@pytest.mark.parametrize("value", PRESENT, ids=repr)
+@each("value", PRESENT)
 def test_an_output_that_says_something_is_present_also_when_it_is_zero_or_false(value: Any) -> None:
     assert_says(
         "required_outputs_present",
@@ -286,7 +287,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 @pytest.mark.req("W-013")
-@pytest.mark.parametrize(
+@each(
     ("schema", "outputs", "verdict", "culprit"),
     [
         ({}, {"answer": 1}, True, "keep their schema"),
@@ -628,7 +629,7 @@ def test_the_sandbox_verdict_comes_only_with_the_run(
 # --- outputs that parse
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "kind", "verdict"),
     [
         ('{"a": 1}', "object", True),
@@ -756,7 +757,7 @@ def test_every_claim_must_cite_a_source(claims: Any, verdict: bool | None, culpr
     assert_says("citations_present_for_claims", "rag", {"claims": claims}, verdict, culprit)
 
 
-@pytest.mark.parametrize(
+@each(
     ("claims", "verdict", "culprit"),
     [
         ([GOOD], True, "no unsupported claim"),
@@ -918,7 +919,7 @@ def test_a_forbidden_tool_that_was_called_is_named(
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "DELETE_ALL",
@@ -934,21 +935,6 @@ def test_a_forbidden_tool_that_was_called_is_named(
         "\u2066delete_all\u2069",
         "delete_all\u0000",
         "\ufeffdelete_all",
-    ],
-    ids=[
-        "upper",
-        "title",
-        "space before",
-        "space after",
-        "full-width",
-        "mathematical",
-        "Cyrillic",
-        "zero-width",
-        "joiner",
-        "soft hyphen",
-        "bidi",
-        "nul",
-        "bom",
     ],
 )
 def test_a_forbidden_tool_in_disguise_does_not_open_the_gate(name: str) -> None:
@@ -1097,13 +1083,9 @@ def test_no_computed_gate_is_left_out_of_the_tables_here() -> None:
     assert {name for name in GATES if not GATES[name].is_computed} == {"no_sandbox_violation"}
 
 
-@pytest.mark.parametrize("gate", STATES)
-@pytest.mark.parametrize("computed", [True, False, None], ids=["passes", "fails", "undetermined"])
-@pytest.mark.parametrize(
-    "supplied",
-    ["absent", True, False, None],
-    ids=["no verdict", "verdict pass", "verdict fail", "verdict null"],
-)
+@each("gate", STATES)
+@each("computed", [True, False, None])
+@each("supplied", ["absent", True, False, None])
 def test_a_supplied_verdict_worsens_a_computed_gate_and_never_improves_it(
     gate: str, computed: bool | None, supplied: Any
 ) -> None:
@@ -1189,10 +1171,9 @@ def test_a_declared_gate_near_a_known_one_is_noted() -> None:
 
 
 @pytest.mark.req("W-002", "W-040", "W-043", "W-045", "W-089")
-@pytest.mark.parametrize(
+@each(
     ("gate", "state"),
     [(gate, state) for gate in STATES for state in (False, None) if state in STATES[gate][1]],
-    ids=str,
 )
 def test_no_score_opens_a_gate_that_does_not_pass(gate: str, state: bool | None) -> None:
     family, states = STATES[gate]

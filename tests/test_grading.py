@@ -25,6 +25,7 @@ from assay.records.scorecard import Criterion, Scorecard
 from assay.views.documents import plain
 from cards import BILLION, LETTERS, decimals, expected, fraction, graded, scorecards
 from documents import scorecard
+from examples import each
 
 
 def grade(*criteria: dict[str, Any], **changes: Any) -> Any:
@@ -142,7 +143,7 @@ def test_a_criterion_of_weight_zero_moves_no_score_but_its_floor_counts(
 
 
 @pytest.mark.req("W-039", "W-048", "X-55")
-@pytest.mark.parametrize(
+@each(
     ("norm", "score", "letter"),
     [
         ("1", 100.0, "A"),
@@ -729,7 +730,7 @@ def test_every_fault_of_a_card_is_told_at_once() -> None:
 
 
 @pytest.mark.req("X-58")
-@pytest.mark.parametrize(
+@each(
     ("criteria", "fault"),
     [
         ([], ("GRD-106", "criteria")),

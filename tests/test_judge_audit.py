@@ -30,7 +30,7 @@ from assay.records.reading import read_run
 from assay.records.scorecard import Criterion, Scorecard, Source
 from assay.scoring.profile import load_profile, make_plan
 from assay.scoring.scorecard import score as score_run
-from examples import share
+from examples import each, share
 from servers.scripted_judge import scripted_judge
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
@@ -353,7 +353,7 @@ def test_a_card_that_was_changed_is_refused() -> None:
             check_card(forged)
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "words"),
     [
         (
@@ -465,10 +465,8 @@ def test_of_several_cards_the_worst_of_the_newest_day_counts() -> None:
     assert not may(new_good, new_bad)
 
 
-@pytest.mark.parametrize(
-    "part", ["name", "version", "prompt_version", "rubric", "settings", "answered_by"]
-)
-@pytest.mark.parametrize("value", [None, "another"])
+@each("part", ["name", "version", "prompt_version", "rubric", "settings", "answered_by"])
+@each("value", [None, "another"])
 def test_a_card_is_of_one_model_version_prompt_rubric_and_settings_and_of_no_other(
     part: str, value: str | None
 ) -> None:
@@ -574,9 +572,9 @@ def test_an_uncalibrated_judge_cannot_pass_a_critical_floor() -> None:
 
 
 @pytest.mark.req("W-008")
-@pytest.mark.parametrize("layer", [1, 2, 3, None])
-@pytest.mark.parametrize("kind", ["llm", "human", "script", None])
-@pytest.mark.parametrize("name", ["m-1", "ann", "measure:tests_passed"])
+@each("layer", [1, 2, 3, None])
+@each("kind", ["llm", "human", "script", None])
+@each("name", ["m-1", "ann", "measure:tests_passed"])
 def test_no_layer_kind_or_name_that_a_scorecard_gives_its_source_stands_for_a_card(
     layer: int | None, kind: Any, name: str
 ) -> None:

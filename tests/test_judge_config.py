@@ -15,6 +15,7 @@ from assay.files.yaml_files import read_yaml
 from assay.judging.client import Client
 from assay.judging.config import JudgeSpec, Limits, Price, key_of, load_judge, spec_faults
 from assay.judging.journal import Journal
+from examples import each
 from judges import KEY, spec
 
 GOOD = """\
@@ -141,7 +142,7 @@ def test_a_key_is_read_from_the_environment_without_its_newline(
     assert key_of(spec("http://127.0.0.1/v1")) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "other"),
     [
         ({"model": "m-2"}, True),

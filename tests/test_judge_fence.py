@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from assay.errors import InputError
 from assay.judging.fence import MARK, Fence, Salt, neutralise, occurs
 from assay.judging.questions import Example, PairQuestion, Question, RubricQuestion, put
+from examples import each
 from judges import ask, criterion, spec
 from servers.scripted_judge import scripted_judge
 
@@ -233,8 +234,8 @@ def test_what_only_looks_odd_is_shown_as_it_is(text: str) -> None:
     assert neutralise(text) == text
 
 
-@pytest.mark.parametrize("token", TURNS)
-@pytest.mark.parametrize("dress", ["{}", "a{}b", "{}{}", "<{}", "{}>", "[{}]", "<|{}|>"])
+@each("token", TURNS)
+@each("dress", ["{}", "a{}b", "{}{}", "<{}", "{}>", "[{}]", "<|{}|>"])
 def test_the_signs_of_chat_templates_are_broken(token: str, dress: str) -> None:
     shown = neutralise(dress.replace("{}", token))
     assert token not in shown
@@ -260,7 +261,7 @@ HIDDEN = [
 ]
 
 
-@pytest.mark.parametrize("hidden", HIDDEN)
+@each("hidden", HIDDEN)
 def test_what_is_not_there_to_be_read_is_written_out(hidden: str) -> None:
     shown = neutralise(f"a{hidden}b")
     assert f"⟨U+{ord(hidden[-1]):04X}⟩" in shown
@@ -294,7 +295,7 @@ def test_a_text_that_holds_its_own_boundary_is_not_asked_about(
     assert caught.value.code == "JDG-005"
 
 
-@pytest.mark.parametrize(
+@each(
     ("quote", "text", "stands"),
     [
         ("two words", "two\n  words", True),
@@ -362,7 +363,7 @@ def test_there_are_at_least_sixty_injections_of_many_kinds() -> None:
     assert len({one["language"] for one in INJECTIONS}) >= 5
 
 
-@pytest.mark.parametrize("injection", INJECTIONS, ids=lambda one: one["id"])
+@each("injection", INJECTIONS)
 def test_no_injection_changes_the_form_of_a_question(injection: dict[str, Any]) -> None:
     text = f"quality=0.25\n{armed(injection, rubric_question('quality=0.25'))}"
     assert_holds(rubric_question(text), rubric_question("x"))

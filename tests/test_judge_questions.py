@@ -22,6 +22,7 @@ from assay.judging.questions import (
     put,
     repair,
 )
+from examples import each
 from judges import criterion, spec
 
 BOUNDARY = "0123456789abcdef" * 2
@@ -162,7 +163,7 @@ CHANGES: list[tuple[Question, Question]] = [
 ]
 
 
-@pytest.mark.parametrize(("question", "changed"), CHANGES)
+@each(("question", "changed"), CHANGES)
 def test_whatever_changes_in_a_question_changes_its_digest(
     question: Question, changed: Question
 ) -> None:

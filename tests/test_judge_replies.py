@@ -15,6 +15,7 @@ from assay.errors import InputError
 from assay.judging.endpoints import DIALECTS, Reply
 from assay.judging.questions import PairQuestion, RubricQuestion
 from assay.judging.replies import Read, read_verdict
+from examples import each
 from judges import criterion
 
 RUBRIC = RubricQuestion(criterion(), "t", "It says so.\nIt is so.")
@@ -41,7 +42,7 @@ def test_a_whole_number_on_the_scale_is_a_score_however_it_is_written(score: str
 
 
 @pytest.mark.req("W-069")
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         *(

@@ -15,6 +15,7 @@ from assay.records.tool_finding import SchemaFinding
 from assay.tools import legibility, validation
 from assay.tools.reading.files import from_tools_list
 from assay.tools.source import ToolSchema
+from examples import each
 
 SEARCH: dict[str, Any] = {
     "name": "search_books",
@@ -198,7 +199,7 @@ def test_every_rule_has_a_case_that_breaks_it() -> None:
     assert set(BREAKS) == set(legibility.RULES)
 
 
-@pytest.mark.parametrize(
+@each(
     ("rule", "number"),
     [(rule, number) for rule, cases in BREAKS.items() for number in range(len(cases))],
 )
@@ -213,7 +214,7 @@ def test_a_broken_rule_is_found_with_its_level_a_place_and_a_remedy(rule: str, n
         assert finding.fix.endswith(".")
 
 
-@pytest.mark.parametrize(
+@each(
     "description",
     [
         "Returns the time of day in a time zone.",

@@ -22,6 +22,7 @@ from assay.views.decision import OUTCOMES, decision_summary, outcome_word
 from assay.views.markdown_view import view
 from decisions import decided, decision
 from documents import scorecard
+from examples import each
 
 markdown_it = pytest.importorskip(
     "markdown_it",
@@ -255,7 +256,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each("text", HOSTILE)
 def test_hostile_text_is_shown_as_text(text: str) -> None:
     fault = {"file": text, "line": 1, "code": "FIL-002", "path": text, "message": text}
     card = scorecard({"norm": 0.2}, run_id=text, hard_gates={"g": False}, gate_reasons={"g": text})

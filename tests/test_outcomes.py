@@ -27,6 +27,7 @@ from assay.scoring.metrics.outcomes import (
 )
 from assay.scoring.metrics.swe_reports import read_report
 from documents import run
+from examples import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -408,7 +409,7 @@ def test_operations_are_read_off_the_steps() -> None:
     assert take("infrastructure_stability", steps=mixed) == {"passed": 2, "total": 4}
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "tokens",
@@ -420,7 +421,7 @@ def test_operations_are_read_off_the_steps() -> None:
         "step_duration_p95",
     ],
 )
-@pytest.mark.parametrize("steps", [None, [], [step("skipped")], [step("skipped", critical=False)]])
+@each("steps", [None, [], [step("skipped")], [step("skipped", critical=False)]])
 def test_what_no_step_says_is_undetermined(name: str, steps: Any) -> None:
     found = take(name, steps=steps)
     assert isinstance(found, Undetermined)

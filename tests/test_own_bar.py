@@ -25,7 +25,7 @@ from assay.pipeline.deciding import decide as decide_sides
 from assay.pipeline.grading import Grader
 from assay.release.sides import Side
 from documents import FAMILIES, run
-from examples import CAMPAIGN
+from examples import CAMPAIGN, each
 from sides import GRADER, RULES, STRICT, write
 
 N = 40
@@ -269,9 +269,9 @@ def is_unseen_unpaired(kind: str) -> bool:
     return outcome(rows, terms=Terms(allow_unpaired=True)) == "promote"
 
 
-@pytest.mark.parametrize("paired", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("how", WAYS)
+@each("paired", [True, False])
+@each("how", WAYS)
 def test_no_single_weakening_promotes_a_candidate_that_was_not(
     kind: str, how: str, paired: bool
 ) -> None:

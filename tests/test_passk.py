@@ -22,6 +22,7 @@ from assay.scoring.metrics.passk import (
     read_tasks,
     report,
 )
+from examples import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,7 +159,7 @@ def test_attempts_and_counts_say_the_same(attempts: list[tuple[str, bool]]) -> N
 # --- what is refused
 
 
-@pytest.mark.parametrize(
+@each(
     ("tree", "message"),
     [
         ({"task_id": "a", "n": 3, "c": 4}, "`c` is 4, of 3 attempts"),

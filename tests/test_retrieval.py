@@ -24,6 +24,7 @@ from assay.scoring.metrics.passages import RETRIEVAL
 from assay.scoring.metrics.retrieval import DEFAULT_METRICS, METRIC_NAMES, evaluate, metric, ranking
 from assay.scoring.metrics.trec_files import read_qrels, read_run
 from documents import run
+from examples import each
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -508,7 +509,7 @@ def test_what_is_not_there_is_undetermined_with_a_reason(name: str) -> None:
     assert "retrieval" in found.reason or "relevant" in found.reason
 
 
-@pytest.mark.parametrize(
+@each(
     ("listed", "reason"),
     [
         ([{"id": "a", "relevant": True}], "no rank"),
@@ -528,7 +529,7 @@ def test_what_is_not_there_is_undetermined_with_a_reason(name: str) -> None:
         (passages(None, True), "nobody judged"),
     ],
 )
-@pytest.mark.parametrize("name", ["retrieval_precision", "reciprocal_rank"])
+@each("name", ["retrieval_precision", "reciprocal_rank"])
 def test_a_list_that_cannot_be_ranked_or_is_not_judged_is_undetermined(
     name: str, listed: Any, reason: str
 ) -> None:

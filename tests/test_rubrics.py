@@ -22,7 +22,7 @@ from assay.pipeline.grading import Grader
 from assay.scoring.gates import GATES
 from assay.scoring.rubric import Rubric, load_rubric
 from documents import run
-from examples import share
+from examples import each, share
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -277,7 +277,7 @@ def test_each_required_field_of_a_criterion_is_missed_with_its_line(key: str) ->
 
 
 @pytest.mark.req("W-062")
-@pytest.mark.parametrize(
+@each(
     ("key", "value"),
     [
         ("definition", '""'),
@@ -358,7 +358,7 @@ def test_an_anchor_that_is_no_point_of_the_scale_is_refused(anchor: str) -> None
     assert "not a point of the scale 1..5" in message
 
 
-@pytest.mark.parametrize(
+@each(
     "scale",
     [
         "[1, 10]",
@@ -391,7 +391,7 @@ def test_an_unknown_key_is_refused_with_its_line_and_the_near_miss() -> None:
     assert (path, "Did you mean 'title'?" in message) == ("tittle", True)
 
 
-@pytest.mark.parametrize(
+@each(
     "floor",
     [
         "0",
@@ -419,7 +419,7 @@ def test_a_floor_outside_its_scale_or_of_a_wrong_shape_is_refused(floor: str) ->
     ), found
 
 
-@pytest.mark.parametrize(
+@each(
     "override",
     [
         "{value: 2}",

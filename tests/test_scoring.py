@@ -28,7 +28,7 @@ from assay.records.scorecard import SCORING_SYSTEM
 from assay.scoring.gates import GATES, REQUIRED
 from assay.views.documents import encode, plain
 from documents import FAMILIES, run, scorecard
-from examples import share
+from examples import each, share
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -214,7 +214,7 @@ def test_n_and_source_are_kept_with_the_score() -> None:
 
 
 @pytest.mark.req("W-007")
-@pytest.mark.parametrize(
+@each(
     ("family", "name", "raw", "code"),
     [
         ("dag-review", "correctness", 6, "SCO-001"),

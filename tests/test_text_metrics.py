@@ -40,6 +40,7 @@ from assay.scoring.metrics.text import (
 )
 from assay.scoring.metrics.values import is_close, json_diff, numeric
 from documents import run
+from examples import each
 
 MEASURES = {measure.id: measure for measure in TEXT}
 WORDS = st.lists(
@@ -145,7 +146,7 @@ def test_closeness_is_what_fractions_say(
     ) == (abs(actual - expected) <= tolerance * abs(expected))
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",

@@ -35,6 +35,7 @@ from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.metrics.tool_calls import measure_tool_calls
 from assay.scoring.metrics.tool_use import TOOL_USE
 from documents import run
+from examples import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,7 +145,7 @@ TEMPERATURE = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "accepted", "fault"),
     [
         ({"city": "new york"}, {"city": ["New-York"]}, None),
@@ -276,7 +277,7 @@ def test_folding_ignores_case_spaces_and_the_listed_signs(text: str, sign: str, 
 # --- plain rules
 
 
-@pytest.mark.parametrize(
+@each(
     ("given_value", "accepted", "right"),
     [
         (1, [1.0], True),
@@ -801,14 +802,14 @@ def test_every_right_answer_of_the_leaderboard_is_a_valid_call(shared: Path) -> 
     for category in CATEGORIES:
         lines = leaderboard_lines(shared / "data" / "bfcl", MODELS[0], category)
         items = measure_tool_calls(lines, "bfcl")["items"]
-        for each in lines:
-            if items[each["id"]]["correct"]:
-                for call in each["calls"]:
+        for line in lines:
+            if items[line["id"]]["correct"]:
+                for call in line["calls"]:
                     found = check_call(
                         WrittenCall(
-                            bfcl.called_name(call["name"], each["tools"]), call["arguments"]
+                            bfcl.called_name(call["name"], line["tools"]), call["arguments"]
                         ),
-                        each["tools"],
+                        line["tools"],
                     )
                     checked += 1
                     assert found.valid is not None, found
@@ -818,7 +819,7 @@ def test_every_right_answer_of_the_leaderboard_is_a_valid_call(shared: Path) -> 
                         found.valid
                         or "is not of type" in found.reason
                         or "is not one of" in found.reason
-                    ), (each["id"], found)
+                    ), (line["id"], found)
     assert checked > 600
 
 

@@ -28,6 +28,7 @@ from assay.tools.checks import (
 from assay.tools.key_owners import brand_of, read_aliases, registrable_domain
 from assay.tools.source import Module, ToolSchema
 from assay.tools.veto import CLEAN, UNDETERMINED, VETO
+from examples import each
 
 pytest.importorskip("publicsuffixlist", reason="domains need assay[flowmcp]")
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -260,7 +261,7 @@ OWN = [
 
 
 @pytest.mark.req("F-048")
-@pytest.mark.parametrize(("name", "root"), OWN)
+@each(("name", "root"), OWN)
 def test_a_key_of_the_apis_own_domain_passes(name: str, root: str) -> None:
     assert outcome(name, root) == CLEAN
 
@@ -301,7 +302,7 @@ FOREIGN = [
 
 
 @pytest.mark.req("F-048")
-@pytest.mark.parametrize(("name", "root"), FOREIGN)
+@each(("name", "root"), FOREIGN)
 def test_a_key_of_another_company_is_a_veto(name: str, root: str) -> None:
     found = check_key_domain(schema_of(name, root=root))
     assert (found.id, found.outcome, found.evidence["foreign"]) == (
@@ -312,7 +313,7 @@ def test_a_key_of_another_company_is_a_veto(name: str, root: str) -> None:
 
 
 @pytest.mark.req("F-048")
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "API_KEY",
@@ -525,7 +526,7 @@ NOBODYS = [
 
 
 @pytest.mark.req("F-048")
-@pytest.mark.parametrize("name", NOBODYS)
+@each("name", NOBODYS)
 def test_a_common_name_that_says_nobodys_name_is_no_veto(name: str) -> None:
     assert outcome(name, "https://api.example.com") == UNDETERMINED
 
@@ -555,7 +556,7 @@ PUBLISHED = [
 
 
 @pytest.mark.req("F-048")
-@pytest.mark.parametrize(("name", "root", "expected"), PUBLISHED)
+@each(("name", "root", "expected"), PUBLISHED)
 def test_keys_of_published_schemas_are_cleared_by_their_words_or_left_undetermined_but_never_vetoed(
     name: str, root: str, expected: str
 ) -> None:

@@ -18,6 +18,7 @@ from assay.cli.conform import differs
 from assay.cli.conform_ops import OPS, REQUIRED
 from assay.errors import AssayError
 from conftest import SHARED
+from examples import each
 
 GRADER = {"kind": "human", "name": "ada", "version": "1"}
 WHEN = "2026-05-30T10-15-00Z"
@@ -677,11 +678,7 @@ TABLE: list[tuple[str, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("op", "given", "expected"),
-    TABLE,
-    ids=[f"{number}-{op}" for number, (op, _, _) in enumerate(TABLE)],
-)
+@each(("op", "given", "expected"), TABLE)
 def test_an_operation_follows_its_row_to_the_letter(op: str, given: Any, expected: Any) -> None:
     before = copy.deepcopy(given)
     assert differs(expected, actual(op, given)) is None
@@ -825,11 +822,7 @@ WRONG: list[tuple[str, str, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("op", "given", "expected"),
-    [row[1:] for row in WRONG],
-    ids=[row[0].replace(" ", "-") for row in WRONG],
-)
+@each(("op", "given", "expected"), [row[1:] for row in WRONG])
 def test_an_operation_follows_its_row_also_here(op: str, given: Any, expected: Any) -> None:
     assert differs(expected, actual(op, given)) is None
 

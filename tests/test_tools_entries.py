@@ -34,6 +34,7 @@ from assay.tools.node import Home, judge, read_entries
 from assay.tools.policy import SchemaRules
 from assay.tools.tree import Tree
 from assay.tools.versions import ToolSystems
+from examples import each
 from tool_records import (
     aggregate_answers,
     blocked_entry,
@@ -220,7 +221,7 @@ def test_an_entry_of_an_unknown_area_is_invalid_wherever_it_is_made_or_read(
 
 
 @pytest.mark.req("F-008", "F-054")
-@pytest.mark.parametrize("key", published_schema("grading-entry")["required"])
+@each("key", published_schema("grading-entry")["required"])
 def test_an_entry_without_any_one_required_key_is_invalid(key: str) -> None:
     assert schema_valid(built())
     assert not schema_valid(without(built(), key))
@@ -236,8 +237,8 @@ def test_no_reading_makes_up_a_version_that_an_entry_lacks(key: str) -> None:
 
 
 @pytest.mark.req("F-055")
-@pytest.mark.parametrize("area", AREAS)
-@pytest.mark.parametrize(
+@each("area", AREAS)
+@each(
     ("key", "code"), [("selection_id", "GRD-004"), ("persona", "GRD-042"), ("skill_id", "GRD-015")]
 )
 def test_what_an_area_is_bound_to_must_be_named(area: str, key: str, code: str) -> None:
@@ -247,7 +248,7 @@ def test_what_an_area_is_bound_to_must_be_named(area: str, key: str, code: str) 
 
 
 @pytest.mark.req("F-056", "F-057")
-@pytest.mark.parametrize(
+@each(
     ("key", "value"),
     [
         ("gradingId", "0A1B2C3D--x"),

@@ -35,6 +35,7 @@ from assay.tools.policy import (
 from assay.tools.report import grade_scores
 from assay.tools.versions import CURRENT, ToolSystems
 from assay.tools.veto import TRIGGERS, trigger_of
+from examples import each
 from tool_records import aggregate_answers, as_veto, build_entry, make_veto
 
 POLICY = Shelf().policy_of("flowmcp", "flowmcp")
@@ -285,9 +286,9 @@ WEIGHTS = [
 
 
 @pytest.mark.req("F-030", "X-12")
-@pytest.mark.parametrize("edge", ["4.5", "3.5", "2.5", "1.5"])
-@pytest.mark.parametrize("weights_", WEIGHTS)
-@pytest.mark.parametrize("kind", [Decimal, float])
+@each("edge", ["4.5", "3.5", "2.5", "1.5"])
+@each("weights_", WEIGHTS)
+@each("kind", [Decimal, float])
 def test_equal_scores_on_an_edge_reach_it_whatever_their_weights(
     edge: str, weights_: tuple[str, ...], kind: Any
 ) -> None:
@@ -338,8 +339,8 @@ def test_the_autonomous_tier_never_goes_beyond_b_and_keeps_what_it_would_have_be
 
 
 @pytest.mark.req("F-032")
-@pytest.mark.parametrize("letter", LETTERS)
-@pytest.mark.parametrize("cap", LETTERS)
+@each("letter", LETTERS)
+@each("cap", LETTERS)
 def test_a_cap_never_raises_a_letter(letter: str, cap: str) -> None:
     found = capped(letter, cap)
     assert not better(found, letter)
@@ -363,7 +364,7 @@ def test_the_best_attainable_letter_is_always_told(given_pairs: Any, trigger: st
 
 
 @pytest.mark.req("F-035", "F-041")
-@pytest.mark.parametrize("dimension", DIMENSIONS)
+@each("dimension", DIMENSIONS)
 def test_an_a_needs_an_answer_that_is_bound_to_the_group(dimension: str) -> None:
     found = aggregate_answers([answer(f"Q-{dimension}", 5)], GROUP_BOUND, RULES)
     bound = dimension in (
@@ -502,7 +503,7 @@ def test_a_veto_says_what_triggered_it_who_saw_what_and_when() -> None:
 
 
 @pytest.mark.req("F-047", "F-053")
-@pytest.mark.parametrize(
+@each(
     ("change", "code"),
     [
         ({"triggered_by": "x", "evidence": None, "reasoning": None, "grader": None}, "VET-001"),

@@ -31,6 +31,7 @@ from assay.tools.entry import EntrySubject
 from assay.tools.envelope import complete_answers, http_score
 from assay.tools.names import AREAS
 from assay.tools.policy import SchemaRules
+from examples import each
 from tool_records import aggregate_answers, build_entry, latest_answers
 
 RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
@@ -120,7 +121,7 @@ def test_a_score_is_a_number_from_one_to_five_or_one_of_four_words(score: Any) -
 
 
 @pytest.mark.req("F-014", "X-27")
-@pytest.mark.parametrize(
+@each(
     ("score", "code"),
     [
         (0, "SCO-001"),
@@ -559,7 +560,7 @@ def test_the_dimensions_are_the_seventeen_published_ones_and_begin_with_the_two_
 
 
 @pytest.mark.req("X-03")
-@pytest.mark.parametrize("name", [*DIMENSIONS, *ans.LEGACY_DIMENSIONS])
+@each("name", [*DIMENSIONS, *ans.LEGACY_DIMENSIONS])
 def test_a_question_leads_to_its_dimension_however_its_id_is_spelled(name: str) -> None:
     dashed = "".join(f"-{sign.lower()}" if sign.isupper() else sign for sign in name)
     assert (

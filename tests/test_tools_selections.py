@@ -46,6 +46,7 @@ from assay.tools.selection import (
 from assay.tools.source import ToolSchema
 from assay.tools.status import READINESS, meets, precondition
 from assay.tools.tree import Tree
+from examples import each
 
 RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -760,7 +761,7 @@ def test_an_area_of_a_namespace_waits_until_its_schemas_pass_their_validation(
 
 
 @pytest.mark.req("F-114", "F-115", "X-19")
-@pytest.mark.parametrize(
+@each(
     ("change", "code"),
     [
         ({"selectionId": "DeFi"}, "SEL-001"),

@@ -54,6 +54,7 @@ from assay.tools.status import (
 from assay.tools.tree import Tree
 from assay.tools.versions import CURRENT, ToolSystems
 from assay.tools.veto import TRIGGERS as VETOES
+from examples import each
 from tool_records import age_answers, namespace_gate, schema_gate
 
 RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
@@ -1039,10 +1040,8 @@ def test_the_limits_of_age_have_names() -> None:
 
 
 @pytest.mark.req("F-074", "F-076", "X-30")
-@pytest.mark.parametrize(
-    ("dimension", "limit"), [("apiAvailability", 14), ("tosMatch", 30), ("legalAssessment", 30)]
-)
-@pytest.mark.parametrize("score", ["pass", "fail", 4, Decimal("1.5")])
+@each(("dimension", "limit"), [("apiAvailability", 14), ("tosMatch", 30), ("legalAssessment", 30)])
+@each("score", ["pass", "fail", 4, Decimal("1.5")])
 def test_an_answer_about_the_world_is_stale_beyond_its_limit_and_never_fails_for_its_age(
     dimension: str, limit: int, score: Any
 ) -> None:
@@ -1841,7 +1840,7 @@ def test_gradings_lie_beside_what_they_grade(area: str, folder: str) -> None:
 
 
 @pytest.mark.req("F-091")
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "..",
@@ -2196,7 +2195,7 @@ def test_an_index_has_the_published_form_without_its_two_version_keys(tmp_path: 
 
 
 @pytest.mark.req("F-069", "F-096", "F-099", "F-108")
-@pytest.mark.parametrize(
+@each(
     ("change", "code"),
     [
         ({"indexVersion": 1, "status": "graded"}, "IDX-003"),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from assay.records.tool_finding import SchemaFinding
 from assay.tools import validation
 from assay.tools.source import Module, NotData, ToolSchema
+from examples import each
 
 META = {
     "isReadOnly": True,
@@ -377,7 +378,7 @@ def test_every_rule_has_a_case_that_breaks_it() -> None:
 
 
 @pytest.mark.req("F-140")
-@pytest.mark.parametrize(
+@each(
     ("rule", "number"),
     [(rule, number) for rule, cases in BREAKS.items() for number in range(len(cases))],
 )
