@@ -240,3 +240,22 @@ def test_a_command_is_quoted() -> None:
     assert command("explain", "my runs.jsonl", "--run", "a;b") == (
         "assay explain 'my runs.jsonl' --run 'a;b'"
     )
+
+
+def test_a_scorer_and_a_bar_are_kept_when_a_run_goes_on(assay: Any, tmp_path: Path) -> None:
+    garbled = [True]
+    with reading_judge(lambda body: garbled[0] and b"case one" in body) as endpoint:
+        project(tmp_path, endpoint.url)
+        (tmp_path / "checks.py").write_text("def short(outputs):\n    return 1\n")
+        scorer = {"target": "checks:short", "weight": 0.1}
+        (tmp_path / "workflow.yaml").write_text(json.dumps({**WORKFLOW, "scorers": [scorer]}))
+        done = assay(*RUN, "--judge", "judge.yaml", "--min-pass-rate", "0.2", "--confidence", "0.5")
+        assert done.code == 0, done.err
+        assert "3 of 4 runs passed" in done.out
+        garbled[0] = False
+        again = assay("run", "--resume", "assay-runs/e1")
+        assert again.code == 0, again.err
+        assert "4 of 4 runs passed" in again.out
+        assert "at least 20%" in again.out
+    stored = assay("evals", "--json").json()["evaluations"]
+    assert stored[0]["configuration"] == stored[1]["configuration"]

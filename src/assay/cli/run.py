@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
             where=folder,
             fix=f"`{_resume(options, folder)}` goes on with it.",
         )
-    scorers, asked = configured_scorers(options), options.profile
+    scorers = configured_scorers(options)
     own = extend_profile(options, planned.profile, workflow, samples, folder, scorers)
     if own is not None:
         planned = plan_of(options, workflow)
@@ -96,10 +96,7 @@ def run(options: argparse.Namespace) -> int:
         name=settings.name,
         workflow=VersionedName(id=workflow.id, version=workflow.version),
         dataset=VersionedName(id=dataset.id, version=dataset.version),
-        settings={
-            **configuration(options, workflow, dataset, settings, planned, judge),
-            "profile": asked,
-        },
+        settings=configuration(options, workflow, dataset, settings, planned, judge),
         started=options.started,
     )
     if not options.resume:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
@@ -43,13 +44,13 @@ _REMEMBERED = (
     "no_store",
     "project",
 )
-_JUDGING = ("judge", "no_judge", "max_usd", "max_calls")
-"""What may be given anew when a run is gone on with."""
+_ANEW = (("judge", "no_judge", "max_usd", "max_calls"), ("min_pass_rate", "confidence"))
+"""What may be given anew when a run is gone on with, each group as a whole."""
 
 
 def remember(options: argparse.Namespace, settings: RunSettings, folder: str) -> None:
     """Write down what was asked for, so that `--resume DIR` needs nothing else."""
-    asked = {name: getattr(options, name) for name in (*_REMEMBERED, *_JUDGING)}
+    asked: dict[str, Any] = options.asked
     paths = {
         name: os.path.abspath(asked[name])
         for name in ("workflow", "dataset", "judge")
@@ -85,8 +86,8 @@ def recall(options: argparse.Namespace) -> None:
         options.started = datetime.fromisoformat(tree.get("started") or options.started.isoformat())
         for name in _REMEMBERED[2:]:
             setattr(options, name, tree.get(name, getattr(options, name)))
-        if not any(is_typed(options, name) for name in _JUDGING):
-            for name in _JUDGING:
+        for group in _ANEW:
+            for name in () if any(is_typed(options, name) for name in group) else group:
                 setattr(options, name, tree.get(name, getattr(options, name)))
     options.workflow = options.workflow or DEFAULT_WORKFLOW
     if not options.dataset:
@@ -95,6 +96,8 @@ def recall(options: argparse.Namespace) -> None:
             "--dataset is missing.",
             fix="Give the samples, for example --dataset samples.jsonl.",
         )
+    # before scorers and assertions extend the profile: they do so again when the run goes on
+    options.asked = {name: getattr(options, name) for name in chain(_REMEMBERED, *_ANEW)}
 
 
 def is_typed(options: argparse.Namespace, name: str) -> bool:
@@ -118,9 +121,9 @@ def configuration(
     return {
         "workflow": workflow.digest,
         "dataset": dataset.digest,
-        "profile": options.profile,
+        "profile": options.asked["profile"],
         "policy": options.policy,
-        "rubric": options.rubric,
+        "rubric": options.asked["rubric"],
         "scored_by": {
             "profile": plan.profile.id,
             "rubric": None if planned.rubric is None else rubric_name(planned.rubric),
