@@ -367,3 +367,12 @@ def test_a_run_is_graded_by_the_scorers_of_its_files(assay: Any, tmp_path: Path)
     assert [one["weighted_score"] for one in after] == [100.0, 100.0]
     lenient = assay("run", "--name", "two", "--min-pass-rate", "0.5")
     assert lenient.code == 0, lenient.err
+    # what assay.yaml declares is required of every run, also of one that was made without it
+    line = (tmp_path / "assay-runs" / "one" / "runs.jsonl").read_text().splitlines()[0]
+    bare = {key: value for key, value in json.loads(line).items() if key != "gates"}
+    (tmp_path / "bare.jsonl").write_text(json.dumps(bare) + "\n")
+    forgotten = assay("grade", "bare.jsonl", "--json")
+    assert forgotten.code == 1
+    (result,) = json.loads(forgotten.out)["results"]
+    assert result["hard_gate_failures"] == ["no_pii"]
+    assert result["profile"] == good["profile"]

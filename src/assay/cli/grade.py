@@ -58,12 +58,23 @@ def choice_of(options: argparse.Namespace) -> Choice:
     library = options.library or os.environ.get("ASSAY_LIBRARY")
     return Choice(
         options.grading_policy if "grading_policy" in options else options.policy,
-        options.profile,
+        _profile(options),
         options.rubric,
         library,
         tuple(options.judge_card),
         opt.moment(options.now),
     )
+
+
+def _profile(options: argparse.Namespace) -> str | None:
+    """The profile that is asked for; where `assay.yaml` declares scorers, with what they add."""
+    config = getattr(options, "config", None)
+    if config is None or not (config.spec.scorers or config.spec.gates):
+        asked: str | None = options.profile
+        return asked
+    from assay.cli.run_profile import configured_profile  # only where scorers are declared
+
+    return configured_profile(options)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,14 +1,18 @@
-"""The profile of a run with scorers or assertions of its own: written beside the evidence, so that
-anybody can grade the same runs by it again.
+"""The profile with what scorers and assertions add: of a run it is written beside the evidence, so
+that anybody can grade the same runs by it again; of a configuration into its `.assay` folder.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.running.post_run import additions_of, write_profile
-from assay.running.scorers import PlacedScorer, placed_scorers
+from assay.cli import options as opt
+from assay.errors import UsageError
+from assay.running.post_run import additions_of, scorer_additions, write_profile
+from assay.running.scorers import PlacedScorer, check_scorers, placed_scorers
+from assay.running.workflow import read_workflow
 from assay.scoring.extension import extended
 
 if TYPE_CHECKING:
@@ -42,6 +46,37 @@ def extend_profile(
     if hasattr(options, "sources"):
         options.sources["profile"] = "command line"  # so that printed commands name it
     return profile
+
+
+def configured_profile(options: argparse.Namespace) -> str | None:
+    """The profile that the options ask for, with what the scorers of `assay.yaml` add to it: what a
+    team declares is required of every run, also of one that was made without it.
+    """
+    scorers = configured_scorers(options)
+    additions = scorer_additions(scorers)
+    if not additions.gates and not additions.criteria:
+        asked: str | None = options.profile
+        return asked
+    check_scorers(scorers)
+    profile = extended(_base(options), additions)
+    return write_profile(profile, os.path.join(options.config.folder, ".assay"))
+
+
+def _base(options: argparse.Namespace) -> Profile:
+    """The profile that is asked for, else that of the workflow in `assay.yaml`."""
+    shelf, named, family = opt.shelf_of(options), options.profile, None
+    chosen = options.config.chosen("workflow")
+    if named is None and chosen is not None:
+        subject = read_workflow(chosen).subject()
+        named, family = subject.get("profile"), subject.get("family")
+    if named is None and family is None:
+        raise UsageError(
+            "CFG-001",
+            "scorers are declared, and no profile that they add to.",
+            where=options.config.path,
+            fix="Add `profile:` to assay.yaml, or give --profile.",
+        )
+    return shelf.profile(named) if named is not None else shelf.profile_for_family(str(family))
 
 
 def configured_scorers(options: argparse.Namespace) -> list[PlacedScorer]:

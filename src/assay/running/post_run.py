@@ -58,10 +58,31 @@ def additions_of(
     *,
     scorers: Sequence[PlacedScorer] = (),
 ) -> Additions:
-    """The gates and criteria that scorers and assertions fill, and that the profile must have."""
+    """The gates and criteria that scorers and assertions fill, and that the profile must have.
+
+    The gate of assertions is not among them: it is in every run of a dataset that has some, and a
+    first assertion in a dataset must not make a baseline incomparable.
+    """
+    found = scorer_additions(all_scorers(workflow, scorers))
+    terms: AssertionTerms = workflow.spec.assertions
+    asserted = any(sample.assertions is not None for sample in samples)
+    if not asserted or not isinstance(terms, AssertionWeight):
+        return found
+    criterion = ProfileCriterion(
+        id=CRITERION,
+        label="assertions that hold",
+        weight=terms.weight,
+        layer=1,
+        formula="ratio",
+    )
+    return found._replace(criteria=(*found.criteria, criterion))
+
+
+def scorer_additions(scorers: Iterable[PlacedScorer]) -> Additions:
+    """The gates and criteria that scorers fill."""
     gates: list[str] = []
     criteria: list[ProfileCriterion] = []
-    for scorer, *_ in all_scorers(workflow, scorers):
+    for scorer, *_ in scorers:
         gates += scorer.gates
         if scorer.weight is not None:
             criteria.append(
@@ -72,20 +93,6 @@ def additions_of(
                     layer=1,
                     formula=scorer.formula or "zero_one",
                     role=scorer.role,
-                )
-            )
-    terms: AssertionTerms = workflow.spec.assertions
-    if any(sample.assertions is not None for sample in samples):
-        if terms == "gate":
-            gates.append(GATE)
-        elif isinstance(terms, AssertionWeight):
-            criteria.append(
-                ProfileCriterion(
-                    id=CRITERION,
-                    label="assertions that hold",
-                    weight=terms.weight,
-                    layer=1,
-                    formula="ratio",
                 )
             )
     return Additions(tuple(gates), tuple(criteria))

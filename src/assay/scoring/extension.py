@@ -68,7 +68,8 @@ def extended(profile: Profile, additions: Additions) -> Profile:
         known[item.id] = item
     if gates == profile.gates and criteria == profile.criteria:
         return profile
-    made = structs.replace(profile, gates=gates, criteria=criteria, alias=None)
+    version = str(profile.version).partition("+")[0]  # what is added in steps is added
+    made = structs.replace(profile, version=version, gates=gates, criteria=criteria, alias=None)
     mark = digest(
         structs.replace(
             made,
@@ -76,7 +77,7 @@ def extended(profile: Profile, additions: Additions) -> Profile:
             criteria=sorted(criteria, key=lambda one: one.id),
         )
     )
-    return structs.replace(made, version=f"{profile.version}+{mark.removeprefix('sha256:')[:12]}")
+    return structs.replace(made, version=f"{version}+{mark.removeprefix('sha256:')[:12]}")
 
 
 def _is_same(one: ProfileCriterion, other: ProfileCriterion) -> bool:
