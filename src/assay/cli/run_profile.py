@@ -35,9 +35,10 @@ def extend_profile(
     """Make the options grade by the profile with what scorers and assertions fill, and give it;
     None where they add nothing. It is kept in `FOLDER/profiles`, which makes the folder a library.
     """
-    profile = extended(base, additions_of(workflow, samples, scorers=scorers))
-    if profile is base:
+    additions = additions_of(workflow, samples, scorers=scorers)
+    if not additions.gates and not additions.criteria:
         return None
+    profile = extended(base, additions)
     path = write_profile(profile, folder)
     if options.profile is None and options.rubric is None:
         # a profile that is asked for leaves nothing to the run: its rubric is asked for too
