@@ -376,3 +376,20 @@ def test_a_run_is_graded_by_the_scorers_of_its_files(assay: Any, tmp_path: Path)
     (result,) = json.loads(forgotten.out)["results"]
     assert result["hard_gate_failures"] == ["no_pii"]
     assert result["profile"] == good["profile"]
+
+
+def test_a_gate_that_the_profile_has_leaves_it_as_it_is(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "bot.py").write_text(
+        "def answer(inputs): return {'answer': inputs['q']}\ndef no_sandbox_violation(run): return True\n"
+    )
+    (tmp_path / "assay.yaml").write_text(
+        "workflow:\n  workflow: w\n  version: 1\n  inputs: [q]\n  outputs: [answer]\n"
+        "  profile: code-repair@1\n  adapter: {kind: python, target: 'bot:answer'}\n"
+        "dataset: s.jsonl\ngates: [{target: 'bot:no_sandbox_violation'}]\n"
+    )
+    (tmp_path / "s.jsonl").write_text('{"id": "a", "q": "nine"}\n')
+    found = assay("run", "--name", "one", "-o", "g.json")
+    assert found.code == 1, found.err
+    (result,) = json.loads((tmp_path / "g.json").read_text())["results"]
+    assert result["profile"] == "code-repair@1"
+    assert result["hard_gates"]["no_sandbox_violation"]["status"] == "pass"

@@ -35,10 +35,9 @@ def extend_profile(
     """Make the options grade by the profile with what scorers and assertions fill, and give it;
     None where they add nothing. It is kept in `FOLDER/profiles`, which makes the folder a library.
     """
-    additions = additions_of(workflow, samples, scorers=scorers)
-    if not additions.gates and not additions.criteria:
+    profile = extended(base, additions_of(workflow, samples, scorers=scorers))
+    if "+" not in str(profile.version):  # it is the base itself, which stays where it is
         return None
-    profile = extended(base, additions)
     path = write_profile(profile, folder)
     if options.profile is None and options.rubric is None:
         # a profile that is asked for leaves nothing to the run: its rubric is asked for too
@@ -60,6 +59,8 @@ def configured_profile(options: argparse.Namespace) -> str | None:
         return asked
     check_scorers(scorers)
     profile = extended(_base(options), additions)
+    if "+" not in str(profile.version):
+        return str(options.profile or profile.id)
     return write_profile(profile, os.path.join(options.config.folder, ".assay"))
 
 
