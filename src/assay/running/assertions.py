@@ -127,14 +127,17 @@ def read_assertions(
             problem = _problem(one, outputs)
             found.append(one)
         except EvidenceError as error:
-            problem = "; ".join(
-                f"{fault.path + ' ' if fault.path else ''}{fault.message}" for fault in error.faults
-            )
+            problem = "; ".join(_words(fault) for fault in error.faults)
         if problem:
             faults.append(Fault(f"{place}: {at}: {problem}", code="RUN-002", file=where))
     if faults:
         raise EvidenceError("RUN-002", faults[0].message, where=where, faults=faults)
     return tuple(found)
+
+
+def _words(fault: Fault) -> str:
+    is_named = not fault.path or fault.message.startswith("unknown key")
+    return fault.message if is_named else f"{fault.path}: {fault.message}"
 
 
 def _fault(where: str, place: str, message: str) -> EvidenceError:

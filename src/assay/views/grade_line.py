@@ -192,7 +192,7 @@ def totals_text(counts: Mapping[str, Any]) -> str:
 
 def bar_text(bar: Mapping[str, Any]) -> str:
     """Whether enough samples passed, and how many did."""
-    word = {True: "reached", False: "not reached", None: "not enough evidence"}[bar["holds"]]
+    word = {True: "reached", False: "not reached", None: "undecided"}[bar["holds"]]
     return f"least pass rate {word}: {bar['reason']}"
 
 
