@@ -82,7 +82,9 @@ def test_printed_commands_work_as_printed(assay: Any, tmp_path: Path, scene: str
     found = commands_in(printed + "\n".join(f"{one.out}\n{one.err}" for one in said))
     assert found or scene == "slips"
     for one in found:
-        done = assay(*shlex.split(one)[1:])
+        # drawing a page takes seconds, so one scene does it for all
+        written = one if "fails" in scene else one.replace("report.html", "report.json")
+        done = assay(*shlex.split(written)[1:])
         assert done.code in (0, 1, 4), f"{one}\nexit {done.code}\n{done.err}"
 
 

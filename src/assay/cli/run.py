@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb."""
     recall(options)
     sinks = opt.outputs(options)
-    from assay.archive.evaluations import EvaluationBuilder
+    from assay.archive.evaluations import EvaluationBuilder, check_name
     from assay.cli.preflight import check_endpoints
     from assay.cli.run_profile import configured_scorers, extend_profile
     from assay.cli.run_work import RunWork
@@ -66,6 +66,8 @@ def run(options: argparse.Namespace) -> int:
     samples = prepare(workflow, dataset)[: options.limit]
     work = work_of(samples, settings)
     planned = plan_of(options, workflow)
+    spec = judge_of(options)
+    check_name(settings.name)
     folder = options.work or os.path.join(DEFAULT_FOLDER, settings.name)
     path = os.path.join(folder, "journal.jsonl")
     if not options.resume and os.path.exists(path):
@@ -88,7 +90,6 @@ def run(options: argparse.Namespace) -> int:
     )
     uses = ", ".join(f"{one.name} ({one.use})" for one in column_uses(workflow, dataset)[:40])
     _say(f"columns: {uses}")
-    spec = judge_of(options)
     judge = _prepared(options, workflow, planned, work, spec, all_scorers(workflow, scorers))
     check_endpoints(workflow, None if judge is None else judge.spec)
     doing = RunWork(options, workflow, dataset, settings, work, judge, scorers)
