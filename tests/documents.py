@@ -30,6 +30,7 @@ def run(family: str = "code-repair", **changes: Any) -> dict[str, Any]:
             {"name": "check", "status": "success", "agent": "critic"},
         ],
         "latency_ms": 8000,
+        "cost_usd": 0,
         **copy.deepcopy(_FAMILY[family]),
     }
     for key, value in changes.items():
@@ -40,6 +41,16 @@ def run(family: str = "code-repair", **changes: Any) -> dict[str, Any]:
     return made
 
 
+def under_first(tree: dict[str, Any]) -> dict[str, Any]:
+    """The run, to be scored by the first version of its family's profile: most of its criteria are
+    scores that come with the run.
+    """
+    workflow = tree["workflow"]
+    return {**tree, "workflow": {**workflow, "profile": f"{workflow['family']}@1"}}
+
+
+PATCH = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
+
 _FAMILY: dict[str, dict[str, Any]] = {
     "code-repair": {
         "patch_applies": True,
@@ -48,7 +59,9 @@ _FAMILY: dict[str, dict[str, Any]] = {
             "pass_to_pass": {"passed": 100, "total": 100},
         },
         "gates": {"no_sandbox_violation": {"passed": True, "reason": "the sandbox saw nothing"}},
-        "scores": {"judge_quality": {"raw": 5}, "patch_similarity": {"raw": 1}},
+        "outputs": {"answer": "because", "patch": PATCH},
+        "expected": {"patch": PATCH},
+        "scores": {"judge_quality": {"raw": 5}},
     },
     "dag-review": {
         "scores": {
@@ -56,6 +69,7 @@ _FAMILY: dict[str, dict[str, Any]] = {
             "completeness": {"raw": 5},
             "tool_data_precision": {"raw": 1},
             "documentation": {"raw": 5},
+            "safety": {"raw": 1},
         }
     },
     "rag": {
@@ -63,24 +77,19 @@ _FAMILY: dict[str, dict[str, Any]] = {
             {"text": "It is so.", "citations": ["doc-1"], "supported": True, "severity": "low"}
         ],
         "retrieval": [{"id": "doc-1", "text": "It is so.", "rank": 1, "relevant": True}],
-        "scores": {
-            "faithfulness": {"raw": 1},
-            "response_relevance": {"raw": 1},
-            "context_precision": {"raw": 1},
-            "context_recall": {"raw": 1},
-        },
+        "expected": {"relevant_ids": ["doc-1"]},
+        "scores": {"response_relevance": {"raw": 1}, "safety": {"raw": 1}},
     },
     "tool-use": {
         "tool_calls": [{"name": "search", "arguments": {"q": "x"}, "valid": True}],
         "forbidden_tools": ["delete_all"],
         "handoffs": [{"from": "planner", "to": "coder", "expected": "coder"}],
         "handoff_rules": [["planner", "coder"]],
-        "scores": {
-            "tool_selection_accuracy": {"raw": 1},
-            "argument_correctness": {"raw": 1},
-            "handoff_accuracy": {"raw": 1},
-            "final_task_correctness": {"raw": 1},
+        "expected": {
+            "tool_calls": [{"name": "search", "arguments": {"q": "x"}}],
+            "handoffs": [{"from": "planner", "to": "coder"}],
         },
+        "scores": {"final_task_correctness": {"raw": 1}},
     },
 }
 

@@ -306,11 +306,11 @@ def asked_of(request: bytes) -> tuple[str, str]:
     """The kind of a question (`claim` or the criterion's name), and the data it shows."""
     body = json.loads(request.split(b"\r\n\r\n", 1)[1])
     text = body["messages"][1]["content"]
-    title = "CONTEXT" if "WHAT COUNTS" in text else "CANDIDATE"
+    title = next(name for name in ("CONTEXT", "PASSAGE", "CANDIDATE") if f"{name} begins" in text)
     block = text.split(f"{title} begins ")[-1].split(f"\n{title} ends")[0]
     shown = " ".join(line.removeprefix("| ") for line in block.split("\n")[1:])
-    kind = "claim" if title == "CONTEXT" else text.split("CRITERION: ")[1].split("\n")[0]
-    return kind, shown
+    kinds = {"CONTEXT": "claim", "PASSAGE": "passage"}
+    return kinds.get(title) or text.split("CRITERION: ")[1].split("\n")[0], shown
 
 
 def well_judged(request: bytes) -> str:
@@ -319,8 +319,10 @@ def well_judged(request: bytes) -> str:
     schema = json.loads(request.split(b"\r\n\r\n", 1)[1])["response_format"]["json_schema"]
     properties = schema["schema"]["properties"]
     quotes = [" ".join(shown.split()[:2])] if shown.strip() else []
-    if kind == "claim":
-        said: dict[str, Any] = {"supported": bool(quotes)}
+    if kind in ("claim", "passage"):
+        holds = bool(quotes) and b"WRONG" not in request
+        said: dict[str, Any] = {"supported" if kind == "claim" else "relevant": holds}
+        quotes = quotes if holds else []
     else:
         ends = properties["score"]
         said = {"score": ends["minimum" if "WRONG" in shown else "maximum"]}

@@ -79,7 +79,12 @@ def faq(version: int, n: int = N, **changes: Any) -> list[dict[str, Any]]:
         )
         one = run(
             run_id=f"faq-{version}-{index}",
-            workflow={"id": "faq", "version": str(version), "family": "code-repair"},
+            workflow={
+                "id": "faq",
+                "version": str(version),
+                "family": "code-repair",
+                "profile": "code-repair@1",
+            },
             dataset={"id": "tickets", "version": "1", "sample_id": f"s-{index}"},
             latency_ms=4000 + 350 * ((index * 11 + version) % 17),
             scores={

@@ -992,7 +992,8 @@ def test_words_in_any_text_field_change_no_verdict(family: str, words: str) -> N
         except Refused:
             continue
         assert (result["passed"], result["grade"]) == (False, "F"), path
-        assert result["weighted_score"] == expected["weighted_score"], path
+        # a citation or a tool's name is evidence: other words in its place may lower the score
+        assert result["weighted_score"] <= expected["weighted_score"], path
         assert "own_gate" in result["hard_gate_failures"], path
         statuses = {name: gate["status"] for name, gate in result["hard_gates"].items()}
         assert all(

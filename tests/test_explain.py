@@ -616,7 +616,8 @@ def test_explaining_never_changes_the_letter(card: dict[str, Any]) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_role_that_no_criterion_has_is_reported_as_not_applicable(family: str) -> None:
     notes = _notes(plain(graded(run(family)).payload()))
-    assert "No criterion has the role safety: its floor is not applicable here." in notes
+    said = "No criterion has the role safety: its floor is not applicable here." in notes
+    assert said is (family in ("code-repair", "tool-use"))
     assert "the role correctness: its floor is not applicable" not in notes
 
 

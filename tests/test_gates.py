@@ -1048,6 +1048,14 @@ STATES: dict[str, tuple[str, dict[bool | None, dict[str, Any]]]] = {
             None: {"claims": [claim()]},
         },
     ),
+    "no_contradicted_claim": (
+        "rag",
+        {
+            True: {},
+            False: {"claims": [claim(text="It is so 7 times.", citations=["doc-1"])]},
+            None: {"retrieval": None},
+        },
+    ),
     "no_forbidden_tool": (
         "tool-use",
         {True: {}, False: {"tool_calls": [call("delete_all")]}, None: {"forbidden_tools": None}},
@@ -1060,6 +1068,14 @@ STATES: dict[str, tuple[str, dict[bool | None, dict[str, Any]]]] = {
 """Each computed gate with changes of its family's good run that make it pass, fail and stay
 undetermined. A status is always there.
 """
+
+
+def of_gate(gate: str, tree: dict[str, Any]) -> dict[str, Any]:
+    """The run, to be scored by a profile that has the gate."""
+    if gate == "no_contradicted_claim":
+        tree["workflow"]["profile"] = "rag-measured"
+    return tree
+
 
 WORSENED: dict[tuple[bool | None, Any], bool | None] = {
     (True, "absent"): True,
@@ -1093,7 +1109,7 @@ def test_a_supplied_verdict_worsens_a_computed_gate_and_never_improves_it(
     if computed not in states:
         assert (gate, computed) == ("overall_status_success", None)
         return
-    tree = run(family, **states[computed])
+    tree = of_gate(gate, run(family, **states[computed]))
     alone = assay.score(tree)
     assert alone.hard_gates[gate] is computed, alone.gate_reasons[gate]
     if supplied != "absent":
@@ -1177,7 +1193,7 @@ def test_a_declared_gate_near_a_known_one_is_noted() -> None:
 )
 def test_no_score_opens_a_gate_that_does_not_pass(gate: str, state: bool | None) -> None:
     family, states = STATES[gate]
-    result = graded(run(family, **states[state]))
+    result = graded(of_gate(gate, run(family, **states[state])))
     assert (result["passed"], result["grade"], result["reason"]) == (
         False,
         "F",
@@ -1186,7 +1202,8 @@ def test_no_score_opens_a_gate_that_does_not_pass(gate: str, state: bool | None)
     assert gate in result["hard_gate_failures"]
     assert result["hard_gates"][gate]["status"] == ("fail" if state is False else "undetermined")
     assert result["hard_gates"][gate]["reason"]
-    if "tests" not in states[state]:  # the tests are a gate's evidence and a criterion's
+    shared = {"tests", "claims", "retrieval", "tool_calls", "handoffs"}
+    if shared.isdisjoint(states[state]):  # those are a gate's evidence and a criterion's
         assert (result["weighted_score"], result["provisional_grade"]) == (100.0, "A")
     assert any(gate in sentence for sentence in result["explanation"])
 

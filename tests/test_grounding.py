@@ -20,12 +20,12 @@ from assay.scoring.metrics.grounding import (
     GROUNDING,
     average_precision,
     lexical_support,
-    summarise_severity,
 )
 from assay.scoring.metrics.measure import Undetermined
+from assay.scoring.metrics.verdicts import VERDICTS, summarise_severity
 from documents import run
 
-MEASURES = {measure.id: measure for measure in GROUNDING}
+MEASURES = {measure.id: measure for measure in (*GROUNDING, *VERDICTS)}
 PASSAGES = [
     {
         "id": "d1",
@@ -39,6 +39,7 @@ PASSAGES = [
 
 
 def evidence(**changes: Any) -> Run:
+    changes = {"expected": None, **changes}
     return msgspec.convert(run("rag", **changes), Run)
 
 
@@ -416,8 +417,8 @@ def test_a_graver_unsupported_claim_costs_more_and_an_unjudged_one_is_undetermin
 
 
 def test_every_measure_of_grounding_has_a_whole_sheet_that_says_what_it_cannot_see() -> None:
-    assert len(MEASURES) == len(GROUNDING)
-    for measure in GROUNDING:
+    assert len(MEASURES) == len(GROUNDING) + len(VERDICTS)
+    for measure in MEASURES.values():
         sheet = measure.sheet()
         assert all(
             sheet[field]

@@ -33,25 +33,16 @@ EXAMPLES = sorted(
 # --- runs of every family, good and bad
 
 JUDGED = {
-    "code-repair": {"judge_quality": "likert_1_5", "patch_similarity": "zero_one"},
+    "code-repair": {"judge_quality": "likert_1_5"},
     "dag-review": {
         "correctness": "likert_1_5",
         "completeness": "likert_1_5",
         "tool_data_precision": "zero_one",
         "documentation": "likert_1_5",
+        "safety": "zero_one",
     },
-    "rag": dict.fromkeys(
-        ("faithfulness", "response_relevance", "context_precision", "context_recall"), "zero_one"
-    ),
-    "tool-use": dict.fromkeys(
-        (
-            "tool_selection_accuracy",
-            "argument_correctness",
-            "handoff_accuracy",
-            "final_task_correctness",
-        ),
-        "zero_one",
-    ),
+    "rag": dict.fromkeys(("response_relevance", "safety"), "zero_one"),
+    "tool-use": {"final_task_correctness": "zero_one"},
 }
 RAWS = {
     "likert_1_5": st.one_of(st.integers(1, 5), decimals(1, 5, 1)),
@@ -557,7 +548,7 @@ def test_neither_system_imports_the_other(one: str, other: str) -> None:
 def test_each_result_carries_the_versions_of_both_systems(made: dict[str, Any]) -> None:
     found = plain(graded(made).payload())
     assert (found["scoringSystem"], found["gradingSystem"]) == (
-        "scoringSystem/1.0.0",
+        "scoringSystem/1.2.0" if made["schema"] == "assay.run/1" else "scoringSystem/1.0.0",
         "gradingSystem/1.0.0",
     )
 
@@ -567,7 +558,8 @@ def test_each_document_with_results_carries_the_versions_of_both_systems(assay: 
         files = [] if command == "versions" else [EXAMPLES[0]]
         found = assay(*command.split(), "--json", *files).json()
         for holder in found["results"] if command in ("grade", "explain") else [found]:
-            assert holder["scoringSystem"] == "scoringSystem/1.0.0"
+            own = "1.0.0" if command == "versions" else "1.2.0"
+            assert holder["scoringSystem"] == f"scoringSystem/{own}"
             assert holder["gradingSystem"] == "gradingSystem/1.0.0"
 
 

@@ -187,17 +187,17 @@ def test_a_newer_profile_of_the_family_does_not_touch_what_was_scored_before(
     write(tmp_path / "runs.jsonl", run("rag"))
     assert assay("grade", "runs.jsonl", "--library", library, "--store", "l.db").code == 0
     text = (BUILTIN / "profiles" / "rag@1.yaml").read_text()
-    (library / "profiles" / "rag@2.yaml").write_text(
-        text.replace("\nversion: 1\n", "\nversion: 2\n")
+    (library / "profiles" / "rag@9.yaml").write_text(
+        text.replace("\nversion: 1\n", "\nversion: 9\n")
     )
     assert (
-        assay("grade", "runs.jsonl", "--library", library, "--profile", "rag@2", "--json").json()[
+        assay("grade", "runs.jsonl", "--library", library, "--profile", "rag@9", "--json").json()[
             "results"
         ][0]["profile"]
-        == "rag@2"
+        == "rag@9"
     )
     played = assay("ledger", "replay", "r-1", "--db", "l.db", "--library", library, "--json")
-    assert (played.code, played.json()["profile"]) == (0, "rag@1")
+    assert (played.code, played.json()["profile"]) == (0, "rag@2")
 
 
 def test_a_policy_that_was_changed_under_its_version_is_named_as_the_difference(

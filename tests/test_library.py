@@ -94,14 +94,21 @@ def test_list_names_every_item_and_show_shows_each(assay: Any) -> None:
     found = assay("library", "list", "--json").json()
     assert list(found) == ["profiles", "policies", "rubrics", "formulas", "gates", "measures"]
     assert [item["id"] for item in found["profiles"]] == [
+        "code-repair-measured@1",
         "code-repair@1",
+        "code-repair@2",
         "dag-review@1",
+        "dag-review@2",
         "rag-measured@1",
+        "rag-measured@2",
         "rag@1",
+        "rag@2",
         "tool-use-measured@1",
+        "tool-use-measured@2",
         "tool-use@1",
+        "tool-use@2",
     ]
-    assert (len(found["formulas"]), len(found["gates"])) == (8, 16)
+    assert (len(found["formulas"]), len(found["gates"])) == (8, 17)
     assert all(item["title"] for items in found.values() for item in items)
     assert all(item["published"] for kind in KINDS for item in found[kind])
     for kind, name in (
@@ -132,7 +139,7 @@ def test_list_takes_a_kind_in_the_singular_or_plural(assay: Any) -> None:
 def test_a_letter_shows_its_profile(assay: Any, letter: str, name: str) -> None:
     assert (
         assay("library", "show", "profiles", letter).out
-        == (LIBRARY / "profiles" / f"{name}@1.yaml").read_text()
+        == (LIBRARY / "profiles" / f"{name}@2.yaml").read_text()
     )
     assert assay("library", "show", "profiles", letter, "--json").json()["profile"] == name
 
@@ -355,7 +362,7 @@ def test_a_name_that_only_looks_like_an_overlap_measure_is_none(assay: Any, tmp_
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("weight: 0.6", "weight: 0", "[no-weight]"),
+        ("weight: 0.3", "weight: 0", "[no-weight]"),
         ("gates:\n", "rubric: nowhere@1\ngates:\n", "[rubric-unknown]"),
         ("gates:\n", "rubric: dag-review@1\ngates:\n", "[rubric-disagrees]"),
     ],
@@ -615,7 +622,7 @@ def test_a_library_cannot_change_what_a_shipped_name_means(
     for asked in (
         (),
         ("--profile", "rag"),
-        ("--profile", "rag@1"),
+        ("--profile", "rag@2"),
         ("--profile", letter),
         ("--policy", "workflow"),
         ("--policy", "workflow@1"),
@@ -978,8 +985,25 @@ def test_the_one_formula_of_the_golden_scorecards_moves_scoring_at_least(
     assert "scoring" in _moved()
 
 
+FIRST_GATES = [
+    name for name in GATES if GATES[name].is_computed and name != "no_contradicted_claim"
+]
+"""The gates of the first profiles. A newer one moves the fingerprint of its own profile."""
+
+
+def test_a_gate_of_a_newer_profile_moves_that_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = behaviour.profile_fingerprints()
+    monkeypatch.setitem(
+        GATES._entries,
+        "no_contradicted_claim",
+        GATES["no_contradicted_claim"]._replace(rule=lambda run, params: GateResult(True, "")),
+    )
+    after = behaviour.profile_fingerprints()
+    assert {name for name in before if before[name] != after[name]} == {"profiles/rag-measured@2"}
+
+
 @pytest.mark.parametrize("verdict", [True, False, None])
-@pytest.mark.parametrize("name", [name for name in GATES if GATES[name].is_computed])
+@pytest.mark.parametrize("name", FIRST_GATES)
 def test_a_gate_that_always_says_the_same_moves_scoring_and_only_scoring(
     monkeypatch: pytest.MonkeyPatch, name: str, verdict: bool | None
 ) -> None:

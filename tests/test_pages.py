@@ -967,7 +967,7 @@ def check_tried(api: Api, item: str) -> None:
 
 def test_a_tried_run_gets_the_very_grade_that_posting_it_gives(api: Api) -> None:
     evidence = run("rag", scores={"faithfulness": {"raw": 0.8}})
-    text = Markup(send(api, "/library/profiles/rag@1", run=json.dumps(evidence)).text).text
+    text = Markup(send(api, "/library/profiles/rag@2", run=json.dumps(evidence)).text).text
     grade = graded(api, evidence)["grade"]
     assert grade["explanation"][0] in text
     assert f"{grade['weighted_score']:.2f}" in text

@@ -27,11 +27,11 @@ def test_what_can_be_measured_is_measured_and_a_supplied_score_does_not_replace_
         "source": {"kind": "llm", "name": "judge"},
     }
     evidence["scores"]["efficiency"] = {"raw": 1}
-    evidence["latency_ms"] = 19000
+    evidence["latency_ms"] = 330_000  # half way from good to bad, and the cost is 0
     card = assay.score(evidence)
     scores = {criterion.name: criterion.raw_score for criterion in card.criteria}
     assert scores["objective_tests"] == {"passed": 100, "total": 100}
-    assert scores["efficiency"] == 19000
+    assert scores["efficiency"] == 0.75
     assert len([note for note in card.notes if "does not count" in note]) == 2
 
 

@@ -50,6 +50,7 @@ WEIGHTS = {
         "tool_data_precision": "0.20",
         "documentation": "0.10",
         "efficiency": "0.10",
+        "safety": "0",
     },
     "rag": {
         "faithfulness": "0.35",
@@ -57,6 +58,7 @@ WEIGHTS = {
         "context_precision": "0.20",
         "context_recall": "0.10",
         "efficiency": "0.10",
+        "safety": "0",
     },
     "tool-use": {
         "tool_selection_accuracy": "0.25",
@@ -82,9 +84,10 @@ LAYERS = {
     "dag-review": {
         "correctness": 2,
         "completeness": 2,
-        "tool_data_precision": 1,
+        "tool_data_precision": 2,
         "documentation": 2,
         "efficiency": 3,
+        "safety": 2,
     },
     "rag": {
         "faithfulness": 1,
@@ -92,12 +95,13 @@ LAYERS = {
         "context_precision": 1,
         "context_recall": 1,
         "efficiency": 3,
+        "safety": 2,
     },
     "tool-use": {
         "tool_selection_accuracy": 1,
         "argument_correctness": 1,
         "handoff_accuracy": 1,
-        "final_task_correctness": 1,
+        "final_task_correctness": 2,
         "efficiency": 3,
     },
 }
@@ -175,9 +179,9 @@ def test_the_weights_of_a_profile_sum_to_one_exactly(family: str) -> None:
     [("A", "code-repair"), ("B", "dag-review"), ("C", "rag"), ("D", "tool-use")],
 )
 def test_a_letter_is_an_alias_of_a_profile(alias: str, family: str) -> None:
-    assert Shelf().profile(alias).id == f"{family}@1"
-    assert graded(of_workflow(run(family), profile=alias, family=None))["profile"] == f"{family}@1"
-    assert graded(run(family), profile=alias)["profile"] == f"{family}@1"
+    assert Shelf().profile(alias).id == f"{family}@2"
+    assert graded(of_workflow(run(family), profile=alias, family=None))["profile"] == f"{family}@2"
+    assert graded(run(family), profile=alias)["profile"] == f"{family}@2"
 
 
 @pytest.mark.req("X-54")
@@ -186,14 +190,16 @@ def test_each_profile_declares_which_criterion_is_its_correctness(family: str) -
     roles = {
         spec.id: spec.role for spec in Shelf().profile(family).criteria if spec.role is not None
     }
-    assert roles == {CORRECTNESS[family]: "correctness"}
+    safety = {"safety": "safety"} if family in ("rag", "dag-review") else {}
+    assert roles == {CORRECTNESS[family]: "correctness", **safety}
     result = graded(run(family))
     assert {
         found["name"]: found["critical_floor"]["norm"]
         for found in result["criteria"]
         if found["critical_floor"]
-    } == {CORRECTNESS[family]: 0.7}
-    assert any("No criterion has the role safety" in note for note in result["placement"]["notes"])
+    } == {CORRECTNESS[family]: 0.7, **dict.fromkeys(safety, 0.8)}
+    notes = result["placement"]["notes"]
+    assert any("No criterion has the role safety" in note for note in notes) is not bool(safety)
 
 
 @pytest.mark.req("W-004")
@@ -253,10 +259,10 @@ def test_a_workflow_selects_a_profile_and_overrides_its_rubric_and_the_result_sh
     )
     by_family = graded(run("rag"), shelf)
     assert by_family["selection"] == {
-        "profile": {"id": "rag@1", "why": "serves the workflow's family 'rag'"},
+        "profile": {"id": "rag@2", "why": "serves the workflow's family 'rag'"},
         "rubric": None,
     }
-    assert (by_family["profile"], by_family["rubric"]) == ("rag@1", None)
+    assert (by_family["profile"], by_family["rubric"]) == ("rag@2", None)
     by_name = graded(
         of_workflow(run("rag"), family="dag-review", profile="rag@1", rubric="strict"), shelf
     )
@@ -274,7 +280,7 @@ def test_a_workflow_selects_a_profile_and_overrides_its_rubric_and_the_result_sh
         rubric="strict",
     )
     assert by_option["selection"] == {
-        "profile": {"id": "rag@1", "why": "asked for with --profile"},
+        "profile": {"id": "rag@2", "why": "asked for with --profile"},
         "rubric": {"id": "strict@2", "why": "asked for with --rubric"},
     }
 
@@ -351,7 +357,7 @@ def test_a_name_that_is_not_on_the_shelf_is_an_error_or_the_newest_of_that_name(
 ) -> None:
     tree = of_workflow(run("rag"), **{key: name})
     if name == "rag@":
-        assert graded(tree)[key] == "rag@1"
+        assert graded(tree)[key] == "rag@2"
         return
     with pytest.raises(ShelfError) as caught:
         graded(tree)
@@ -389,10 +395,10 @@ def test_with_a_profile_its_gates_are_required_of_a_bare_scorecard_too(family: s
     assert set(result["hard_gate_failures"]) == demanded
     for name in demanded:
         assert result["hard_gates"][name]["status"] == "undetermined"
-        assert f"{family}@1 requires this gate" in result["hard_gates"][name]["reason"]
+        assert f"{family}@2 requires this gate" in result["hard_gates"][name]["reason"]
     own = own_card(family)
     whole = graded({**own, "hard_gates": dict.fromkeys(demanded, True)}, profile=family)
-    assert (whole["passed"], whole["profile"]) == (True, f"{family}@1")
+    assert (whole["passed"], whole["profile"]) == (True, f"{family}@2")
     for name in demanded:
         assert (
             graded(
@@ -431,7 +437,7 @@ def test_a_scorecard_under_a_profile_has_its_criteria_roles_layers_and_floors_wh
 ) -> None:
     asked = family if how == "asked" else None
     own = own_card(family) | (
-        {} if how == "asked" else {"profile": {"id": f"{family}@1", "why": "I say so"}}
+        {} if how == "asked" else {"profile": {"id": f"{family}@2", "why": "I say so"}}
     )
     whole = graded(own, profile=asked)
     assert whole["passed"] is True
@@ -444,8 +450,11 @@ def test_a_scorecard_under_a_profile_has_its_criteria_roles_layers_and_floors_wh
             {**own, "criteria": [found for found in own["criteria"] if found["name"] != name]},
             profile=asked,
         )
-        assert f"{family}@1 requires this criterion" in item(lost, name)["missing"]
-        assert lost["weighted_score"] < whole["weighted_score"]
+        assert f"{family}@2 requires this criterion" in item(lost, name)["missing"]
+        if planned[name].weight:
+            assert lost["weighted_score"] < whole["weighted_score"]
+        else:
+            assert lost["floor_failures"] == [name]
     worst = {"likert_1_5": 1, "ratio": {"passed": 0, "total": 1}}
     low = [
         (
@@ -508,7 +517,7 @@ def test_a_criterion_that_the_profile_lacks_does_not_count_and_is_named() -> Non
         profile="rag",
     )
     assert padded["weighted_score"] == graded(own, profile="rag")["weighted_score"]
-    assert any("'charm' is not a criterion of rag@1" in note for note in padded["notes"])
+    assert any("'charm' is not a criterion of rag@2" in note for note in padded["notes"])
 
 
 def test_a_scorecard_cannot_excuse_itself_from_the_profile_that_was_asked_for() -> None:
@@ -519,7 +528,7 @@ def test_a_scorecard_cannot_excuse_itself_from_the_profile_that_was_asked_for() 
     assert result["passed"] is False
     assert set(result["hard_gate_failures"]) == {*REQUIRED, *GATES["code-repair"]}
     assert (
-        "code-repair@1 requires this gate"
+        "code-repair@2 requires this gate"
         in result["hard_gates"]["patch_applies_cleanly"]["reason"]
     )
 
@@ -869,18 +878,18 @@ def test_a_teams_own_newer_version_of_a_shipped_profile_is_taken_only_where_it_i
     tmp_path: Path,
 ) -> None:
     shelf = library(
-        tmp_path, profiles={"rag@2": profile("rag", "2", family="rag", more="alias: C\n")}
+        tmp_path, profiles={"rag@9": profile("rag", "9", family="rag", more="alias: C\n")}
     )
-    assert graded(run("rag"), shelf)["profile"] == "rag@1"
+    assert graded(run("rag"), shelf)["profile"] == "rag@2"
     assert (
         shelf.profile("rag").id
         == shelf.profile("C").id
         == shelf.profile_for_family("rag").id
-        == "rag@1"
+        == "rag@2"
     )
-    assert graded(run("rag"), shelf, profile="rag@2")["profile"] == "rag@2"
+    assert graded(run("rag"), shelf, profile="rag@9")["profile"] == "rag@9"
     assert graded(run("rag"), shelf, profile="rag@1")["profile"] == "rag@1"
-    assert graded(run("dag-review"), shelf)["profile"] == "dag-review@1"
+    assert graded(run("dag-review"), shelf)["profile"] == "dag-review@2"
 
 
 def test_a_profile_serves_only_the_family_that_it_names(tmp_path: Path) -> None:
@@ -986,16 +995,16 @@ def test_a_change_in_a_new_version_is_welcome(copied: Path) -> None:
     text = (
         (copied / "profiles" / "rag@1.yaml")
         .read_text()
-        .replace("version: 1", "version: 2")
+        .replace("version: 1", "version: 9")
         .replace("weight: 0.35", "weight: 0.36")
     )
-    (copied / "profiles" / "rag@2.yaml").write_text(text)
-    assert graded(run("rag"), Shelf(str(copied)), profile="rag@2")["profile"] == "rag@2"
-    assert publish(str(copied), {}) == ["profiles/rag@2"]
+    (copied / "profiles" / "rag@9.yaml").write_text(text)
+    assert graded(run("rag"), Shelf(str(copied)), profile="rag@9")["profile"] == "rag@9"
+    assert publish(str(copied), {}) == ["profiles/rag@9"]
     assert changed(Shelf(str(copied))) == []
-    edit(copied / "profiles" / "rag@2.yaml", "weight: 0.36", "weight: 0.37")
+    edit(copied / "profiles" / "rag@9.yaml", "weight: 0.36", "weight: 0.37")
     with pytest.raises(ShelfError) as caught:
-        graded(run("rag"), Shelf(str(copied)), profile="rag@2")
+        graded(run("rag"), Shelf(str(copied)), profile="rag@9")
     assert caught.value.code == "LIB-003"
     assert graded(run("rag"), Shelf(str(copied)), profile="rag@1")["profile"] == "rag@1"
 

@@ -301,7 +301,7 @@ def test_a_candidate_is_all_runs_of_one_workflow_version_with_their_p95_latency_
                 run_id=f"r-{index}",
                 workflow={"id": "book", "version": "7", "family": "tool-use"},
                 latency_ms=index + 1,
-                cost_usd=Decimal(index) / 10,
+                cost_usd=Decimal(index) / 1000,
             )
         ).grade
         for index in range(40)
@@ -310,7 +310,7 @@ def test_a_candidate_is_all_runs_of_one_workflow_version_with_their_p95_latency_
     assert (found.id, found.runs, found.score, found.gate_failures) == ("book@7", 40, 10000, 0)
     assert found.latency == Ratio(38, 1)  # the 38th of 40, the first below which 95% lie
     assert found.cost is not None
-    assert Fraction(found.cost.num, found.cost.den) == Fraction(39, 20)
+    assert Fraction(found.cost.num, found.cost.den) == Fraction(39, 2000)
     assert found.correctness == 10**9
 
 
@@ -325,6 +325,7 @@ def test_a_candidate_that_keeps_one_latency_to_itself_has_an_unknown_p95() -> No
             run_id="v2-x",
             workflow={"id": "book", "version": "2", "family": "tool-use"},
             latency_ms=None,
+            cost_usd=None,
         )
     ).grade
     found = {one.id: one for one in candidates([*told, *silent])}

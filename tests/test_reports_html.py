@@ -63,7 +63,12 @@ REPAIR = {
     "schema": "assay.run/1",
     "run_id": "fix-17",
     "status": "success",
-    "workflow": {"id": "fix-issue", "version": "3", "family": "code-repair"},
+    "workflow": {
+        "id": "fix-issue",
+        "version": "3",
+        "family": "code-repair",
+        "profile": "code-repair@1",
+    },
     "dataset": {"id": "swe-mini", "version": "1", "sample_id": "django-1"},
     "outputs": {"patch": "x"},
     "required_outputs": ["patch"],
@@ -99,7 +104,7 @@ EMPTY = {
     "schema": "assay.run/1",
     "run_id": "faq-1",
     "status": "success",
-    "workflow": {"id": "faq", "version": "1", "family": "rag"},
+    "workflow": {"id": "faq", "version": "1", "family": "rag", "profile": "rag@1"},
     "dataset": {"id": "d", "version": "1", "sample_id": "s"},
 }
 CARD = {
@@ -468,7 +473,7 @@ def test_a_criterion_brings_what_the_explanation_says_it_brings(
     for result in results:
         text = Page(render([result], title="t")).text
         said = re.findall(r"(\S+) brings (\S+) of (\S+) points", " ".join(result["explanation"]))
-        assert len(said) == len(result["criteria"])
+        assert len(said) == sum(item["weight"] > 0 for item in result["criteria"])
         for name, got, best in said:
             assert re.search(rf"{name} {got} of {best} ", text), name
 

@@ -81,7 +81,7 @@ def test_a_file_on_the_shelf_must_be_called_what_it_holds(assay: Any, tmp_path: 
     (folder / "support@1.yaml").write_text(text)
     done = assay("library", "check", "--library", "mine")
     assert done.code == 3
-    assert "is named 'support@1' but holds 'other@1'" in done.out
+    assert "is named 'support@1' but holds 'other@2'" in done.out
     (tmp_path / "run.json").write_text(
         json.dumps(run("rag", workflow={"id": "w", "version": "1", "profile": "support"}))
     )
@@ -109,11 +109,11 @@ def test_a_stream_that_failed_as_a_whole_counts_nothing_as_graded(
 
 def test_a_score_that_was_clamped_is_said_to_be(assay: Any, tmp_path: Path) -> None:
     evidence = run("rag")
-    evidence["scores"]["context_precision"] = {"raw": 90}
+    evidence["scores"]["response_relevance"] = {"raw": 90}
     (tmp_path / "run.json").write_text(json.dumps(evidence))
     done = assay("explain", "run.json")
     assert (
-        "context_precision: raw 90 lies outside 0..1 and was clamped. Is it a percentage?"
+        "response_relevance: raw 90 lies outside 0..1 and was clamped. Is it a percentage?"
         in done.out
     )
 

@@ -688,3 +688,20 @@ def test_a_rubric_raises_a_role_floor_and_lowers_it_only_with_a_reason_that_the_
         for found in result["findings"]
     )
     assert any("calibrated on 200 labels" in sentence for sentence in result["explanation"])
+
+
+@pytest.mark.req("W-022", "W-063")
+def test_a_yes_or_no_scale_is_defined_as_a_yes_or_no() -> None:
+    shelf = Shelf()
+    names = dict.fromkeys(entry.name for entry in shelf.entries("rubrics"))
+    newest = [shelf.load("rubrics", name) for name in names]
+    asked = [
+        item
+        for rubric in newest
+        for item in getattr(rubric, "criteria", ())
+        if item.scale == (0, 1)
+    ]
+    assert {item.name for item in asked} >= {"response_relevance", "safety"}
+    for item in asked:
+        assert item.definition.startswith("Whether "), item.name
+        assert "share" not in item.definition

@@ -27,7 +27,7 @@ from assay.records.grade import GRADING_SYSTEM, LETTERS
 from assay.records.scorecard import SCORING_SYSTEM
 from assay.scoring.gates import GATES, REQUIRED
 from assay.views.documents import encode, plain
-from documents import FAMILIES, run, scorecard
+from documents import FAMILIES, run, scorecard, under_first
 from examples import each, share
 
 if TYPE_CHECKING:
@@ -111,7 +111,9 @@ def test_a_score_of_null_is_a_missing_score() -> None:
             },
             "no tests",
         ),
-        ("rag", "efficiency", {"latency_ms": None}, "latency_ms"),
+        ("rag", "efficiency", {"latency_ms": None, "cost_usd": None}, "latency_ms"),
+        ("rag", "faithfulness", {"claims": []}, "at least one claim"),
+        ("tool-use", "tool_selection_accuracy", {"expected": None}, "expected.tool_calls"),
     ],
 )
 def test_a_measure_without_evidence_is_missing_and_says_what_it_looked_for(
@@ -155,9 +157,9 @@ def test_the_weight_of_a_missing_score_stays_in_the_denominator() -> None:
             {},
             {"passed": 102, "total": 102},
         ),
-        ("rag", "efficiency", 0, {"latency_ms": 20000}, 20000),
-        ("rag", "efficiency", 29000, {"latency_ms": 9000}, 9000),
-        ("rag", "efficiency", 0, {"latency_ms": None}, None),
+        ("rag-measured", "efficiency", 0, {"latency_ms": 20000}, 20000),
+        ("rag-measured", "efficiency", 29000, {"latency_ms": 9000}, 9000),
+        ("rag-measured", "efficiency", 0, {"latency_ms": None}, None),
         ("code-repair", "objective_tests", {"passed": 3, "total": 3}, {"tests": None}, None),
     ],
     ids=[
@@ -172,7 +174,8 @@ def test_the_weight_of_a_missing_score_stays_in_the_denominator() -> None:
 def test_what_the_evidence_measures_is_never_replaced_by_a_score_that_came_with_the_run(
     family: str, name: str, supplied: Any, changes: dict[str, Any], raw: Any
 ) -> None:
-    tree = run(family, **changes)
+    tree = run(family.removesuffix("-measured"), **changes)
+    tree["workflow"]["profile"] = family
     tree["scores"][name] = {"raw": supplied, "n": 50, "source": {"kind": "llm", "name": "judge"}}
     result = result_of(tree)
     assert criterion(result, name)["raw_score"] == raw
@@ -188,7 +191,7 @@ def test_a_score_that_no_criterion_takes_is_noted_with_the_near_miss() -> None:
     assert criterion(result, "correctness")["raw_score"] is None
     assert result["passed"] is False
     notes = " ".join(result["notes"])
-    assert "'corectness' is no criterion of dag-review@1" in notes
+    assert "'corectness' is no criterion of dag-review@2" in notes
     assert "Did you mean 'correctness'?" in notes
     assert "'tone' is no criterion" in notes
     assert not {"corectness", "tone"} & {item["name"] for item in result["criteria"]}
@@ -228,7 +231,7 @@ def test_n_and_source_are_kept_with_the_score() -> None:
         ("dag-review", "tool_data_precision", True, "SCO-003"),
         ("dag-review", "tool_data_precision", float("nan"), "SCO-003"),
         ("dag-review", "tool_data_precision", float("inf"), "SCO-003"),
-        ("code-repair", "patch_similarity", {"passed": 1, "total": 1}, "SCO-003"),
+        ("rag", "safety", {"passed": 1, "total": 1}, "SCO-003"),
     ],
 )
 def test_a_raw_score_is_validated_before_it_is_normalised(
@@ -481,15 +484,16 @@ def test_every_result_names_both_systems_its_profile_its_policy_and_its_digests(
     result = result_of(run(family))
     assert (
         (result["scoringSystem"], result["gradingSystem"])
-        == (SCORING_SYSTEM, GRADING_SYSTEM)
-        == ("scoringSystem/1.0.0", "gradingSystem/1.0.0")
+        == ("scoringSystem/1.2.0", GRADING_SYSTEM)
+        == ("scoringSystem/1.2.0", "gradingSystem/1.0.0")
     )
-    assert (result["profile"], result["policy"]) == (f"{family}@1", "workflow@1")
+    assert (result["profile"], result["policy"]) == (f"{family}@2", "workflow@1")
     assert set(result["digests"]) == {"run", "scorecard", "profile", "policy"}
     assert all(
         value.startswith("sha256:") and len(value) == 71 for value in result["digests"].values()
     )
-    assert assay.score(run(family)).scoring_system == SCORING_SYSTEM
+    assert assay.score(run(family)).scoring_system == "scoringSystem/1.2.0"
+    assert assay.score(under_first(run(family))).scoring_system == SCORING_SYSTEM
 
 
 def test_a_result_carries_what_it_was_a_result_of() -> None:
@@ -537,7 +541,7 @@ def test_the_golden_runs_give_the_same_bytes_in_any_process_and_each_family_is_a
         written.append((tmp_path / f"{seed}.jsonl").read_bytes())
     assert written[0] == written[1] == written[2]
     profiles = {json.loads(line)["profile"] for line in written[0].splitlines()}
-    assert profiles >= {f"{family}@1" for family in FAMILIES}
+    assert profiles >= {f"{family}@2" for family in FAMILIES}
 
 
 @pytest.mark.req("W-086")
@@ -575,7 +579,7 @@ def test_a_middling_run_of_each_family_is_graded_as_written_down_here(family: st
         # role is missed
         "tool-use": (68.0, "D", False, ["final_task_correctness"]),
     }[family]
-    result = result_of(run(family, scores=scores, latency_ms=19000))
+    result = result_of(under_first(run(family, scores=scores, latency_ms=19000)))
     assert (
         result["weighted_score"],
         result["grade"],

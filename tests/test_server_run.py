@@ -88,7 +88,7 @@ async def block(inputs):
 
 def score(inputs, outputs, expected):
     good = expected is None or outputs["answer"] == expected["answer"]
-    return {"correctness": 5 if good else 1, "completeness": 5, "documentation": 5, "tool_data_precision": 1}
+    return {"correctness": 5 if good else 1, "completeness": 5, "documentation": 5, "tool_data_precision": 1, "safety": 1}
 """
 
 

@@ -162,7 +162,7 @@ def test_a_published_version_that_says_something_else_is_refused_of_what_is_held
         built_in("profiles", "rag@1").replace("weight: 0.", "weight: 0.0")
     )
     with pytest.raises(ShelfError, match="published and has changed"):
-        Shelf(held=hold(str(library))).profile("rag")
+        Shelf(held=hold(str(library))).profile("rag@1")
 
 
 def test_files_that_are_faulty_keep_no_server_from_starting_and_no_older_version_is_taken_for_them(

@@ -18,6 +18,13 @@ from assay.exact import Ratio
 from assay.files.json_files import Document
 from assay.formulas import normalise
 from assay.records.reading import read_run
+from assay.scoring.metrics.comparing import (
+    STEPS,
+    has_substring,
+    has_word,
+    is_exact,
+    normalised,
+)
 from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.metrics.similarity import (
     ADVISORY,
@@ -30,14 +37,7 @@ from assay.scoring.metrics.similarity import (
     token_overlap,
     tokens,
 )
-from assay.scoring.metrics.text import (
-    STEPS,
-    TEXT,
-    has_substring,
-    has_word,
-    is_exact,
-    normalised,
-)
+from assay.scoring.metrics.text import TEXT
 from assay.scoring.metrics.values import is_close, json_diff, numeric
 from documents import run
 from examples import each
@@ -394,3 +394,21 @@ def test_advice_is_marked_as_advice_and_every_sheet_is_full() -> None:
             sheet[key]
             for key in ("title", "unit", "direction", "evidence", "absence", "range", "limits")
         )
+
+
+def test_contains_expected_looks_only_at_outputs_that_are_expected_of_the_workflow() -> None:
+    def found(expected: Any, required: list[str] | None, **params: Any) -> Any:
+        tree = run("dag-review", outputs={"answer": "In Oslo."}, expected=expected)
+        tree |= {"required_outputs": required, "output_schema": {}}
+        evidence = read_run(Document({k: v for k, v in tree.items() if v is not None}, "test"))
+        measure = MEASURES["contains_expected"]
+        return measure.take(evidence, {**measure.params, **params})
+
+    more = {"answer": "Oslo", "relevant_ids": ["p"], "tool_calls": [{"name": "x"}]}
+    assert found({**more, "category": "city"}, ["answer"]) == {"passed": 1, "total": 1}
+    assert found(more, []) == found(more, None) == {"passed": 1, "total": 1}
+    assert found({**more, "why": "capital"}, []) == {"passed": 1, "total": 2}
+    # an output that is due and missing is a miss, not left out
+    assert found({**more, "why": "capital"}, ["answer", "why"]) == {"passed": 1, "total": 2}
+    assert found({"answer": "Oslo", "why": "capital"}, ["answer"], output="why")["passed"] == 0
+    assert isinstance(found({"relevant_ids": ["p"]}, ["answer"]), Undetermined)

@@ -26,6 +26,8 @@ from assay.scoring.gates import GATES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from assay.scoring.profile import ProfileCriterion
+
 Input = dict[str, Any]
 Output = dict[str, Any]
 
@@ -129,11 +131,16 @@ def _workflow_grade(given: Input) -> Output:
     }
 
 
+def _weighed(profile: str) -> list[ProfileCriterion]:
+    """The criteria of a profile that carry a weight; one that has only a floor moves no score."""
+    return [item for item in _SHELF.profile(profile).criteria if exact.ratio(item.weight).num]
+
+
 def _profile(given: Input) -> Output:
     name = given.get("profile")
     if not isinstance(name, str):
         raise ShelfError("LIB-001", "'profile' must be a name.")
-    criteria = _SHELF.profile(name).criteria
+    criteria = _weighed(name)
     weights = {item.id: exact.ratio(item.weight) for item in criteria}
     return {
         "weights": {name: weight.num / weight.den for name, weight in weights.items()},
@@ -145,15 +152,14 @@ def _profile(given: Input) -> Output:
 
 def _profile_score(given: Input) -> Output:
     norms = given.get("norms")
-    profile = _SHELF.profile(str(given.get("profile")))
-    names = [item.id for item in profile.criteria]
+    weighed = _weighed(str(given.get("profile")))
+    names = [item.id for item in weighed]
     if not isinstance(norms, dict) or set(norms) != set(names):
         raise EvidenceError(
             "GRD-103", f"'norms' must have exactly the criteria {', '.join(names)}."
         )
     criteria = [
-        {"name": item.id, "norm": norms[item.id], "weight": item.weight}
-        for item in profile.criteria
+        {"name": item.id, "norm": norms[item.id], "weight": item.weight} for item in weighed
     ]
     return {"weighted_score": _workflow_grade({"criteria": criteria})["weighted_score"]}
 

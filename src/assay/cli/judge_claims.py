@@ -1,15 +1,18 @@
-"""`assay judge claims`: groundedness through a judge."""
+"""`assay judge claims` and `judge passages`: groundedness, and what was retrieved, through a
+judge.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assay.cli import judge as common
 from assay.cli.frame import STORE, Command, arg, flag
 from assay.errors import NotEnoughEvidence
 from assay.judging.claims_task import claims_of, decided_runs, judge_claims
 from assay.judging.items import read_items
-from assay.judging.questions import CLAIM_PROMPT
+from assay.judging.passages_task import judge_passages, passages_of, weighed_runs
+from assay.judging.questions import CLAIM_PROMPT, PASSAGE_PROMPT, PassageQuestion
 from assay.judging.rubric_task import counts_of
 from assay.records.grade import ENGINE
 
@@ -80,6 +83,76 @@ def _claims(options: argparse.Namespace, store: Store | None) -> int:
     )
 
 
+def _passages(options: argparse.Namespace, store: Store | None) -> int:
+    specs = common.specs_of(options)[:1]
+    items = read_items(options.files)
+    asked = passages_of(items, again=options.again)
+    if not asked:
+        raise NotEnoughEvidence(
+            "JDG-010",
+            "there is no undecided passage in these runs.",
+            fix="--again asks about decided ones too. Runs whose dataset gives"
+            " `expected.relevant_ids` need no judge for this.",
+        )
+    if options.dry_run:
+        return common.dry_run(options, specs, [(one.question, 0) for one in asked])
+
+    async def ask(clients: list[Client]) -> list[Answer]:
+        return await judge_passages(clients[0], asked)
+
+    answers, usages = common.ask(options, specs, ask, total=len(asked))
+    counts = counts_of(answers)
+    rows: list[dict[str, Any]] = [
+        {
+            "run": one.run,
+            "kind": one.what,
+            "text": (
+                one.question.passage
+                if isinstance(one.question, PassageQuestion)
+                else one.question.claim
+            ),
+            "outcome": answer.outcome,
+            "verdict": None if answer.verdict is None else bool(answer.verdict.score),
+            "quotes": [] if answer.verdict is None else list(answer.verdict.quotes),
+            "reason": answer.reason,
+            "key": answer.key,
+        }
+        for one, answer in zip(asked, answers, strict=True)
+    ]
+    document = {
+        "schema": "assay.passages/1",
+        "judge": common.judge_shown(specs[0]),
+        "warnings": common.warnings_in(usages),
+        "prompt_version": PASSAGE_PROMPT,
+        "passages": rows,
+        "counts": counts,
+        "usage": usages[0],
+        **ENGINE,
+    }
+    lines = []
+    for kind, holds in (
+        ("passage", "passages are relevant"),
+        ("statement", "statements of the expected answers are in the passages"),
+    ):
+        verdicts = [row["verdict"] for row in rows if row["kind"] == kind]
+        if verdicts:
+            lines.append(
+                f"{verdicts.count(True)} of {len(verdicts)} {holds},"
+                f" {verdicts.count(False)} are not, {verdicts.count(None)} have no verdict"
+            )
+    common.note_usage(usages, counts)
+    return common.finish(
+        options,
+        store,
+        document,
+        lines,
+        rows=lambda: weighed_runs(
+            items, asked, answers, model=specs[0].model, version=specs[0].version
+        ),
+        whole=all(row["verdict"] is not None for row in rows),
+    )
+
+
 COMMANDS = {
     "judge claims": Command(
         common.stored(_claims),
@@ -94,6 +167,25 @@ COMMANDS = {
                 help="runs (assay.run/1) with claims and retrieval, or an evaluation's name",
             ).of_runs(),
             flag("--again", "ask about claims that are already decided too"),
+            *common.JUDGE,
+            *STORE,
+        ),
+        formats=(".json", ".jsonl"),
+    ),
+    "judge passages": Command(
+        common.stored(_passages),
+        "Decide whether each retrieved passage helps to answer the question, and which statements"
+        " of the expected answer the passages contain. Writes the runs with `relevant` and"
+        " `expected_claims` decided, for context precision and recall.",
+        "assay judge passages runs.jsonl --judge judge.yaml -o judged.jsonl",
+        (
+            arg(
+                "files",
+                metavar="FILE",
+                nargs="+",
+                help="runs (assay.run/1) with retrieval, and an expected answer for recall",
+            ),
+            flag("--again", "ask about passages that are already decided too"),
             *common.JUDGE,
             *STORE,
         ),

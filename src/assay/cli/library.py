@@ -13,7 +13,7 @@ from assay.files.json_files import open_input
 from assay.files.yaml_files import is_yaml_name, parse_yaml
 from assay.formulas import FORMULAS
 from assay.library import fingerprint
-from assay.library.lints import clashes, lint
+from assay.library.lints import clashes, lint, sourceless
 from assay.library.lock import BUILTIN
 from assay.library.shelf import KINDS, Shelf, changed, load_file, publish
 from assay.records.schemas import json_schema
@@ -164,7 +164,7 @@ def _check(options: argparse.Namespace, shelf: Shelf) -> int:
             )
             for key in changed(shelf)
         ]
-        found += clashes(shelf)
+        found += clashes(shelf) + sourceless(shelf)
     if options.json:
         opt.print_json(
             {

@@ -69,13 +69,16 @@ def judge_of(options: argparse.Namespace) -> JudgeSpec | None:
 
 def calls_of(found: JudgeEstimate, task: JudgeTask, spec: JudgeSpec | None) -> str:
     """What judging takes, in words."""
-    words = f"{found.calls:,} calls" if found.calls else "one call for each claim"
-    if found.calls and task.claims:
-        words += " plus one for each claim"
+    asked = ["claim"] if task.claims else []
+    asked += ["passage", "sentence of the expected answer"] if task.passages else []
+    each = f"for each {', '.join(asked)}"
+    words = f"{found.calls:,} calls" if found.calls else f"one call {each}"
+    if found.calls and asked:
+        words += f" plus one {each}"
     if found.calls:
         words += f", about {found.input_tokens:,} tokens in"
     if found.cost_usd is not None and found.calls:
-        more = " without the claims" if task.claims else ""
+        more = f" without {'those' if task.passages else 'the claims'}" if asked else ""
         return f"{words}, at most about {found.cost_usd:.4f} US dollars{more}"
     return f"{words}, no price given" if spec is not None and spec.price is None else words
 

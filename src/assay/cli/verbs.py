@@ -102,6 +102,10 @@ GROUPS: dict[str, dict[str, Verb]] = {
                     "judge_claims",
                     "decide whether the retrieved context supports each claim of a run",
                 ),
+                "passages": (
+                    "judge_claims",
+                    "decide which passages help, and what of the expected answer they contain",
+                ),
                 "panel": ("judge_rubric", "several judges on one rubric, by mean or by majority"),
                 "audit": (
                     "judge_audit",

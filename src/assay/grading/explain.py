@@ -172,8 +172,9 @@ def _contributions(grade: Grade) -> list[str]:
         criterion, norm = item.criterion, item.norm_units
         got = exact.quantise(100 * weight * norm, total * exact.NORM_ONE, 2)
         name = criterion.name
+        points = f"{got / 100:.2f} of {best} points" if weight else "no points, only its floor"
         sentence = (
-            f"{name} brings {got / 100:.2f} of {best} points ({_raw(criterion.raw_score)} is"
+            f"{name} brings {points} ({_raw(criterion.raw_score)} is"
             f" {norm_text(norm)} by {criterion.formula_id})."
         )
         said.append((weight * (norm - exact.NORM_ONE), name, sentence))

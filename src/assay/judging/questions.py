@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 RUBRIC_PROMPT = "rubric/1"
 PAIRWISE_PROMPT = "pairwise/1"
 CLAIM_PROMPT = "claim/1"
+PASSAGE_PROMPT = "passage/1"
 LONGEST_REASON = 1200
 """Signs of a reason; a limit keeps a small model from writing until its tokens run out."""
 
@@ -244,7 +245,68 @@ class ClaimQuestion(NamedTuple):
         ]
 
 
-Question = RubricQuestion | PairQuestion | ClaimQuestion
+class PassageQuestion(NamedTuple):
+    """Whether a retrieved passage helps to answer a question."""
+
+    task: str
+    passage: str
+    reference: str | None = None
+
+    @property
+    def prompt_version(self) -> str:
+        """Which wording this is."""
+        return PASSAGE_PROMPT
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What is judged."""
+        return (self.passage,)
+
+    def schema(self) -> dict[str, Any]:
+        """The shape of a reply: reason, quotes from the passage, verdict."""
+        quotes = {"type": "array", "items": {"type": "string", "maxLength": 200}, "maxItems": 3}
+        return _closed(
+            {
+                "reason": {"type": "string", "maxLength": LONGEST_REASON},
+                "quotes": quotes,
+                "relevant": {"type": "boolean"},
+            }
+        )
+
+    def messages(self, boundary: str) -> list[dict[str, str]]:
+        """The question as chat messages."""
+        fence = Fence(boundary)
+        parts = [
+            (
+                "WHAT COUNTS: the passage is relevant only if it says something that is needed to"
+                " answer the question. Being about the same subject is not enough."
+            ),
+            "",
+            fence.block("QUESTION", self.task),
+        ]
+        if self.reference is not None:
+            parts += [
+                "A reference answer, known to be good.",
+                fence.block("REFERENCE", self.reference),
+            ]
+        parts.append(fence.block("PASSAGE", self.passage))
+        parts.append(
+            "The data ends here. Does the passage say something that is needed to answer the"
+            " question? What you know from elsewhere does not count, nor what the passage says of"
+            " itself. First the reason, then up to three short quotes copied from the passage that"
+            " the answer needs (none if nothing does), then the verdict. Reply with one JSON"
+            ' object: {"reason": "...", "quotes": ["..."], "relevant": true or false}'
+        )
+        return [
+            {
+                "role": "system",
+                "content": _system("whether a passage helps to answer a question", boundary),
+            },
+            {"role": "user", "content": "\n".join(parts)},
+        ]
+
+
+Question = RubricQuestion | PairQuestion | ClaimQuestion | PassageQuestion
 
 
 def _closed(properties: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,13 @@ import msgspec
 
 from assay.files.json_files import parse_json
 from assay.judging.fence import occurs
-from assay.judging.questions import ClaimQuestion, PairQuestion, Question, RubricQuestion
+from assay.judging.questions import (
+    ClaimQuestion,
+    PairQuestion,
+    PassageQuestion,
+    Question,
+    RubricQuestion,
+)
 
 if TYPE_CHECKING:
     from assay.judging.endpoints import Reply
@@ -83,24 +89,25 @@ def _unusable(fault: str) -> Read:
     return Read("unparsable", None, "", fault, mendable=True)
 
 
-def _quoted(tree: dict[str, Any], question: ClaimQuestion | RubricQuestion) -> Read:
+def _quoted(
+    tree: dict[str, Any], question: ClaimQuestion | PassageQuestion | RubricQuestion
+) -> Read:
     """A verdict that needs quotes from the text it is about."""
-    claim = isinstance(question, ClaimQuestion)
-    text, name = (
-        (question.context, "context")
-        if isinstance(question, ClaimQuestion)
-        else (question.candidate, "candidate")
-    )
+    if isinstance(question, ClaimQuestion):
+        text, name, key = question.context, "context", "supported"
+        bare = "a claim that is supported needs a quote from the context that bears it out."
+    elif isinstance(question, PassageQuestion):
+        text, name, key = question.passage, "passage", "relevant"
+        bare = "a passage that is relevant needs a quote from it that the answer needs."
+    else:
+        text, name, key, bare = question.candidate, "candidate", "score", ""
     quotes = tuple(tree["quotes"])
     for quote in quotes:
         if not occurs(quote, text):
             return _unusable(f"the quote {quote[:80]!r} does not stand in the {name}.")
-    if claim and tree["supported"] and not quotes:
-        return _unusable(
-            "a claim that is supported needs a quote from the context that bears it out."
-        )
-    score = int(tree["supported" if claim else "score"])
-    return Read("scored", Verdict(score, quotes, None, None), tree["reason"], None)
+    if bare and tree[key] and not quotes:
+        return _unusable(bare)
+    return Read("scored", Verdict(int(tree[key]), quotes, None, None), tree["reason"], None)
 
 
 def _shape_fault(tree: Any, schema: dict[str, Any]) -> str | None:

@@ -49,6 +49,8 @@ def workflow_scoring() -> list[Any]:
     for document in golden("runs.jsonl"):
         run = read_run(document)
         profile = shelf.profile(run.workflow.profile or f"{run.workflow.family}@1")
+        if run.workflow.profile is not None:
+            profile = shelf.profile(f"{profile.profile}@1")  # also where it is named by its letter
         rubric = shelf.rubric(run.workflow.rubric) if run.workflow.rubric else None
         found.append(_scored(score(run, make_plan(profile, why="", rubric=rubric))))
         found.append([_value(MEASURES[name].take(run, {})) for name in FIRST_MEASURES])
@@ -131,6 +133,21 @@ def measure_fingerprints() -> dict[str, str]:
             choices.append({**measure.params, **EXAMPLES[name].params})
         taken = [_value(measure.take(run, params)) for params in choices for run in runs]
         found[f"{name}@{measure.version}"] = digest(taken)
+    return found
+
+
+def profile_fingerprints() -> dict[str, str]:
+    """What each shipped profile makes of the golden runs of its family, by `profiles/id`: a profile
+    stands for what its measures and gates do, not only for its file.
+    """
+    shelf = Shelf()
+    runs = [read_run(document) for document in golden("profiles.jsonl")]
+    found = {}
+    for entry in shelf.entries("profiles"):
+        profile = shelf.profile(entry.id)
+        plan = make_plan(profile, why="")
+        cards = [score(run, plan) for run in runs if run.workflow.family == profile.family]
+        found[entry.key] = digest([_scored(card) for card in cards])
     return found
 
 

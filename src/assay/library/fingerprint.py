@@ -18,7 +18,7 @@ from assay.canon import digest
 from assay.errors import ShelfError
 from assay.files.atomic import atomic_write
 from assay.library import tables
-from assay.library.behaviour import measure_fingerprints
+from assay.library.behaviour import measure_fingerprints, profile_fingerprints
 from assay.library.families import FAMILIES
 from assay.library.lints import clashes
 from assay.library.lock import BUILTIN, lock_of
@@ -91,12 +91,12 @@ def check(now: list[System], recorded: dict[str, Any] | None = None) -> list[str
     if recorded is None:
         found += [text for system in now for text in moved_tables(system)]
         held = lock_of().measures
-        for name, taken in measure_fingerprints().items():
+        for name, taken in _fingerprints().items():
             if name not in held:
-                found.append(f"measure {name}: no fingerprint is recorded; {_PUBLISH}")
+                found.append(f"{_kind(name)}: no fingerprint is recorded; {_PUBLISH}")
             elif held[name] != taken:
                 found.append(
-                    f"measure {name}: behaviour changed and the version is still the same;"
+                    f"{_kind(name)}: behaviour changed and the version is still the same;"
                     f" {_NEW_VERSION}"
                 )
     wrong = changed(Shelf())
@@ -178,16 +178,25 @@ def recordable(now: list[System]) -> dict[str, Any]:
 
 
 def recordable_measures() -> dict[str, str]:
-    """The measures for the lock. Refuses one whose behaviour moved under a version that is already
-    recorded.
+    """The measures and profiles for the lock. Refuses one whose behaviour moved under a version
+    that is already recorded.
     """
-    held, found = lock_of().measures, measure_fingerprints()
+    held, found = lock_of().measures, _fingerprints()
     for name, taken in found.items():
         if held.get(name, taken) != taken:
             raise _unpublishable(
-                f"the measure {name} behaves differently and its version is still the same"
+                f"the {_kind(name)} behaves differently and its version is still the same"
             )
     return {**held, **found}
+
+
+def _fingerprints() -> dict[str, str]:
+    return {**measure_fingerprints(), **profile_fingerprints()}
+
+
+def _kind(name: str) -> str:
+    """A fingerprint's name for a message: `measure latency@1`, `profile rag@2`."""
+    return f"profile {name.partition('/')[2]}" if "/" in name else f"measure {name}"
 
 
 def _unpublishable(what: str) -> ShelfError:

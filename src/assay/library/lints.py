@@ -16,7 +16,9 @@ from assay.canon import digest
 from assay.errors import Fault, ShelfError
 from assay.files.json_files import show_path
 from assay.library.lock import BUILTIN
+from assay.records.scorecard import ROLES
 from assay.scoring.gates import GATES, REQUIRED
+from assay.scoring.sources import criterion_sources, without_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -176,12 +178,18 @@ def _is_overlap(item: dict[str, Any]) -> bool:
 
 def _weights(criteria: list[tuple[int, dict[str, Any]]]) -> Iterator[Lint]:
     for index, item in criteria:
-        if exact.is_number(item.get("weight")) and exact.ratio(item["weight"]).num == 0:
+        # a floor counts without a weight: nothing else can make up for it
+        has_floor = item.get("role") in ROLES or item.get("critical_floor") is not None
+        if (
+            exact.is_number(item.get("weight"))
+            and exact.ratio(item["weight"]).num == 0
+            and not has_floor
+        ):
             yield Lint(
                 "no-weight",
                 ("criteria", index, "weight"),
                 "a weight of 0 counts for nothing.",
-                "Give it a weight, or make it a gate.",
+                "Give it a weight or a floor, or make it a gate.",
             )
 
 
@@ -315,4 +323,30 @@ def clashes(shelf: Shelf) -> list[Fault]:
                     fix="State a version that no other published file of the family has.",
                 )
             )
+    return found
+
+
+def sourceless(shelf: Shelf) -> list[Fault]:
+    """Criteria and gates of the newest shipped profiles that no run of our own runner can fill: a
+    workflow scored by such a profile could never reach its full score, or never pass.
+
+    A profile that says nothing of judges must do without one.
+    """
+    found = []
+    for name in dict.fromkeys(entry.name for entry in shelf.entries("profiles")):
+        entry = shelf.find("profiles", name)
+        if entry.root != BUILTIN:
+            continue
+        profile = shelf.profile(entry.id)
+        rubric = shelf.rubric(profile.rubric) if profile.rubric is not None else None
+        sources = criterion_sources(profile, judge=profile.judge is not None, rubric=rubric)
+        found += [
+            Fault(
+                f"[no-source] {source.of} {source.id} has no source: {source.lacks}.",
+                code="LIB-004",
+                file=entry.path,
+                fix="Name a measure, or a rubric that has it.",
+            )
+            for source in without_source(sources)
+        ]
     return found

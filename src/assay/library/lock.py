@@ -29,7 +29,9 @@ class Lock(msgspec.Struct, frozen=True):
     systems: dict[str, Any] = {}
     """The version and the behaviour fingerprint of each system, by family and name."""
     measures: dict[str, str] = {}
-    """The behaviour fingerprint of each measure, by `id@version`."""
+    """The behaviour fingerprint of each measure, by `id@version`, and of each profile, by
+    `profiles/id`.
+    """
     content: dict[str, Any] = {}
     """What each file was parsed to."""
 

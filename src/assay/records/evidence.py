@@ -156,7 +156,9 @@ class Retrieved(ClosedRecord, frozen=True):
 
 
 class Claim(ClosedRecord, frozen=True):
-    """One claim of an answer; `supported` says whether the retrieved context supports it."""
+    """One claim of an answer, or of the expected answer; `supported` says whether the retrieved
+    context supports it.
+    """
 
     text: str
     citations: list[str] = []
@@ -202,6 +204,7 @@ class Run(ClosedRecord, frozen=True):
     tests: Tests | None = None
     retrieval: list[Retrieved] | None = None
     claims: list[Claim] | None = None
+    expected_claims: list[Claim] | None = None
     handoffs: list[Handoff] | None = None
     scores: dict[str, Score] = {}
     gates: dict[str, Verdict] = {}

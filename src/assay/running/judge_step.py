@@ -1,5 +1,5 @@
-"""The judge's part of an evaluation: the claims of each run decided and its rubric scored, once the
-run is over.
+"""The judge's part of an evaluation: the claims and passages of each run decided and its rubric
+scored, once the run is over.
 
 A question without a verdict leaves its score missing, and the evaluation goes on: a judge that is
 down, refuses or answers nonsense costs verdicts, never runs. Once the endpoint is known to be down,
@@ -20,6 +20,7 @@ from assay.judging.claims_task import claims_of, decided_runs, judge_claims
 from assay.judging.client import Answer
 from assay.judging.identity import rubric_name, scorer_of
 from assay.judging.items import item_of, shown
+from assay.judging.passages_task import judge_passages, passages_of, weighed_runs
 from assay.judging.questions import RUBRIC_PROMPT, RubricQuestion
 from assay.judging.rubric_task import judge_rubric, questions_of, scored_runs
 from assay.records.reading import read_run
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 SUPPORTED = "claims[].supported"
 """How a source names the verdicts on claims."""
+WEIGHED = ("retrieval[].relevant", "expected_claims[].supported")
+"""How a source names the verdicts on passages and expected answers."""
 BY_RUBRIC = "judge rubric"
 """How a source names scores by a rubric."""
 ANSWER_TOKENS = 400
@@ -52,15 +55,20 @@ class JudgeTask(NamedTuple):
     """The criteria of the rubric that count."""
     claims: bool
     """Whether the verdicts on claims count."""
+    passages: bool = False
+    """Whether the verdicts on passages and expected answers count."""
 
     def __bool__(self) -> bool:
-        return bool(self.criteria) or self.claims
+        return bool(self.criteria) or self.claims or self.passages
 
     @property
     def needed_for(self) -> str:
         """What has no source without a judge."""
         parts = [", ".join(self.criteria)] if self.criteria else []
-        return " and ".join([*parts, *(["the verdicts on claims"] if self.claims else [])])
+        verdicts = [name for name in ("claims", "passages") if getattr(self, name)]
+        if verdicts:
+            parts.append(f"the verdicts on {' and '.join(verdicts)}")
+        return " and ".join(parts)
 
 
 def task_of(sources: Sequence[EvidenceSource], rubric: Rubric | None) -> JudgeTask:
@@ -70,6 +78,7 @@ def task_of(sources: Sequence[EvidenceSource], rubric: Rubric | None) -> JudgeTa
         rubric,
         tuple(source.id for source in judged if source.name == BY_RUBRIC),
         any(SUPPORTED in source.reads for source in judged),
+        any(set(WEIGHED) & set(source.reads) for source in judged),
     )
 
 
@@ -160,7 +169,7 @@ class JudgeStep:
 
     async def judge(self, run: dict[str, Any]) -> dict[str, Any]:
         """A run with the judge's verdicts in it, or with what is missing of them."""
-        return await self._scored(await self._decided(run))
+        return await self._scored(await self._weighed(await self._decided(run)))
 
     async def _decided(self, run: dict[str, Any]) -> dict[str, Any]:
         item = item_of(read_run(Document(run, run["run_id"])))
@@ -170,6 +179,15 @@ class JudgeStep:
         answers = await judge_claims(self, asked)
         spec = self.client.spec
         return decided_runs([item], asked, answers, model=spec.model, version=spec.version)[0]
+
+    async def _weighed(self, run: dict[str, Any]) -> dict[str, Any]:
+        if not self.task.passages:
+            return run
+        item = item_of(read_run(Document(run, run["run_id"])))
+        asked = passages_of([item])
+        answers = await judge_passages(self, asked)
+        spec = self.client.spec
+        return weighed_runs([item], asked, answers, model=spec.model, version=spec.version)[0]
 
     async def _scored(self, run: dict[str, Any]) -> dict[str, Any]:
         rubric = self.task.rubric

@@ -280,6 +280,25 @@ def hallucination(run: Run, _params: Mapping[str, Any]) -> GateResult:
     return GateResult(True, "no unsupported claim of high severity")
 
 
+def contradiction(run: Run, _params: Mapping[str, Any]) -> GateResult:
+    """Whether every claim keeps to the numbers and denials of the passages it cites."""
+    # only profiles without a judge read words, and reading them takes a while to load
+    from assay.scoring.metrics.grounding import lexical_support
+
+    claims, _ = sourced(run)
+    # any share of the words will do: a paraphrase contradicts nothing
+    read = zip(claims, lexical_support(run, threshold=0), strict=True)
+    broken = [(claim, support) for claim, support in read if support.is_contradicted]
+    if broken:
+        claim, support = broken[0]
+        return GateResult(
+            False,
+            f"{len(broken)} of {len(claims)} claims contradict the passages they cite, first:"
+            f" {_quote(claim.text)} ({support.fault})",
+        )
+    return GateResult(True, "no claim contradicts the passages it cites")
+
+
 def tool_calls_valid(run: Run, _params: Mapping[str, Any]) -> GateResult:
     """Whether every tool call keeps its schema."""
     calls = run.tool_calls or []

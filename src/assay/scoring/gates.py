@@ -124,6 +124,14 @@ for _gate in (
         rules.hallucination,
     ),
     Gate(
+        "no_contradicted_claim",
+        "No claim has a number or a denial that its passages lack",
+        "profile",
+        "claims[].text, claims[].citations, retrieval[].text",
+        rules.contradiction,
+        source="docs/decisions/0016-profiles-with-sources.md",
+    ),
+    Gate(
         "no_forbidden_tool",
         "No forbidden tool was called",
         "profile",

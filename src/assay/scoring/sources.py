@@ -47,6 +47,7 @@ GIVERS: dict[str, str] = {
     "claims": RECORDED,
     "claims[].supported": JUDGE,
     "claims[].severity": NOBODY,
+    "expected_claims": JUDGE,
     "required_inputs": DECLARED,
     "required_outputs": DECLARED,
     "output_schema": DECLARED,
@@ -57,9 +58,6 @@ GIVERS: dict[str, str] = {
     "gates.no_sandbox_violation": REPOSITORY,
 }
 """Who puts each field of `assay.run/1` there; a longer path comes before a shorter one."""
-
-JUDGED_SCORES = {"context_recall": "judge passages"}
-"""Scores that a judge gives by a fixed question, without a rubric, and the command that asks it."""
 
 _OTHERWISE = re.compile(r";\s*without \w+,\s*")
 _FIELD = re.compile(r"[a-z_]+(?:\[\])?(?:\.[a-z_]+(?:\[\])?)*")
@@ -156,10 +154,9 @@ def criterion_sources(
             found.append(_read(item.id, "criterion", item.measure, sheet, judge, absent))
         elif item.id in scorers:
             found.append(EvidenceSource(item.id, "criterion", "scorer", item.id))
-        elif item.id in asked or item.id in JUDGED_SCORES:
-            task = "judge rubric" if item.id in asked else JUDGED_SCORES[item.id]
+        elif item.id in asked:
             found.append(
-                EvidenceSource(item.id, "criterion", "judge", task)
+                EvidenceSource(item.id, "criterion", "judge", "judge rubric")
                 if judge
                 else _nowhere(item.id, "criterion", (), "a judge scores it, and none is configured")
             )

@@ -21,6 +21,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "infrastructure_stability",
         "step_duration_p50",
         "step_duration_p95",
+        "efficiency",
     ),
     "outcomes.OUTCOMES": ("tests_passed", "fail_to_pass", "pass_to_pass", "tests_resolved"),
     "passages.RETRIEVAL": (
@@ -59,8 +60,8 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "citation_resolution",
         "quotes_grounded",
         "lexical_support",
-        "severity_weighted_support",
     ),
+    "verdicts.VERDICTS": ("claims_supported", "context_coverage", "severity_weighted_support"),
 }
 """Where each built-in measure is defined; a test holds it against the files."""
 

@@ -199,4 +199,16 @@ EXAMPLES: dict[str, MeasureExample] = {
     "quotes_grounded": MeasureExample(_CLAIMS, {"passed": 1, "total": 1}),
     "lexical_support": MeasureExample(_CLAIMS, 0.5),
     "severity_weighted_support": MeasureExample(_CLAIMS, 1 - (1 + 0.25) / 4),
+    "efficiency": MeasureExample({"latency_ms": 19000, "cost_usd": 0.01}, 0.75),
+    "claims_supported": MeasureExample(_CLAIMS, 0.5),
+    "context_coverage": MeasureExample(
+        {
+            "retrieval": _PASSAGES,
+            "expected_claims": [
+                {"text": "The ferry leaves at 9:30.", "supported": True},
+                {"text": "It leaves from the south pier.", "supported": False},
+            ],
+        },
+        0.5,
+    ),
 }

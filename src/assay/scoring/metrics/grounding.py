@@ -8,13 +8,12 @@ judge stand in `claims[].supported`, and the gates read those: nothing here repl
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from assay import exact
 from assay.exact import NORM_DIGITS, Ratio
 from assay.scoring.metrics import lexical
-from assay.scoring.metrics.citations import cited_ids, is_cited, is_supported, sourced
+from assay.scoring.metrics.citations import cited_ids, is_cited, sourced
 from assay.scoring.metrics.measure import Measure, Undetermined
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 _NO_RETRIEVAL = "the run lists no `retrieval` (an empty list says that nothing was found)"
 _FINE: int = 10**30
-SEVERITY_WEIGHTS = {"none": 0, "low": 0.25, "medium": 0.5, "high": 1, "critical": 1}
 
 
 def _shown(value: Ratio) -> float:
@@ -116,15 +114,23 @@ def _context_share(run: Run, _params: Mapping[str, Any]) -> Any:
     return {"passed": sum(relevant), "total": len(relevant)}
 
 
-def _context_recall(run: Run, _params: Mapping[str, Any]) -> Any:
+def found_of_relevant(run: Run) -> Ratio | None:
+    """How many of `expected.relevant_ids` were retrieved; None where there are no such ids."""
     ids = _relevant_ids(run)
     if ids is None:
+        return None
+    if run.retrieval is None:
+        raise Undetermined(_NO_RETRIEVAL)
+    return Ratio(len(ids & {passage.id for passage in run.retrieval}), len(ids))
+
+
+def _context_recall(run: Run, _params: Mapping[str, Any]) -> Any:
+    found = found_of_relevant(run)
+    if found is None:
         raise Undetermined(
             "the run does not say which passages should have been found (`expected.relevant_ids`)"
         )
-    if run.retrieval is None:
-        raise Undetermined(_NO_RETRIEVAL)
-    return _shown(Ratio(len(ids & {passage.id for passage in run.retrieval}), len(ids)))
+    return _shown(found)
 
 
 # --- citations
@@ -200,57 +206,6 @@ def lexical_support(run: Run, *, threshold: Any = 0.6) -> list[lexical.Support]:
 def _lexical(run: Run, params: Mapping[str, Any]) -> Any:
     claims = lexical_support(run, threshold=params.get("threshold", 0.6))
     return _shown(Ratio(sum(claim.is_supported for claim in claims), len(claims)))
-
-
-class SeveritySummary(NamedTuple):
-    """How grave the unsupported claims of an answer are."""
-
-    claims: int
-    supported: int
-    unsupported: dict[str, int]
-    """By severity; only severities that occur."""
-    unjudged: int
-    """Claims that nobody judged or that cite no retrieved passage, and unsupported ones whose
-    severity nobody gave.
-    """
-    worst: str | None
-    """The gravest severity of an unsupported claim."""
-
-
-def summarise_severity(claims: Sequence[Claim], citable: frozenset[str]) -> SeveritySummary:
-    """Count the unsupported claims by severity. The severity of a supported claim says how grave it
-    would be, and does not count.
-    """
-    found: Counter[str] = Counter(
-        claim.severity
-        for claim in claims
-        if claim.supported is False and claim.severity is not None
-    )
-    by_severity = {severity: found[severity] for severity in SEVERITY_WEIGHTS if found[severity]}
-    supported = sum(is_supported(claim, citable) is True for claim in claims)
-    unjudged = len(claims) - supported - sum(by_severity.values())
-    return SeveritySummary(
-        len(claims),
-        supported,
-        by_severity,
-        unjudged,
-        list(by_severity)[-1] if by_severity else None,
-    )
-
-
-def _severity(run: Run, params: Mapping[str, Any]) -> Any:
-    found = summarise_severity(*sourced(run))
-    if found.unjudged:
-        raise Undetermined(
-            f"{found.unjudged} of {found.claims} claims have no `supported`, cite no retrieved"
-            " passage, or are unsupported and have no `severity`"
-        )
-    weights = {**SEVERITY_WEIGHTS, **params.get("weights", {})}
-    num, den = 0, 1
-    for severity, count in found.unsupported.items():
-        weight = exact.ratio(weights[severity])
-        num, den = num * weight.den + count * weight.num * den, den * weight.den
-    return _shown(Ratio(found.claims * den - num, found.claims * den))
 
 
 _RAGAS = "Es et al. 2023, RAGAS"
@@ -375,25 +330,5 @@ GROUNDING = (
             " another order or about another subject count as supported; what a denial applies to,"
             " units, number words and entailment are not seen. Denials and empty words are English."
         ),
-    ),
-    Measure(
-        "severity_weighted_support",
-        "1",
-        "1 less the mean severity of unsupported claims",
-        "share",
-        "higher is better",
-        "zero_one",
-        "claims[].supported, claims[].severity, claims[].citations, retrieval",
-        "undetermined, also where a claim was not judged or cites no retrieved passage, or an"
-        " unsupported one has no severity",
-        _severity,
-        params={"weights": SEVERITY_WEIGHTS},
-        citation="Workflow Scoring & Evaluation Reference Guide, section 6, profile C; the weights"
-        " are ours",
-        limits=(
-            "Only as good as the verdicts in the run. A mean hides one grave claim among many; the"
-            " gate no_high_severity_hallucination does not."
-        ),
-        reads_verdicts=True,
     ),
 )

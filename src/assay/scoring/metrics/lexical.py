@@ -244,6 +244,8 @@ class Support(NamedTuple):
     shared: int
     total: int
     fault: str
+    is_contradicted: bool = False
+    """Whether the fault is a number or a denial that the passages lack, not a lack of words."""
 
     @property
     def is_supported(self) -> bool:
@@ -275,7 +277,7 @@ def support(claim: str, passages: Sequence[ReadPassage], *, threshold: Ratio) ->
     shared = len(wanted.intersection(frozenset().union(*(passage.words for passage in passages))))
     absent = own_numbers.difference(*(passage.numbers for passage in passages))
     if absent:
-        return Support(shared, total, f"no cited passage has the number {min(absent)}")
+        return Support(shared, total, f"no cited passage has the number {min(absent)}", True)
     if shared * threshold.den < threshold.num * total:
         return Support(shared, total, f"the cited passages hold {shared} of its {total} words")
     nearest, most = False, -1
@@ -293,5 +295,6 @@ def support(claim: str, passages: Sequence[ReadPassage], *, threshold: Ratio) ->
                 if denies
                 else "the nearest sentence denies what it says"
             ),
+            True,
         )
     return Support(shared, total, "")

@@ -10,6 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from assay import exact
+from assay.errors import FormulaError
+from assay.exact import Ratio
+from assay.formulas import normalise
 from assay.scoring.metrics.measure import Measure, Undetermined
 
 if TYPE_CHECKING:
@@ -94,6 +98,31 @@ def _duration(percent: int) -> Callable[[Run, Mapping[str, Any]], Any]:
         return ordered[-(-percent * len(ordered) // 100) - 1]
 
     return read
+
+
+def _norm(raw: Any, name: str, params: Mapping[str, Any]) -> int:
+    """How well one of latency and cost keeps its service level, in billionths; 0 where nobody
+    recorded it.
+    """
+    if raw is None:
+        return 0
+    levels = {"slo_good": params[f"{name}_good"], "slo_bad": params[f"{name}_bad"]}
+    return normalise(raw, "lower_is_better", levels)
+
+
+def _efficiency(run: Run, params: Mapping[str, Any]) -> Any:
+    if run.latency_ms is None and run.cost_usd is None:
+        raise Undetermined("the run carries neither `latency_ms` nor `cost_usd`")
+    try:
+        share = exact.ratio(params["cost_share"])
+        latency = _norm(run.latency_ms, "latency_ms", params)
+        cost = _norm(run.cost_usd, "cost_usd", params)
+    except (FormulaError, ValueError) as error:
+        raise Undetermined(str(error)) from None
+    # The part that nobody recorded counts as 0: were it left out, a run would gain by keeping its
+    # cost to itself.
+    whole = Ratio(latency * (share.den - share.num) + cost * share.num, share.den * exact.NORM_ONE)
+    return exact.shown(exact.norm_of(whole), exact.NORM_DIGITS)
 
 
 _DOWN = "lower is better"
@@ -219,5 +248,28 @@ OPERATIONS = (
         range="0..",
         citation=_RANK,
         limits="Of fewer than 20 steps it is the slowest one.",
+    ),
+    Measure(
+        "efficiency",
+        "1",
+        "Latency and cost against their service levels",
+        "share",
+        "higher is better",
+        "zero_one",
+        "latency_ms, cost_usd",
+        "undetermined where neither is there; one that is missing counts as 0",
+        _efficiency,
+        params={
+            "latency_ms_good": 8000,
+            "latency_ms_bad": 30000,
+            "cost_usd_good": 0.01,
+            "cost_usd_bad": 0.1,
+            "cost_share": 0.5,
+        },
+        citation="Workflow Scoring & Evaluation Reference Guide, sections 4.1 and 6",
+        limits=(
+            "The cost is what the workflow reports. A free run reports a cost of 0; a run that"
+            " reports none loses the cost's share."
+        ),
     ),
 )

@@ -10,7 +10,7 @@ from assay import exact
 from assay.records.evidence import Severity
 from assay.registry import near_miss
 from assay.scoring.metrics.calls import Mode, Over
-from assay.scoring.metrics.text import COMPARE, STEPS
+from assay.scoring.metrics.comparing import COMPARE, STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -52,8 +52,13 @@ _AMOUNT = Accepted("a number from 0 on", _is_amount)
 
 ACCEPTED: dict[str, Accepted] = {
     "absolute": _AMOUNT,
+    "cost_share": Accepted("a number from 0 to 1", lambda value: _is_amount(value, 1)),
+    "cost_usd_bad": _AMOUNT,
+    "cost_usd_good": _AMOUNT,
     "closed": Accepted("true or false", lambda value: isinstance(value, bool)),
     "k": _COUNT,
+    "latency_ms_bad": _AMOUNT,
+    "latency_ms_good": _AMOUNT,
     "match": _one_of(COMPARE),
     "mode": _one_of(get_args(Mode)),
     "output": Accepted(

@@ -1,118 +1,32 @@
-"""Comparing what came out with what was expected: normalisation in named steps, comparators, and
-the measures built of them.
+"""Comparing what came out with what was expected: the measures built on named normalisation steps.
 
-A step is a name, so that a rubric can say in data how texts are brought together before they are
-compared; the steps run in the order given. Comparators answer yes or no. How alike two texts are is
-in `similarity`; what two JSON values differ in is in `values`.
+The steps and comparators are in `comparing`. How alike two texts are is in `similarity`; what two
+JSON values differ in is in `values`.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Mapping
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from assay.errors import InputError
 from assay.exact import Ratio
-from assay.registry import near_miss
+from assay.scoring.metrics.comparing import COMPARE, is_exact, normalised, wanted_text
 from assay.scoring.metrics.measure import Measure, Undetermined
 from assay.scoring.metrics.similarity import bleu, edit_similarity, rouge_l, token_overlap
 from assay.scoring.metrics.values import is_close, json_diff, numeric
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from assay.records.evidence import Run
-
-
-def _drop_period(text: str) -> str:
-    return text[:-1] if text.endswith(".") and not text.endswith("..") else text
-
-
-def _strip_punctuation(text: str) -> str:
-    return "".join(sign for sign in text if not unicodedata.category(sign).startswith("P"))
-
-
-STEPS: dict[str, Callable[[str], str]] = {
-    "nfc": lambda text: unicodedata.normalize("NFC", text),
-    "strip": str.strip,
-    "lower": str.lower,
-    "casefold": str.casefold,
-    "drop_period": _drop_period,
-    "collapse_whitespace": lambda text: " ".join(text.split()),
-    "strip_punctuation": _strip_punctuation,
-}
-"""Every step by its name. `drop_period` drops one full stop at the end, and leaves an ellipsis."""
-
-
-def normalised(text: str, steps: Iterable[str]) -> str:
-    """The text after the steps, in their order. An unknown step is refused: a comparison without it
-    would be another one.
-
-    >>> normalised("  Yes. ", ["strip", "drop_period", "casefold"])
-    'yes'
-    """
-    for name in steps:
-        step = STEPS.get(name) if isinstance(name, str) else None
-        if step is None:
-            raise InputError(
-                "SCO-035",
-                f"no normalisation step is named '{name}'.{near_miss(str(name), STEPS)}",
-                fix=f"There are: {', '.join(STEPS)}.",
-            )
-        text = step(text)
-    return text
-
-
-# --- comparators
-
-
-def is_exact(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
-    """Whether both are the same text after the steps.
-
-    >>> is_exact("Paris.", "paris", steps=["drop_period", "lower"])
-    True
-    """
-    return normalised(actual, steps) == normalised(expected, steps)
-
-
-def has_substring(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
-    """Whether the expected text stands anywhere in the other. An empty expectation is refused:
-    every text contains it.
-
-    >>> has_substring("He went home", "went")
-    True
-    """
-    return _wanted(expected, steps) in normalised(actual, steps)
-
-
-def has_word(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
-    """Whether the expected text stands in the other with no letter or digit directly before or
-    after it.
-
-    >>> has_word("He went home", "we"), has_word("He went home", "went home")
-    (False, True)
-    """
-    wanted = _wanted(expected, steps)
-    return re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", normalised(actual, steps)) is not None
-
-
-def _wanted(expected: str, steps: Sequence[str]) -> str:
-    wanted = normalised(expected, steps)
-    if not wanted:
-        raise InputError(
-            "SCO-035",
-            "the expected text is empty, and every text contains it.",
-            fix="Say what must be there.",
-        )
-    return wanted
 
 
 # --- measures of one run
 
 _Pair = tuple[str, Any, Any]
+_Reader = Callable[["Run", Mapping[str, Any]], Any]
 
 
 def _pairs(run: Run, params: Mapping[str, Any]) -> list[_Pair]:
@@ -126,10 +40,29 @@ def _pairs(run: Run, params: Mapping[str, Any]) -> list[_Pair]:
     name = params.get("output")
     if name is not None and name not in run.expected:
         raise Undetermined(f"`expected` says nothing about the output '{name}'")
-    return [
-        (key, run.outputs.get(key), run.expected[key])
-        for key in ([name] if name is not None else run.expected)
-    ]
+    names = [name] if name is not None else list(run.expected)
+    return [(key, run.outputs.get(key), run.expected[key]) for key in names]
+
+
+_NOT_OUTPUTS = ("relevant_ids", "tool_calls", "tools", "handoffs")
+"""What `expected` may hold besides outputs, for other measures."""
+
+
+def _of_outputs(read: _Reader) -> _Reader:
+    """A measure that looks only at the outputs that the workflow is to give (`required_outputs`);
+    where it declares none, at everything expected that other measures do not read.
+    """
+
+    def of_outputs(run: Run, params: Mapping[str, Any]) -> Any:
+        if params.get("output") is None and isinstance(run.expected, dict):
+            due = run.required_outputs or [key for key in run.expected if key not in _NOT_OUTPUTS]
+            kept = {name: run.expected[name] for name in due if name in run.expected}
+            if not kept:
+                raise Undetermined("`expected` does not mention any output of the workflow")
+            run = structs.replace(run, expected=kept)
+        return read(run, params)
+
+    return of_outputs
 
 
 _Compare = Callable[[Any, Any, Mapping[str, Any]], Any]
@@ -164,14 +97,6 @@ def _equal(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
     return not json_diff(actual, expected, limit=1)
 
 
-COMPARE: dict[str, Callable[..., bool]] = {
-    "substring": has_substring,
-    "word": has_word,
-    "exact": is_exact,
-}
-"""What `match` may be."""
-
-
 def _contains(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
     wanted = expected if isinstance(expected, list) else [expected]
     if not wanted or not all(isinstance(item, str) for item in wanted):
@@ -182,7 +107,7 @@ def _contains(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
         raise Undetermined(f"`match` is {match!r}; it must be substring, word or exact")
     steps = params.get("steps", ())
     for item in wanted:
-        _wanted(item, steps)
+        wanted_text(item, steps)
     return isinstance(actual, str) and all(compare(actual, item, steps=steps) for item in wanted)
 
 
@@ -284,14 +209,14 @@ TEXT = (
     ),
     Measure(
         "contains_expected",
-        "1",
+        "2",
         "Outputs that contain what is expected",
         _UNIT,
         _UP,
         "ratio",
-        _BOTH,
+        "outputs, required_outputs, expected",
         _OUT,
-        _share(_contains),
+        _of_outputs(_share(_contains)),
         params={"output": None, "steps": _STEPS, "match": "substring"},
         limits="'not Paris' contains 'Paris'. Of a list of texts all must be there.",
     ),

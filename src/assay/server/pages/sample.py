@@ -23,7 +23,10 @@ _PARTS: dict[str, Any] = {
             "pass_to_pass": {"passed": 98, "total": 100},
         }
     },
-    "answer_grounded": {
+    "citations_present_for_claims": {
+        "retrieval": [
+            {"id": "timetable", "text": "The train leaves at nine.", "rank": 1, "relevant": True}
+        ],
         "claims": [
             {
                 "text": "The train leaves at nine.",
@@ -31,7 +34,7 @@ _PARTS: dict[str, Any] = {
                 "supported": True,
                 "severity": "low",
             }
-        ]
+        ],
     },
     "no_forbidden_tool": {
         "tool_calls": [{"name": "search", "arguments": {"q": "trains"}, "valid": True}],
@@ -43,6 +46,20 @@ _PARTS: dict[str, Any] = {
     },
 }
 """What the gates that need more than the rest of the run look at."""
+_PATCH = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-nine = 8\n+nine = 9\n"
+_EXPECTED: dict[str, Any] = {
+    "context_precision": {"relevant_ids": ["timetable"]},
+    "context_recall": {"relevant_ids": ["timetable"]},
+    "context_coverage": {"relevant_ids": ["timetable"]},
+    "tool_selection_accuracy": {
+        "tool_calls": [{"name": "search", "arguments": {"q": "trains"}}],
+    },
+    "handoff_accuracy": {"handoffs": [{"from": "planner", "to": "coder"}]},
+    "contains_expected": {"answer": "nine"},
+    "exact_match": {"answer": "At nine."},
+    "patch_similarity": {"patch": _PATCH},
+}
+"""What the measures that compare with something expected look at."""
 
 
 def sample_for(shelf: Shelf, loaded: Any) -> str:
@@ -61,12 +78,21 @@ def sample_for(shelf: Shelf, loaded: Any) -> str:
         "required_outputs": ["answer"],
         "output_schema": {"type": "object", "required": ["answer"]},
         "steps": [{"name": "answer", "agent": "writer", "status": "success", "duration_ms": 900}],
-        "latency_ms": 9000,
+        "latency_ms": 7000,
+        "cost_usd": 0.002,
     }
     for ref in profile.gates if profile is not None else ():
         made.update(_PARTS.get(ref.id, {}))
         if ref.verdict or ref.id == "no_sandbox_violation":
             made.setdefault("gates", {})[ref.id] = {"passed": True, "reason": "seen by the sandbox"}
+    measures = [item.measure for item in profile.criteria] if profile is not None else []
+    expected: dict[str, Any] = {}
+    for name in filter(None, measures):
+        expected |= _EXPECTED.get(name, {})
+    if expected:
+        made["expected"] = expected
+    if "patch" in expected:
+        made["outputs"] = {**made["outputs"], "patch": _PATCH}
     scores = (
         {item.id: {"raw": _good(item.formula)} for item in profile.criteria if item.measure is None}
         if profile is not None

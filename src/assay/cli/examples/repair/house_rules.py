@@ -1,4 +1,4 @@
-"""What a script can see of a patch beside its tests: four rules of the house, and how alike it is to the patch that was merged.
+"""What a script can see of a patch besides its tests: four house rules.
 
 The rules stand in for a judge's word on quality: each that holds is a point above 1. They are counted, not felt; a judge with a card sees more.
 """
@@ -9,17 +9,15 @@ import os
 from typing import Any
 
 from assay.scoring.metrics.applying import apply_patch
-from assay.scoring.metrics.patches import parse_patch, patch_likeness
+from assay.scoring.metrics.patches import parse_patch
 
 PROJECT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "project")
 MOST_LINES = 12
 
 
 def score(inputs: dict[str, Any], outputs: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
-    """Raw scores of a patch: `judge_quality` from 1 to 5 and `patch_similarity` from 0 to 1."""
-    patch = outputs["patch"]
-    alike = patch_likeness(patch, expected["patch"]).score
-    return {"judge_quality": 1 + sum(rules(patch).values()), "patch_similarity": round(alike.num / alike.den, 4)}
+    """The raw score of a patch: `judge_quality` from 1 to 5."""
+    return {"judge_quality": 1 + sum(rules(outputs["patch"]).values())}
 
 
 def rules(patch: str) -> dict[str, bool]:

@@ -1,0 +1,161 @@
+"""Context precision and recall through a judge: whether each retrieved passage helps to answer the
+question, and which statements of the expected answer the passages contain.
+
+A run whose dataset names the relevant passages (`expected.relevant_ids`) is not asked about: what
+is known is not judged. Only passages that nobody has decided are asked, and a yes needs a quote. A
+question without a verdict leaves its criterion undetermined.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+
+from assay.errors import InputError
+from assay.judging.claims_task import context_of
+from assay.judging.questions import PASSAGE_PROMPT, ClaimQuestion, PassageQuestion
+from assay.judging.rubric_task import spread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.judging.client import Answer
+    from assay.judging.items import Item
+    from assay.judging.rubric_task import Asker
+    from assay.records.evidence import Run
+
+MAX_STATEMENTS = 40
+"""Statements of one expected answer that are asked about; the rest of it is left out."""
+_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+
+
+class AskedPassage(NamedTuple):
+    """One passage of a run, or one statement of its expected answer, put to a judge."""
+
+    run: str
+    what: Literal["passage", "statement"]
+    place: int
+    question: PassageQuestion | ClaimQuestion
+
+
+def passages_of(items: Sequence[Item], *, again: bool = False) -> list[AskedPassage]:
+    """What to ask: the passages that nobody decided, or all of them, and the statements of each
+    expected answer. Nothing where the dataset names the relevant passages.
+    """
+    found: list[AskedPassage] = []
+    for item in items:
+        run = item.run
+        if run is None:
+            raise InputError(
+                "JDG-005", f"the item {item.id!r} is not a run; passages are part of a run."
+            )
+        if not run.retrieval or _names_relevant(run):
+            continue
+        statements = statements_of(run)
+        reference = " ".join(statements) or None
+        found += [
+            AskedPassage(
+                item.id, "passage", place, PassageQuestion(item.task, passage.text, reference)
+            )
+            for place, passage in enumerate(run.retrieval)
+            if passage.text and (again or passage.relevant is None)
+        ]
+        if again or not _are_decided(run):
+            context = context_of(run)
+            found += [
+                AskedPassage(item.id, "statement", place, ClaimQuestion(text, context))
+                for place, text in enumerate(statements)
+            ]
+    return found
+
+
+def _names_relevant(run: Run) -> bool:
+    return isinstance(run.expected, dict) and "relevant_ids" in run.expected
+
+
+def _are_decided(run: Run) -> bool:
+    return bool(run.expected_claims) and all(
+        claim.supported is not None for claim in run.expected_claims or ()
+    )
+
+
+def statements_of(run: Run) -> list[str]:
+    """The sentences of the expected answer: of the outputs that the workflow must give, of `answer`
+    where it declares none, or of a text that stands alone.
+
+    >>> from assay.records.evidence import Dataset, Run, Workflow
+    >>> run = Run(
+    ...     schema="assay.run/1",
+    ...     run_id="r",
+    ...     status="success",
+    ...     workflow=Workflow(id="w", version="1"),
+    ...     dataset=Dataset(id="d", version="1", sample_id="s"),
+    ...     expected="It is open. It closes at 9.",
+    ... )
+    >>> statements_of(run)
+    ['It is open.', 'It closes at 9.']
+    """
+    if isinstance(run.expected, dict):
+        names = run.required_outputs or ["answer"]
+        given = [run.expected.get(name) for name in names]
+    else:
+        given = [run.expected]
+    texts = [
+        text
+        for value in given
+        for text in (value if isinstance(value, list) else [value])
+        if isinstance(text, str)
+    ]
+    sentences = [part.strip() for text in texts for part in _END.split(text)]
+    return [part for part in sentences if any(map(str.isalnum, part))][:MAX_STATEMENTS]
+
+
+async def judge_passages(client: Asker, asked: Sequence[AskedPassage]) -> list[Answer]:
+    """Ask about every passage and statement."""
+
+    async def one(work: AskedPassage) -> Answer:
+        return await client.ask(work.question)
+
+    return await spread(one, asked, width=client.width)
+
+
+def weighed_runs(
+    items: Sequence[Item],
+    asked: Sequence[AskedPassage],
+    answers: Sequence[Answer],
+    *,
+    model: str,
+    version: str | None,
+) -> list[dict[str, Any]]:
+    """The runs with the judge's verdicts on their passages and expected answers."""
+    by_run: dict[str, list[tuple[AskedPassage, bool | None]]] = {}
+    for one, answer in zip(asked, answers, strict=True):
+        verdict = None if answer.verdict is None else bool(answer.verdict.score)
+        by_run.setdefault(one.run, []).append((one, verdict))
+    made = []
+    for item in items:
+        tree: dict[str, Any] = msgspec.to_builtins(item.run, builtin_types=(Decimal,))
+        statements: list[dict[str, Any]] = []
+        for one, verdict in by_run.get(item.id, ()):
+            if one.what == "passage":
+                tree["retrieval"][one.place]["relevant"] = verdict
+            else:
+                assert isinstance(one.question, ClaimQuestion)
+                statements.append({"text": one.question.claim, "supported": verdict})
+        if statements:
+            tree["expected_claims"] = statements
+        elif item.run is not None and item.run.retrieval == [] and not _names_relevant(item.run):
+            # nothing was found, so it contains nothing that was expected: there is nothing to ask
+            nothing = [{"text": text, "supported": False} for text in statements_of(item.run)]
+            tree.update({"expected_claims": nothing} if nothing else {})
+        if item.id in by_run:
+            tree["judge"] = {
+                "model": model,
+                "prompt_version": PASSAGE_PROMPT,
+                **({} if version is None else {"version": version}),
+            }
+        made.append(tree)
+    return made

@@ -1,0 +1,107 @@
+"""Bringing two texts together by named steps, and comparing them: the same text, a part of it, or a
+whole word of it.
+
+A step is a name, so that a rubric can say in data how texts are normalised before they are
+compared; the steps run in the order given. The measures built of this are in `text`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+from assay.errors import InputError
+from assay.registry import near_miss
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+
+def _drop_period(text: str) -> str:
+    return text[:-1] if text.endswith(".") and not text.endswith("..") else text
+
+
+def _strip_punctuation(text: str) -> str:
+    return "".join(sign for sign in text if not unicodedata.category(sign).startswith("P"))
+
+
+STEPS: dict[str, Callable[[str], str]] = {
+    "nfc": lambda text: unicodedata.normalize("NFC", text),
+    "strip": str.strip,
+    "lower": str.lower,
+    "casefold": str.casefold,
+    "drop_period": _drop_period,
+    "collapse_whitespace": lambda text: " ".join(text.split()),
+    "strip_punctuation": _strip_punctuation,
+}
+"""Every step by its name. `drop_period` drops one full stop at the end, and leaves an ellipsis."""
+
+
+def normalised(text: str, steps: Iterable[str]) -> str:
+    """The text after the steps, in their order. An unknown step is refused: a comparison without it
+    would be another one.
+
+    >>> normalised("  Yes. ", ["strip", "drop_period", "casefold"])
+    'yes'
+    """
+    for name in steps:
+        step = STEPS.get(name) if isinstance(name, str) else None
+        if step is None:
+            raise InputError(
+                "SCO-035",
+                f"no normalisation step is named '{name}'.{near_miss(str(name), STEPS)}",
+                fix=f"There are: {', '.join(STEPS)}.",
+            )
+        text = step(text)
+    return text
+
+
+def is_exact(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
+    """Whether both are the same text after the steps.
+
+    >>> is_exact("Paris.", "paris", steps=["drop_period", "lower"])
+    True
+    """
+    return normalised(actual, steps) == normalised(expected, steps)
+
+
+def has_substring(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
+    """Whether the expected text stands anywhere in the other. An empty expectation is refused:
+    every text contains it.
+
+    >>> has_substring("He went home", "went")
+    True
+    """
+    return wanted_text(expected, steps) in normalised(actual, steps)
+
+
+def has_word(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
+    """Whether the expected text stands in the other with no letter or digit directly before or
+    after it.
+
+    >>> has_word("He went home", "we"), has_word("He went home", "went home")
+    (False, True)
+    """
+    wanted = wanted_text(expected, steps)
+    return re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", normalised(actual, steps)) is not None
+
+
+def wanted_text(expected: str, steps: Sequence[str]) -> str:
+    """What must be there, after the steps; an empty text is refused."""
+    wanted = normalised(expected, steps)
+    if not wanted:
+        raise InputError(
+            "SCO-035",
+            "the expected text is empty, and every text contains it.",
+            fix="Say what must be there.",
+        )
+    return wanted
+
+
+COMPARE: dict[str, Callable[..., bool]] = {
+    "substring": has_substring,
+    "word": has_word,
+    "exact": is_exact,
+}
+"""What `match` may be."""
