@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from assay.archive.sides import SideReader
     from assay.archive.store import Store
-    from assay.records.decision import ComparisonRecord
+    from assay.records.decision import ComparisonRecord, SampleOverlap
 
 DIFF_SCHEMA = "assay.baseline-diff/1"
 
@@ -126,6 +126,12 @@ def _print_diff(document: dict[str, Any], *, most: int = 20) -> None:
     lines = [
         f"{document['other']} against {document['baseline']}: {comparison.n_paired} paired samples"
     ]
+    overlap: SampleOverlap | None = document.get("overlap")
+    if overlap is not None:
+        lines.append(
+            f"dataset     {overlap.equal} samples are equal; {len(overlap.new)} new,"
+            f" {len(overlap.changed)} different, {len(overlap.dropped)} dropped"
+        )
     if difference.low is not None:
         lines.append(
             f"difference  {difference.estimate:+.2f} points [{difference.low:+.2f},"

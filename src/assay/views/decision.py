@@ -136,11 +136,7 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
         if names:
             lacks = f"{count(len(names), 'sample')} of the {side}, counted as {worth}"
             facts.append(("missing", f"{lacks}: {_few(names)}"))
-    facts += overlap_facts(decision)
-    facts += [
-        ("changed" if not item.eases else "EASED", override_sentence(item))
-        for item in decision.overrides or ()
-    ]
+    facts += terms_facts(decision)
     if missing.quarantined:
         facts.append(("left out", f"{_few(missing.quarantined)}, as requested"))
     if decision.plan.get("changed"):
@@ -165,6 +161,14 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
         fell = [f"{item.sample} {item.difference:+.2f}" for item in decision.worse]
         facts.append(("fell most", _few(fell)))
     return facts
+
+
+def terms_facts(decision: Decision) -> list[tuple[str, str]]:
+    """What was compared on other terms than the policy's alone, each fact with its label."""
+    return overlap_facts(decision) + [
+        ("EASED" if item.eases else "changed", override_sentence(item))
+        for item in decision.overrides or ()
+    ]
 
 
 def overlap_facts(decision: Decision) -> list[tuple[str, str]]:

@@ -33,6 +33,7 @@ from assay.views.decision import (
     rate_of,
     rule_order,
     rules_table,
+    terms_facts,
 )
 from assay.views.pieces import (
     absent,
@@ -134,6 +135,7 @@ def _figures(decision: Decision) -> Facts:
                 "Smallest difference it could detect",
                 points(compared.minimum_detectable_effect, "not known"),
             ),
+            *((label.capitalize(), text) for label, text in terms_facts(decision)),
         ],
         "figures",
     )
