@@ -24,6 +24,7 @@ if __name__ == "__main__":
         "bootstrap.py",
         "decision.py",
         "runner.py",
+        "first_grade.py",
         "server.py",
         "listing.py",
         "pages.py",
