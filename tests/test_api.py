@@ -142,6 +142,32 @@ def test_a_workflow_file_runs_on_a_dataset(profile: str, tmp_path: Path) -> None
     assert assay.run(str(tmp_path / "w.yaml"), [{"id": "b", "q": "y"}], profile=profile, repeats=2)
 
 
+@pytest.fixture
+def assay_command(request: pytest.FixtureRequest) -> Any:
+    """The command of the same name as the package."""
+    return request.getfixturevalue("assay")
+
+
+def test_a_configuration_is_run_and_its_stored_evaluations_are_found_by_name(
+    assay_command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bot.py").write_text("def answer(inputs):\n    return {'answer': 'Paris'}\n")
+    assert assay_command("init").code == 0
+    sample = {"id": "f", "question": "France", "expected": {"answer": "Paris"}}
+    (tmp_path / "samples.jsonl").write_text(json.dumps(sample))
+    found = assay.run()
+    assert (len(found), found.passed) == (1, True)
+    assert len(assay.run("assay.yaml", [sample], repeats=2)) == 2
+    assert assay_command("run").code == 0
+    again = assay.load("latest")
+    assert (len(again), again.passed) == (1, True)
+    assert assay.summary("latest", found).block.n == 2
+    assert assay.gate("latest", found).outcome == "not_enough_evidence"
+    with pytest.raises(NotEnoughEvidence, match="no evaluation is named 'lates'"):
+        assay.load("lates")
+
+
 def test_a_reference_that_nothing_has_is_an_error_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

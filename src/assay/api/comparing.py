@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from assay.api.configured import Configured, nearest
 from assay.api.results import EvaluationOutcome, GateOutcome, SummaryOutcome, block_of
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document, Unread, stream_documents
+from assay.files.upwards import find_upwards
 from assay.pipeline.choice import Choice
 from assay.pipeline.deciding import Terms, decide, declared, side_of
 from assay.pipeline.given_grades import grades_of
@@ -22,44 +24,56 @@ if TYPE_CHECKING:
 Source = str | EvaluationOutcome
 """An outcome, a file of runs or grades, or a reference to a stored evaluation."""
 LEDGER = ".assay/ledger.db"
+DEFAULT_PROJECT = "default"
 
 
 def load(
     reference: str,
     *,
     profile: str | None = None,
-    policy: str = DEFAULT_POLICY,
+    policy: str | None = None,
     rubric: str | None = None,
     library: str | None = None,
     store: str | None = None,
+    project: str | None = None,
 ) -> EvaluationOutcome:
     """Runs, graded: of a file (runs, scorecards, or `assay.grades/1`), or of a stored evaluation.
 
     A path has a slash or an extension; anything else is a reference, such as a name, `latest` or
-    `latest~1`, in the ledger `store` (default: the nearest `.assay/ledger.db`).
+    `latest~1`, in the ledger `store` (default: the nearest `.assay/ledger.db`). Runs are graded by
+    what is given here, else by the nearest `assay.yaml`, else by what graded the evaluation.
     """
-    choice = Choice(policy, profile, rubric, library)
-    graded = list(_graded(_documents(reference, store), choice.grader()))
+    reader = _Reader(store, project)
+    documents = list(reader.documents(reference))
+    choice = reader.choice(profile, policy, rubric, library)
+    graded = list(_graded(iter(documents), choice.grader()))
     return EvaluationOutcome(None, graded, choice=choice, name=reference)
 
 
 def summary(
     *sources: Source,
     profile: str | None = None,
-    policy: str = DEFAULT_POLICY,
+    policy: str | None = None,
     rubric: str | None = None,
     library: str | None = None,
     store: str | None = None,
+    project: str | None = None,
 ) -> SummaryOutcome:
     """Pass rate, scores, gates and the reasons of failures over all runs of the sources."""
-    grader = Choice(policy, profile, rubric, library).grader()
     graded: list[Graded] = []
     for source in sources:
-        graded += (
-            source.graded
-            if isinstance(source, EvaluationOutcome)
-            else _graded(_documents(source, store), grader)
-        )
+        if isinstance(source, EvaluationOutcome):
+            graded += source.graded
+        else:
+            graded += load(
+                source,
+                profile=profile,
+                policy=policy,
+                rubric=rubric,
+                library=library,
+                store=store,
+                project=project,
+            ).graded
     return SummaryOutcome(block_of(graded))
 
 
@@ -73,14 +87,17 @@ def gate(
     rubric: str | None = None,
     library: str | None = None,
     store: str | None = None,
+    project: str | None = None,
 ) -> GateOutcome:
     """Whether the candidate may replace the baseline, with the statistics of the decision.
 
     Evidence is graded again here, both sides by the same profile, rubric and policy: those given,
     else those of the baseline, else of the candidate. The result is true only for `promote`.
     """
+    reader = _Reader(store, project)
+    new, old = (list(reader.documents(source)) for source in (candidate, baseline))
     known = [one.choice for one in (baseline, candidate) if isinstance(one, EvaluationOutcome)]
-    base = known[0] if known else Choice(DEFAULT_POLICY, None, None, None)
+    base = known[0] if known else reader.choice(None, None, None, None)
     grader = Choice(
         policy or base.policy,
         profile or base.profile,
@@ -88,47 +105,77 @@ def gate(
         library or base.library,
     ).grader()
     rules = make_release_rules(grader.shelf.policy_of("release", release_policy))
-    new, old = (
-        side_of(_documents(source, store), grader, name=name)
-        for name, source in (("candidate", candidate), ("baseline", baseline))
-    )
+    sides = side_of(new, grader, name="candidate"), side_of(old, grader, name="baseline")
     plan, samples = declared(None, rules, looks=1, slices=())
-    return GateOutcome(decide(new, old, rules, grader, terms=Terms(plan=plan, samples=samples)))
+    terms = Terms(plan=plan, samples=samples)
+    return GateOutcome(decide(sides[0], sides[1], rules, grader, terms=terms))
 
 
-def _documents(source: Source, store: str | None) -> Iterator[Document | Unread]:
-    if isinstance(source, EvaluationOutcome):
-        return source.documents()
-    return stream_documents(source) if is_path(source) else _stored(source, store)
+class _Reader:
+    """Reads sources, and knows what they were graded by."""
+
+    def __init__(self, store: str | None, project: str | None) -> None:
+        self._store = store
+        self._project = project
+        self._said: dict[str, str] = {}
+
+    @cached_property
+    def _config(self) -> Configured:
+        return nearest()
+
+    def choice(
+        self,
+        profile: str | None,
+        policy: str | None,
+        rubric: str | None,
+        library: str | None,
+    ) -> Choice:
+        """What to grade by: what is given, else the configuration's, else the evaluation's."""
+        config, said = self._config, self._said
+        return Choice(
+            policy or config.policy or said.get("policy") or DEFAULT_POLICY,
+            profile or config.profile or said.get("profile"),
+            rubric or config.rubric or said.get("rubric"),
+            library or config.library,
+        )
+
+    def documents(self, source: Source) -> Iterator[Document | Unread]:
+        """The runs or grades of a source."""
+        if isinstance(source, EvaluationOutcome):
+            yield from source.documents()
+        elif is_path(source):
+            yield from stream_documents(source)
+        else:
+            yield from self._stored(source)
+
+    def _stored(self, reference: str) -> Iterator[Document]:
+        from assay.archive.evaluations import find_evaluation, stored_runs
+        from assay.store.ledger import open_ledger
+
+        project = self._project or self._config.project or DEFAULT_PROJECT
+        url = self._store or _nearest_ledger()
+        with open_ledger(url if "://" in url else f"sqlite:///{url}", read_only=True) as ledger:
+            found = find_evaluation(ledger, reference, project=project)
+            if found is None:
+                raise NotEnoughEvidence(
+                    "STO-012",
+                    f"no evaluation is named '{reference[:100]}' in the project '{project}'.",
+                    where=ledger.where,
+                    fix="`assay evals` lists them. A path has a slash or an extension.",
+                )
+            for key in ("profile", "policy", "rubric"):
+                value = found.evaluation.settings.get(key)
+                if isinstance(value, str) and not is_path(value) and "#" not in value:
+                    self._said.setdefault(key, value)
+            for item in stored_runs(ledger, found, project=project):
+                yield Document(item.tree(), reference)
 
 
-def _stored(reference: str, store: str | None) -> Iterator[Document]:
-    """The runs of a stored evaluation."""
-    from assay.archive.evaluations import find_evaluation, stored_runs
-    from assay.store.ledger import DEFAULT_PROJECT, open_ledger
-
-    url = store or _nearest()
-    if "://" not in url:
-        url = f"sqlite:///{url}"
-    with open_ledger(url, read_only=True) as ledger:
-        found = find_evaluation(ledger, reference, project=DEFAULT_PROJECT)
-        if found is None:
-            raise NotEnoughEvidence(
-                "STO-008",
-                f"no evaluation is named '{reference[:100]}'.",
-                where=ledger.where,
-                fix="`assay evals` lists them. A path has a slash or an extension.",
-            )
-        for item in stored_runs(ledger, found, project=DEFAULT_PROJECT):
-            yield Document(item.tree(), reference)
-
-
-def _nearest() -> str:
+def _nearest_ledger() -> str:
     """The ledger of the nearest folder that has one, from the working folder upwards."""
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / LEDGER).is_file():
-            return str(folder / LEDGER)
+    found = find_upwards(LEDGER)
+    if found is not None:
+        return found
     raise NotEnoughEvidence(
         "STO-008",
         f"there is no {LEDGER} here or above.",

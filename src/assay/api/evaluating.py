@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay.api.configured import configured
 from assay.api.functions import as_workflow, named, plain_name
 from assay.api.results import EvaluationOutcome
 from assay.archive.evaluations import EvaluationBuilder, default_name
-from assay.errors import InputError
+from assay.errors import InputError, UsageError
 from assay.files.json_files import Document
 from assay.pipeline.choice import Choice
 from assay.pipeline.grading import DEFAULT_POLICY
@@ -39,42 +40,54 @@ NOT_INPUTS = frozenset(
 
 
 def run(
-    workflow: str,
-    dataset: str | Sequence[Mapping[str, Any]],
+    workflow: str | None = None,
+    dataset: str | Sequence[Mapping[str, Any]] | None = None,
     *,
     profile: str | None = None,
-    policy: str = DEFAULT_POLICY,
+    policy: str | None = None,
     rubric: str | None = None,
     library: str | None = None,
-    repeats: int = 1,
+    repeats: int | None = None,
     limit: int | None = None,
-    concurrency: int = 8,
+    concurrency: int | None = None,
     timeout_s: float | None = None,
     name: str | None = None,
 ) -> EvaluationOutcome:
-    """Run a workflow file on a dataset and grade every run, as `assay run` does.
+    """Run a workflow on a dataset and grade every run, as `assay run --no-judge --no-store` does.
 
-    `workflow` is a workflow's YAML file, or a part of an `assay.yaml` (`assay.yaml#workflows.bot`).
-    `dataset` is a file, or a list of samples. Nothing is judged by a model here, and nothing is
-    stored: criteria that only a judge fills are missing, which fails closed. `assay run` judges.
+    `workflow` is an `assay.yaml`, or a workflow's own YAML file; without one, the nearest
+    `assay.yaml` from the working folder upwards. `dataset` is a file or a list of samples; without
+    one, the configuration's. What is given here wins over the configuration. Nothing is judged by a
+    model, and nothing is stored: criteria that only a judge fills are missing, which fails closed.
     """
-    loaded = read_workflow(workflow)
+    settings = configured(workflow)
+    data = settings.dataset if dataset is None else dataset
+    if data is None:
+        raise UsageError("CLI-001", "no dataset is given.", fix="Pass `dataset=`.")
+    loaded = read_workflow(settings.workflow)
     samples = (
-        read_dataset(dataset)
-        if isinstance(dataset, str)
-        else from_rows(list(map(dict, dataset)), id="samples", version=None, where="samples")
+        read_dataset(data)
+        if isinstance(data, str)
+        else from_rows(list(map(dict, data)), id="samples", version=None, where="samples")
     )
+    limits = settings.limits
     return _evaluated(
         loaded,
         samples,
-        Choice(policy, profile, rubric, library),
+        Choice(
+            policy or settings.policy or DEFAULT_POLICY,
+            profile or settings.profile,
+            rubric or settings.rubric,
+            library or settings.library,
+        ),
         RunSettings(
             name=name or default_name(loaded.id, datetime.now(UTC)),
-            concurrency=concurrency,
-            repeat=repeats,
-            timeout_s=timeout_s,
+            concurrency=concurrency or limits.concurrency or 8,
+            repeat=repeats or settings.repeats or 1,
+            timeout_s=limits.timeout_s if timeout_s is None else timeout_s,
+            retries=limits.retries,
         ),
-        limit=limit,
+        limit=limits.samples if limit is None else limit,
     )
 
 
