@@ -64,7 +64,10 @@ class ExamItem(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     @property
     def expectations(self) -> dict[str, Any]:
         """What is expected, by axis."""
-        return expectations_of(self.expect, self.wanted, self.gloss_contains)
+        expect = self.expect
+        if expect is UNSET:
+            return expectations_of(UNSET, self.wanted, self.gloss_contains)
+        return expect
 
     @property
     def labels(self) -> dict[str, str]:

@@ -34,8 +34,10 @@ def expectations_of(expect: Any, wanted: Any, gloss: Any) -> dict[str, Any]:
     """An item's expectations by axis, however they are written."""
     if expect is not UNSET and expect is not None:
         return dict(expect)
-    pairs = zip(SHORT, (wanted, gloss), strict=True)
-    return {axis: value for axis, value in pairs if value is not None and value is not UNSET}
+    found = {"correctness": wanted, "spanish_gloss": gloss}
+    if wanted and gloss:
+        return found
+    return {axis: one for axis, one in found.items() if one is not None and one is not UNSET}
 
 
 def wanted_by(axis: str, rule: MarkingRule, expectations: Mapping[str, Any]) -> Any:

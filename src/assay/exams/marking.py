@@ -22,7 +22,7 @@ from assay.exams.exam import line_of
 from assay.exams.expectations import item_faults, wanted_by
 from assay.exams.normal import Normaliser
 from assay.exams.rubric import ExamRubric, compile_schema, rules_of
-from assay.exams.rule import Check, MarkingSetting, parsed, shown_text
+from assay.exams.rule import Check, ExpectingRule, MarkingSetting, parsed, shown_text
 from assay.exams.text_rules import Length, TextRule
 from assay.exams.versions import SCORING_SYSTEM
 from assay.files.json_files import show_path
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from assay.exams.answers import Answer
     from assay.exams.exam import Exam, ExamItem
+    from assay.exams.rule import MarkingRule
     from assay.records.contract import Contract
 
 MAX_FAULTS = 100
@@ -46,8 +47,8 @@ class Prepared(Struct, frozen=True, gc=False):
 
 
 class Marked(Struct, frozen=True, gc=False):
-    """The marks of one item: one bit for each axis, the score in billionths, and what each axis
-    read of the answer (None for nothing).
+    """The marks of one item: one bit for each axis, the score in billionths, and what the axes that
+    compare read of the answer (None for nothing).
     """
 
     item: ExamItem
@@ -85,7 +86,9 @@ class Marking:
             for bits in range(self.full + 1)
         )
         self._contract = None if rubric.schema is None else compile_schema(rubric.schema)
-        self._order = tuple((self.bit[axis], self.rules[axis].read) for axis in self.axes)
+        self._order = tuple(
+            (self.bit[axis], rule.read, rule.wants) for axis, rule in self.rules.items()
+        )
         self._nothing = (None,) * len(self.axes)
 
     def without(self, step: str) -> Marking:
@@ -126,33 +129,33 @@ class Marking:
         """
         setting = self.setting(schema, note)
         shared: dict[str, Check] = {}
+        keys = [(axis, rule, rule.prepare, _key(axis, rule)) for axis, rule in self.rules.items()]
         for item in items:
             given = item.expectations
-            for axis, rule in self.rules.items():
-                if not rule.wants and axis not in shared:  # it asks the same of every item
-                    shared[axis] = rule.prepare(None, item, setting)
-            yield Prepared(
-                item,
-                tuple(
-                    [
-                        shared.get(axis)
-                        or rule.prepare(wanted_by(axis, rule, given), item, setting)
-                        for axis, rule in self.rules.items()
-                    ]
-                ),
-            )
+            checks = []
+            for axis, rule, prepare, key in keys:
+                check = shared.get(axis)
+                if check is None:
+                    want = given.get(key) if key else wanted_by(axis, rule, given)
+                    check = prepare(want, item, setting)
+                    if not rule.wants:  # it asks the same of every item
+                        shared[axis] = check
+                checks.append(check)
+            yield Prepared(item, tuple(checks))
 
     def mark(self, ready: Prepared, response: Any, latency_ms: Any = None) -> Marked:
         """The marks of one response. None is no answer and has none."""
         if response is None:
             return Marked(ready.item, self._nothing, 0, self.units[0])
         given = parsed(response, latency_ms)
-        found = tuple([read(given) for _, read in self._order])
         bits = 0
-        for (bit, _), check, value in zip(self._order, ready.checks, found, strict=True):
+        seen = []
+        for (bit, read, wants), check in zip(self._order, ready.checks, strict=True):
+            value = read(given)
             if check(value):
                 bits |= bit
-        return Marked(ready.item, found, bits, self.units[bits])
+            seen.append(value if wants else None)
+        return Marked(ready.item, tuple(seen), bits, self.units[bits])
 
     def got(self, marked: Marked, axis: str | None = None) -> str | None:
         """What an axis, by default the main one, read of the answer."""
@@ -170,10 +173,11 @@ class Marking:
 
     def faults(self, exam: Exam) -> Iterator[Fault]:
         """The expectations of an exam that this rubric can't mark, each with its line."""
+        is_tutor = self.rubric.is_tutor
         for index, file in enumerate(exam.files):
             setting = self.setting(file.answer_schema)
             for place, item in enumerate(file.items):
-                if self.rubric.is_tutor and item.wanted and item.gloss_contains:
+                if is_tutor and item.wanted and item.gloss_contains:
                     continue  # the keys of the verb exam are checked when its file is read
                 for path, message, fix in item_faults(item, self.rules, setting):
                     at = ("items", place, *path)
@@ -186,6 +190,12 @@ class Marking:
                         path=show_path(at),
                         fix=fix,
                     )
+
+
+def _key(axis: str, rule: MarkingRule) -> str:
+    """The key of an item's expectations that an axis looks at; empty where it looks at none."""
+    own = isinstance(rule, ExpectingRule) and not rule.fixed
+    return (getattr(rule, "expects", None) or axis) if own else ""
 
 
 def mark_item(

@@ -100,9 +100,8 @@ class MarkingRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
     def read(self, response: Response) -> Any:
         """The part of a response that the rule looks at. A text without fields is read whole."""
-        if response.tree is None or self.reads is None:
-            return response.whole
-        return response.tree.get(self.reads)
+        tree = response.tree
+        return response.whole if tree is None or self.reads is None else tree.get(self.reads)
 
     def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
         """What is wrong with an item's expectation."""

@@ -6,6 +6,8 @@ schemas run, in linear time or in a process with a budget; one that is over budg
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
@@ -36,8 +38,9 @@ class TextRule(ExpectingRule, frozen=True):
 
     def read(self, response: Response) -> str | None:
         """The text of the field; a field that is no text counts as nothing."""
-        found = super().read(response)
-        return found if isinstance(found, str) else None
+        tree = response.tree
+        found = response.whole if tree is None or self.reads is None else tree.get(self.reads)
+        return found if type(found) is str else None
 
     def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
         """An expectation is one or more texts, and no text of it is found in every answer."""
@@ -63,17 +66,9 @@ class TextRule(ExpectingRule, frozen=True):
 
     def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Look for the normalized entries in the normalized text."""
-        normal, enough = setting.normal, all if self.of == "all" else any
         found = MATCHES[self.match_of(item, setting.match)]
-        entries = tuple(map(setting.form, entries_of(want)))
-
-        def check(text: str | None) -> bool:
-            if text is None:
-                return False
-            whole = normal(text)
-            return enough([found(whole, entry) for entry in entries])
-
-        return check
+        entries = tuple(map(setting.form, want if type(want) is list else [want]))
+        return partial(_finds, setting.normal, found, entries, self.of == "any")
 
     def contradicts(self, got: str | None, expected: list[str], normal: Normaliser) -> bool:
         """Held by the most lenient way of matching: the others find nothing that it does not."""
@@ -81,6 +76,23 @@ class TextRule(ExpectingRule, frozen=True):
             return True
         whole, enough = normal(got), all if self.of == "all" else any
         return not enough([MATCHES["substring"](whole, normal(entry)) for entry in expected])
+
+
+def _finds(
+    normal: Callable[[str], str],
+    found: Callable[[str, str], bool],
+    entries: tuple[str, ...],
+    is_enough: bool,
+    text: str | None,
+) -> bool:
+    """Whether a text has all entries; where one `is_enough`, any of them."""
+    if text is None:
+        return False
+    whole = normal(text)
+    for entry in entries:
+        if found(whole, entry) is is_enough:
+            return is_enough
+    return not is_enough
 
 
 class Contains(TextRule, frozen=True):
