@@ -57,9 +57,17 @@ def _read(found: str, *, needs_workflow: bool) -> Configured:
             where=found,
             fix="Add `workflow: NAME`.",
         )
+    spec = config.spec
     if needs_workflow:
         refuse_outside_code(config, workflow)
-    spec = config.spec
+        if spec.scorers or spec.gates:
+            # a gate that is declared and not asked would let a run pass that fails elsewhere
+            raise UsageError(
+                "CFG-001",
+                "the scorers and gates of a configuration run only with `assay run`.",
+                where=found,
+                fix="Use `assay run`, and assay.load('latest') to read its evaluation.",
+            )
 
     def named(key: str) -> str | None:
         value = getattr(spec, key)
