@@ -84,6 +84,20 @@ def test_a_function_that_raises_or_a_scorer_that_does_fails_closed(profile: str)
         assay.evaluate(upper, ROWS, scorers=["right"], profile=profile)
 
 
+def test_gates_of_scorers_and_assertions_of_samples_are_required(profile: str) -> None:
+    def short(outputs: Any) -> tuple[bool, str]:
+        return len(outputs["answer"]) < 5, "the answer has fewer than five characters"
+
+    gated = {"target": short, "gate": True}
+    found = assay.evaluate(upper, ROWS, scorers=[right, gated], profile=profile)
+    assert found.pass_rate == 0
+    assert found.grades[0]["hard_gates"]["short"]["status"] == "fail"
+    assert assay.gate(found, found).outcome == "not_enough_evidence"
+    rows = [{**ROWS[0], "assert": [{"contains": "nothing"}]}, ROWS[1]]
+    held = assay.evaluate(upper, rows, scorers=[right], profile=profile)
+    assert [one.rpartition(":")[2] for one in held.failed] == ["s0"]
+
+
 def test_an_expected_value_never_reaches_the_function(profile: str) -> None:
     seen: list[Any] = []
 
@@ -164,6 +178,12 @@ def test_a_configuration_is_run_and_its_stored_evaluations_are_found_by_name(
     assert (len(again), again.passed) == (1, True)
     assert assay.summary("latest", found).block.n == 2
     assert assay.gate("latest", found).outcome == "not_enough_evidence"
+    (tmp_path / "own.py").write_text(
+        "def polite(outputs):\n    return 'please' in outputs['answer']\n"
+    )
+    with (tmp_path / "assay.yaml").open("a") as stream:
+        stream.write("gates:\n  - {target: 'own:polite'}\n")
+    assert not assay.run().passed
     with pytest.raises(NotEnoughEvidence, match="no evaluation is named 'lates'"):
         assay.load("lates")
 

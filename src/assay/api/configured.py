@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import NamedTuple
 
 from assay.errors import UsageError
@@ -10,6 +11,7 @@ from assay.files.upwards import CONFIG_FILE, find_config
 from assay.registry import is_path
 from assay.running.config import RunLimits, read_config
 from assay.running.config_code import refuse_outside_code
+from assay.running.scorers import PlacedScorer, placed_scorers
 
 
 class Configured(NamedTuple):
@@ -24,6 +26,7 @@ class Configured(NamedTuple):
     repeats: int | None = None
     limits: RunLimits = RunLimits()
     project: str | None = None
+    scorers: tuple[PlacedScorer, ...] = ()
 
 
 def configured(path: str | None) -> Configured:
@@ -60,14 +63,6 @@ def _read(found: str, *, needs_workflow: bool) -> Configured:
     spec = config.spec
     if needs_workflow:
         refuse_outside_code(config, workflow)
-        if spec.scorers or spec.gates:
-            # a gate that is declared and not asked would let a run pass that fails elsewhere
-            raise UsageError(
-                "CFG-001",
-                "the scorers and gates of a configuration run only with `assay run`.",
-                where=found,
-                fix="Use `assay run`, and assay.load('latest') to read its evaluation.",
-            )
 
     def named(key: str) -> str | None:
         value = getattr(spec, key)
@@ -85,4 +80,9 @@ def _read(found: str, *, needs_workflow: bool) -> Configured:
         spec.repeats,
         spec.limits,
         spec.project,
+        tuple(
+            placed_scorers(
+                spec.scorers, spec.gates, folder=Path(config.folder).resolve(), where=found
+            )
+        ),
     )

@@ -31,6 +31,7 @@ from assay.scoring.extension import extended
 if TYPE_CHECKING:
     from assay.running.compatibility import PreparedSample
     from assay.running.dataset import LoadedDataset
+    from assay.running.scorers import PlacedScorer
     from assay.running.workflow import LoadedWorkflow
 
 NOT_INPUTS = frozenset(
@@ -88,6 +89,7 @@ def run(
             retries=limits.retries,
         ),
         limit=limits.samples if limit is None else limit,
+        scorers=settings.scorers,
     )
 
 
@@ -193,11 +195,12 @@ def _evaluated(
     settings: RunSettings,
     *,
     limit: int | None = None,
+    scorers: Sequence[PlacedScorer] = (),
 ) -> EvaluationOutcome:
     started = datetime.now(UTC)
     samples = prepare(workflow, dataset)[:limit]
     work = work_of(samples, settings)
-    choice = _with_scorers(workflow, samples, choice)
+    choice = _with_scorers(workflow, samples, choice, scorers)
     grader = choice.grader()
     builder = EvaluationBuilder(
         name=settings.name,
@@ -207,7 +210,7 @@ def _evaluated(
             "workflow": workflow.digest,
             "dataset": dataset.digest,
             "policy": choice.policy,
-            "profile": choice.profile,
+            "profile": grader.plan_for(Workflow(**workflow.subject())).profile.id,
             "rubric": choice.rubric,
             "repeat": settings.repeat,
         },
@@ -219,7 +222,7 @@ def _evaluated(
         dataset,
         settings,
         keep=lambda run: made.__setitem__(run["run_id"], run),
-        after=after_of(workflow),
+        after=after_of(workflow, scorers=scorers),
     )
     _wait(runner.run(work))
     graded = [grader.grade(Document(made[one.run_id], settings.name)) for one in work]
@@ -233,10 +236,13 @@ _folders: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def _with_scorers(
-    workflow: LoadedWorkflow, samples: Sequence[PreparedSample], choice: Choice
+    workflow: LoadedWorkflow,
+    samples: Sequence[PreparedSample],
+    choice: Choice,
+    scorers: Sequence[PlacedScorer],
 ) -> Choice:
     """The choice with a profile that has what scorers and assertions fill."""
-    additions = additions_of(workflow, samples)
+    additions = additions_of(workflow, samples, scorers=scorers)
     if not additions.gates and not additions.criteria:
         return choice
     base = choice.grader().plan_for(Workflow(**workflow.subject())).profile
