@@ -71,7 +71,9 @@ def calls_of(found: JudgeEstimate, task: JudgeTask, spec: JudgeSpec | None) -> s
     """What judging takes, in words."""
     asked = ["claim"] if task.claims else []
     asked += ["passage", "sentence of the expected answer"] if task.passages else []
-    each = f"for each {', '.join(asked)}"
+    each = (
+        "for each " + ", ".join(asked[:-1]) + (" and " if asked[1:] else "") + "".join(asked[-1:])
+    )
     words = f"{found.calls:,} calls" if found.calls else f"one call {each}"
     if found.calls and asked:
         words += f" plus one {each}"
