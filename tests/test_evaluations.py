@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
+from assay.archive.evaluation_checks import verify_ledger
 from assay.archive.evaluations import (
     EvaluationBuilder,
     check_name,
@@ -18,6 +26,7 @@ from assay.archive.evaluations import (
     stored_runs,
 )
 from assay.archive.grades import drafts_of, settled
+from assay.cli.ledger import ledger_folder, url_of
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
@@ -28,7 +37,7 @@ from assay.store.ledger import Ledger, open_ledger
 from assay.store.verify import verify
 from documents import run
 from postgres import ledger_url, postgres_url
-from serving import runs
+from serving import runs, serving
 
 __all__ = ["ledger_url", "postgres_url"]
 
@@ -155,3 +164,376 @@ def test_the_id_follows_from_the_content() -> None:
 def test_names_that_could_mean_something_else_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match="can't be named"):
         check_name(name)
+
+
+# --- the ledger checks them
+
+
+def forged(evaluation: Evaluation, **changes: Any) -> Evaluation:
+    """An evaluation that says something else, with an id that fits."""
+    return identified(structs.replace(evaluation, **changes))
+
+
+def faults(ledger: Ledger, evaluation: Evaluation) -> list[str]:
+    ledger.put_many([evaluation_draft(evaluation)])
+    report = verify_ledger(ledger)
+    return [flaw.what for flaw in report.flaws]
+
+
+def test_totals_that_do_not_follow_from_the_grades_are_found(ledger_url: str) -> None:
+    documents = [*runs(2), *(dict(one, status="error") for one in runs(5)[2:])]
+    with open_ledger(ledger_url) as ledger:
+        honest = keep(ledger, documents)
+        assert verify_ledger(ledger).clean
+        better = made(runs(5)).totals
+        assert honest.totals.passed == 2
+        assert better.passed == 5
+        (what,) = faults(ledger, forged(honest, totals=better))
+        assert what == "the totals of the evaluation do not follow from the grades that it names."
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"configuration": "sha256:" + "0" * 64}, "the configuration"),
+        ({"workflow": VersionedName(id="w", version="9")}, "is of the workflow w@1"),
+    ],
+)
+def test_an_evaluation_that_contradicts_itself_or_its_runs_is_found(
+    tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    with open_ledger(f"sqlite:///{tmp_path}/l.db") as ledger:
+        honest = keep(ledger, runs(3))
+        assert any(words in what for what in faults(ledger, forged(honest, **changes)))
+
+
+def test_a_run_with_the_grade_of_another_is_found(tmp_path: Path) -> None:
+    bad = dict(runs(2)[1], status="error")
+    with open_ledger(f"sqlite:///{tmp_path}/l.db") as ledger:
+        honest = keep(ledger, [runs(1)[0], bad])
+        good, failed = honest.runs
+        swapped = [good, structs.replace(failed, grade=good.grade)]
+        twice = [good, structs.replace(failed, run_id=good.run_id, digest=good.digest)]
+        for listed, words in ((swapped, "grade of another"), (twice, "a run twice")):
+            found = faults(ledger, forged(honest, name=words[:5], runs=listed))
+            assert any(words in what for what in found), found
+
+
+def test_forgetting_a_run_leaves_the_ledger_clean(tmp_path: Path) -> None:
+    with open_ledger(f"sqlite:///{tmp_path}/l.db") as ledger:
+        evaluation = keep(ledger, runs(3))
+        ledger.forget(evaluation.runs[0].digest, author="me", reason="privacy")
+        assert verify_ledger(ledger).clean
+        stored = find_evaluation(ledger, "latest", project="default")
+        assert stored is not None
+        with pytest.raises(NotEnoughEvidence, match="was forgotten"):
+            list(stored_runs(ledger, stored, project="default"))
+
+
+# --- the commands
+
+
+def write(path: Path, documents: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(one, default=float) + "\n" for one in documents))
+
+
+@pytest.fixture
+def two(assay: Any, tmp_path: Path) -> Any:
+    """A folder with two stored evaluations: `base` passes, `cand` has runs that fail."""
+    worse = [
+        dict(
+            one,
+            workflow=dict(one["workflow"], version="2"),
+            status="error" if index % 9 == 0 else "success",
+        )
+        for index, one in enumerate(runs(35))
+    ]
+    write(tmp_path / "a.jsonl", runs(35))
+    write(tmp_path / "b.jsonl", worse)
+    for name, file in (("base", "a.jsonl"), ("cand", "b.jsonl")):
+        done = assay("import", file, "--name", name)
+        assert done.code == 0, done.err
+    return assay
+
+
+def test_imported_runs_become_an_evaluation_that_verbs_take_by_name(
+    two: Any, tmp_path: Path
+) -> None:
+    assert (tmp_path / ".assay" / ".gitignore").read_text().splitlines()[1] == "*"
+    listed = two("evals", "--json").json()
+    assert [(one["name"], one["totals"]["passed"]) for one in listed["evaluations"]] == [
+        ("cand", 31),
+        ("base", 35),
+    ]
+    shown = two("evals")
+    assert "88.6% [74.0% to 95.5% (95%)]" in shown.out
+    decided = two("gate", "latest", "--baseline", "latest~1", "--json")
+    assert (decided.code, decided.json()["outcome"]) == (1, "reject"), decided.err
+    assert "latest is cand: w@2 on d@1" in decided.err
+    assert two("gate", "base", "--baseline", "base", "--json").json()["outcome"] == "promote"
+    assert two("grade", "base").code == 0
+    assert two("grade", "cand").code == 1
+    assert two("report", "summary", "cand", "--json").json()["n"] == 35
+    assert two("report", "rank", "latest", "--json").json()["order"][0]["rank"] == 1
+    assert two("baseline", "set", "prod", "base").code == 0
+    assert two("gate", "cand", "--baseline", "prod").code == 1
+    assert two("ledger", "verify").code == 0
+    assert two("ledger", "replay", "latest", "--json").json()["same"] is True
+
+
+def test_an_evaluation_is_explained_with_its_worst_runs(two: Any) -> None:
+    whole = two("explain", "cand")
+    assert whole.code == 1
+    assert "31 of 35 runs passed" in whole.out
+    assert "overall_status_success  4     35" in whole.out
+    command = next(line for line in whole.out.splitlines() if "explain cand --run" in line)
+    again = two(*command.partition("#")[0].split()[1:])
+    assert (again.code, "Gate overall_status_success failed" in again.out) == (1, True)
+    assert two("explain", "cand", "--run", "s-9").out.startswith("r-9: F")
+    assert two("explain", "r-3").code == 0, "a stored run by its id"
+    missing = two("explain", "cand", "--run", "r-99")
+    assert (missing.code, "no run is named 'r-99'" in missing.err) == (2, True)
+    results = two("explain", "cand", "--json").json()["results"]
+    assert len(results) == 35
+    other = two("explain", "cand", "--run", "r-1", "--profile", "rag")
+    assert "rag@" in other.out, "another profile grades again"
+
+
+def test_our_own_grades_are_taken_where_runs_are(two: Any, tmp_path: Path) -> None:
+    assert two("grade", "b.jsonl", "-o", "grades.json").code == 1
+    assert "31 passed, 4 failed" in two("grade", "grades.json").out
+    assert (
+        "Gate overall_status_success failed: the run ended with status 'error'."
+        in two("explain", "grades.json", "--run", "r-9").out
+    )
+    same = [two("report", "summary", name, "--json").json() for name in ("grades.json", "b.jsonl")]
+    assert same[0]["pass_rate"] == same[1]["pass_rate"]
+    refused = two("grade", "grades.json", "--store")
+    assert (refused.code, "came without its run" in refused.err) == (3, True)
+    lying = json.loads((tmp_path / "grades.json").read_text())
+    lying["results"][0].update(grade="A", passed=True)
+    (tmp_path / "lying.json").write_text(json.dumps(lying))
+    for verb in (("grade",), ("explain",), ("report", "summary")):
+        assert two(*verb, "lying.json").code == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("explain", "candy"), 2, "Did you mean 'cand'?"),
+        (("explain", "a"), 2, "It has cand, base. To read a file of that name, write ./a."),
+        (("explain", "latest~2"), 4, "has 2 evaluations"),
+        (("gate", "latest", "--baseline", "latest~2"), 4, "there is no latest~2"),
+        (("gate", "latest", "--baseline", "bas"), 4, "Did you mean 'base'?"),
+        (("explain", "latest", "--project", "other"), 4, "has no evaluations"),
+        (("explain", "latest", "--db", "none.db"), 4, "there is no ledger at none.db"),
+        (("import", "a.jsonl", "--name", "latest"), 2, "can't be named 'latest'"),
+        (("import", "a.jsonl", "--name", "x/y"), 2, "can't be named 'x/y'"),
+        (("ledger", "replay", "nobody"), 3, "no evaluation 'nobody'"),
+        (("evals", "--limit", "0"), 2, "must be at least 1"),
+    ],
+)
+def test_a_name_that_means_nothing_says_what_there_is(
+    two: Any, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    done = two(*arguments)
+    assert (done.code, words in done.err, done.out) == (code, True, ""), done.err
+
+
+def test_two_evaluations_of_one_name_are_told_apart(two: Any) -> None:
+    assert two("import", "b.jsonl", "--name", "base").code == 0
+    newest = two("report", "summary", "base", "--json")
+    assert (newest.json()["coverage"]["errored"], "base is base (ev-" in newest.err) == (4, True)
+    older = two("report", "summary", "base~1", "--json")
+    assert older.json()["coverage"]["errored"] == 0
+    ids = [one["id"] for one in two("evals", "--json").json()["evaluations"]]
+    assert two("report", "summary", ids[2], "--json").json() == older.json()
+
+
+def test_a_name_of_two_things_is_refused(two: Any) -> None:
+    assert two("baseline", "set", "base", "a.jsonl").code == 0
+    done = two("gate", "cand", "--baseline", "base")
+    assert (done.code, "a stored baseline" in done.err, "the evaluation ev-" in done.err) == (
+        2,
+        True,
+        True,
+    )
+    assert two("import", "a.jsonl", "--name", "r-3").code == 0
+    done = two("explain", "r-3")
+    assert (done.code, "the run sha256:" in done.err) == (2, True), done.err
+
+
+def test_an_empty_ledger_is_listed_as_empty(assay: Any, tmp_path: Path) -> None:
+    none = assay("evals")
+    assert (none.code, "there is no ledger" in none.err) == (3, True)
+    open_ledger(f"sqlite:///{tmp_path}/.assay/ledger.db").close()
+    done = assay("evals")
+    assert (done.code, done.out, "there are no evaluations" in done.err) == (0, "", True)
+    assert assay("evals", "--json").json() == {"evaluations": [], "total": 0}
+    assert assay("explain", "latest").code == 4
+
+
+def test_nothing_is_stored_where_that_is_not_wanted_or_can_not_be(
+    assay: Any, tmp_path: Path
+) -> None:
+    write(tmp_path / "a.jsonl", runs(2))
+    done = assay("import", "a.jsonl", "-o", "b.jsonl", "--no-store")
+    assert (done.code, (tmp_path / ".assay").exists()) == (0, False)
+    (tmp_path / ".assay").write_text("a file where the folder would be")
+    done = assay("import", "a.jsonl", "-o", "b.jsonl")
+    assert (done.code, done.err.count("\n")) == (0, 1), done.err
+    assert "nothing is stored in a ledger" in done.err
+    asked = assay("import", "a.jsonl", "-o", "b.jsonl", "--store", ".assay/ledger.db")
+    assert (asked.code, "cannot be written" in asked.err) == (2, True), asked.err
+
+
+def test_runs_without_a_profile_are_stored_ungraded_and_say_why(assay: Any, tmp_path: Path) -> None:
+    write(
+        tmp_path / "a.jsonl", [dict(one, workflow={"id": "w", "version": "1"}) for one in runs(3)]
+    )
+    done = assay("import", "a.jsonl", "-o", "b.jsonl", "--name", "raw")
+    assert (done.code, "raw: w@1 on d@1, not graded" in done.out) == (0, True), done.err
+    assert "not graded: 3, the run's workflow names no family." in done.out
+    totals = assay("evals", "--json").json()["evaluations"][0]["totals"]
+    assert (totals["n"], totals["ungraded"], totals["passed"]) == (3, 3, 0)
+    assert totals["pass_rate"]["value"] is None
+    assert "not graded" in assay("evals").out
+    assert assay("explain", "raw").code == 4
+    assert assay("ledger", "verify").code == 0
+    assert assay("ledger", "replay", "raw").code == 0
+    given = assay("import", "a.jsonl", "-o", "c.jsonl", "--name", "now", "--profile", "code-repair")
+    assert "now: w@1 on d@1, 3 of 3 runs passed" in given.out
+    assert assay("grade", "now").code == 0, (
+        "graded by the profile that the evaluation was graded by"
+    )
+    mixed = assay("gate", "now", "--baseline", "raw")
+    assert (mixed.code, "with --profile" in mixed.err) == (2, True), mixed.err
+
+
+def test_runs_of_several_versions_become_several_evaluations(assay: Any, tmp_path: Path) -> None:
+    other = [
+        dict(one, run_id=f"o-{one['run_id']}", workflow=dict(one["workflow"], version="2"))
+        for one in runs(2)
+    ]
+    write(tmp_path / "a.jsonl", [*runs(3), *other])
+    made = assay("import", "a.jsonl", "--json", "--name", "mix").json()["evaluations"]
+    assert [(one["name"], one["totals"]["n"]) for one in made] == [("mix", 3), ("mix-2", 2)]
+
+
+def test_the_ledger_is_found_upwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    monkeypatch.delenv("ASSAY_DB", raising=False)
+    assert ledger_folder() == ".assay"
+    (tmp_path / "assay.yaml").touch()
+    assert ledger_folder() == os.path.join("..", "..", ".assay")
+    (tmp_path / "a" / ".assay").mkdir()
+    assert url_of("") == "sqlite:///../.assay/ledger.db"
+    monkeypatch.setenv("ASSAY_DB", "postgresql://host/name")
+    assert url_of("") == "postgresql://host/name"
+    assert url_of("x.db") == "x.db"
+
+
+KILLED = """
+import os, signal, sys
+from assay.archive import store
+from assay.cli.main import run
+from assay.store.ledger import Ledger
+store.BATCH = 3
+left = int(sys.argv[1])
+put = Ledger.put_many
+def put_or_die(self, *given, **more):
+    global left
+    left -= 1
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return put(self, *given, **more)
+Ledger.put_many = put_or_die
+sys.exit(run(["import", "a.jsonl", "--name", "half"]))
+"""
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_a_kill_while_it_stores_leaves_all_of_the_evaluation_or_none(
+    assay: Any, tmp_path: Path, parts: int
+) -> None:
+    write(tmp_path / "a.jsonl", runs(10))  # eleven groups of records in four transactions
+    code = [sys.executable, "-c", KILLED, str(parts)]
+    done = subprocess.run(code, cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    report = assay("ledger", "verify", "--json").json()
+    assert (report["clean"], report["records"]) == (True, 9 * parts)
+    assert assay("evals", "--json").json()["total"] == 0
+    assert assay("import", "a.jsonl", "--name", "half").code == 0
+    assert assay("ledger", "verify", "--json").json()["records"] == 31
+    assert assay("evals", "--json").json()["total"] == 1
+
+
+# --- the API
+
+
+def test_the_api_makes_lists_and_shows_evaluations(tmp_path: Path) -> None:
+    with serving(f"{tmp_path}/l.db") as api:
+        posted = api.post("/evaluations", {"name": "one", "runs": runs(4), "labels": ["ci"]})
+        assert posted.status_code == 201, posted.text
+        made = posted.json()["evaluation"]
+        assert (made["totals"]["n"], made["totals"]["passed"]) == (4, 4)
+        failed = dict(runs(1)[0], run_id="bad", status="error")
+        api.post("/runs", failed)
+        digest = api.get("/runs/bad").json()["digest"]
+        second = api.post("/evaluations", {"name": "two", "runs": {"digests": [digest]}})
+        assert second.json()["evaluation"]["totals"]["passed"] == 0
+        listed = api.get("/evaluations").json()
+        assert [one["record"]["name"] for one in listed["items"]] == ["two", "one"]
+        assert "runs" not in listed["items"][0]["record"]
+        page = api.get("/evaluations?limit=1").json()
+        assert page["items"] == listed["items"][:1]
+        assert (
+            api.get(f"/evaluations?limit=1&after={page['next']}").json()["items"]
+            == (listed["items"][1:])
+        )
+        assert api.get("/evaluations?label=ci").json()["items"] == listed["items"][1:]
+        assert api.get("/evaluations?workflow=other").json()["items"] == []
+        assert len(api.get("/evaluations?workflow=w&dataset=d").json()["items"]) == 2
+        for name in ("one", made["id"], "latest~1", posted.json()["digest"]):
+            assert api.get(f"/evaluations/{name}").json()["record"] == made
+        first = api.get("/evaluations/one/runs?limit=3").json()
+        assert ([one["run_id"] for one in first["items"]], first["next"]) == (
+            ["r-0", "r-1", "r-2"],
+            "3",
+        )
+        rest = api.get("/evaluations/one/runs?after=3").json()
+        assert (rest["items"][0]["grade"], rest["next"]) == ("A", None)
+        decided = api.post(
+            "/decisions",
+            {"candidate": {"evaluation": "latest"}, "baseline": {"evaluation": "one"}},
+        )
+        assert decided.json()["decision"]["outcome"] == "reject"
+        assert verify_ledger(api.services.ledger).clean
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"totals": {"passed": 99}}, "totals"),
+        ({"name": "latest"}, "can't be named"),
+        ({"runs": []}, "made of runs"),
+        ({"runs": [{"schema": "assay.run/1"}]}, "workflow"),
+        ({"runs": [*runs(1), *runs(1)]}, "two runs have the id"),
+        (
+            {"runs": [runs(1)[0], dict(runs(2)[1], workflow={"id": "w", "version": "2"})]},
+            "one version of a workflow",
+        ),
+        ({"runs": {"evaluation": "nope"}}, "no evaluation"),
+    ],
+)
+def test_the_api_refuses_what_is_no_evaluation(
+    tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    with serving(f"{tmp_path}/l.db") as api:
+        done = api.post("/evaluations", {"name": "x", "runs": runs(2), **changes})
+        assert done.status_code in (404, 409, 422), done.text
+        assert words in done.text
+        assert api.get("/evaluations").json()["items"] == []
+        assert api.get("/evaluations/x").status_code == 404

@@ -91,6 +91,7 @@ class EvaluationBuilder:
         self._source: Literal["run", "import"] = source
         self._labels = sorted(set(labels))
         self._runs: list[EvaluatedRun] = []
+        self._ids: set[str] = set()
         self._tally = EvaluationTally()
 
     def __len__(self) -> int:
@@ -107,6 +108,9 @@ class EvaluationBuilder:
         """
         tree = parse_json(run)
         self._check(tree)
+        if tree["run_id"] in self._ids:
+            raise InputError("FIL-007", f"two runs have the id {tree['run_id'][:80]!r}.")
+        self._ids.add(tree["run_id"])
         if grade is None:
             self._tally.add_ungraded()
         else:

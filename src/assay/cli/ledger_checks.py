@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def _verify(options: argparse.Namespace) -> int:
     expected = dict(map(_head, options.head))
     with open_for(options.db, read_only=True) as ledger:
-        from assay.store.verify import verify
+        from assay.archive.evaluation_checks import verify_ledger
 
         total = 0
         with suppress(
@@ -33,7 +33,7 @@ def _verify(options: argparse.Namespace) -> int:
         ):  # only how long it takes; what is wrong with the ledger is found below
             total = sum(ledger.count(project=project).n for project in ledger.projects())
         progress = Progress(total, "verify", unit="records")
-        report = verify(ledger, progress.add, expected=expected)
+        report = verify_ledger(ledger, progress.add, expected=expected)
         progress.end()
         where = ledger.where
     if options.json:
@@ -121,6 +121,10 @@ def _replay(options: argparse.Namespace) -> int:
 
             with uncollected():
                 found = replay_decision(ledger, item, shelf, project=options.project)
+        elif item.kind == "evaluation":
+            from assay.archive.evaluation_checks import replay_evaluation
+
+            found = replay_evaluation(ledger, item, shelf, project=options.project)
         else:
             found = replay(ledger, item, shelf, project=options.project)
     if options.json:
@@ -131,13 +135,13 @@ def _replay(options: argparse.Namespace) -> int:
 
 
 def replayable(ledger: Ledger, wanted: str, *, project: str = "default") -> Item:
-    """The stored grade or decision that a person means: by digest, by the beginning of one, or a
-    grade by its run.
+    """The stored grade, decision or evaluation that a person means: by digest, by the beginning of
+    one, an evaluation by its name, or a grade by its run.
     """
     digits = wanted.removeprefix("sha256:").lower()
     if 8 <= len(digits) <= 64 and set(digits) <= set("0123456789abcdef"):
         found = ledger.starting_with(digits, project=project)
-        made = [item for item in found if item.kind in ("grade", "decision")]
+        made = [item for item in found if item.kind in ("grade", "decision", "evaluation")]
         if len(made) == 1:
             return made[0]
         if len(made) > 1:
@@ -149,13 +153,18 @@ def replayable(ledger: Ledger, wanted: str, *, project: str = "default") -> Item
             )
         if found:
             raise _not_replayable(found[0])
+    from assay.archive.evaluations import find_evaluation
+
+    evaluation = find_evaluation(ledger, wanted, project=project)
+    if evaluation is not None:
+        return ledger.get_many([evaluation.digest], project=project)[evaluation.digest]
     page = ledger.find("grade", {"run_id": wanted}, project=project, limit=1, newest_first=True)
     if not page.items:
         raise InputError(
             "STO-012",
-            f"no grade of {wanted!r} is in the project '{project}'.",
+            f"no evaluation {wanted!r} and no grade of such a run is in the project '{project}'.",
             where=ledger.where,
-            fix="Give a digest or a run id.",
+            fix="Give a digest, an evaluation's name or a run id.",
         )
     return page.items[0]
 
@@ -173,7 +182,8 @@ def _not_replayable(item: Item) -> InputError:
     )
     return InputError(
         "STO-017",
-        f"this record is of kind '{item.kind}'; only grades and decisions can be replayed.",
+        f"this record is of kind '{item.kind}'; only grades, decisions and evaluations can be"
+        " replayed.",
         where=item.digest,
         fix=fix,
     )
@@ -189,6 +199,8 @@ def _replayed(found: Replayed) -> dict[str, Any]:
             for name in (
                 ("run_id", "grade")
                 if found.item.kind == "grade"
+                else ("id", "name")
+                if found.item.kind == "evaluation"
                 else ("outcome",)
                 if "outcome" in stored
                 else ("passed",)
@@ -211,6 +223,9 @@ def _print_replayed(found: Replayed) -> None:
     stored = found.stored
     if found.item.kind == "grade":
         name, outcome = stored["run_id"], f"{stored['grade']} {stored['weighted_score']}"
+    elif found.item.kind == "evaluation":
+        totals = stored["totals"]
+        name, outcome = stored["name"], f"{totals['passed']} of {totals['n']} runs passed,"
     else:
         name = _GATES.get(stored["schema"], "decision")
         outcome = stored.get("outcome") or passed_word(stored["passed"])
@@ -226,7 +241,8 @@ def _print_replayed(found: Replayed) -> None:
         for name in ("profile", "rubric", "policy", "scoringSystem", "gradingSystem")
         if stored.get(name) is not None
     )
-    opt.print_lines([*lines, opt.paint(f"  {printable(used)}", "dim", on=on)])
+    lines += [opt.paint(f"  {printable(used)}", "dim", on=on)] if used else []
+    opt.print_lines(lines)
 
 
 def _short(value: Any) -> str:
@@ -237,8 +253,8 @@ def _short(value: Any) -> str:
 COMMANDS = {
     "ledger verify": Command(
         _verify,
-        "Check a whole ledger: every digest, every link, the chain of every project. Exit 0 if all"
-        " is as it was written, 1 if not, 4 if it holds nothing.",
+        "Check a whole ledger: every digest, every link, the chain of every project, the totals of"
+        " every evaluation. Exit 0 if all is as it was written, 1 if not, 4 if it holds nothing.",
         "assay ledger verify --db sqlite:///.assay/ledger.db",
         (
             "--db",
@@ -252,16 +268,16 @@ COMMANDS = {
     ),
     "ledger replay": Command(
         _replay,
-        "Make a stored grade or decision again from its stored evidence and the recorded versions,"
-        " and compare the bytes. Exit 0 if they are the same.",
+        "Make a stored grade, decision or evaluation again from its stored evidence and the"
+        " recorded versions, and compare the bytes. Exit 0 if they are the same.",
         "assay ledger replay r-001 --db sqlite:///.assay/ledger.db",
         (
             arg(
                 "id",
                 metavar="ID",
                 help=(
-                    "the digest of a grade or decision, the beginning of one (8 digits or more), or"
-                    " a run id: then its newest grade"
+                    "the digest of a grade, decision or evaluation, the beginning of one (8 digits"
+                    " or more), an evaluation's name, or a run id: then its newest grade"
                 ),
             ),
             "--db",

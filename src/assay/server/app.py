@@ -22,6 +22,7 @@ from assay.server.guard import Guard
 from assay.server.jobs import JobWorker
 from assay.server.routes import (
     decisions,
+    evaluations,
     executions,
     jobs,
     library,
@@ -85,7 +86,17 @@ def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
     app.state.services = services
     app.state.executor = executor
     problems.install(app)
-    for module in (system, live, runs, executions, decisions, records, jobs, library):
+    for module in (
+        system,
+        live,
+        runs,
+        executions,
+        decisions,
+        evaluations,
+        records,
+        jobs,
+        library,
+    ):
         app.include_router(module.router, prefix=PREFIX)
     app.include_router(telemetry.router)
     pages.install(app)

@@ -34,11 +34,16 @@ class JobRequest(RequestBody, frozen=True):
 
 
 class StoredSide(RequestBody, frozen=True):
-    """Stored runs by digest or by filter, or a stored baseline by name: one of them."""
+    """Stored runs by digest, by filter or by the evaluation they belong to, or a stored baseline by
+    name: one of them.
+    """
 
     digests: Annotated[list[str], Meta(min_length=1)] | None = None
     filter: Filters | None = None
     baseline: Text | None = None
+    evaluation: (
+        Annotated[Text, Meta(description="its id or name, `latest` or `latest~1`")] | None
+    ) = None
 
 
 SideBody = Objects | StoredSide
@@ -74,6 +79,22 @@ class BaselineRequest(RequestBody, frozen=True):
     evidence: SideBody
     grading_policy: Text | None = None
     profile: Text | None = None
+
+
+class EvaluationRequest(RequestBody, frozen=True):
+    """Runs of one version of a workflow on one version of a dataset. Totals are never sent: they
+    are computed from the grades.
+    """
+
+    name: Text
+    runs: SideBody
+    profile: Text | None = None
+    policy: Text | None = None
+    rubric: Text | None = None
+    labels: Annotated[list[Text], Meta(max_length=50)] = []
+    settings: Annotated[
+        dict[str, Any], Meta(description="what else the runs were made with; stored as it is")
+    ] = {}
 
 
 class ExamRequest(RequestBody, frozen=True):

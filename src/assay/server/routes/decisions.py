@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request
 from msgspec.structs import astuple
 from starlette.responses import Response
 
+from assay.archive.evaluations import find_evaluation
 from assay.archive.grades import NO_BASIS
 from assay.archive.sides import (
     KeptSide,
@@ -74,12 +75,12 @@ async def post_decision(request: Request) -> Response:
         principal.project,
         lambda: _decided(services, principal.project, principal.author, asked, terms),
     )
-    stored = await _put(services, principal.project, drafts)
+    stored = await store_last(services, principal.project, drafts)
     services.metrics.count(f"decisions_{document.outcome}")
     return bodies.created(request, stored, "decisions", decision=document)
 
 
-async def _put(services: Services, project: str, drafts: list[Draft]) -> Stored:
+async def store_last(services: Services, project: str, drafts: list[Draft]) -> Stored:
     """Store what a record rests on, part by part, and then the record, which comes last."""
     for start in range(0, len(drafts) - 1, _TOGETHER):
         await services.writer.put(project, drafts[start : min(start + _TOGETHER, len(drafts) - 1)])
@@ -128,7 +129,7 @@ def _side(
     rules: ReleaseRules | None = None,
 ) -> KeptSide:
     """One side, and the drafts of what it rests on."""
-    found = _evidence(services, project, asked, name, rules)
+    found = read_evidence(services, project, asked, name, rules)
     basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
 
     def take(group: list[Draft]) -> None:
@@ -139,7 +140,7 @@ def _side(
     )
 
 
-def _evidence(
+def read_evidence(
     services: Services,
     project: str,
     asked: list[Any] | StoredSide,
@@ -154,7 +155,7 @@ def _evidence(
     if sum(value is not None for value in astuple(asked)) != 1:
         raise Problem(
             422,
-            "a side is a list of documents, or one of digests, filter and baseline.",
+            "a side is a list of documents, or one of digests, filter, baseline and evaluation.",
             where=name,
         )
     if asked.baseline is not None:
@@ -162,6 +163,13 @@ def _evidence(
         if rules is not None:
             check_kept_age(record, rules, where=name)
         digests = list(record["evidence_digests"])
+    elif asked.evaluation is not None:
+        evaluation = find_evaluation(services.ledger, asked.evaluation, project=project)
+        if evaluation is None:
+            raise NotEnoughEvidence(
+                "STO-012", f"there is no evaluation {asked.evaluation[:80]!r}.", where=name
+            )
+        digests = [run.digest for run in evaluation.evaluation.runs]
     else:
         digests = asked.digests or _filtered(services, project, asked.filter or {}, name)
     if len(digests) > lookup.MAX_SIDE:
@@ -227,7 +235,7 @@ async def post_baseline(request: Request) -> Response:
     record, drafts = await services.in_turn(
         principal.project, lambda: _kept(services, principal.project, principal.author, asked)
     )
-    stored = await _put(services, principal.project, drafts)
+    stored = await store_last(services, principal.project, drafts)
     return bodies.created(request, stored, "baselines", baseline=record)
 
 

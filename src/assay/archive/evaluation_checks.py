@@ -1,0 +1,163 @@
+"""Stored evaluations, computed again: their totals from the grades they name (`verify_ledger`), and
+all of it from the evidence (`replay_evaluation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from assay.archive.evaluations import identified, read_evaluation
+from assay.archive.grades import trace
+from assay.archive.replay import Remaker, Replayed, compared
+from assay.canon import digest
+from assay.errors import AssayError, InputError, NotEnoughEvidence
+from assay.files.json_files import Document
+from assay.records.digests import run_digest
+from assay.records.evaluation import EvaluatedRun, Evaluation
+from assay.records.reading import read_run
+from assay.release.summary import EvaluationTally
+from assay.store.drafts import digest_bytes
+from assay.store.verify import SHOWN, Flaw, VerifyReport, verify
+
+if TYPE_CHECKING:
+    from assay.library.shelf import Shelf
+    from assay.store.drafts import Item
+    from assay.store.ledger import Ledger
+
+_AT_ONCE = 500
+_FIX = "Do not rely on it; evaluate again."
+
+
+def verify_ledger(
+    ledger: Ledger,
+    progress: Callable[[int], None] | None = None,
+    *,
+    expected: Mapping[str, tuple[int, str]] | None = None,
+) -> VerifyReport:
+    """Check every record of a ledger, as `verify` does, and then what its evaluations say."""
+    report = verify(ledger, progress, expected=expected)
+    if not report.clean:
+        return report  # what its evaluations name may not be what was stored
+    flaws = [
+        Flaw(project, item.seq, item.digest, what, _FIX)
+        for project in report.heads
+        for item in _evaluations(ledger, project)
+        for what in _faults(ledger, item, project)
+    ]
+    return report._replace(flaws=tuple(flaws[:SHOWN]), flaw_count=len(flaws))
+
+
+def _evaluations(ledger: Ledger, project: str) -> Iterator[Item]:
+    cursor: int | None = None
+    while True:
+        page = ledger.find("evaluation", project=project, after=cursor, limit=1)
+        yield from (item for item in page.items if item.body is not None)
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def _faults(ledger: Ledger, item: Item, project: str) -> Iterator[str]:
+    """What an evaluation says that is not so."""
+    try:
+        evaluation = read_evaluation(item).evaluation
+    except AssayError as error:
+        yield f"the content is no evaluation: {error.message}"
+        return
+    if identified(evaluation).id != evaluation.id:
+        yield "the id of the evaluation is not that of its content."
+    if digest(evaluation.settings) != evaluation.configuration:
+        yield "the digest of the configuration is not that of the settings."
+    if len({run.run_id for run in evaluation.runs}) < len(evaluation.runs):
+        yield "the evaluation counts a run twice."
+    tally = EvaluationTally()
+    whole = True
+    for run, evidence, grade in _records(ledger, evaluation, project):
+        if evidence is None or (grade is None and run.grade is not None):
+            yield f"the evaluation names the run {run.run_id!r}, and it or its grade is not there."
+            return
+        if evidence.body is None or (grade is not None and grade.body is None):
+            whole = False  # forgotten, with a tombstone: its part can't be computed again
+            continue
+        try:
+            fault = _mismatch(evaluation, run, evidence, grade)
+            tally.add_ungraded() if grade is None else tally.add_payload(grade.tree())
+        except (AssayError, KeyError, TypeError, ValueError, AttributeError) as error:
+            fault = f"can't be read: {error}"
+        if fault:
+            yield f"the run {run.run_id!r} of the evaluation {fault}."
+            return
+    if whole and tally.totals() != evaluation.totals:
+        yield "the totals of the evaluation do not follow from the grades that it names."
+
+
+def _mismatch(
+    evaluation: Evaluation, run: EvaluatedRun, evidence: Item, grade: Item | None
+) -> str | None:
+    """Why a run, its record and its grade do not belong together; None where they do."""
+    if evidence.kind != "run" or (grade is not None and grade.kind != "grade"):
+        return "is not named by a run and a grade"
+    record = read_run(Document(evidence.tree(), evidence.digest))
+    if record.run_id != run.run_id:
+        return f"is stored as {record.run_id!r}"
+    for what in ("workflow", "dataset"):
+        named, own = getattr(evaluation, what), getattr(record, what)
+        if (own.id, own.version) != (named.id, named.version):
+            return f"is of the {what} {own.id}@{own.version}"
+    if grade is not None and grade.tree()["digests"].get("run") != run_digest(record):
+        return "has the grade of another run"
+    return None
+
+
+def _records(
+    ledger: Ledger, evaluation: Evaluation, project: str
+) -> Iterator[tuple[EvaluatedRun, Item | None, Item | None]]:
+    """Each run of an evaluation with its stored run and grade."""
+    for start in range(0, len(evaluation.runs), _AT_ONCE):
+        part = evaluation.runs[start : start + _AT_ONCE]
+        names = (name for run in part for name in (run.digest, run.grade))
+        wanted = [name for name in names if name is not None and _is_digest(name)]
+        items = ledger.get_many(wanted, project=project)
+        for run in part:
+            yield run, items.get(run.digest), None if run.grade is None else items.get(run.grade)
+
+
+def _is_digest(name: str) -> bool:
+    try:
+        return bool(digest_bytes(name))
+    except InputError:
+        return False
+
+
+def replay_evaluation(ledger: Ledger, item: Item, shelf: Shelf, *, project: str) -> Replayed:
+    """Make a stored evaluation again: every grade from its evidence with the recorded versions, the
+    totals from those grades; and compare the bytes.
+    """
+    evaluation = read_evaluation(item).evaluation
+    remaker, tally = Remaker(shelf), EvaluationTally()
+    runs: list[EvaluatedRun] = []
+    for start in range(0, len(evaluation.runs), _AT_ONCE):
+        part = evaluation.runs[start : start + _AT_ONCE]
+        named = [run.grade for run in part if run.grade is not None]
+        stored = ledger.get_many(named, project=project)
+        if len(stored) < len(set(named)):
+            raise NotEnoughEvidence(
+                "STO-008", "a grade of this evaluation is not in the ledger.", where=item.digest
+            )
+        traced = {
+            one.grade.digest: one for one in trace(ledger, list(stored.values()), project=project)
+        }
+        for run in part:
+            if run.grade is None:
+                tally.add_ungraded()
+                runs.append(run)
+                continue
+            made = remaker.made(traced[run.grade])
+            tally.add(made.grade)
+            runs.append(structs.replace(run, grade=digest(made.payload())))
+    again = identified(structs.replace(evaluation, totals=tally.totals(), runs=runs))
+    tree: dict[str, Any] = item.tree()
+    return compared(item, tree, again)

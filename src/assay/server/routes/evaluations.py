@@ -1,0 +1,212 @@
+"""Evaluations: made of runs that come along or are stored, listed, shown with their runs.
+
+A client never states totals: they are computed here, from the grades of the runs.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from msgspec.structs import asdict
+from starlette.responses import Response
+
+from assay.archive.evaluating import MadeEvaluation, evaluate_runs, run_groups
+from assay.archive.evaluations import (
+    EvaluationBuilder,
+    StoredEvaluation,
+    check_name,
+    find_evaluation,
+    read_evaluation,
+)
+from assay.server import bodies, lookup, openapi
+from assay.server.auth import READ, Principal, admit
+from assay.server.problems import Problem
+from assay.server.requests import EvaluationRequest
+from assay.server.routes.decisions import read_evidence, store_last
+
+if TYPE_CHECKING:
+    from assay.server.state import Services
+    from assay.store.drafts import Draft, Item
+
+router = APIRouter(prefix="/evaluations", tags=["evaluations"], responses=openapi.EVERY)
+Name = Annotated[str | None, Query(max_length=1000)]
+_BRIEF = ("passed", "grade", "weighted_score", "hard_gate_failures", "sample_id")
+
+
+@router.post(
+    "",
+    status_code=201,
+    summary="Make an evaluation of runs",
+    responses=openapi.POSTED,
+    openapi_extra=openapi.body(EvaluationRequest),
+)
+async def post_evaluation(request: Request) -> Response:
+    """Runs of one version of a workflow on one version of a dataset, sent along or stored before.
+    They are graded, and the totals computed from their grades.
+    """
+    services: Services = request.app.state.services
+    principal = await admit(request, "write")
+    asked = await bodies.read(request, services.settings, EvaluationRequest)
+    made, drafts = await services.in_turn(
+        principal.project, lambda: _made(services, principal.project, principal.author, asked)
+    )
+    stored = await store_last(services, principal.project, drafts)
+    return bodies.created(
+        request,
+        stored,
+        "evaluations",
+        evaluation=made.evaluation,
+        ungraded=dict(made.ungraded),
+    )
+
+
+def _made(
+    services: Services, project: str, author: str, asked: EvaluationRequest
+) -> tuple[MadeEvaluation, list[Draft]]:
+    check_name(asked.name)
+    found = read_evidence(services, project, asked.runs, "runs", None)
+    trees = [document.tree for document in found.documents]
+    wrong = [
+        index
+        for index, tree in enumerate(trees)
+        if not isinstance(tree, dict) or tree.get("schema") != "assay.run/1"
+    ]
+    if wrong or not trees:
+        where = f"runs[{wrong[0]}]" if wrong else "runs"
+        raise Problem(422, "an evaluation is made of runs (assay.run/1).", where=where)
+    grader = services.grader(
+        project, policy=asked.policy, profile=asked.profile, rubric=asked.rubric
+    )
+    drafts: dict[bytes, Draft] = {one.digest: one for one in grader.basis.drafts}
+    for document in found.documents:
+        _need_names(document.tree, document.at)
+    group = run_groups(trees)[0]  # a run of another version is refused by the builder
+    started, finished = group.span(datetime.now(UTC))
+    builder = EvaluationBuilder(
+        name=asked.name,
+        workflow=group.workflow,
+        dataset=group.dataset,
+        settings={
+            **asked.settings,
+            "profile": asked.profile,
+            "policy": asked.policy,
+            "rubric": asked.rubric,
+        },
+        started=started,
+        source="import",
+        labels=asked.labels,
+    )
+    made = evaluate_runs(
+        found.documents,
+        grader,
+        builder,
+        lambda taken: drafts.update((one.digest, one) for one in taken),
+        finished=finished,
+        basis=grader.basis,
+        author=author,
+    )
+    return made, list(drafts.values())
+
+
+def _need_names(tree: Any, at: str) -> None:
+    for what in ("workflow", "dataset"):
+        named = tree.get(what)
+        if not isinstance(named, dict) or not {"id", "version"} <= named.keys():
+            raise Problem(422, f"the run names no {what} with its version.", where=f"runs{at}")
+
+
+@router.get("", summary="List evaluations")
+def list_evaluations(
+    request: Request,
+    principal: Principal = READ,
+    workflow: Name = None,
+    dataset: Name = None,
+    label: Name = None,
+    name: Name = None,
+    after: Annotated[str | None, Query(max_length=20)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    newest_first: bool = True,
+) -> Response:
+    """Evaluations with their totals, without their lists of runs."""
+    services: Services = request.app.state.services
+    tags = [f"{what}:{text}" for what, text in (("label", label), ("name", name)) if text]
+    if len(tags) > 1:
+        raise Problem(422, "ask for a label or for a name.", where="label")
+    asked = {"workflow": workflow, "dataset": dataset, "tag": tags[0] if tags else None}
+    page = services.ledger.find(
+        "evaluation",
+        {key: value for key, value in asked.items() if value is not None},
+        project=principal.project,
+        after=lookup.cursor(after),
+        limit=limit,
+        newest_first=newest_first,
+    )
+    items = [_brief(item) for item in page.items]
+    following = None if page.next_cursor is None else str(page.next_cursor)
+    return bodies.answer(request, {"items": items, "next": following})
+
+
+def _brief(item: Item) -> dict[str, Any]:
+    """An evaluation in a list: everything but its runs."""
+    found = {**lookup.shown(item), "record": None}
+    if item.body is not None:
+        record = asdict(read_evaluation(item).evaluation)
+        found["record"] = {key: value for key, value in record.items() if key != "runs"}
+    return found
+
+
+@router.get("/{name}", summary="An evaluation")
+def get_evaluation(request: Request, name: str, principal: Principal = READ) -> Response:
+    """An evaluation by its id, digest or name, or as `latest` or `latest~1`; the newest of a
+    name.
+    """
+    services: Services = request.app.state.services
+    found = _found(services, principal.project, name)
+    item = lookup.record(services, principal.project, "evaluation", found.digest)
+    return bodies.answer(request, lookup.shown(item))
+
+
+@router.get("/{name}/runs", summary="The runs of an evaluation, each with its grade in brief")
+def get_runs(
+    request: Request,
+    name: str,
+    principal: Principal = READ,
+    after: Annotated[str | None, Query(max_length=20)] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Response:
+    """In the order of the evaluation. `grade` is null for a run that could not be graded."""
+    services: Services = request.app.state.services
+    runs = _found(services, principal.project, name).evaluation.runs
+    start = lookup.cursor(after) or 0
+    part = runs[start : start + limit]
+    grades = services.ledger.get_many(
+        [run.grade for run in part if run.grade is not None], project=principal.project
+    )
+    items = []
+    for run in part:
+        grade = grades.get(run.grade) if run.grade is not None else None
+        tree = {} if grade is None or grade.body is None else grade.tree()
+        items.append(
+            {
+                "run_id": run.run_id,
+                "digest": run.digest,
+                "grade_digest": run.grade,
+                **{key: tree.get(key) for key in _BRIEF},
+            }
+        )
+    end = start + limit
+    return bodies.answer(request, {"items": items, "next": str(end) if end < len(runs) else None})
+
+
+def _found(services: Services, project: str, name: str) -> StoredEvaluation:
+    if lookup.DIGEST.fullmatch(name):
+        item = lookup.record(services, project, "evaluation", name)
+        if item.body is None:
+            raise lookup.absent("evaluation", name)
+        return read_evaluation(item)
+    found = find_evaluation(services.ledger, name, project=project)
+    if found is None:
+        raise lookup.absent("evaluation", name)
+    return found
