@@ -106,6 +106,9 @@ class Store:
         seq, head = self.ledger.head(project=self.project)
         self.ledger.close()
         self.report_notes()
+        if not self._needed:
+            self._report(f"stored in {self.ledger.where}")
+            return
         self._report(
             f"{new:,} records stored in {self.ledger.where}, {known:,} were there before. The head"
             f" is {self.project}:{seq}:{head}."

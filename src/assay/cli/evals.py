@@ -10,6 +10,7 @@ from assay.archive.evaluations import StoredEvaluation, list_evaluations
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.frame import Command, arg
+from assay.cli.hints import command
 from assay.cli.ledger import ledger_options, open_for
 from assay.errors import ExitCode, UsageError, printable
 from assay.views.evaluations import evaluations_table
@@ -47,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
     terminal.show([evaluations_table([one.evaluation for one in found])])
     if len(found) == options.limit < total:
         sys.stdout.write(f"{total:,} in all; --limit {total} shows them.\n")
-    sys.stdout.write(f"assay explain {found[0].evaluation.name}{ledger_options(options)}\n")
+    words = command("explain", found[0].evaluation.name, options=options)
+    sys.stdout.write(f"{words}{ledger_options(options)}  shows the newest.\n")
     return ExitCode.PASSED
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli import terminal
+from assay.cli.hints import command
 from assay.cli.ledger import ledger_options
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError
 from assay.files.json_files import StoredInput, read_documents
@@ -72,11 +72,10 @@ def _whole(options: argparse.Namespace, stored: StoredInput) -> int:
         notes.append(f"{totals.ungraded:,} of {totals.n:,} runs could not be graded.")
     commands = []
     if worst:
-        command = (
-            f"assay explain {stored} --run {shlex.quote(worst[0].run_id)}{ledger_options(options)}"
-        )
-        commands.append((command, "why this run got its grade"))
-    commands.append((f"assay evals{ledger_options(options)}", "the other evaluations"))
+        words = command("explain", stored, "--run", worst[0].run_id, options=options)
+        commands.append((words + ledger_options(options), "why this run got its grade"))
+    words = command("evals", options=options) + ledger_options(options)
+    commands.append((words, "the other evaluations"))
     terminal.show(
         evaluation_view(
             evaluation,

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.grade import choice_of
+from assay.cli.hints import command
 from assay.cli.ledger import ledger_options, storing
 from assay.errors import printable
 from assay.files.json_files import Document
@@ -103,5 +104,5 @@ def tell_evaluations(
         for reason, count in sorted(one.ungraded.items()):
             out.write(f"  not graded: {count:,}, {printable(reason)}\n")
     if made:
-        name = made[0].evaluation.name
-        out.write(f"assay explain {name}{ledger_options(options)}  shows it.\n")
+        words = command("explain", made[0].evaluation.name, options=options)
+        out.write(f"{words}{ledger_options(options)}  shows it.\n")
