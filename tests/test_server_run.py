@@ -235,6 +235,9 @@ def test_the_server_runs_a_workflow_and_each_run_is_told_graded_and_kept(
             stored_grade = api.get(f"/runs/{one['digest']}/grade").json()
             assert {key: last[key] for key in stored_grade} == stored_grade
         assert found["runs"][2]["grade"] == "F"
+        whole = api.get("/evaluations/latest").json()["record"]
+        assert (whole["source"], whole["totals"]["n"], whole["totals"]["passed"]) == ("run", 3, 2)
+        assert [one["digest"] for one in whole["runs"]] == [one["digest"] for one in found["runs"]]
         assert (
             "ValueError: no answer"
             in api.get(f"/runs/{found['runs'][2]['digest']}").json()["record"]["metadata"]["error"]

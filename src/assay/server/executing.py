@@ -16,10 +16,12 @@ from assay.running.catalogue import Offered
 from assay.server.background import Background
 from assay.server.bodies import encode
 from assay.server.child import Ended, WorkflowProcess
+from assay.server.execution_evaluation import execution_evaluation
 from assay.server.execution_runs import ExecutionLost, ExecutionRuns
 from assay.server.owners import is_dead, own_name
 from assay.store import jobs
 from assay.store.events import EXECUTING, QUEUED
+from assay.store.executions import STATES
 from assay.views import events
 
 if TYPE_CHECKING:
@@ -134,6 +136,8 @@ class ExecutionWork:
                 state = jobs.DONE
             await self._runs.settle()
             await self._runs.evaluate_rest()
+            if state == jobs.DONE:
+                await self._evaluation()
             faults = [*self._job.progress["faults"]]
             if fault is not None:
                 faults.append(events.error_fields(fault))
@@ -147,6 +151,19 @@ class ExecutionWork:
             for task in tasks:
                 task.cancel()
             self._services.log.write("execution", execution=self._job.id, state=state)
+
+    async def _evaluation(self) -> None:
+        """Store the evaluation of the runs. Whoever takes up an execution that was left here makes
+        the same one.
+        """
+        placed = await self._runs.in_states(*STATES)
+        made = await asyncio.to_thread(execution_evaluation, self._services, self._job, placed)
+        if made is None:
+            self._services.log.write(
+                "evaluation", level="warning", execution=self._job.id, message="runs are missing"
+            )
+            return
+        await self._services.writer.put(self._job.project, [made])
 
     async def _report(
         self, progress: Mapping[str, Any] | None = None, *, state: str | None = None

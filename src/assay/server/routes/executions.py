@@ -18,6 +18,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from assay.archive.evaluations import check_name
 from assay.errors import AssayError, InputError
 from assay.records.evidence import Dataset as Sample
 from assay.records.evidence import Run
@@ -238,6 +239,7 @@ def _settings(
         given.name
         or f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', workflow.id).lstrip('_.-')[:60] or 'run'}-{execution}"  # noqa: E501
     )
+    check_name(name)  # it names the evaluation too
     timeout, longest = given.timeout_s, float(workflow.spec.limits.timeout_s)
     if timeout is not None and timeout > longest:
         raise Problem(
