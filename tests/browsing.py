@@ -171,14 +171,17 @@ ROW_OF_EACH_KIND = """document.querySelectorAll('tbody').forEach((body) => {
 })"""
 
 
-def check_accessible(page: Page, *, alike: bool = False) -> None:
+def chosen(paths: list[str]) -> list[str]:
+    """All of them in a campaign; in the suite those that are not alike to another."""
+    return [path for path in paths if CAMPAIGN or not path.endswith(ALIKE)]
+
+
+def check_accessible(page: Page) -> None:
     """In the light scheme by every rule, with one row of each kind in a table; in a campaign with
     every row, and also in the dark scheme, which changes nothing but colours, by every rule of
-    colour. One that is `alike` to a page that is checked waits for the campaign.
+    colour.
     """
     if not CAMPAIGN:
-        if alike:
-            return
         page.evaluate(ROW_OF_EACH_KIND)
     for scheme, rules in SCHEMES if CAMPAIGN else SCHEMES[:1]:
         page.emulate_media(color_scheme=scheme)

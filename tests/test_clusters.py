@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-import statsmodels.api
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,6 +78,8 @@ def test_the_standard_error_is_the_robust_one_with_each_group_adjusted(
 def test_groups_of_one_size_give_students_t_on_their_means(
     count: int, size: int, seed: int
 ) -> None:
+    import statsmodels.api  # takes a second to load, and only this test needs all of it
+
     values, groups = drawn([size] * count, seed)
     found = estimate_clustered_mean(values, groups).interval
     means = np.bincount(groups, values) / size

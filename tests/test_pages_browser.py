@@ -23,6 +23,7 @@ from browsing import (
     browser,
     check_accessible,
     check_fits,
+    chosen,
     draw_all,
     violations,
 )
@@ -113,7 +114,7 @@ def all_pages(site: Site) -> list[str]:
     hostile = next(item for item in items if HOSTILE in item["run_id"])
     return [
         "/",
-        f"/runs{ALIKE}",
+        "/runs",
         f"/runs?grade=F&gate=schema_contract_valid{ALIKE}",
         f"/runs/{failed['digest']}",
         f"/runs/{hostile['digest']}{ALIKE}",
@@ -127,9 +128,9 @@ def all_pages(site: Site) -> list[str]:
 
 
 def test_every_page_is_accessible_and_fits_a_phone_where_only_tables_scroll(site: Site) -> None:
-    for path, page in site.walk(all_pages(site)):
+    for _, page in site.walk(chosen(all_pages(site))):
         check_fits(page)
-        check_accessible(page, alike=path.endswith(ALIKE))
+        check_accessible(page)
 
 
 def test_the_dark_scheme_changes_nothing_but_colours() -> None:
