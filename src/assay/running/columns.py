@@ -108,6 +108,9 @@ def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[Column
     groups = {spec.group or "group": "group"}
     tags = [spec.tags] if isinstance(spec.tags, str) else spec.tags or ["tags"]
     ids = ID_FIELDS if spec.sample_id is None else (spec.sample_id,)
+    repository = workflow.spec.repository
+    tests = [] if repository is None else repository.test_fields
+    trees = [] if repository is None else [repository.path_from, repository.base_from]
     uses = []
     for column, row in columns.items():
         found = _EXPECTED.fullmatch(column)
@@ -118,6 +121,8 @@ def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[Column
             use = f"expected {found[1] if found else column if column in outputs else ''}".rstrip()
         elif column == FIELD:
             use = "assertions"
+        elif column in tests:
+            use = "tests"
         elif column in inputs:
             use = f"input {inputs[column]}" if inputs[column] != column else "input"
         elif column == "inputs" and isinstance(row[column], dict):
@@ -129,6 +134,6 @@ def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[Column
         elif spec.split is not None and column == spec.split_field:
             use = "split"
         else:
-            use = "ignored"
+            use = "repository" if column in trees else "ignored"
         uses.append(ColumnUse(column, use))
     return uses
