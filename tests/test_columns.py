@@ -115,6 +115,13 @@ def test_every_column_is_listed_with_what_it_is_taken_for() -> None:
     }
 
 
+def test_the_tests_of_a_repair_are_not_called_ignored() -> None:
+    row = {"id": 1, "question": "?", "fail_to_pass": ["t"], "base": "HEAD"}
+    data = from_rows([row], id="d", version="1", where="d")
+    uses = {one.name: one.use for one in column_uses(workflow(repository={"path": "."}), data)}
+    assert (uses["fail_to_pass"], uses["base"]) == ("tests", "repository")
+
+
 # --- Excel
 
 
