@@ -46,6 +46,52 @@ def test_the_file_as_a_whole(tmp_path: Path, assay: Any) -> None:
     assert "line 1" in refused.err
 
 
+WORKFLOW = """\
+workflow: outside
+version: 1
+inputs: [question]
+outputs: [answer]
+output_schema: true
+adapter: {kind: python, target: "bot:answer"}
+"""
+BOT = "def answer(inputs): return {'answer': 'Oslo'}\n"
+PROFILE = """\
+profile: plain
+version: 1
+title: Plain
+family: plain
+gates: []
+criteria:
+  - {id: right, label: Right, weight: 1, layer: 1, role: correctness, formula: ratio, measure: contains_expected}
+"""
+
+
+def test_a_run_uses_the_file_and_code_elsewhere_only_when_trusted(
+    tmp_path: Path, assay: Any
+) -> None:
+    (tmp_path / "w.yaml").write_text(WORKFLOW)
+    (tmp_path / "bot.py").write_text(BOT)
+    (tmp_path / "d.jsonl").write_text(
+        '{"id": 1, "question": "?", "expected": {"answer": "Oslo"}}\n'
+    )
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "plain.yaml").write_text(PROFILE)
+    (home / "assay.yaml").write_text(
+        "workflow: ../w.yaml\ndataset: ../d.jsonl\nprofile: plain.yaml\n"
+    )
+    given = ("--config", "home/assay.yaml", "--no-store")
+    refused = assay("run", *given)
+    assert refused.code == 3
+    assert "line 1  workflow: 'w.yaml' is outside" in refused.err
+    assert assay("run", *given, "--trust").code == 0
+    done = assay("run", "w.yaml", *given)
+    assert done.code == 0, "what the command line names needs no trust"
+    assert "profile plain@1, named by home/assay.yaml:3" in done.err
+    missing = assay("run", "--config", "nowhere.yaml")
+    assert (missing.code, "nowhere.yaml" in missing.err) == (3, True)
+
+
 def test_a_broken_file_is_not_in_the_way_of_repairing_it(tmp_path: Path, assay: Any) -> None:
     (tmp_path / "assay.yaml").write_text("projekt: x\n")
     assert assay("schema-of", "config").code == 0

@@ -60,6 +60,16 @@ def test_servers_of_an_mcp_client_are_found(tmp_path: Path) -> None:
         assert subjects(tmp_path, mcp_json=broken) == []
 
 
+def test_result_files_are_named_with_the_command_that_imports_them(
+    tmp_path: Path, assay: Any
+) -> None:
+    (tmp_path / "spans.json").write_text('{"resourceSpans": [{"scopeSpans": []}]}')
+    (tmp_path / "other.json").write_text('{"a": 1}')
+    done = assay("init", "--json").json()
+    assert [one["file"] for one in done["results"]] == ["spans.json"]
+    assert done["next"] == ["assay import spans.json --from otlp -o runs.jsonl"]
+
+
 def test_functions_named_like_a_bot_come_first(tmp_path: Path) -> None:
     text = "def zip_up(text): return 1\ndef answer(question): return 1\n"
     assert subjects(tmp_path, a_py=text)[0] == ("python", "a:answer")
@@ -173,6 +183,20 @@ def test_an_example_runs_to_a_pass_and_its_worse_version_is_stopped(
             "exam": [0, 0, 0, 1],
         }[name]
     )
+
+
+def test_code_repair_without_a_sandbox_is_refused_with_the_line_to_install(
+    tmp_path: Path, assay: Any
+) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "git").symlink_to(shutil.which("git") or "/usr/bin/git")
+    assert assay("init", "--example", "code-repair", "bot").code == 0
+    given = ("--config", "bot/assay.yaml", "--profile", "code-repair")
+    done = assay("run", *given, env={"PATH": str(tools)})
+    assert done.code == 4
+    assert "apt-get install bubblewrap" in done.err
+    assert "Nothing was run." in done.err
 
 
 def test_an_example_is_all_there_or_not_at_all(tmp_path: Path, assay: Any) -> None:

@@ -120,7 +120,9 @@ def parse(
     sources.update({name: one.source for name, one in configured.items()})
     sources.update(dict.fromkeys(given, COMMAND_LINE))
     if verb == "run" and not values.get("trust"):
-        refuse_outside_code(config, values.get("workflow"))
+        typed = given.get("workflow")  # a path that somebody typed needs no trust, a name does
+        chosen = typed is None or typed in config.named("workflow")
+        refuse_outside_code(config, values.get("workflow") if chosen else None)
     return argparse.Namespace(**values, config=config, sources=sources)
 
 

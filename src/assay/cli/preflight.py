@@ -84,7 +84,19 @@ def warnings_of(sources: Iterable[EvidenceSource], *, scored: bool) -> list[str]
 
 
 def check_endpoints(workflow: LoadedWorkflow, judge: JudgeSpec | None) -> None:
-    """Refuse to start where the judge has no key, or an endpoint takes no connection."""
+    """Refuse to start where the judge has no key, an endpoint takes no connection, or patches can't
+    be tested.
+    """
+    if workflow.spec.repository is not None:
+        from assay.running.repair import lacking  # it needs git and the sandbox
+
+        if missing := lacking():
+            raise NotEnoughEvidence(
+                "RUN-004",
+                f"patches can't be tested here: {missing}",
+                where=workflow.where,
+                fix="Nothing was run.",
+            )
     for url in _workflow_urls(workflow):
         if reason := unreachable(url):
             raise NotEnoughEvidence(
