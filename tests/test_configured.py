@@ -167,9 +167,6 @@ def test_help_never_reads_the_file(parse: Any, capsys: pytest.CaptureFixture[str
     assert "--no-config" in capsys.readouterr().out
 
 
-PENDING = {"margin", "min_pass_rate", "confidence", "min_overlap"}
-
-
 def test_every_key_leads_to_an_option_that_exists(known: dict[str, Command]) -> None:
     assert set(verb_names()) == set(known)
     options = {
@@ -177,8 +174,6 @@ def test_every_key_leads_to_an_option_that_exists(known: dict[str, Command]) -> 
         for verb, command in known.items()
     }
     for place in PLACES:
-        if place.option in PENDING:
-            continue
         having = [verb for verb in known if place.option in options[verb]]
         assert having, f"{place.key} sets --{place.option}, which no verb has"
         assert set(place.verbs) <= set(having), place
