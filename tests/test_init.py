@@ -14,7 +14,6 @@ import pytest
 from assay.cli.init import EXAMPLES, PROJECTS
 from assay.cli.init_search import MAX_BYTES, search
 from assay.files.yaml_files import read_yaml
-from assay.library.shelf import Shelf
 from assay.records.schemas import schema_faults
 from assay.running.config import KEYS, ConfigFile, read_config
 from assay.running.repair import lacking
@@ -145,21 +144,12 @@ def test_init_without_anything_writes_a_project_to_fill_in(tmp_path: Path, assay
     assert workflow.id == "folder"
 
 
-def _profile_version(name: str) -> int:
-    entries = [entry for entry in Shelf().entries("profiles") if entry.id.startswith(f"{name}@")]
-    return max((int(entry.version) for entry in entries), default=0)
-
-
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_runs_to_a_pass_and_its_worse_version_is_stopped(
     name: str, tmp_path: Path, assay: Any
 ) -> None:
     if name == "code-repair" and lacking():
         pytest.skip(lacking())
-    if (name == "rag" and _profile_version("rag-measured") < 2) or (
-        name == "code-repair" and not _profile_version("code-repair-measured")
-    ):
-        pytest.skip("the measured profile of this family is not on the shelf yet")
     done = assay("init", "--example", name, "--json")
     assert done.code == 0, done.err
     printed = done.json()["next"]
@@ -192,8 +182,7 @@ def test_code_repair_without_a_sandbox_is_refused_with_the_line_to_install(
     tools.mkdir()
     (tools / "git").symlink_to(shutil.which("git") or "/usr/bin/git")
     assert assay("init", "--example", "code-repair", "bot").code == 0
-    given = ("--config", "bot/assay.yaml", "--profile", "code-repair")
-    done = assay("run", *given, env={"PATH": str(tools)})
+    done = assay("run", "--config", "bot/assay.yaml", env={"PATH": str(tools)})
     assert done.code == 4
     assert "apt-get install bubblewrap" in done.err
     assert "Nothing was run." in done.err
