@@ -144,6 +144,9 @@ class _Resolver:
         place = os.path.join(self._folder, str(len(self._made)))
         if stored is None:
             assert run is not None
+            same = ledger.count("run", {"run_id": text}, project=self._project).n
+            if same > 1:
+                _report(f"{text} is the newest of {same:,} stored runs with this id")
             made = StoredInput(text, f"{place}.jsonl", run.digest.removeprefix("sha256:"))
             _write(made.file, [run])
             if self._wants_grades:
