@@ -227,7 +227,7 @@ def test_a_server_that_dies_half_way_is_reported() -> None:
 @pytest.mark.parametrize(
     ("way", "says"),
     [
-        ("garbage", "lines that are no messages"),
+        ("garbage", "lines that are not messages"),
         ("circle", "goes in a circle"),
         ("endless", "does not end"),
         ("crowd", "more than 5,000 tools"),

@@ -215,9 +215,9 @@ def test_an_instance_without_a_patch_needs_no_tests() -> None:
     [
         (
             {**line(), "fail_to_pass": {"passed": ["t"], "failed": ["t"]}},
-            "'t' stands among the passed and among the failed",
+            "'t' appears among the passed and among the failed",
         ),
-        ({**line(), "fail_to_pass": {"passed": ["t", "t"], "failed": []}}, "'t' stands twice"),
+        ({**line(), "fail_to_pass": {"passed": ["t", "t"], "failed": []}}, "'t' appears twice"),
         ({**line(), "pass_to_pass": {"passed": ["t"]}}, "both lists of texts"),
         ({**line(), "pass_to_pass": {"passed": [1], "failed": []}}, "both lists of texts"),
         ({**line(), "pass_to_pass": {"passed": 3, "failed": 0}}, "both lists of texts"),
@@ -247,7 +247,7 @@ def test_a_line_that_contradicts_itself_is_refused(tree: Any, message: str) -> N
 
 
 def test_an_instance_stands_once_and_no_instance_is_no_rate() -> None:
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="appears twice"):
         summary(line(), line())
     with pytest.raises(NotEnoughEvidence):
         summary()

@@ -787,7 +787,7 @@ def test_a_binding_that_changes_after_the_module_is_refused(engine: Engine) -> N
             "const await = 1\nexport const main = {}",
             "line 1, column 7: `await` is not a valid name",
         ),
-        ("export const main = { a: new.target }", "line 1, column 26: `new.target` stands outside"),
+        ("export const main = { a: new.target }", "line 1, column 26: `new.target` is outside"),
         (
             "const unused = 1\nconst unused = 2\nexport const main = {}",
             "line 2: the engine cannot read this",

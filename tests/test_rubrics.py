@@ -448,7 +448,7 @@ def test_a_name_that_stands_twice_is_refused() -> None:
         rubric(criterion("tone"), criterion("style"), criterion("tone"))
     )
     assert (line, path) == (16, "criteria[2]")
-    assert "'tone' stands twice" in message
+    assert "'tone' appears twice" in message
 
 
 @pytest.mark.parametrize(

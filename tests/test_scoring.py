@@ -191,7 +191,7 @@ def test_a_score_that_no_criterion_takes_is_noted_with_the_near_miss() -> None:
     assert criterion(result, "correctness")["raw_score"] is None
     assert result["passed"] is False
     notes = " ".join(result["notes"])
-    assert "'corectness' is no criterion of dag-review@2" in notes
+    assert "'corectness' is not a criterion of dag-review@2" in notes
     assert "Did you mean 'correctness'?" in notes
     assert "'tone' is no criterion" in notes
     assert not {"corectness", "tone"} & {item["name"] for item in result["criteria"]}

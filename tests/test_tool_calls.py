@@ -417,7 +417,7 @@ def test_a_forged_second_line_of_an_id_does_not_cover_the_first() -> None:
         line([], [{"name": "f", "arguments": {}}]),
         line([{"name": "f"}], [{"name": "f", "arguments": {}}]),
     )
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="appears twice"):
         measure_tool_calls([failed, forged])
 
 

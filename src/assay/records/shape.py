@@ -65,7 +65,7 @@ class Faults:
             if problem is not None:
                 self.add((*path, index), f"the name {problem}.")
             if name in seen:
-                self.add((*path, index), f"'{name}' stands twice.", "Keep one.")
+                self.add((*path, index), f"'{name}' appears twice.", "Keep one.")
             seen.add(name)
 
     def check_weights(self, path: Path, weights: list[Any]) -> None:

@@ -355,7 +355,7 @@ def forbidden(run: Run, _params: Mapping[str, Any]) -> GateResult:
     if posing:
         return GateResult(
             None,
-            "a tool's name holds signs that look like others or cannot be seen, and may be a"
+            "a tool's name has characters that look like others or cannot be seen, and may be a"
             f" forbidden one: {', '.join(map(repr, posing))}",
         )
     return GateResult(True, "no forbidden tool was called")

@@ -58,7 +58,7 @@ def score(run: Run, plan: ScoringPlan) -> Scorecard:
     for name in run.scores:
         if name not in plan.known:
             notes.append(
-                f"the score '{name}' is no criterion of {plan.profile.id} and does not"
+                f"the score '{name}' is not a criterion of {plan.profile.id} and does not"
                 f" count.{near_miss(name, sorted(plan.known))}"
             )
     return Scorecard(

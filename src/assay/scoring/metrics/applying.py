@@ -128,7 +128,7 @@ def _copy(tree: str, copy: str, path: str) -> str:
             )  # a patch may look at the mode
             return ""
         else:
-            return "" if not os.path.exists(source) else f"'{path}' is no plain file"
+            return "" if not os.path.exists(source) else f"'{path}' is not a regular file"
     return ""
 
 

@@ -72,7 +72,7 @@ def _relevant_ids(run: Run) -> frozenset[str] | None:
         return None
     listed = run.expected["relevant_ids"]
     if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
-        raise Undetermined("`expected.relevant_ids` is no list of ids")
+        raise Undetermined("`expected.relevant_ids` is not a list of ids")
     if not listed:
         raise Undetermined("`expected.relevant_ids` is empty: no passage could have been right")
     return frozenset(listed)
@@ -286,8 +286,8 @@ GROUNDING = (
         _resolution,
         citation=_ALCE,
         limits=(
-            "A citation of the wrong passage resolves as well. Ids compare sign by sign. A claim"
-            " that cites nothing does not count: see citation_presence."
+            "A citation of the wrong passage resolves as well. Ids compare character by character."
+            " A claim that cites nothing does not count: see citation_presence."
         ),
     ),
     Measure(
@@ -305,7 +305,7 @@ GROUNDING = (
             " (GopherCite)"
         ),
         limits=(
-            "Only what stands in double quotation marks. A true quotation may be out of context;"
+            "Only what is in double quotation marks. A true quotation may be out of context;"
             " words around it, also a denial, are not seen."
         ),
     ),

@@ -51,7 +51,7 @@ def run_accuracy(run: Run) -> Ratio:
         expected = [_edge(item) for item in listed] if isinstance(listed, list) else [None]
         known = [edge for edge in expected if edge is not None]
         if len(known) < len(expected):
-            raise Undetermined('`expected.handoffs` is no list of {"from", "to"}')
+            raise Undetermined('`expected.handoffs` is not a list of {"from", "to"}')
         return accuracy(made, known)
     if not made:
         raise Undetermined(

@@ -191,7 +191,8 @@ OPERATIONS = (
         _amplification,
         range="1..",
         limits=(
-            "1 is no repetition. One step repeated ten times and ten repeated once look the same."
+            "1 means no repetition. One step repeated ten times and ten repeated once look the"
+            " same."
         ),
     ),
     Measure(

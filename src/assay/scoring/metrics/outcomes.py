@@ -177,7 +177,7 @@ def read_instances(documents: Iterable[Document | Unread], *, where: str = "") -
         for name, tree in _entries(document.tree):
             made = _instance(name, tree)
             if not isinstance(made, str) and made.instance_id in found:
-                made = f"instance '{name}' stands twice."
+                made = f"instance '{name}' appears twice."
             if isinstance(made, str):
                 faults.add(made, line=document.line, path=document.at, file=document.file)
             else:
@@ -241,7 +241,7 @@ def _share(given: Any) -> Share | str:
         both = sorted(set(passed) & set(failed))
         twice = both[0] if both else Counter(passed + failed).most_common(1)[0][0]
         return (
-            f"the test '{twice[:100]}' stands"
+            f"the test '{twice[:100]}' appears"
             f" {'among the passed and among the failed' if both else 'twice'}. Keep one."
         )
     return Share(len(passed), len(names))

@@ -39,7 +39,7 @@ def _ranked(run: Run) -> list[Retrieved]:
         raise Undetermined(f"the passage '{unranked}' of `retrieval` has no rank")
     # else one good passage, repeated, would fill the whole list
     if len({passage.id for passage in run.retrieval}) < len(run.retrieval):
-        raise Undetermined("a passage stands twice in `retrieval`")
+        raise Undetermined("a passage appears twice in `retrieval`")
     ordered = sorted(run.retrieval, key=lambda passage: passage.rank or 0)
     first = ordered[0].rank if ordered else 0
     if first not in (0, 1) or any(

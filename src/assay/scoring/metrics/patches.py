@@ -67,7 +67,7 @@ def parse_patch(text: str) -> list[FilePatch]:
     [('x', (('-old', '+new'),))]
     """
     if len(text) > MAX_PATCH:
-        raise PatchError(f"the patch has {len(text):,} signs; {MAX_PATCH:,} is the limit")
+        raise PatchError(f"the patch has {len(text):,} characters; {MAX_PATCH:,} is the limit")
     if "\0" in text:
         raise PatchError("the patch holds a NUL: it is binary")
     files: list[FilePatch] = []

@@ -243,8 +243,7 @@ def _ndcg_exp(ranked: _Ranking, cutoff: int | None = None) -> float:
     if ranked.best and ranked.best[0] > MAX_GRADE:
         raise InputError(
             "SCO-031",
-            f"a grade is {ranked.best[0]}; beyond {MAX_GRADE} the exponential gain is no number any"
-            " more.",
+            f"a grade is {ranked.best[0]}; beyond {MAX_GRADE} the exponential gain overflows.",
             fix="Take `ndcg`.",
         )
     raised = {rank: 2**grade - 1 for rank, grade in ranked.gains.items()}

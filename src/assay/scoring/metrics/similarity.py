@@ -29,7 +29,8 @@ def _check_length(*items: Sequence[Hashable]) -> None:
     for item in items:
         if len(item) > MAX_LENGTH:
             raise ValueError(
-                f"a text of {len(item):,} signs is too long to compare; {MAX_LENGTH:,} is the limit"
+                f"a text of {len(item):,} characters is too long to compare; the limit is"
+                f" {MAX_LENGTH:,}"
             )
 
 

@@ -253,7 +253,7 @@ TEXT = (
     Measure(
         "edit_similarity",
         "1",
-        "Likeness of outputs and expectations, sign by sign",
+        "Likeness of outputs and expectations, character by character",
         "1 - distance / length",
         _UP,
         "zero_one",
@@ -262,7 +262,9 @@ TEXT = (
         _mean(edit_similarity),
         params={"output": None, "steps": _STEPS},
         citation="Levenshtein, 1966; Myers, 1999",
-        limits="'is' and 'is not' are alike. Texts of more than 20,000 signs are not compared.",
+        limits=(
+            "'is' and 'is not' are alike. Texts of more than 20,000 characters are not compared."
+        ),
     ),
     Measure(
         "token_recall",

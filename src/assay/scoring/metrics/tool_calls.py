@@ -233,7 +233,7 @@ def measure_tool_calls(lines: Iterable[Any], rules: str = "plain") -> dict[str, 
         if item is None:
             continue
         if item.id in items:
-            add("id", f"{item.id!r} stands twice.", "Every line has its own id.", code="FIL-007")
+            add("id", f"{item.id!r} appears twice.", "Every line has its own id.", code="FIL-007")
             continue
         items[item.id] = {}
         if not faults.kept:

@@ -60,7 +60,7 @@ def run_expected(run: Run) -> list[Expected]:
             )
         if not all(isinstance(values, list) and values for values in acceptable.values()):
             raise Undetermined(
-                f"`expected.tool_calls[{index}].acceptable` holds something that is no list of"
+                f"`expected.tool_calls[{index}].acceptable` holds something that is not a list of"
                 " values"
             )
         accepted = {
@@ -125,7 +125,9 @@ def _validity(run: Run, params: Mapping[str, Any]) -> Any:
     if not isinstance(tools, list) or not all(
         isinstance(tool, dict) and isinstance(tool.get("name"), str) for tool in tools
     ):
-        raise Undetermined('`expected.tools` is no list of {"name", "description", "parameters"}')
+        raise Undetermined(
+            '`expected.tools` is not a list of {"name", "description", "parameters"}'
+        )
     _check_recorded(run)
     valid = 0
     for made, call in zip(run.tool_calls, run_calls(run), strict=True):
@@ -220,7 +222,8 @@ TOOL_USE = (
             "the trajectory modes of LangChain's agentevals: strict, unordered, subset, superset"
         ),
         limits=(
-            "One expected path: a better one is no match. It does not see what the calls returned."
+            "One expected path: a better one does not match. It does not see what the calls"
+            " returned."
         ),
     ),
     Measure(

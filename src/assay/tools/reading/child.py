@@ -148,7 +148,7 @@ class ServerProcess:
             self._first_noise = self._first_noise or line[:80].decode("utf-8", "replace")
             if self._noise > MAX_NOISE:
                 self.budget.fail(
-                    "FMC-011", f"it prints more than {MAX_NOISE} lines that are no messages."
+                    "FMC-011", f"it prints more than {MAX_NOISE} lines that are not messages."
                 )
             return None
 

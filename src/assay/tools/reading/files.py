@@ -139,7 +139,7 @@ def schema_in(path: str, source: bytes, engine: Engine | None) -> ToolSchema:
         known = ", ".join((*MODULES, *DATA))
         raise InputError(
             "FMC-008",
-            f"a file named *{extension} is no tool schema.",
+            f"a file named *{extension} is not a tool schema.",
             where=path,
             fix=f"These are read: {known}.",
         )
@@ -267,7 +267,7 @@ def _main_of(tree: Any) -> Any:
             return candidate
     raise NoSchema(
         "FMC-008",
-        "holds no `tools`: it is no tool schema.",
+        "has no `tools`, so it is not a tool schema.",
         "A FlowMCP schema has `tools` as an object, a `tools/list` answer as a list.",
     )
 
@@ -341,7 +341,7 @@ def file_bytes(path: str, real: str) -> bytes:
                 fix="Name a file in it, or read it as a folder.",
             )
         if not stat.S_ISREG(state.st_mode):
-            raise InputError("FIL-001", "is no regular file.", where=path)
+            raise InputError("FIL-001", "is not a regular file.", where=path)
         if state.st_size > limit:
             raise too_large(path, limit)
         with os.fdopen(handle, "rb", closefd=False) as stream:

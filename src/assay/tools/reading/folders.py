@@ -32,7 +32,7 @@ SKIPPED_FILES = frozenset(
 
 
 class Skipped(NamedTuple):
-    """A file or folder that was not read because it is no tool schema."""
+    """A file or folder that was not read because it is not a tool schema."""
 
     path: str
     reason: str
@@ -110,7 +110,7 @@ def _walk(path: str) -> list[_Found]:
     if not os.path.isdir(root):
         raise InputError(
             "FIL-001",
-            "there is no such folder." if not os.path.exists(root) else "is no folder.",
+            "there is no such folder." if not os.path.exists(root) else "is not a folder.",
             where=path,
         )
     looked_at, files = 0, 0

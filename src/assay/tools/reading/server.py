@@ -95,7 +95,7 @@ def read_http(url: str, *, timeout_s: float, headers: dict[str, str] | None = No
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(
             "FMC-010",
-            "this is no address of the web.",
+            "this is not a web address.",
             where=shown,
             fix="Give an address that begins with https:// or http://.",
         )

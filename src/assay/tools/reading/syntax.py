@@ -84,7 +84,7 @@ class Parsed:
         found = cursor(_QUERY).captures(root)
         for node in found.get("return", []):
             if not is_inside_function(node):
-                raise NoModule(*place(node), "`return` stands outside a function.")
+                raise NoModule(*place(node), "`return` is outside a function.")
         refuse_script_comments(root, source)
         self._refuse_early_errors(found)
         self.asked = tuple(sorted(asked(found), key=lambda one: (one.line or 0, one.name)))
@@ -257,7 +257,7 @@ class Parsed:
                 raise NoModule(*place(node), f"`{text(node)}` is not a valid name in a module.")
         for node in found.get("meta", []):
             if text(node) != "import.meta" and not is_inside_function(node, arrows=False):
-                raise NoModule(*place(node), "`new.target` stands outside a function.")
+                raise NoModule(*place(node), "`new.target` is outside a function.")
         declared = {name for one in self._statements for name in one.declares}
         for one in self._statements:
             twice = one.declares & self.imported.keys()

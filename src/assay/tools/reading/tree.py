@@ -141,7 +141,9 @@ def refuse_script_comments(root: Node, source: bytes) -> None:
         line = re.split(rb"[\r\n]|\xe2\x80[\xa8\xa9]", source[: found.start()])[-1]
         if found[0] == b"<!--" or not line.strip() or b"*/" in line:
             row = source.count(b"\n", 0, found.start()) + 1
-            raise NoModule(row, len(line) + 1, f"`{found[0].decode()}` is no comment in a module.")
+            raise NoModule(
+                row, len(line) + 1, f"`{found[0].decode()}` is not a comment in a module."
+            )
 
 
 @cache

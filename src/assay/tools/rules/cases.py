@@ -40,7 +40,7 @@ def check(tool: dict[str, Any], path: str, found: SchemaFindings) -> None:
     for index, test in enumerate(listed if isinstance(listed, list) else []):
         where = f"{path}.tests[{index}]"
         if not isinstance(test, dict):
-            found.add("test-type", where, "is no object.")
+            found.add("test-type", where, "is not an object.")
             continue
         if not isinstance(test.get("_description"), str) or not test["_description"].strip():
             found.add("test-description-missing", f"{where}._description", "is missing.")
@@ -49,7 +49,9 @@ def check(tool: dict[str, Any], path: str, found: SchemaFindings) -> None:
             if key not in given:
                 if key not in others:
                     found.add(
-                        "test-key-unknown", f"{where}.{key}", "is no parameter that a caller gives."
+                        "test-key-unknown",
+                        f"{where}.{key}",
+                        "is not a parameter of this tool.",
                     )
             elif (why := refusal(given[key], value)) is not None:
                 found.add("test-value-refused", f"{where}.{key}", why)

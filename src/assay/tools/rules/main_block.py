@@ -143,9 +143,9 @@ def _check_identity(schema: ToolSchema, found: SchemaFindings) -> None:
 
 def _tools_of(main: dict[str, Any], found: SchemaFindings) -> dict[str, Any]:
     if main.get("tools") is not None and main.get("routes") is not None:
-        found.add("tools-and-routes", "routes", "stands beside `tools`.")
+        found.add("tools-and-routes", "routes", "is next to `tools`.")
     if main.get("skills") is not None:
-        found.add("skills-in-schema", "skills", "stands in the schema.")
+        found.add("skills-in-schema", "skills", "is in the schema.")
     key = "tools" if main.get("tools") is not None else "routes"
     tools = main.get(key)
     if key == "routes" and tools is not None:
@@ -218,7 +218,7 @@ def _insert_keys(tool: object) -> list[str]:
 def _check_fields(main: dict[str, Any], found: SchemaFindings) -> None:
     for field in main:
         if field not in _FIELDS:
-            found.add("field-unknown", field, "is no field of the specification.")
+            found.add("field-unknown", field, "is not a field of the specification.")
         elif field in _NEUTRAL:
             found.add("source-neutral", field, "does not belong in the source.")
     for field, spec in _LISTS.items():

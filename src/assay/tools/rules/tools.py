@@ -101,12 +101,12 @@ def check(schema: ToolSchema, name: str, tool: object, path: str, found: SchemaF
     """Check one tool but for its tests."""
     found.need(_NAME.match(name), "tool-name-pattern", path, f"is named {name!r}.")
     if not isinstance(tool, dict):
-        found.add("tool-type", path, "is no object.")
+        found.add("tool-type", path, "is not an object.")
         return
     method, route, description = tool.get("method"), tool.get("path"), tool.get("description")
     found.need(method in METHODS, "method-unknown", f"{path}.method", _is(method))
     if not isinstance(route, str) or not route:
-        found.add("path-missing", f"{path}.path", "is no text." if route else "is missing.")
+        found.add("path-missing", f"{path}.path", "is not text." if route else "is missing.")
     else:
         begins = f"begins with {route[0]!r}."
         found.need(route.startswith("/"), "path-start", f"{path}.path", begins)
@@ -114,14 +114,14 @@ def check(schema: ToolSchema, name: str, tool: object, path: str, found: SchemaF
         isinstance(description, str) and description.strip(),
         "tool-description-missing",
         f"{path}.description",
-        "is no text." if description else "is missing.",
+        "is not text." if description else "is missing.",
     )
     parameters = tool.get("parameters")
     found.need(
         isinstance(parameters, list),
         "parameters-missing",
         f"{path}.parameters",
-        "is missing." if parameters is None else "is no list.",
+        "is missing." if parameters is None else "is not a list.",
     )
     for index, item in enumerate(parameters if isinstance(parameters, list) else ()):
         _check_parameter(schema.main, item, f"{path}.parameters[{index}]", found)
@@ -246,7 +246,7 @@ def _check_request(
         elif parameter.location == "body" and tool.get("method") not in ("POST", "PUT", None):
             rule = "parameter-left-to-handler" if handled else "body-without-body"
             found.add(
-                rule, parameter.path, f"{parameter.key!r} stands in the body of a {tool['method']}."
+                rule, parameter.path, f"{parameter.key!r} is in the body of a {tool['method']}."
             )
     if old_form:
         found.add("placeholder-form", f"{path}.path", f"is {route!r}.")
@@ -262,7 +262,7 @@ def _check_request(
         found.add(
             "query-key-twice" if fixed else "parameter-twice",
             parameter.path,
-            f"{parameter.key!r} stands twice.",
+            f"{parameter.key!r} appears twice.",
         )
 
 
@@ -300,7 +300,7 @@ def _check_meta(
 ) -> None:
     meta = tool.get("meta") if tool.get("meta") is not None else main.get("meta")
     if not isinstance(meta, dict):
-        message = "is missing." if meta is None else "is no object."
+        message = "is missing." if meta is None else "is not an object."
         found.add("meta-missing", f"{path}.meta", message)
         return
     for field, (rule, kind) in _META.items():
@@ -321,7 +321,7 @@ def _check_output(output: object, path: str, found: SchemaFindings) -> None:
         found.add(
             "output-missing" if missing else "output-type",
             path,
-            "is missing." if missing else "is no object.",
+            "is missing." if missing else "is not an object.",
         )
         return
     mime_type, schema = output.get("mimeType"), output.get("schema")
