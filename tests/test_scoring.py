@@ -193,7 +193,7 @@ def test_a_score_that_no_criterion_takes_is_noted_with_the_near_miss() -> None:
     notes = " ".join(result["notes"])
     assert "'corectness' is not a criterion of dag-review@2" in notes
     assert "Did you mean 'correctness'?" in notes
-    assert "'tone' is no criterion" in notes
+    assert "'tone' is not a criterion" in notes
     assert not {"corectness", "tone"} & {item["name"] for item in result["criteria"]}
 
 
