@@ -22,7 +22,7 @@ project: {{project}}
 """
 _WORKFLOW = """\
 workflow:
-  version: 1                 # count on when the workflow changes
+  version: 1                 # raise it when the workflow changes
   inputs: [{input}]         # all that the workflow gets to see of a sample
   outputs: [answer]
   output_schema: {{type: object, required: [answer], properties: {{answer: {{type: string}}}}}}

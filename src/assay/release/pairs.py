@@ -144,6 +144,7 @@ def group_note(pairs: Sequence[Pair]) -> str | None:
     if not shares_groups(groups) or cluster_count(groups) >= MINIMUM:
         return None
     found = (
-        f"the samples stand in {cluster_count(groups)} groups, too few to tell how groups differ"
+        f"the samples come from {cluster_count(groups)} groups, too few to estimate how groups"
+        " differ"
     )
-    return f"{found}; they are taken as independent, and other groups may come out otherwise"
+    return f"{found}; samples are treated as independent, and other groups may score differently"

@@ -231,7 +231,7 @@ def floors(pairs: Sequence[Pair], rules: ReleaseRules) -> RuleResult:
         reason = f"{len(fresh)} new misses of a critical floor, within what is allowed"
         return rule(FLOOR_RULE, True, reason, evidence)
     first = fresh[0]
-    more = f" and {len(fresh) - 1} more" if len(fresh) > 1 else ""
+    more = f" (and {len(fresh) - 1} more)" if len(fresh) > 1 else ""
     reason = (
         f"{first['sample']} misses the floor of {first['criterion']}, which it kept before{more}"
     )

@@ -105,6 +105,7 @@ def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[Column
         spec.inputs.get(name) or one.source or name: name for name, one in workflow.inputs.items()
     }
     outputs = expected_outputs(workflow, dataset)
+    tests = workflow.spec.repository.test_fields if workflow.spec.repository is not None else ()
     groups = {spec.group or "group": "group"}
     tags = [spec.tags] if isinstance(spec.tags, str) else spec.tags or ["tags"]
     ids = ID_FIELDS if spec.sample_id is None else (spec.sample_id,)
@@ -127,6 +128,8 @@ def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[Column
             use = f"input {inputs[column]}" if inputs[column] != column else "input"
         elif column == "inputs" and isinstance(row[column], dict):
             use = "inputs"
+        elif column in tests:
+            use = "tests"
         elif column in groups:
             use = "group"
         elif column in tags:
