@@ -639,5 +639,6 @@ def test_too_few_groups_to_tell_their_spread_leave_the_plain_interval_and_say_so
     write("a", 0.02, 2)
     write("b", 0.0, 2)
     assert (
-        "too few to estimate how groups differ" in assay("gate", "a.jsonl", "--baseline", "b.jsonl").out
+        "too few to estimate how groups differ"
+        in assay("gate", "a.jsonl", "--baseline", "b.jsonl").out
     )

@@ -134,10 +134,14 @@ def test_rank_shows_who_passed(assay: Any) -> None:
 def test_explain_of_a_document_it_does_not_read_says_so_also_with_a_run_named(
     assay: Any, tmp_path: Path
 ) -> None:
-    (tmp_path / "grades.json").write_text('{"schema": "assay.grades/1", "results": []}')
-    done = assay("explain", "grades.json", "--run", "r-1")
+    (tmp_path / "decision.json").write_text('{"schema": "assay.decision/1"}')
+    done = assay("explain", "decision.json", "--run", "r-1")
     assert done.code == 3
     assert "FIL-006" in done.err
+    (tmp_path / "grades.json").write_text('{"schema": "assay.grades/1", "results": []}')
+    done = assay("explain", "grades.json", "--run", "r-1")
+    assert done.code == 4  # it reads grades, and there is none
+    assert "FIL-005" in done.err
 
 
 def test_the_python_functions_say_which_one_comes_first() -> None:

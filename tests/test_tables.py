@@ -288,7 +288,7 @@ CODE: dict[str, tuple[Any, tuple[str, ...], tuple[str, str]]] = {
     ),
     "exam gates": (
         exam_gate,
-        ("opens", "reaches", "drop_holds", "soft_latency", "soft_schema", "soft_score"),
+        ("opens", "reaches", "drop_holds", "soft_latency", "schema_failures", "soft_score"),
         ("exam", "grading"),
     ),
 }
