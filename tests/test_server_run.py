@@ -452,6 +452,9 @@ def test_a_file_of_the_operators_that_is_at_fault_is_no_fault_of_the_client(
     slip = assay("serve", "--workflows", tmp_path / "workflows")
     assert slip.code == 3
     assert "strategi" in slip.err
+    offer(tmp_path, WORKFLOW.replace('"flow:score"', '"flow:score", weight: 0.2'))
+    weighted = assay("serve", "--workflows", tmp_path / "workflows")
+    assert (weighted.code, "criterion 'score'" in weighted.err) == (3, True)
     assert assay("serve", "--workflows", tmp_path / "nowhere").code == 3
     assert assay("serve", "--datasets", tmp_path).code == 2
 

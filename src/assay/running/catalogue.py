@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.errors import AssayError, InputError
 from assay.files.yaml_files import read_yaml
 from assay.registry import near_miss
+from assay.running.assertions import AssertionWeight
 from assay.running.dataset import read_dataset
 from assay.running.workflow import read_workflow
 
@@ -59,7 +60,7 @@ class Offered:
 
     def workflow(self, name: str, version: str | None) -> LoadedWorkflow:
         """A workflow by its id; its version may be left out where there is one."""
-        return read_workflow(self.workflow_file(name, version))
+        return _offered(self.workflow_file(name, version))
 
     def dataset_file(self, name: str, version: str | None) -> str:
         """The file of a dataset."""
@@ -94,7 +95,7 @@ class Offered:
         """
         for head in self._heads(self.workflows, "workflow", strict=True):
             if head is not None:
-                read_workflow(head.path)
+                _offered(head.path)
         _unique(head for head in self._heads(self.workflows, "workflow") if head is not None)
         if self.datasets is not None:
             list(self._heads(self.datasets, "dataset", strict=True))
@@ -145,6 +146,25 @@ class Offered:
         if known is None or known[0] != mark:
             known = self._known[path] = (mark, read_yaml(path).tree)
         return known[1]
+
+
+def _offered(path: str) -> LoadedWorkflow:
+    """A workflow that a server can run. One whose scorers or assertions add a criterion is refused:
+    the server grades by the profile as it is, and would leave the criterion out.
+    """
+    workflow = read_workflow(path)
+    weighted = [scorer.id for scorer in workflow.spec.scorers if scorer.weight is not None]
+    if isinstance(workflow.spec.assertions, AssertionWeight):
+        weighted.append("assertions")
+    if weighted:
+        raise InputError(
+            "RUN-001",
+            f"a server can't add the criterion '{weighted[0]}' to the workflow's profile.",
+            where=path,
+            fix="Write a profile with that criterion, name it in the workflow, and leave out the"
+            " `weight`.",
+        )
+    return workflow
 
 
 def _files(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
