@@ -117,6 +117,7 @@ def test_a_run_that_could_not_be_graded_counts_against_the_evaluation() -> None:
     totals = built.finish(NOW).totals
     assert (totals.n, totals.passed, totals.ungraded) == (4, 3, 1)
     assert (totals.pass_rate.value, totals.score.value) == (0.75, 75.0)
+    assert (totals.score.low, totals.score.high) == (0, 100), "no score is beyond its scale"
     alone = builder(documents[0])
     alone.add_stored(body_of(documents[0]), None)
     totals = alone.finish(NOW).totals

@@ -135,6 +135,26 @@ def test_init_then_run_grades_a_function_of_ones_own(tmp_path: Path, assay: Any)
     assert (ran.code, "3 of 3 runs passed" in ran.out) == (0, True), ran.out + ran.err
 
 
+def test_what_a_function_returns_beside_its_answer_is_not_taken_for_the_answer(
+    tmp_path: Path, assay: Any
+) -> None:
+    (tmp_path / "bot.py").write_text(
+        "def ask(input, record):\n"
+        "    record.retrieved('d', 'Oslo is the capital.')\n"
+        "    known = 'capital' in input\n"
+        "    return {'answer': 'OSLO.' if known else 'No idea.', 'contexts': ['Oslo']}\n"
+    )
+    assert assay("init").code == 0
+    rows = [
+        {"id": "right", "input": "Which capital?", "expected": {"answer": "oslo"}},
+        {"id": "wrong", "input": "Which city?", "expected": {"answer": "Oslo"}},
+    ]
+    (tmp_path / "samples.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    ran = assay("run", "--json")
+    passed = {one["run_id"].rpartition(":")[2]: one["passed"] for one in ran.json()["results"]}
+    assert passed == {"right": True, "wrong": False}, ran.err
+
+
 def test_init_without_anything_writes_a_project_to_fill_in(tmp_path: Path, assay: Any) -> None:
     done = assay("init", "new/folder")
     assert done.code == 0

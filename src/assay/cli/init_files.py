@@ -47,7 +47,8 @@ profile:
       role: correctness
       layer: 1
       formula: ratio
-      measure: contains_expected
+      measure: contains_expected      # as whole words, whatever their case
+      measure_params: {{steps: [nfc, casefold, collapse_whitespace], match: word}}
     - id: efficiency
       label: Latency
       weight: 0.1
@@ -75,7 +76,8 @@ from {module} import {function}
 
 
 {async_}def run(inputs, record):
-    return {{"answer": str({await_}{function}(inputs["{input}"]))}}
+    result = {await_}{function}(inputs["{input}"]{record})
+    return result if isinstance(result, dict) else {{"answer": result}}
 '''
 _CI = """\
 name: assay
@@ -125,11 +127,12 @@ def files_for(subject: Gradable | None, project: str) -> dict[str, str]:
             module=module,
             function=function,
             input=found.input,
+            record=", record" if found.takes_record else "",
             async_="async " if found.is_async else "",
             await_="await " if found.is_async else "",
         )
         adapter = f"kind: python\ntarget: {BRIDGE}:run    # calls {found.target}"
-    name = "question" if found.input in ("inputs", "input") else found.input
+    name = "question" if found.input == "inputs" else found.input
     text = "".join(f"    {line}\n" for line in adapter.splitlines()).rstrip("\n")
     config = head + _WORKFLOW.format(input=name, why=found.why, adapter=text, project=project)
     samples = [

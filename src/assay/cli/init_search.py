@@ -54,6 +54,8 @@ class Gradable(NamedTuple):
     why: str
     input: str = "question"
     is_async: bool = False
+    takes_record: bool = False
+    """Whether a function's second parameter is the recorder."""
 
 
 class ResultFile(NamedTuple):
@@ -217,12 +219,15 @@ def _function(
         if kind in imported and returned & makers and required == 0:
             yield Gradable(kind, file, function.lineno, target, f"{place} returns {what}")
             return
-    if not arguments or function.decorator_list or required > 2:
+    if not arguments or function.decorator_list:
         return
-    first = arguments[0]
+    first, takes_record = arguments[0], arguments[1:2] == ["record"]
+    if required > 1 + takes_record:
+        return
     if first in _INPUTS and any(isinstance(node, ast.Return) for node in ast.walk(function)):
-        why = f"{place} has a function {function.name}({first})"
-        yield Gradable("python", file, function.lineno, target, why, first, is_async)
+        taken = f"{first}, record" if takes_record else first
+        why = f"{place} has a function {function.name}({taken})"
+        yield Gradable("python", file, function.lineno, target, why, first, is_async, takes_record)
 
 
 def _endpoint(tree: ast.Module, file: str, line: int, app: str, made: str) -> Gradable:

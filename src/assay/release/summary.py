@@ -318,7 +318,7 @@ class EvaluationTally:
             score = Interval.unknown(None, 0.95, "student-t", UNGRADED)
         else:
             rate = wilson(self._passed, self._n)
-            score = self._scores.interval()
+            score = _on_scale(self._scores.interval())
         return EvaluationTotals(
             n=self._n,
             passed=self._passed,
@@ -328,6 +328,13 @@ class EvaluationTally:
             missing=dict(sorted(self._missing.items())),
             ungraded=self._ungraded,
         )
+
+
+def _on_scale(score: Interval) -> Interval:
+    """The interval of a mean score without what no score can be: Student's t may leave 0..100."""
+    if score.low is None or score.high is None:
+        return score
+    return score._replace(low=max(score.low, 0.0), high=min(score.high, 100.0))
 
 
 def totals(grades: Iterable[Grade]) -> EvaluationTotals:
