@@ -937,7 +937,7 @@ def test_an_acceptable_list_adds_to_the_plain_value() -> None:
 @pytest.mark.req("W-061")
 def test_handoff_accuracy_reads_the_expected_agent_of_each_handoff_or_the_expected_list() -> None:
     went = [{"from": "a", "to": "b", "expected": "b"}, {"from": "b", "to": "c", "expected": "d"}]
-    assert taken("handoff_accuracy", handoffs=went) == 0.5
+    assert taken("handoff_accuracy", handoffs=went, expected={}) == 0.5
     assert (
         taken(
             "handoff_accuracy",
@@ -949,8 +949,8 @@ def test_handoff_accuracy_reads_the_expected_agent_of_each_handoff_or_the_expect
     assert taken("handoff_accuracy", handoffs=[], expected={"handoffs": []}) == 1
     for changes in (
         {"handoffs": None},
-        {"handoffs": []},
-        {"handoffs": [*went, {"from": "c", "to": "d"}]},
+        {"handoffs": [], "expected": {}},
+        {"handoffs": [*went, {"from": "c", "to": "d"}], "expected": {}},
         {"handoffs": went, "expected": {"handoffs": ["b"]}},
     ):
         assert isinstance(taken("handoff_accuracy", **changes), Undetermined), changes

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from assay.records.grade import Grade, Payload
+from assay.records.typed import convert
 from assay.views.blocks import Column, Table
 from assay.views.pieces import Piece, absent, bar, count, points, verdict
 
@@ -114,7 +114,7 @@ def _named(names: Sequence[str]) -> str:
 
 def as_line(grade: Grade | Mapping[str, Any]) -> GradeLine:
     """The line of a grade, as a record or as it stands in `results[]`."""
-    return msgspec.convert(grade, GradeLine, from_attributes=True)
+    return convert(grade, GradeLine, from_attributes=True)
 
 
 def lines_table(lines: Iterable[GradeLine]) -> Table:
