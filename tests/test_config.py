@@ -88,7 +88,7 @@ def test_several_workflows_are_chosen_by_name_or_by_the_only_one(write: Any) -> 
         ("workflow:\n  version: 1\n  adaptor: {}\n", 3, "workflow.adaptor", "unknown key 'adaptor'. Did you mean 'adapter'?"),
         ("workflow:\n  inputs: [q]\n", 1, "workflow", "the key 'version' is missing."),
         ("workflows: {a: {file: a.yaml, version: 1}}\n", 1, "workflows.a", "has a `file` and other keys."),
-        ("workflows: {a: a.yaml}\nworkflow: bb\n", 2, "workflow", "there is no workflow 'bb' in `workflows`. They are a."),
+        ("workflows: {a: a.yaml}\nworkflow: bb\n", 2, "workflow", "there is no workflow 'bb' in `workflows`. Workflows: a."),
         ("dataset: {group: g}\n", 1, "dataset", "has neither a `file` nor a `table`."),
         ("judges: {a/b: j.yaml}\n", 1, "judges.a/b", "the name has a slash"),
         ("judge: main\n", 1, "judge", "'main' is not described. Add it to `judges`."),

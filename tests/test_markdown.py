@@ -314,8 +314,9 @@ def test_a_decision_shows_its_rules_the_difference_the_margin_and_what_would_cha
     ends = f"[{compared.difference.low:+.2f}, {compared.difference.high:+.2f}]"
     assert f"- difference: `{compared.difference.estimate:+.2f} points {ends}, margin 1," in page
     assert "- samples: `60 candidate, 60 baseline, 60 paired`" in page
+    label = "headroom" if made.outcome == "promote" else "to change"
     for text in made.would_change:
-        assert f"- to change: `{text}`" in page
+        assert f"- {label}: `{text}`" in page
     assert "`policy release@1 · scoringSystem/1.0.0 · gradingSystem/1.0.0`" in page
 
 

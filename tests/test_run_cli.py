@@ -360,7 +360,7 @@ def test_a_reordered_dataset_is_the_same_dataset(assay: Any, tmp_path: Path) -> 
     assay("run", "--dataset", "samples.jsonl", "--work", "w")
     project(tmp_path, rows[::-1])
     done = assay("run", "--resume", "w")
-    assert "2 of them are finished" in done.err
+    assert "2 already finished; not repeated" in done.err
     assert "noise" not in done.err
 
 
@@ -369,4 +369,13 @@ def test_a_new_run_does_not_write_into_the_folder_of_an_old_one(assay: Any, tmp_
     assay("run", "--dataset", "samples.jsonl", "--work", "w")
     done = assay("run", "--dataset", "samples.jsonl", "--work", "w")
     assert done.code == 2
+    assert "w is finished. Choose another --work folder, or delete the folder to run" in done.err
+    (tmp_path / "w" / "runs.jsonl").unlink()  # as after a kill
+    done = assay("run", "--dataset", "samples.jsonl", "--work", "w")
+    assert done.code == 2
     assert "--resume w" in done.err
+    named = ("run", "--dataset", "samples.jsonl", "--name", "nightly")
+    assert "on samples@" in (begun := assay(*named)).err
+    assert ": 1 run, " in begun.err
+    done = assay(*named)
+    assert "assay-runs/nightly is finished. Choose another --name, or delete" in done.err

@@ -111,7 +111,8 @@ def test_without_the_judge_it_says_before_it_starts_what_will_be_missing(
     words = "not judging: correctness, clarity and the verdicts on claims will be missing. scripted"
     assert f"{words} would take 8 calls plus one for each claim, about " in done.err
     assert "US dollars without the claims" in done.err
-    assert "warning: criterion correctness has no source in this configuration" in done.err
+    lacks = "has no source in this configuration: a judge scores it, and --no-judge skips it."
+    assert f"warning: criterion correctness {lacks}" in done.err
     assert "so no run can pass" in done.err
     assert evaluation(assay)["totals"]["missing"] == {"clarity": 4, "correctness": 4}
     none = assay(*RUN[:-1], "e2")
@@ -128,7 +129,7 @@ def test_nonsense_is_missing_stored_and_asked_again_by_the_printed_command(
         done = assay(*RUN, "--judge", "judge.yaml", "-o", "grades.json")
         assert done.code == 1, done.err
         assert "2 of 4 runs passed" in done.out
-        assert "6 of 12 verdicts of the judge are missing: unparsable" in done.out
+        assert "6 of 12 judge verdicts are missing: the reply is not JSON (" in done.out
         assert evaluation(assay)["totals"]["missing"] == {"clarity": 2, "correctness": 2}
         assert "unparsable" in runs_of(tmp_path)[0]["metadata"]["judge_errors"]["clarity"]
         garbled[0] = False
@@ -149,7 +150,7 @@ def test_a_judge_that_goes_down_costs_its_verdicts_and_nothing_else(
         project(tmp_path, endpoint.url)
         done = assay(*RUN, "--judge", "judge.yaml")
     assert done.code == 1, done.err
-    assert "12 of 12 verdicts of the judge are missing: " in done.out
+    assert "12 of 12 judge verdicts are missing: " in done.out
     assert "the endpoint answered with status 401" in done.out
     assert evaluation(assay)["totals"]["missing"] == {"clarity": 4, "correctness": 4}
 

@@ -302,7 +302,8 @@ def test_what_an_unmeasured_model_used_is_unknown_and_not_less(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("nowhere:f", "not there"),
+        ("nowhere:f", "module 'nowhere' not found"),
+        ("brokn:f", r"module 'brokn' not found\. Did you mean 'broken'\?"),
         ("FLOW:absent", "has no"),
         ("FLOW:number", "cannot be called"),
         ("FLOW:three", "something else"),

@@ -71,6 +71,9 @@ def test_without_a_judge_what_a_judge_decides_has_no_source_and_says_so(own: Pro
 
 def test_a_dataset_without_the_ids_leaves_only_the_judge(own: Profile) -> None:
     gone = ["expected.relevant_ids"]
+    said = {one.id: one.lacks for one in criterion_sources(own, judge=True, absent=gone)}
+    assert said["recall"].startswith("it needs `expected")
+    assert said["recall"].endswith(", which the dataset doesn't have")
     assert kinds(own, judge=True, absent=gone)["precision"] == "judge"
     assert kinds(own, judge=True, absent=gone)["recall"] == "nowhere"
     assert kinds(own, judge=False, absent=gone)["precision"] == "nowhere"

@@ -333,7 +333,9 @@ def _resolve_names(
                 raise UsageError(
                     "CLI-001",
                     f"there is no {kind} '{name}' in {config.path}.{near_miss(name, named)}",
-                    fix=f"They are {', '.join(named)}." if named else f"Add it to `{kind}s`.",
+                    fix=f"{kind.capitalize()}s: {', '.join(named)}."
+                    if named
+                    else f"Add it to `{kind}s`.",
                 )
         resolved = [named.get(name, name) for name in several]
         values[option] = resolved if isinstance(value, list) else resolved[0]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli import terminal
+from assay.cli.configured import COMMAND_LINE, DEFAULT
 from assay.cli.frame import CHOICES, Command, arg
 from assay.cli.grade import choice_of
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError
@@ -31,6 +32,7 @@ def run(options: argparse.Namespace) -> int:
         from assay.cli.explain_stored import explain_stored
 
         return explain_stored(options, options.file, show)
+    named_by = _named_by(options)
     grader = choice_of(options).grader()
     results: list[Any] = []
     others: list[str] = []
@@ -48,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
                 continue
             passed = passed and payload["passed"]
             if not options.json:
-                show(plain(payload), first=not results)
+                show(plain(payload), first=not results, named_by=named_by)
             results.append(payload if options.json else None)
     if others and not results:
         raise UsageError(
@@ -70,11 +72,24 @@ def run(options: argparse.Namespace) -> int:
     return ExitCode.PASSED if passed else ExitCode.FAILED
 
 
-def show(result: Mapping[str, Any], *, first: bool) -> None:
+def show(
+    result: Mapping[str, Any], *, first: bool, named_by: Mapping[str, str] | None = None
+) -> None:
     """Print why a run got its grade, below those that were printed before."""
     sys.stdout.write("" if first else "\n")
     sys.stdout.flush()
-    terminal.show(explanation(result))
+    terminal.show(explanation(result, named_by=named_by))
+
+
+def _named_by(options: argparse.Namespace) -> dict[str, str]:
+    """Who named the profile and the rubric, where the command line did not."""
+    sources = getattr(options, "sources", {})
+    named = {kind: sources.get(kind, COMMAND_LINE) for kind in ("profile", "rubric")}
+    return {
+        kind: "the evaluation" if source == DEFAULT else source
+        for kind, source in named.items()
+        if source != COMMAND_LINE
+    }
 
 
 def _names(tree: Mapping[str, Any]) -> tuple[Any, ...]:

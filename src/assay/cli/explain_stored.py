@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from assay.records.evidence import Run
 
 
+STORED = dict.fromkeys(("profile", "rubric"), "the evaluation")
+
+
 def explain_stored(
     options: argparse.Namespace, stored: StoredInput, show: Callable[..., None]
 ) -> int:
@@ -34,7 +37,7 @@ def explain_stored(
             continue
         passed = passed and result["passed"] is True
         if not options.json:
-            show(result, first=not results)
+            show(result, first=not results, named_by=STORED)
         results.append(result)
     if not results:
         raise _nothing(options, stored)

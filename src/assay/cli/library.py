@@ -280,7 +280,7 @@ def _schema_of(options: argparse.Namespace) -> int:
         raise UsageError(
             "CLI-001",
             f"there is no schema '{options.name}'.{near_miss(options.name, known)}",
-            fix=f"They are {', '.join(known)}.",
+            fix=f"Schemas: {', '.join(known)}.",
         )
     opt.print_json(documents[options.name])
     return ExitCode.PASSED

@@ -29,6 +29,7 @@ from assay.cli.run_settings import (
 from assay.errors import UsageError, printable
 from assay.files.atomic import atomic_write, write_file
 from assay.views.documents import FORMATS, pretty
+from assay.views.pieces import count
 
 if TYPE_CHECKING:
     import argparse
@@ -71,22 +72,17 @@ def run(options: argparse.Namespace) -> int:
     folder = options.work or os.path.join(DEFAULT_FOLDER, settings.name)
     path = os.path.join(folder, "journal.jsonl")
     if not options.resume and os.path.exists(path):
-        raise UsageError(
-            "RUN-005",
-            "a run was begun in this folder before.",
-            where=folder,
-            fix=f"`{_resume(options, folder)}` goes on with it.",
-        )
+        raise _begun(options, folder)
     scorers = configured_scorers(options)
     own = extend_profile(options, planned.profile, workflow, samples, folder, scorers)
     if own is not None:
         planned = plan_of(options, workflow)
     why = _profile_why(options, workflow, planned)
     if own is not None:
-        why = f"{own.id}, with what scorers and assertions add"
+        why = f"profile {own.id} (plus your scorers and assertions)"
     _say(
         f"{workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}:"
-        f" {len(work):,} runs, {why}; work folder {folder}"
+        f" {count(len(work), 'run')}, {why}; work folder {folder}"
     )
     uses = ", ".join(f"{one.name} ({one.use})" for one in column_uses(workflow, dataset)[:40])
     _say(f"columns: {uses}")
@@ -113,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
     )
     with grading, RunJournal(path, Header.of(workflow, dataset, settings)) as journal:
         if len(journal):
-            _say(f"{len(journal):,} of them are finished and not repeated")
+            _say(f"{len(journal):,} already finished; not repeated")
         try:
             graded = doing.execute(journal, grading, folder)
         except KeyboardInterrupt:
@@ -182,6 +178,8 @@ def _prepared(
     )
     task = task_of(with_judge, planned.rubric)
     for sentence in warnings_of(sources, scored=bool(scorers)):
+        if spec is not None and not judging:
+            sentence = sentence.replace("none is configured", "--no-judge skips it")
         _say(f"warning: {sentence}")
     if not task:
         if judging and spec is not None:
@@ -200,6 +198,23 @@ def _prepared(
             f" `judge:` in assay.yaml. It would take {takes}."
         )
     return None
+
+
+def _begun(options: argparse.Namespace, folder: str) -> UsageError:
+    """Why a folder is not begun anew, and what helps: less where its run came to the end."""
+    if os.path.exists(os.path.join(folder, "runs.jsonl")):
+        another = "--work folder" if options.work else "--name"
+        return UsageError(
+            "RUN-005",
+            f"{folder} is finished.",
+            fix=f"Choose another {another}, or delete the folder to run it again.",
+        )
+    return UsageError(
+        "RUN-005",
+        "a run was begun in this folder before.",
+        where=folder,
+        fix=f"`{_resume(options, folder)}` goes on with it.",
+    )
 
 
 def _resume(options: argparse.Namespace, folder: str) -> str:
@@ -228,7 +243,7 @@ def _show(
     notes = []
     if doing.judging is not None and doing.judging.missing:
         again = f"`{_resume(options, folder)}` asks for them again and repeats nothing else."
-        notes = [f"{sentence}. {again}" for sentence in doing.judging.sentences]
+        notes = [f"{sentence} {again}" for sentence in doing.judging.sentences]
     more = ledger_options(options) if stored else ""
     runs, carry = (evaluation.name, ()) if stored else (options.files[0], GRADED_BY)
     commands = [

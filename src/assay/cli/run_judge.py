@@ -101,8 +101,10 @@ class Judging(NamedTuple):
         if not self.missing:
             return []
         total = sum(self.counts.values())
-        why = self.down or self.first_fault
-        return [f"{self.missing:,} of {total:,} verdicts of the judge are missing: {why}"]
+        why = self.down or self.first_fault.removeprefix("unparsable: ")
+        # the judge itself is told `it is no JSON`: other words there are another question
+        why = why.replace("it is no JSON", "the reply is not JSON").rstrip(".")
+        return [f"{self.missing:,} of {total:,} judge verdicts are missing: {why}."]
 
 
 async def judge_runs(

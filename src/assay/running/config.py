@@ -303,7 +303,7 @@ def _faults(config: Config) -> Iterator[tuple[Path, str, str]]:
             yield (
                 (kind,),
                 f"there is no {kind} '{one}' in `{many}`.{near_miss(one, entries)}",
-                f"They are {', '.join(entries)}.",
+                f"{kind.capitalize()}s: {', '.join(entries)}.",
             )
         elif one is not None and not isinstance(one, str):
             if entries:

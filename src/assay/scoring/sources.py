@@ -28,6 +28,15 @@ REPOSITORY = "the workflow file's `repository` is tested"
 JUDGE = "a judge decides it"
 NOBODY = "no run of our own runner carries it"
 
+NOT_RECORDED = "which no run of ours carries"
+_NOT_GIVEN = {
+    DECLARED: "which the workflow doesn't declare",
+    DATASET: "which the dataset doesn't have",
+    REPOSITORY: "and the workflow names no `repository` to test",
+    RECORDED: "which the workflow doesn't record",
+    JUDGE: "and no judge decides it",
+}
+
 GIVERS: dict[str, str] = {
     "status": RUNNER,
     "outputs": RUNNER,
@@ -195,8 +204,7 @@ def _read(
         for field in fields:
             giver = giver_of(field)
             if _is_absent(field, absent) or giver == NOBODY:
-                who = "no run of ours carries it" if giver == NOBODY else f"{giver}, and does not"
-                lacks = lacks or f"it reads `{field}` ({who})"
+                lacks = lacks or f"it needs `{field}`, {_NOT_GIVEN.get(giver, NOT_RECORDED)}"
             elif giver == JUDGE:
                 by_judge = True
                 lacks = lacks or (

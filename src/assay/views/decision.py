@@ -156,7 +156,8 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
         ("flaky", flaky_sentence(item)) for item in decision.flaky or () if not item.quarantined
     ]
     facts += [("note", text) for text in decision.notes or ()]
-    facts += [("to change", text) for text in decision.would_change]
+    label = "headroom" if decision.outcome == "promote" else "to change"
+    facts += [(label, text) for text in decision.would_change]
     if decision.worse:
         fell = [f"{item.sample} {item.difference:+.2f}" for item in decision.worse]
         facts.append(("fell most", _few(fell)))

@@ -18,8 +18,10 @@ MARKS = {"pass": "ok", "fail": "FAIL", "undetermined": "??"}
 BAR = 24
 
 
-def explanation(result: Result) -> list[Part]:
-    """Why a run got its grade, of a result as it stands in `results[]` of `assay.grades/1`."""
+def explanation(result: Result, *, named_by: Mapping[str, str] | None = None) -> list[Part]:
+    """Why a run got its grade, of a result as it stands in `results[]` of `assay.grades/1`.
+    `named_by`: who named the profile or the rubric, where it was not the command line.
+    """
     head = f"{result['run_id']}: {result['grade']}, {points(result['weighted_score'])}, "
     gates = [
         Note(
@@ -32,21 +34,37 @@ def explanation(result: Result) -> list[Part]:
     return [
         Note(head + passed_word(result["passed"]), "good" if result["passed"] is True else "bad"),
         _bars(result["criteria"]),
-        Sentences(result["explanation"]),
+        Sentences([_ended_once(sentence) for sentence in result["explanation"]]),
         *gates,
         Sentences([f"note: {note}" for note in notes]),
-        small(f"  {_used(result)}"),
+        small(f"  {_used(result, named_by or {})}"),
     ]
 
 
-def _used(result: Result) -> str:
+def _ended_once(sentence: str) -> str:
+    """A sentence with one mark at its end.
+
+    >>> _ended_once("Is that right?."), _ended_once("And so on...")
+    ('Is that right?', 'And so on...')
+    """
+    twice = sentence.endswith(("?.", "!.", "..")) and not sentence.endswith("...")
+    return sentence[:-1] if twice else sentence
+
+
+def _used(result: Result, named_by: Mapping[str, str]) -> str:
     """What graded a run: profile and rubric with why they were chosen, the policy, the systems."""
     named = [
-        f"{kind} {chosen['id']} ({chosen['why']})"
+        f"{kind} {chosen['id']} ({_why(kind, chosen['why'], named_by)})"
         for kind, chosen in result["selection"].items()
         if chosen is not None
     ]
     return " · ".join([*named, versions_text(result)])
+
+
+def _why(kind: str, why: str, named_by: Mapping[str, str]) -> str:
+    """Why a profile or rubric was chosen. Grading knows that somebody asked, not where."""
+    asked = why == f"asked for with --{kind}" and kind in named_by
+    return f"named by {named_by[kind]}" if asked else why
 
 
 def _bars(criteria: Sequence[Result]) -> Table:

@@ -11,6 +11,7 @@ from importlib import import_module, util
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError
+from assay.registry import near_miss
 from assay.tracing.failures import describe
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def load(target: Any, folder: Path, where: str) -> Any:
     except ModuleNotFoundError as error:
         raise InputError(
             "RUN-004",
-            f"the module {error.name!r} is not there.",
+            f"module {error.name!r} not found.{_near(error.name, folder)}",
             where=where,
             fix=f"Put {module_name}.py beside the file, or install it.",
         ) from None
@@ -51,6 +52,14 @@ def load(target: Any, folder: Path, where: str) -> Any:
             raise InputError("RUN-004", f"the module {module_name!r} has no {path!r}.", where=where)
         found = getattr(found, part)
     return found
+
+
+def _near(name: str | None, folder: Path) -> str:
+    """The module beside the file that may be meant."""
+    try:
+        return near_miss(name or "", [file.stem for file in folder.glob("*.py")][:1000])
+    except OSError:
+        return ""
 
 
 def _module(name: str, folder: Path) -> ModuleType:
