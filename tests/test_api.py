@@ -205,3 +205,9 @@ def test_functions_of_any_shape_are_called_with_the_inputs() -> None:
         assert target.startswith("assay_given_functions:upper_")
     with pytest.raises(InputError, match="can't be called"):
         as_workflow("x", [])  # type: ignore[arg-type]
+
+
+def test_a_misspelt_assert_is_refused_and_never_an_input() -> None:
+    rows = [{"id": "a", "question": "why", "asert": [{"contains": "x"}]}]
+    with pytest.raises(InputError, match="Did you mean 'assert'"):
+        assay.evaluate(lambda question: question, rows, profile="rag-measured")

@@ -12,7 +12,7 @@ import pytest
 
 from assay.errors import InputError
 from assay.files.json_files import Document
-from assay.running.columns import column_uses
+from assay.running.columns import column_uses, columns_text, unread_expected
 from assay.running.compatibility import Misfit, prepare
 from assay.running.dataset import from_rows, read_dataset
 from assay.running.workflow import LoadedWorkflow, make_workflow
@@ -54,15 +54,81 @@ def test_a_column_means_what_its_name_says(column: str) -> None:
 
 
 def test_expected_stays_as_it_is_and_takes_in_what_stands_beside_it() -> None:
-    assert prepared({"expected": "At nine."}).expected == "At nine."
+    assert prepared({"expected": "At nine."}, outputs=[]).expected == "At nine."
     assert prepared({"expected": {"answer": "x"}}).expected == {"answer": "x"}
     both = {"expected": {"answer": "x"}, "expected_sources": "d"}
     assert prepared(both, outputs=["answer", "sources"]).expected == {"answer": "x", "sources": "d"}
     assert prepared(both).expected == {"answer": "x"}
     assert prepared({"expected_relevant_ids": "d1"}).expected == {"relevant_ids": "d1"}
-    assert prepared({"expected": "x", "answer": "x"}).expected == "x"
+    assert prepared({"expected": "x", "answer": "x"}).expected == {"answer": "x"}
     assert prepared({"expected_answer": ""}).expected is None
     assert prepared({"notes": "x"}).expected is None
+
+
+@pytest.mark.parametrize("value", ["140", 140, ["a", "b"], False])
+def test_a_bare_expected_value_is_that_of_the_one_required_output(value: Any) -> None:
+    for column in ("expected", "Expected", "gold"):
+        assert prepared({column: value}).expected == {"answer": value}
+    several = {"outputs": ["notes", "answer"], "required_outputs": ["answer"]}
+    assert prepared({"expected": value}, **several).expected == {"answer": value}
+
+
+def test_a_bare_expected_value_is_refused_where_there_are_several_outputs() -> None:
+    with pytest.raises(InputError, match=r"samples\[0\].*2 outputs: answer, sources") as found:
+        prepared({"expected": "140"}, outputs=["answer", "sources"])
+    assert (found.value.code, '"answer": ...' in found.value.fix) == ("RUN-002", True)
+    assert prepared({"expected": ""}, outputs=["answer", "sources"]).expected == ""
+
+
+@pytest.mark.parametrize("column", ["asert", "Assert", "asserts", "assertions", "assret"])
+@pytest.mark.parametrize(
+    "value", [[{"contains": "x"}], {"contains": "x"}, '[{"contains": "x"}]', [{"contians": "x"}]]
+)
+def test_a_misspelt_assert_is_refused_before_anything_runs(column: str, value: Any) -> None:
+    with pytest.raises(
+        InputError, match=rf"samples\[0\]: .*'{column}'.*Did you mean 'assert'"
+    ) as e:
+        prepared({column: value})
+    assert e.value.code == "RUN-002"
+
+
+def test_what_only_looks_a_little_like_assert_is_left_alone() -> None:
+    assert prepared({"assets": [{"url": "x"}], "asserted": "yes"}).assertions is None
+    kept = prepared({"asserts": [{"a": 1}]}, inputs=["question", "asserts"])
+    assert kept.inputs["asserts"] == [{"a": 1}]
+
+
+@pytest.mark.parametrize(
+    ("column", "meant"),
+    [
+        ("anwser", "answer"),
+        ("Question", "question"),
+        ("expcted", "expected"),
+        ("expeced_answer", "expected_answer"),
+        ("gruop", "group"),
+        ("tag", "tags"),
+        ("asert", "assert"),
+    ],
+)
+def test_an_ignored_column_says_what_it_may_have_meant(column: str, meant: str) -> None:
+    data = from_rows([{"id": 1, column: "x"}], id="d", version="1", where="d")
+    uses = column_uses(workflow(), data)
+    assert uses[-1].use == f"ignored; did you mean {meant}?"
+    assert columns_text(uses).endswith(f"{column} (ignored; did you mean {meant}?)")
+
+
+def test_expected_keys_that_nothing_reads_are_told_with_the_near_miss() -> None:
+    expected = [{"anwser": "x", "relevant_ids": []}, {"answer": "x", "extra": 1}, "bare"]
+    read = ["relevant_ids"]
+    found = unread_expected(workflow(), expected[:1], read=read, scored=False)
+    assert " ".join(found) == (
+        "expected.anwser (1 of 1 sample) isn't an output of faq, and no measure reads it."
+        " Did you mean 'answer'?"
+    )
+    found = unread_expected(workflow(), expected, read=read, scored=False)
+    assert [one.partition(" ")[0] for one in found] == ["expected.anwser", "expected.extra"]
+    assert len(unread_expected(workflow(), expected[:1], read=read, scored=True)) == 1
+    assert unread_expected(workflow(), expected[1:], read=read, scored=True) == []
 
 
 @pytest.mark.parametrize(

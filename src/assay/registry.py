@@ -130,6 +130,19 @@ def _near_miss(name: str, names: tuple[str, ...]) -> str:
     return f" Did you mean '{found[0]}'?" if found else ""
 
 
+def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.8) -> str | None:
+    """The closest of the names, whatever the case; None where none is close.
+
+    >>> nearest("Anwser", ["answer", "question"])
+    'answer'
+    """
+    from difflib import get_close_matches  # only where a name is not known
+
+    lowered = {one.lower(): one for one in names}
+    found = get_close_matches(name[:200].lower(), lowered, n=1, cutoff=cutoff)
+    return lowered[found[0]] if found else None
+
+
 def identifier_fault(name: object) -> str | None:
     r"""Why this is no identifier, or None.
 

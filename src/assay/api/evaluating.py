@@ -21,6 +21,7 @@ from assay.pipeline.grading import DEFAULT_POLICY
 from assay.records.evaluation import VersionedName
 from assay.records.evidence import Workflow
 from assay.registry import is_path
+from assay.running.columns import is_misspelt_assert
 from assay.running.compatibility import prepare
 from assay.running.dataset import from_rows, read_dataset
 from assay.running.post_run import additions_of, after_of, write_profile
@@ -183,7 +184,8 @@ def _inputs(rows: Sequence[Mapping[str, Any]], outputs: Sequence[str]) -> dict[s
         for field in fields:
             is_output = fields is row and field in outputs
             is_expected = is_output or field.startswith(("expected", "gold"))
-            if field not in NOT_INPUTS and not is_expected:
+            is_slip = fields is row and is_misspelt_assert(field, fields[field])
+            if field not in NOT_INPUTS and not is_expected and not is_slip:
                 seen[field] = seen.get(field, 0) + 1
     return {field: {"required": n == len(rows)} for field, n in seen.items()}
 

@@ -48,6 +48,21 @@ def sources_of(
     return criterion_sources(profile, judge=judge, rubric=rubric, scorers=filled, absent=absent)
 
 
+def expected_warnings(
+    profile: Profile, workflow: LoadedWorkflow, work: Sequence[SampleWork], *, scored: bool
+) -> list[str]:
+    """What the samples expect and nothing reads, one sentence each."""
+    from assay.running.columns import unread_expected
+    from assay.scoring.sources import expected_names
+
+    return unread_expected(
+        workflow,
+        (item.sample.expected for item in work),
+        read=expected_names(profile),
+        scored=scored,
+    )
+
+
 def _not_expected(profile: Profile, work: Sequence[SampleWork]) -> Iterator[str]:
     """The expected values that the profile reads, and that no sample has."""
     from assay.scoring.sources import criterion_sources

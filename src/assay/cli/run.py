@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     from assay.cli.run_profile import configured_scorers, extend_profile
     from assay.cli.run_work import RunWork
     from assay.records.evaluation import VersionedName
-    from assay.running.columns import column_uses
+    from assay.running.columns import column_uses, columns_text
     from assay.running.compatibility import prepare
     from assay.running.dataset import read_dataset
     from assay.running.journal import Header, RunJournal
@@ -84,8 +84,7 @@ def run(options: argparse.Namespace) -> int:
         f"{workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}:"
         f" {count(len(work), 'run')}, {why}; work folder {folder}"
     )
-    uses = ", ".join(f"{one.name} ({one.use})" for one in column_uses(workflow, dataset)[:40])
-    _say(f"columns: {uses}")
+    _say(f"columns: {columns_text(column_uses(workflow, dataset))}")
     judge = _prepared(options, workflow, planned, work, spec, all_scorers(workflow, scorers))
     check_endpoints(workflow, None if judge is None else judge.spec)
     doing = RunWork(options, workflow, dataset, settings, work, judge, scorers)
@@ -168,7 +167,7 @@ def _prepared(
     """Say what judging takes and what nothing can fill; and give the judge, where it has something
     to do.
     """
-    from assay.cli.preflight import sources_of, warnings_of
+    from assay.cli.preflight import expected_warnings, sources_of, warnings_of
     from assay.running.judge_step import estimate, task_of
 
     judging = spec is not None and not options.no_judge
@@ -177,7 +176,10 @@ def _prepared(
         for judge in (judging, True)
     )
     task = task_of(with_judge, planned.rubric)
-    for sentence in warnings_of(sources, scored=bool(scorers)):
+    for sentence in (
+        *expected_warnings(planned.profile, workflow, work, scored=bool(scorers)),
+        *warnings_of(sources, scored=bool(scorers)),
+    ):
         if spec is not None and not judging:
             sentence = sentence.replace("none is configured", "--no-judge skips it")
         _say(f"warning: {sentence}")

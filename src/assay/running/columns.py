@@ -11,17 +11,20 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
+from assay.registry import nearest
 from assay.running.assertions import FIELD
 from assay.running.dataset import ID_FIELDS
 from assay.scoring.gate_rules import is_absent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from assay.running.dataset import LoadedDataset
     from assay.running.workflow import LoadedWorkflow
 
 _EXPECTED = re.compile(r"(?i)(?:expected|gold)[_.-](.+)")
+
+MAX_SHOWN = 40
 
 
 class ColumnUse(NamedTuple):
@@ -51,13 +54,25 @@ def expected_of(
     outputs: list[str],
     *,
     known: list[str],
+    required: list[str],
     place: str,
 ) -> Any:
     """What is expected for a row: as the dataset file says, else by the names of the columns.
-    `outputs` are those whose bare names mean it, `known` all that the workflow has. Raises
-    `InputError` where two columns say different things.
+    `outputs` are those whose bare names mean it, `known` all that the workflow has. A value that is
+    not an object is that of the one output in `required`. Raises `InputError` where two columns say
+    different things, and for such a value where there are several outputs.
     """
     given = dataset.expected(row)
+    if not isinstance(given, dict) and not is_absent(given) and (due := required or known):
+        if len(due) > 1:
+            raise InputError(
+                "RUN-002",
+                f"{place}: `expected` is a single value, and the workflow has {len(due)} outputs:"
+                f" {', '.join(due[:20])}.",
+                where=dataset.where,
+                fix=f'Say which output it is for: "expected": {{"{due[0]}": ...}}.',
+            )
+        given = {due[0]: given}  # measures compare by the names of outputs
     if dataset.spec.expected is not None:
         return given
     named: dict[str, Any] = {}
@@ -94,6 +109,61 @@ def _twice(dataset: LoadedDataset, place: str, name: str) -> InputError:
     )
 
 
+def is_misspelt_assert(column: str, value: Any) -> bool:
+    """Whether a column is a slip of `assert`: the name is close, and the value has objects in a
+    list, as assertions are, or is text that reads like them.
+    """
+    name = column.lower()
+    if isinstance(value, str):
+        is_alike = value.lstrip().startswith(("[{", "{"))
+    else:
+        listed = value if isinstance(value, list) else [value]
+        is_alike = any(isinstance(one, dict) for one in listed)
+    return (
+        is_alike
+        and column != FIELD
+        and (
+            name in ("assertion", "assertions")
+            or sorted(name) == sorted(FIELD)
+            or nearest(name, [FIELD], cutoff=0.84) is not None
+        )
+    )
+
+
+def unread_expected(
+    workflow: LoadedWorkflow, expected: Iterable[Any], *, read: Iterable[str], scored: bool
+) -> list[str]:
+    """What samples expect that is neither an output nor among `read`, what measures look at; one
+    sentence each. `scored`: scorers may read anything, so only near misses are told.
+    """
+    counts: dict[str, int] = {}
+    total = 0
+    for one in expected:
+        total += 1
+        for name in one if isinstance(one, dict) else ():
+            counts[name] = counts.get(name, 0) + 1
+    known = [*workflow.outputs, *workflow.required_outputs, *read]
+    made = []
+    for name, count in counts.items() if workflow.outputs else ():
+        close = nearest(name, known)
+        if name not in known and (close is not None or not scored):
+            more = "" if close is None else f" Did you mean {close!r}?"
+            made.append(
+                f"expected.{name} ({count:,} of {total:,} sample{'s' * (total != 1)}) isn't an"
+                f" output of {workflow.id}, and no measure reads it.{more}"
+            )
+    return made[:20]
+
+
+def columns_text(uses: Iterable[ColumnUse]) -> str:
+    """Columns with what they are taken for, in a line: the first ones, and every near miss."""
+    return ", ".join(
+        f"{one.name} ({one.use})"
+        for place, one in enumerate(uses)
+        if place < MAX_SHOWN or "did you mean" in one.use
+    )
+
+
 def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[ColumnUse]:
     """Every column of the dataset with what it is taken for, in the order of the file."""
     spec = dataset.spec
@@ -112,6 +182,13 @@ def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[Column
     repository = workflow.spec.repository
     tests = [] if repository is None else repository.test_fields
     trees = [] if repository is None else [repository.path_from, repository.base_from]
+    names = [
+        *inputs,
+        *workflow.outputs,
+        "expected",
+        *(f"expected_{one}" for one in workflow.outputs),
+    ]
+    names = [one for one in (*names, *groups, *tags, FIELD) if one not in columns]
     uses = []
     for column, row in columns.items():
         found = _EXPECTED.fullmatch(column)
@@ -136,7 +213,10 @@ def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[Column
             use = "tag"
         elif spec.split is not None and column == spec.split_field:
             use = "split"
+        elif column in trees:
+            use = "repository"
         else:
-            use = "repository" if column in trees else "ignored"
+            close = nearest(column, names)
+            use = "ignored" if close is None else f"ignored; did you mean {close}?"
         uses.append(ColumnUse(column, use))
     return uses

@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from assay.errors import EvidenceError, Fault, InputError
 from assay.running.assertions import FIELD, read_assertions
-from assay.running.columns import expected_of, expected_outputs
+from assay.running.columns import column_uses, expected_of, expected_outputs, is_misspelt_assert
 from assay.running.dataset import lookup
 from assay.scoring.gate_rules import is_absent
 
@@ -69,8 +69,20 @@ def prepare(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[PreparedSa
     by_name = expected_outputs(workflow, dataset)
     asserted: list[tuple[Assertion, ...]] = []
     faults: list[Fault] = []
+    ignored = {one.name for one in column_uses(workflow, dataset) if one.use.startswith("ignored")}
     for sample in dataset.samples:
         row = sample.row
+        faults += [
+            Fault(
+                f"{sample.where}: the column {column!r} would be ignored, and its assertions with"
+                f" it. Did you mean {FIELD!r}?",
+                code="RUN-002",
+                file=dataset.where,
+                fix=f"Rename the column to {FIELD!r}; if it isn't meant so, to something else.",
+            )
+            for column in sorted(ignored & row.keys())
+            if is_misspelt_assert(column, row[column])
+        ]
         gold = [*dataset.gold(row), *tests, *by_name, FIELD]
         inputs: dict[str, Any] = {}
         for name, source in workflow.inputs.items():
@@ -104,7 +116,12 @@ def prepare(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[PreparedSa
                 sample.id,
                 inputs,
                 expected_of(
-                    row, dataset, by_name, known=list(workflow.outputs), place=sample.where
+                    row,
+                    dataset,
+                    by_name,
+                    known=list(workflow.outputs),
+                    required=workflow.required_outputs,
+                    place=sample.where,
                 ),
                 dataset.group(row),
                 dataset.tags(row),
@@ -114,12 +131,15 @@ def prepare(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[PreparedSa
     if lacking:
         total = len(dataset.samples)
         examples = {
-            reason: f"{len(places)} of {total} samples, first: {places[0]}"
+            reason: f"{len(places)} of {total} sample{'s' * (total != 1)}, first: {places[0]}"
             for reason, places in lacking.items()
         }
         raise Misfit(sorted(lacking), examples, where=dataset.where)
     if faults:
-        raise InputError("RUN-002", faults[0].message, where=dataset.where, faults=faults[:SHOWN])
+        first = faults[0]
+        raise InputError(
+            "RUN-002", first.message, where=dataset.where, fix=first.fix, faults=faults[:SHOWN]
+        )
     if any(asserted):
         if workflow.spec.assertions != "gate" and not all(asserted):
             without = [

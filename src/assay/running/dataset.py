@@ -97,7 +97,8 @@ class LoadedDataset:
     def expected(self, row: Mapping[str, Any]) -> Any:
         """What is expected of a workflow for this sample; None where the sample does not say."""
         if self._gold is None:
-            return row.get("expected")
+            names = ["expected", *(name for name in row if name.lower() in ("expected", "gold"))]
+            return next((row[name] for name in names if row.get(name) is not None), None)
         if isinstance(self.spec.expected, str):
             return lookup(row, self.spec.expected)[1]
         return {name: lookup(row, path)[1] for name, path in self._gold.items()}

@@ -224,3 +224,16 @@ def _nowhere(
 
 def _is_absent(field: str, absent: Collection[str]) -> bool:
     return any(field == gone or field.startswith((f"{gone}.", f"{gone}[]")) for gone in absent)
+
+
+def expected_names(profile: Profile) -> set[str]:
+    """What `expected` may have for any measure, and what the profile's own parameters name."""
+    fields = (
+        field
+        for name in MEASURES
+        for part in evidence_fields(MEASURES[name].evidence)
+        for field in part
+    )
+    read = {field.split(".")[1].rstrip("[]") for field in fields if field.startswith("expected.")}
+    named = (value for item in profile.criteria for value in item.measure_params.values())
+    return read | {"tools"} | {value for value in named if isinstance(value, str)}
