@@ -365,6 +365,12 @@ def test_a_run_is_graded_by_the_scorers_of_its_files(assay: Any, tmp_path: Path)
     assert again.code == 1
     after = json.loads((tmp_path / "h.json").read_text())["results"]
     assert [one["weighted_score"] for one in after] == [100.0, 100.0]
+    # without the criterion that a scorer added, these runs are refused, by file and by name
+    for source in ("assay-runs/one/runs.jsonl", "one"):
+        without = assay("grade", source, "--profile", "plain@1.yaml", "--no-config")
+        assert (without.code, "SCO-016" in without.err) == (3, True), without.err
+    gated = assay("gate", "one", "--baseline", "one", "--profile", "plain@1.yaml", "--no-config")
+    assert (gated.code, "SCO-016" in gated.err) == (3, True), gated.err
     lenient = assay("run", "--name", "two", "--min-pass-rate", "0.5")
     assert lenient.code == 0, lenient.err
     # what assay.yaml declares is required of every run, also of one that was made without it

@@ -18,6 +18,7 @@ CODES: dict[str, str] = {
     "SCO-013": "A name is not an identifier.",
     "SCO-014": "A scorecard contradicts the profile it is graded under.",
     "SCO-015": "A scorer's gate or criterion means something else in the profile.",
+    "SCO-016": "A profile lacks a criterion that a scorer or assertions added to the run.",
     "GRD-101": "A scorecard is not of the shape `assay.scorecard/1`.",
     "GRD-102": "Two criteria of one scorecard have the same name.",
     "GRD-103": "A scorecard lacks a raw score.",

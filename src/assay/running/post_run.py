@@ -12,7 +12,7 @@ from assay.files.atomic import write_file
 from assay.running.assertions import CRITERION, GATE, AssertionWeight, outcome
 from assay.running.scorer_results import MAX_REASON
 from assay.running.scorers import PlacedScorer, scorer_measures
-from assay.scoring.extension import Additions
+from assay.scoring.extension import ADDED, Additions
 from assay.scoring.profile import Profile, ProfileCriterion
 from assay.views.documents import pretty
 
@@ -37,7 +37,9 @@ def after_of(workflow: LoadedWorkflow, *, scorers: Sequence[PlacedScorer] = ()) 
 
         measures.append(repair_of(workflow))
     measures.append(_assertions(workflow.spec.assertions))
-    return measures + scorer_measures(all_scorers(workflow, scorers))
+    placed = all_scorers(workflow, scorers)
+    measures.append(_added(workflow, scorer_additions(placed)))
+    return measures + scorer_measures(placed)
 
 
 def all_scorers(
@@ -127,5 +129,18 @@ def _assertions(terms: AssertionTerms) -> PostRun:
             "source": dict(_SOURCE),
         }
         return {"scores": {**run.get("scores", {}), CRITERION: score}}
+
+    return measure
+
+
+def _added(workflow: LoadedWorkflow, additions: Additions) -> PostRun:
+    """Names the added criteria in each run, so that none is graded without them later."""
+    by_scorers = [item.id for item in additions.criteria]
+    weighted = isinstance(workflow.spec.assertions, AssertionWeight)
+
+    def measure(sample: PreparedSample, run: dict[str, Any]) -> dict[str, Any]:
+        asserted = [CRITERION] if weighted and sample.assertions is not None else []
+        names = by_scorers + asserted
+        return {"metadata": {ADDED: names}} if names else {}
 
     return measure

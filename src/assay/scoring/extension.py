@@ -21,6 +21,9 @@ from assay.registry import near_miss
 from assay.scoring.gates import GATES
 from assay.scoring.profile import GateRef, Profile, ProfileCriterion
 
+ADDED = "added_criteria"
+"""Where the metadata of a run names the criteria that were added when it was made."""
+
 
 class Additions(NamedTuple):
     """What is added to a profile."""

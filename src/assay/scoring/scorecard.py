@@ -14,6 +14,7 @@ from assay.errors import EvidenceError, Fault, FormulaError
 from assay.formulas import normalise
 from assay.records.scorecard import SCORECARD_SCHEMA, Scorecard
 from assay.registry import near_miss
+from assay.scoring.extension import ADDED
 from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.step_scores import agent_scores, step_scores
@@ -45,6 +46,7 @@ def score(run: Run, plan: ScoringPlan) -> Scorecard:
             reasons[name] = result.reason
             if hint:
                 notes.append(f"the run brings a verdict for '{name}', a gate of its own.{hint}")
+    _has_added(run, plan)
     criteria: list[Criterion] = []
     faults: list[Fault] = []
     for planned_criterion in plan.criteria:
@@ -86,6 +88,22 @@ def score(run: Run, plan: ScoringPlan) -> Scorecard:
         scoring_system=plan.scoring_system,
         digests=plan.digests,
     )
+
+
+def _has_added(run: Run, plan: ScoringPlan) -> None:
+    """Refuse a profile without a criterion that the team's scorers added when the run was made:
+    leaving it out would drop a score, however bad.
+    """
+    added = run.metadata.get(ADDED)
+    for name in added if isinstance(added, list) else ():
+        if name not in plan.known:
+            raise EvidenceError(
+                "SCO-016",
+                f"the run has the criterion '{name}', which a scorer or assertions added, and"
+                f" {plan.profile.id} doesn't have it.",
+                fix="Give the profile that `assay run` wrote to `profiles/` in its work folder,"
+                " with --profile FILE.",
+            )
 
 
 def _scored(run: Run, planned: PlannedCriterion, notes: list[str]) -> Criterion:
