@@ -371,6 +371,11 @@ def test_a_run_is_graded_by_the_scorers_of_its_files(assay: Any, tmp_path: Path)
         assert (without.code, "SCO-016" in without.err) == (3, True), without.err
     gated = assay("gate", "one", "--baseline", "one", "--profile", "plain@1.yaml", "--no-config")
     assert (gated.code, "SCO-016" in gated.err) == (3, True), gated.err
+    stored = assay("grade", "one", "--no-config", "--json")  # by name: its profile is in the ledger
+    assert [one["profile"] for one in stored.json()["results"]] == [path.stem, path.stem]
+    hint = assay("grade", "one", "--no-config").out
+    assert "--profile" not in hint
+    assert assay("gate", "one", "--baseline", "one", "--no-config").code in (1, 4)
     lenient = assay("run", "--name", "two", "--min-pass-rate", "0.5")
     assert lenient.code == 0, lenient.err
     # what assay.yaml declares is required of every run, also of one that was made without it

@@ -23,11 +23,13 @@ from assay.archive.evaluations import (
 )
 from assay.cli.ledger import open_for, url_of
 from assay.errors import AssayError, NotEnoughEvidence, UsageError, printable
+from assay.files.atomic import write_file
 from assay.files.json_files import StoredInput
 from assay.registry import is_path, near_miss
 from assay.release.baseline import names as baseline_names
 from assay.release.baseline import no_baseline
 from assay.store.listing import tags_with
+from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     import argparse
@@ -41,6 +43,8 @@ _LATEST = re.compile(rf"{LATEST}(~[0-9]+)?")
 _CHOSEN = (("profile", None), ("rubric", None), ("policy", "workflow"))
 """What an evaluation was graded by, and the value of each option that nobody gave."""
 SHOWN = 5
+_STORED = "the evaluation"
+"""Where an option's value comes from that an evaluation was stored with."""
 
 
 class Named(NamedTuple):
@@ -177,6 +181,7 @@ class _Resolver:
         else.
         """
         stored = [one for one in self._made.values() if one.evaluation is not None]
+        self._use_own_profile(stored)
         for name, default in _CHOSEN:
             option = "grading_policy" if f"grading_{name}" in self._options else name
             if not stored or getattr(self._options, option, "") != default:
@@ -200,6 +205,27 @@ class _Resolver:
                     fix=f"Give that file with {flag}.",
                 )
             setattr(self._options, option, value)
+
+    def _use_own_profile(self, stored: Sequence[StoredInput]) -> None:
+        """Grade by the profile that scorers and assertions added to, where the evaluations have one
+        and the command line names no other. Evaluations with different ones are left to the check
+        that every run has what was added to it.
+        """
+        sources = getattr(self._options, "sources", {})
+        named = getattr(self._options, "profile", "")
+        typed = named is not None and sources.get("profile", "command line") == "command line"
+        if named == "" or typed:
+            return
+        owns = [one.evaluation.evaluation.settings.get("own_profile") for one in stored]
+        own = owns[0] if owns else None
+        if own is None or any(other != own for other in owns):
+            return
+        folder = os.path.join(self._folder, "profiles")
+        os.makedirs(folder, exist_ok=True)
+        self._options.profile = os.path.join(folder, f"{_profile_id(own['profile'])}.yaml")
+        self._options.rubric = own["rubric"]
+        self._options.sources = {**sources, "profile": _STORED, "rubric": _STORED}
+        write_file(self._options.profile, pretty(own["profile"]))
 
     # --- what is not there
 
@@ -244,6 +270,10 @@ class _Resolver:
                 fix=f"`assay run` and `assay import` make one. {_as_file(text)}",
             )
         return self._absent
+
+
+def _profile_id(profile: Mapping[str, Any]) -> str:
+    return f"{profile['profile']}@{profile['version']}"
 
 
 def _workflow(config: Config | None) -> str | None:

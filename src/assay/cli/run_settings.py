@@ -124,6 +124,7 @@ def configuration(
         "profile": options.asked["profile"],
         "policy": options.policy,
         "rubric": options.asked["rubric"],
+        "own_profile": _own_profile(options, planned),
         "scored_by": {
             "profile": plan.profile.id,
             "rubric": None if planned.rubric is None else rubric_name(planned.rubric),
@@ -139,6 +140,13 @@ def configuration(
         },
         **ENGINE,
     }
+
+
+def _own_profile(options: argparse.Namespace, planned: WorkflowPlan) -> dict[str, Any] | None:
+    """The profile with what scorers and assertions added, whole: no shelf has it."""
+    if "+" not in str(planned.profile.version):
+        return None
+    return {"profile": planned.profile, "rubric": options.rubric}
 
 
 def settings_of(options: argparse.Namespace, workflow: LoadedWorkflow) -> RunSettings:
