@@ -211,3 +211,20 @@ def test_a_misspelt_assert_is_refused_and_never_an_input() -> None:
     rows = [{"id": "a", "question": "why", "asert": [{"contains": "x"}]}]
     with pytest.raises(InputError, match="Did you mean 'assert'"):
         assay.evaluate(lambda question: question, rows, profile="rag-measured")
+
+
+def test_a_scorer_that_raises_is_in_the_printed_result() -> None:
+    def broken(run: Any) -> float:
+        raise ValueError("boom")
+
+    found = assay.evaluate(
+        lambda question: question,
+        [{"question": "why", "expected": "why"}],
+        scorers=[{"target": broken, "weight": 1}],
+        profile="rag-measured",
+    )
+    assert "scorer broken raised in 1 of 1 run: ValueError: boom; its score is missing" in str(
+        found
+    )
+    assert found.runs[0]["dataset"]["sample_id"].startswith("sha-")
+    assert found.runs[0]["expected"] == {"answer": "why"}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from assay.errors import AssayError, InputError
 from assay.files.json_files import Document
+from assay.running.columns import column_uses
 from assay.running.compatibility import Misfit, prepare
 from assay.running.dataset import LoadedDataset, from_rows, read_dataset
 from assay.running.workflow import PROFILE_OF, LoadedWorkflow, make_workflow, read_workflow
@@ -229,7 +230,8 @@ def test_the_digest_of_a_dataset_is_of_its_samples_in_no_order() -> None:
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([{"question": "q"}], "no id"),
+        ([{"question": "q"}, {"id": "a", "question": "r"}], r"samples\[0\]: the sample has no id"),
+        ([{"question": "q"}, {"question": "q"}], r"samples\[1\].*equal to samples\[0\]"),
         ([{"id": "", "question": "q"}], "no id"),
         ([{"id": None, "question": "q"}], "no id"),
         ([{"id": True, "question": "q"}], "no id"),
@@ -244,6 +246,24 @@ def test_the_digest_of_a_dataset_is_of_its_samples_in_no_order() -> None:
 def test_a_sample_without_an_id_of_its_own_is_refused(rows: list[Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         dataset(*rows)
+
+
+def test_samples_without_ids_get_some_of_their_content() -> None:
+    rows = [{"question": "q"}, {"question": "r"}]
+    found = dataset(*rows)
+    ids = [sample.id for sample in found.samples]
+    assert [len(name) for name in ids] == [14, 14]
+    assert all(name.startswith("sha-") for name in ids)
+    assert [sample.id for sample in dataset(*reversed(rows)).samples] == ids[::-1]
+    assert column_uses(workflow(), found)[0].words == "id: made from the content of each row"
+    assert not dataset(*ROWS).made_ids
+
+
+def test_a_dataset_file_that_names_the_id_gets_no_other(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"question": "q"}\n')
+    (tmp_path / "d.yaml").write_text("dataset: d\nfile: rows.jsonl\nsample_id: key\n")
+    with pytest.raises(InputError, match="no id"):
+        read_dataset(str(tmp_path / "d.yaml"))
 
 
 @pytest.mark.parametrize(

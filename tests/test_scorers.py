@@ -8,6 +8,7 @@ import asyncio
 import json
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,8 +21,10 @@ from assay.records.evidence import Verdict
 from assay.records.reading import read_run
 from assay.running.compatibility import prepare
 from assay.running.dataset import from_rows
-from assay.running.post_run import additions_of, after_of
+from assay.running.post_run import additions_of, after_of, idle_scorers
 from assay.running.runner import Runner, RunSettings, work_of
+from assay.running.scorer_results import Scorer
+from assay.running.scorers import PlacedScorer
 from assay.running.workflow import LoadedWorkflow, make_workflow
 from assay.scoring.extension import Additions, extended
 from assay.scoring.profile import ProfileCriterion, make_plan
@@ -387,6 +390,50 @@ def test_a_run_is_graded_by_the_scorers_of_its_files(assay: Any, tmp_path: Path)
     (result,) = json.loads(forgotten.out)["results"]
     assert result["hard_gate_failures"] == ["no_pii"]
     assert result["profile"] == good["profile"]
+
+
+def test_a_scorer_that_raises_or_counts_for_nothing_is_told(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "bot.py").write_text(
+        "def answer(inputs):\n"
+        "  if inputs['q'] == 'down': raise OSError('down')\n"
+        "  return {'answer': inputs['q']}\n"
+        "def broken(run): raise ValueError('boom')\n"
+        "def must(run): raise KeyError('x')\n"
+        "def tone(run): return 0.5\n"
+    )
+    (tmp_path / "assay.yaml").write_text(
+        "workflow:\n  workflow: w\n  version: 1\n  inputs: [q]\n  outputs: [answer]\n"
+        "  profile: tool-use-measured@2\n  adapter: {kind: python, target: 'bot:answer'}\n"
+        "dataset: s.jsonl\nscorers:\n  - {target: 'bot:broken', weight: 0.1}\n"
+        "  - {target: 'bot:must', gate: true}\n  - {target: 'bot:tone'}\n"
+    )
+    (tmp_path / "s.jsonl").write_text('{"q": "nine"}\n{"q": "ten"}\n{"q": "down"}\n')
+    found = assay("run", "--name", "one", "--no-store")
+    assert "columns: id (made from the content of each row), q (input)" in found.err
+    lines = found.err.splitlines()
+    told = [line for line in lines if line.startswith("warning: scorer")]
+    assert "\n".join(told) == (
+        "warning: scorer bot:tone fills no criterion of tool-use-measured@2 and adds none:"
+        " give it a weight or gate: true.\n"
+        "warning: scorer bot:broken raised in 2 of 3 runs: ValueError: boom;"
+        " its score is missing and counts as 0.\n"
+        "warning: scorer bot:must raised in 2 of 3 runs: KeyError: 'x';"
+        " its gate is undetermined, so those runs don't pass."
+    )
+
+
+def test_only_runs_tell_whether_a_scorer_fills_an_open_criterion(tmp_path: Path) -> None:
+    open_ = [
+        ProfileCriterion(id=name, label=name, weight=1, layer=1, formula="zero_one")
+        for name in ("correctness", "style")
+    ]
+    profile: Any = SimpleNamespace(id="own@1", criteria=open_)
+    scorers: Any = [PlacedScorer(Scorer(target="checks:score"), tmp_path, "w.yaml")]
+    run = {"scores": {"correctness": {"raw": 1, "source": {"name": "checks:score"}}}}
+    other = {"scores": {"tone": {"raw": 1, "source": {"name": "checks:score"}}}}
+    assert idle_scorers(profile, scorers) == []
+    assert idle_scorers(profile, scorers, [other, run]) == []
+    assert "checks:score fills no criterion of own@1" in idle_scorers(profile, scorers, [other])[0]
 
 
 def test_a_gate_that_the_profile_has_leaves_it_as_it_is(assay: Any, tmp_path: Path) -> None:

@@ -21,13 +21,21 @@ from assay.pipeline.grading import DEFAULT_POLICY
 from assay.records.evaluation import VersionedName
 from assay.records.evidence import Workflow
 from assay.registry import is_path
-from assay.running.columns import is_misspelt_assert
+from assay.running.columns import is_misspelt_assert, unread_expected
 from assay.running.compatibility import prepare
 from assay.running.dataset import from_rows, read_dataset
-from assay.running.post_run import additions_of, after_of, write_profile
+from assay.running.post_run import (
+    additions_of,
+    after_of,
+    all_scorers,
+    idle_scorers,
+    scorer_warnings,
+    write_profile,
+)
 from assay.running.runner import Runner, RunSettings, work_of
 from assay.running.workflow import make_workflow, read_workflow
 from assay.scoring.extension import extended
+from assay.scoring.sources import expected_names
 
 if TYPE_CHECKING:
     from assay.running.compatibility import PreparedSample
@@ -114,10 +122,10 @@ def evaluate(
 ) -> EvaluationOutcome:
     """Call a function on every sample, score what it returns, and grade it. Works in a notebook.
 
-    A sample is a mapping with an `id`, the inputs and, if you like, `expected`. The function gets
-    the inputs by their names, or all of them as one mapping, and returns its outputs as a mapping,
-    or an answer. It may be a coroutine function. `outputs` names the outputs that must be there;
-    they are the contract of the outputs, unless you give an `output_schema`.
+    A sample is a mapping with the inputs and, if you like, an `id` and `expected`. The function
+    gets the inputs by their names, or all of them as one mapping, and returns its outputs as a
+    mapping, or an answer. It may be a coroutine function. `outputs` names the outputs that must be
+    there; they are the contract of the outputs, unless you give an `output_schema`.
 
     A scorer is a function of the run that returns scores by criterion (see "Scorers" in the guide
     on `assay run`), or a mapping of the same keys as in `assay.yaml` with the function as `target`.
@@ -161,7 +169,7 @@ def evaluate(
                 tree[key] = value
         workflow = make_workflow(Document(tree, "evaluate"), Path.cwd())
         loaded = from_rows(rows, id=dataset, version=None, where="samples")
-        return _evaluated(
+        outcome = _evaluated(
             workflow,
             loaded,
             Choice(policy, profile, rubric, library),
@@ -172,6 +180,10 @@ def evaluate(
                 timeout_s=timeout_s,
             ),
         )
+    for place, one in zip(targets, given, strict=True):
+        label = str(one.get("name") or plain_name(one["target"]))
+        outcome.notes = tuple(note.replace(place, label) for note in outcome.notes)
+    return outcome
 
 
 def _inputs(rows: Sequence[Mapping[str, Any]], outputs: Sequence[str]) -> dict[str, Any]:
@@ -204,6 +216,7 @@ def _evaluated(
     work = work_of(samples, settings)
     choice = _with_scorers(workflow, samples, choice, scorers)
     grader = choice.grader()
+    profile = grader.plan_for(Workflow(**workflow.subject())).profile
     builder = EvaluationBuilder(
         name=settings.name,
         workflow=VersionedName(id=workflow.id, version=workflow.version),
@@ -212,7 +225,7 @@ def _evaluated(
             "workflow": workflow.digest,
             "dataset": dataset.digest,
             "policy": choice.policy,
-            "profile": grader.plan_for(Workflow(**workflow.subject())).profile.id,
+            "profile": profile.id,
             "rubric": choice.rubric,
             "repeat": settings.repeat,
         },
@@ -230,7 +243,22 @@ def _evaluated(
     graded = [grader.grade(Document(made[one.run_id], settings.name)) for one in work]
     for one in graded:
         builder.add(one)
-    return EvaluationOutcome(builder.finish(datetime.now(UTC)), graded, choice=choice)
+    outcome = EvaluationOutcome(builder.finish(datetime.now(UTC)), graded, choice=choice)
+    found = all_scorers(workflow, scorers)
+    errors = (run.get("metadata", {}).get("scorer_errors", {}) for run in made.values())
+    warnings = [
+        *unread_expected(
+            workflow,
+            (sample.expected for sample in samples),
+            read=expected_names(profile),
+            scored=bool(found),
+        ),
+        *scorer_warnings(errors, found, total=len(made)),
+        *idle_scorers(profile, found),
+        *idle_scorers(profile, found, made.values()),
+    ]
+    outcome.notes = tuple(f"warning: {sentence}" for sentence in warnings)
+    return outcome
 
 
 _folders: list[tempfile.TemporaryDirectory[str]] = []

@@ -123,6 +123,8 @@ def run(options: argparse.Namespace) -> int:
                 stream.write(line + b"\n")
         if doing.judging is not None:
             report(doing.judging)
+        for sentence in doing.scorer_warnings(planned.profile, all_scorers(workflow, scorers)):
+            _say(f"warning: {sentence}")
         code = grading.finish(graded, finished=opt.moment(settings.now) or datetime.now(UTC))
     if settings.repeat > 1:
         _repeats(options, doing, folder)
@@ -169,6 +171,7 @@ def _prepared(
     """
     from assay.cli.preflight import expected_warnings, sources_of, warnings_of
     from assay.running.judge_step import estimate, task_of
+    from assay.running.post_run import idle_scorers
 
     judging = spec is not None and not options.no_judge
     sources, with_judge = (
@@ -177,6 +180,7 @@ def _prepared(
     )
     task = task_of(with_judge, planned.rubric)
     for sentence in (
+        *idle_scorers(planned.profile, scorers),
         *expected_warnings(planned.profile, workflow, work, scored=bool(scorers)),
         *warnings_of(sources, scored=bool(scorers)),
     ):
@@ -313,8 +317,8 @@ COMMANDS = {
                 "--dataset",
                 metavar="D",
                 help=(
-                    "samples as .jsonl, .json, .csv or .parquet, a .yaml file that describes them,"
-                    " or a dataset's name in assay.yaml (default: the one in assay.yaml)"
+                    "samples as .jsonl, .json, .csv, .xlsx or .parquet, a .yaml file that describes"
+                    " them, or a dataset's name in assay.yaml (default: the one in assay.yaml)"
                 ),
             ),
             arg(

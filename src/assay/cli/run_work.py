@@ -13,7 +13,7 @@ from assay.cli.progress import Progress
 from assay.cli.run_judge import judge_runs
 from assay.cli.stream import GradedPiece
 from assay.files.json_files import Document, parse_json
-from assay.running.post_run import after_of
+from assay.running.post_run import after_of, idle_scorers, scorer_warnings
 from assay.running.runner import Runner
 from assay.views.documents import encode
 from assay.views.evaluation import WorstRun, keep_worst
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from assay.running.runner import RunSettings, SampleWork
     from assay.running.scorers import PlacedScorer
     from assay.running.workflow import LoadedWorkflow
+    from assay.scoring.profile import Profile
 
 IN_MEMORY = 256 * 1024 * 1024
 """Bytes of grades that wait in memory for the end of the run."""
@@ -106,6 +107,17 @@ class RunWork:
     def evidence(self) -> Iterator[bytes]:
         """Every run as it was graded, in the order of the work."""
         return (self._line(one.run_id) for one in self.work)
+
+    def scorer_warnings(self, profile: Profile, scorers: Sequence[PlacedScorer]) -> list[str]:
+        """The scorers that gave no result, or none that counts, one sentence each."""
+        failed = (
+            parse_json(line).get("metadata", {}).get("scorer_errors", {})
+            for line in self.evidence()
+            if b'"scorer_errors"' in line
+        )
+        found = scorer_warnings(failed, scorers, total=len(self.work))
+        runs = (parse_json(line) for line in self.evidence())
+        return found + idle_scorers(profile, scorers, runs)
 
     def _tell(self, run_id: str, kind: str, fields: dict[str, Any]) -> None:
         if self._events is not None:

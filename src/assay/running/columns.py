@@ -189,7 +189,7 @@ def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[Column
         *(f"expected_{one}" for one in workflow.outputs),
     ]
     names = [one for one in (*names, *groups, *tags, FIELD) if one not in columns]
-    uses = []
+    uses = [ColumnUse("id", "made from the content of each row")] if dataset.made_ids else []
     for column, row in columns.items():
         found = _EXPECTED.fullmatch(column)
         gold = {path.partition(".")[0] if path not in row else path for path in dataset.gold(row)}

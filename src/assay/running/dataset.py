@@ -2,8 +2,9 @@
 
 A dataset file (YAML) names the data and maps its fields; a data file alone will do when its fields
 have the usual names. What is expected of a workflow is kept apart from what it is given: `gold`
-lists every path that leads to an expected value, and no input may come from one. A sample without
-an id, or with another's, is refused: nobody could tell afterwards which one failed.
+lists every path that leads to an expected value, and no input may come from one. Where no sample
+has an id, each gets one made from its content. Otherwise a sample without an id, or with another's,
+is refused: nobody could tell afterwards which one failed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from assay.records.reading import read_record
 from assay.running.rows import TableSource, file_rows, table_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from assay.running.rows import Rows
 
@@ -68,9 +69,17 @@ class LoadedDataset:
     """
 
     def __init__(
-        self, spec: DatasetFile, samples: list[Sample], *, version: str | None, where: str
+        self,
+        spec: DatasetFile,
+        samples: list[Sample],
+        *,
+        version: str | None,
+        where: str,
+        made_ids: bool = False,
     ) -> None:
         self.spec = spec
+        self.made_ids = made_ids
+        """Whether the samples came without ids, and got some made from their content."""
         self.id = spec.dataset
         self.samples = samples
         self.where = where
@@ -168,13 +177,21 @@ def _unnamed(name: str) -> DatasetFile:
 def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) -> LoadedDataset:
     samples: list[Sample] = []
     faults: list[Fault] = []
+    unnamed: list[Sample] = []
     seen: dict[str, str] = {}
+    fields = ID_FIELDS if spec.sample_id is None else (spec.sample_id,)
 
     def refuse(message: str, fix: str = "") -> None:
         faults.append(Fault(message, code="RUN-002", file=where, fix=fix))
 
+    def refuse_unnamed(place: str) -> None:
+        refuse(
+            f"{place}: the sample has no id.",
+            f"Give each sample a text or whole number in {' or '.join(fields)}.",
+        )
+
     for row, place in rows:
-        if len(samples) >= MAX_SAMPLES:
+        if len(samples) + len(unnamed) >= MAX_SAMPLES:
             raise InputError(
                 "FIL-004",
                 f"has more than {MAX_SAMPLES:,} samples.",
@@ -188,13 +205,11 @@ def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) 
             continue
         if spec.split is not None and lookup(row, spec.split_field)[1] != spec.split:
             continue
-        fields = ID_FIELDS if spec.sample_id is None else (spec.sample_id,)
         name = next((name for name in (_id(row, field) for field in fields) if name), None)
-        if name is None:
-            refuse(
-                f"{place}: the sample has no id.",
-                f"Give each sample a text or whole number in {' or '.join(fields)}.",
-            )
+        if name is None and spec.sample_id is None and not any(one in row for one in fields):
+            unnamed.append(Sample("", row, place))
+        elif name is None:
+            refuse_unnamed(place)
         elif name in seen:
             refuse(
                 f"{place}: the id {name[:80]!r} was used before, at {seen[name]}.",
@@ -203,6 +218,12 @@ def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) 
         else:
             seen[name] = place
             samples.append(Sample(name, row, place))
+    made_ids = bool(unnamed) and not samples and not faults
+    if made_ids:
+        samples = _with_ids(unnamed, refuse)
+    else:
+        for sample in unnamed:
+            refuse_unnamed(sample.where)
     if faults:
         error = InputError(
             "RUN-002", faults[0].message, where=where, fix=faults[0].fix, faults=faults[:MAX_FAULTS]
@@ -212,7 +233,23 @@ def _dataset(spec: DatasetFile, rows: Rows, *, version: str | None, where: str) 
     if not samples:
         split = "" if spec.split is None else f" of the split {spec.split!r}"
         raise InputError("FIL-005", f"there are no samples{split}.", where=where)
-    return LoadedDataset(spec, samples, version=version, where=where)
+    return LoadedDataset(spec, samples, version=version, where=where, made_ids=made_ids)
+
+
+def _with_ids(samples: list[Sample], refuse: Callable[[str, str], None]) -> list[Sample]:
+    """Samples with ids made from their content; of two equal ones the second is refused."""
+    by_digest: dict[str, Sample] = {}
+    for sample in samples:
+        found = digest(sample.row).removeprefix("sha256:")
+        if found in by_digest:
+            refuse(
+                f"{sample.where}: the sample has no id and is equal to {by_digest[found].where}.",
+                "Remove one of them, or give each sample an `id`.",
+            )
+        else:
+            by_digest[found] = sample
+    size = 10 if len({name[:10] for name in by_digest}) == len(by_digest) else 40
+    return [sample._replace(id=f"sha-{name[:size]}") for name, sample in by_digest.items()]
 
 
 def _id(row: Mapping[str, Any], path: str) -> str | None:

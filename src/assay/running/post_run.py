@@ -5,25 +5,29 @@ assertions of its sample, and the scorers of the workflow file and of `assay.yam
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay.files.atomic import write_file
 from assay.running.assertions import CRITERION, GATE, AssertionWeight, outcome
 from assay.running.scorer_results import MAX_REASON
-from assay.running.scorers import PlacedScorer, scorer_measures
+from assay.running.scorers import NO_OUTPUTS, PlacedScorer, scorer_measures
 from assay.scoring.extension import ADDED, Additions
 from assay.scoring.profile import Profile, ProfileCriterion
 from assay.views.documents import pretty
+from assay.views.pieces import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from assay.running.assertions import AssertionTerms
     from assay.running.compatibility import PreparedSample
     from assay.running.runner import PostRun
     from assay.running.workflow import LoadedWorkflow
 
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(: |$)")
+"""An exception, as `describe` writes it."""
 _SOURCE = {"kind": "script", "name": "assertions of the dataset"}
 
 
@@ -98,6 +102,69 @@ def scorer_additions(scorers: Iterable[PlacedScorer]) -> Additions:
                 )
             )
     return Additions(tuple(gates), tuple(criteria))
+
+
+def idle_scorers(
+    profile: Profile,
+    scorers: Sequence[PlacedScorer],
+    runs: Iterable[Mapping[str, Any]] | None = None,
+) -> list[str]:
+    """Scorers that count for nothing, one sentence each: those without a weight or a gate that fill
+    no criterion. Where the profile has criteria that they may return by name, only the runs can
+    tell, so those are told with `runs`, and the others without.
+    """
+    measured = {item.id: item.measure is not None for item in profile.criteria}
+    idle = {
+        one.name or one.target: one.target
+        for one, *_ in scorers
+        if one.weight is None and not one.gates and measured.get(one.id, True)
+    }
+    added = {one.id for one, *_ in scorers if one.weight is not None}
+    is_certain = all(measured[name] for name in measured if name not in added)
+    if is_certain is not (runs is None):
+        return []
+    for run in runs or ():
+        if not idle:
+            break
+        for name, score in run.get("scores", {}).items():
+            if not measured.get(name, True):
+                idle.pop(score.get("source", {}).get("name"), None)
+    label = profile.id.partition("+")[0]
+    return [
+        f"scorer {target} fills no criterion of {label} and adds none: give it a weight or"
+        " gate: true."
+        for target in idle.values()
+    ]
+
+
+def scorer_warnings(
+    errors: Iterable[Mapping[str, str]], scorers: Sequence[PlacedScorer], *, total: int
+) -> list[str]:
+    """The scorers that gave no result, one sentence each; `errors` are `metadata.scorer_errors` of
+    those of `total` runs that have some.
+    """
+    counts: dict[str, list[str]] = {}
+    for one in errors:
+        for target, reason in one.items():
+            if not str(reason).startswith(NO_OUTPUTS):  # the run itself says so
+                counts.setdefault(target, []).append(" ".join(str(reason).split())[:200])
+    made = []
+    for target, reasons in counts.items():
+        found = [one for one, *_ in scorers if one.target == target]
+        gates = any(one.gates for one in found)
+        scores = any(one.weight is not None or not one.gates for one in found) or not found
+        lost = "its score is missing and counts as 0" if scores else ""
+        if gates:
+            undetermined = "its gate is undetermined, so those runs don't pass"
+            lost = f"{lost}, and {undetermined}" if lost else undetermined
+        verb = "raised" if _RAISED.match(reasons[0]) else "gave no result"
+        name = f"scorer {target}" if target != CRITERION else "the dataset's assertions"
+        first = "" if len(set(reasons)) == 1 else "first "
+        made.append(
+            f"{name} {verb} in {len(reasons):,} of {count(total, 'run')}:"
+            f" {first}{reasons[0].rstrip('.')}; {lost}."
+        )
+    return made
 
 
 def write_profile(profile: Profile, folder: str) -> str:
