@@ -379,6 +379,11 @@ def test_a_run_is_graded_by_the_scorers_of_its_files(assay: Any, tmp_path: Path)
     hint = assay("grade", "one", "--no-config").out
     assert "--profile" not in hint
     assert assay("gate", "one", "--baseline", "one", "--no-config").code in (1, 4)
+    code = (tmp_path / "bot.py").read_text()
+    (tmp_path / "bot.py").write_text(code.replace("'@' in", "'?' in"))
+    resumed = assay("run", "--resume", "assay-runs/one")
+    assert (resumed.code, "another version of the scorers" in resumed.err) == (2, True), resumed.err
+    (tmp_path / "bot.py").write_text(code)
     lenient = assay("run", "--name", "two", "--min-pass-rate", "0.5")
     assert lenient.code == 0, lenient.err
     # what assay.yaml declares is required of every run, also of one that was made without it

@@ -106,7 +106,8 @@ def run(options: argparse.Namespace) -> int:
         builder=builder,
         show=lambda made: _show(options, doing, made, folder, stored=grading.stored),
     )
-    with grading, RunJournal(path, Header.of(workflow, dataset, settings)) as journal:
+    header = Header.of(workflow, dataset, settings, all_scorers(workflow, scorers))
+    with grading, RunJournal(path, header) as journal:
         if len(journal):
             _say(f"{len(journal):,} already finished; not repeated")
         try:

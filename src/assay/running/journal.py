@@ -7,14 +7,18 @@ refused: half of one and half of the other would be evidence of neither.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.canon import digest
 from assay.errors import InputError, UsageError
 from assay.files.line_log import LineLog, LogPlace, Words
 
 if TYPE_CHECKING:
     from assay.running.dataset import LoadedDataset
     from assay.running.runner import RunSettings
+    from assay.running.scorers import PlacedScorer
     from assay.running.workflow import LoadedWorkflow
 
 FORMAT = "assay.run-journal/1"
@@ -36,9 +40,17 @@ class Header(NamedTuple):
     dataset_digest: str
     repeat: int
     now: str | None
+    scorers: str | None = None
+    """The digest of the scorers and their code: finished runs carry their verdicts."""
 
     @classmethod
-    def of(cls, workflow: LoadedWorkflow, dataset: LoadedDataset, settings: RunSettings) -> Header:
+    def of(
+        cls,
+        workflow: LoadedWorkflow,
+        dataset: LoadedDataset,
+        settings: RunSettings,
+        scorers: Sequence[PlacedScorer] = (),
+    ) -> Header:
         """What these are."""
         return cls(
             settings.name,
@@ -48,7 +60,17 @@ class Header(NamedTuple):
             dataset.digest,
             settings.repeat,
             settings.now,
+            _digest_of(scorers) if scorers else None,
         )
+
+
+def _digest_of(scorers: Sequence[PlacedScorer]) -> str:
+    found = []
+    for scorer, folder, _ in scorers:
+        file = folder.joinpath(*scorer.target.partition(":")[0].split(".")).with_suffix(".py")
+        code = sha256(file.read_bytes()).hexdigest() if file.is_file() else None
+        found.append([scorer, code])
+    return digest(found)
 
 
 class RunJournal:
@@ -98,7 +120,7 @@ class RunJournal:
         for name, wanted in self.header._asdict().items():
             found = tree.get(name)
             if found != wanted:
-                what = name.replace("_", " ")
+                what = "version of the scorers" if name == "scorers" else name.replace("_", " ")
                 raise UsageError(
                     "RUN-005",
                     f"this run was begun with another {what}: {_short(found)}, and not"
