@@ -538,3 +538,60 @@ def test_the_api_refuses_what_is_no_evaluation(
         assert words in done.text
         assert api.get("/evaluations").json()["items"] == []
         assert api.get("/evaluations/x").status_code == 404
+
+
+# --- graded by something else than when it was stored
+
+
+def test_a_decision_says_that_an_evaluation_was_graded_otherwise_when_it_was_stored(
+    two: Any, tmp_path: Path
+) -> None:
+    same = two("gate", "cand", "--baseline", "base")
+    assert "graded by   code-repair@2\n" in same.out
+    assert "when it was stored" not in same.err + same.out
+    other = ("gate", "cand", "--baseline", "base", "--profile", "rag@2")
+    done = two(*other, "-o", "d.json", "-o", "d.md", "-o", "d.html", "--store")
+    said = (
+        "evaluation cand was graded by code-repair@2 when it was stored; this decision grades both"
+        " sides by rag@2."
+    )
+    assert f"warning: {said}" in done.err, done.err
+    assert said.replace("cand", "base", 1) in done.err
+    decision = json.loads((tmp_path / "d.json").read_text())
+    assert decision["notes"][:2] == [said, said.replace("cand", "base", 1)]
+    assert "- graded by: `rag@2`" in (tmp_path / "d.md").read_text()
+    for page in ("d.md", "d.html"):
+        assert said in (tmp_path / page).read_text()
+    with open_ledger(f"sqlite:///{tmp_path}/.assay/ledger.db", read_only=True) as ledger:
+        digest = ledger.find("decision", newest_first=True, limit=1).items[0].digest
+    assert two("ledger", "replay", digest, "--json").json()["same"] is True
+
+
+@pytest.mark.parametrize(
+    "verb", [("grade", "cand"), ("report", "summary", "cand"), ("explain", "cand")]
+)
+def test_a_verb_that_grades_again_warns_where_that_is_by_something_else(
+    two: Any, verb: tuple[str, ...]
+) -> None:
+    assert "when it was stored" not in two(*verb).err
+    warned = two(*verb, "--profile", "rag@2").err
+    words = "graded by code-repair@2 when it was stored; this command grades it by rag@2."
+    assert f"warning: evaluation cand was {words}" in warned
+
+
+def test_a_sample_is_named_alone_or_with_its_dataset(two: Any, tmp_path: Path) -> None:
+    gate = ("gate", "cand", "--baseline", "base", "--json")
+    rules = {one["id"]: one for one in two(*gate).json()["rules"]}
+    full = rules["gate_failure_rate"]["evidence"]["newly_failing"][0]
+    short = full.removeprefix("d/")
+    assert full != short
+    for name in (full, short):
+        left = two(*gate, "--quarantine", name, "-o", "d.html")
+        assert left.json()["missing"]["quarantined"] == [full], left.err
+        assert two("explain", "cand", "--run", name).code == 1
+        assert two("explain", "b.jsonl", "--run", name).code == 1
+    absent = two(*gate, "--quarantine", f"{short}x")
+    assert absent.code == 2
+    assert f"Did you mean '{short}'?" in absent.err
+    for runs_ in ("cand", "b.jsonl"):
+        assert "Did you mean" in two("explain", runs_, "--run", f"{full}x").err

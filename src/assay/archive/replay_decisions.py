@@ -16,7 +16,7 @@ from assay.archive.replay_gates import GATES
 from assay.canon import canonical
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document
-from assay.pipeline.deciding import Terms, decide, declared, side_of
+from assay.pipeline.deciding import Terms, decide, declared, is_regraded_note, side_of
 from assay.pipeline.grading import Graded, Grader
 from assay.records.decision import DECISION_SCHEMA, Decision
 from assay.release.plan import check_plan
@@ -172,4 +172,5 @@ def _terms(
         tuple(slices),
         shown,
         samples,
+        tuple(note for note in stored.get("notes") or () if is_regraded_note(note)),
     )

@@ -15,7 +15,7 @@ from assay.files.json_files import StoredInput, read_documents
 from assay.pipeline.given_grades import grades_of
 from assay.records.reading import KINDS
 from assay.registry import near_miss
-from assay.views.documents import plain
+from assay.views.documents import names_of, plain
 from assay.views.grade_text import explanation
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ def run(options: argparse.Namespace) -> int:
         from assay.cli.explain_stored import explain_stored
 
         return explain_stored(options, options.file, show)
+    if isinstance(options.file, StoredInput):
+        from assay.cli.regraded import warn_of_regrading
+
+        warn_of_regrading(options, [options.file], word="command")
     named_by = _named_by(options)
     grader = choice_of(options).grader()
     results: list[Any] = []
@@ -41,11 +45,11 @@ def run(options: argparse.Namespace) -> int:
         tree = document.tree
         known = options.run is not None and isinstance(tree, dict) and tree.get("schema") in KINDS
         if known and options.run not in _names(tree):
-            others += [str(tree.get("run_id"))] if len(others) < KNOWN else []
+            others += [str(name) for name in _names(tree) if name] if len(others) < KNOWN else []
             continue
         for graded in grades_of(document, grader):
             payload = graded.payload()
-            if options.run not in (None, payload["run_id"], payload["sample_id"]):
+            if options.run is not None and options.run not in names_of(payload):
                 others += [payload["run_id"]] if len(others) < KNOWN else []
                 continue
             passed = passed and payload["passed"]
@@ -93,10 +97,11 @@ def _named_by(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _names(tree: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What `--run` may call a run: its id, or its sample."""
+    """What `--run` may call a run: its id, or its sample, alone or within its dataset."""
     dataset = tree.get("dataset")
-    sample = dataset.get("sample_id") if isinstance(dataset, dict) else None
-    return tree.get("run_id"), sample or tree.get("sample_id")
+    if not isinstance(dataset, dict):
+        return tree.get("run_id"), tree.get("sample_id")
+    return names_of({**tree, "sample_id": dataset.get("sample_id") or tree.get("sample_id")})
 
 
 def _as_stored(options: argparse.Namespace, stored: StoredInput) -> bool:

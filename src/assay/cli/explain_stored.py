@@ -12,6 +12,7 @@ from assay.errors import ExitCode, NotEnoughEvidence, UsageError
 from assay.files.json_files import StoredInput, read_documents
 from assay.records.reading import read_run
 from assay.registry import near_miss
+from assay.views.documents import names_of
 from assay.views.evaluation import WorstRun, evaluation_view, keep_worst
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def explain_stored(
     results: list[Mapping[str, Any]] = []
     passed = True
     for result in _grades(stored):
-        if options.run is not None and options.run not in (result["run_id"], result["sample_id"]):
+        if options.run is not None and options.run not in names_of(result):
             continue
         passed = passed and result["passed"] is True
         if not options.json:
@@ -100,6 +101,8 @@ def _nothing(options: argparse.Namespace, stored: StoredInput) -> UsageError | N
     if options.run is None or options.run in ungraded:
         return NotEnoughEvidence("FIL-005", "no run of it was graded.", where=stored)
     names = [run.run_id for run in runs]
+    for result in _grades(stored):
+        names += [str(name) for name in names_of(result)[1:] if name]
     return UsageError(
         "CLI-001", f"no run is named {options.run!r}.{near_miss(options.run, names)}", where=stored
     )

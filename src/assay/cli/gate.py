@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli.frame import BARS, COMPARED_BY, STORE, Command, arg, flag, repeated
 from assay.cli.grade import choice_of
+from assay.cli.hints import command
 from assay.cli.ledger import storing
+from assay.cli.run_settings import is_typed
 from assay.errors import UsageError
 from assay.files.atomic import write_file
 from assay.release.decision import exit_code
@@ -43,10 +45,15 @@ def run(options: argparse.Namespace) -> int:
 
         return plan(options, rules, choice)
     if not options.files or not options.baseline:
+        named = options.baseline or options.files
         raise UsageError(
             "CLI-001",
-            "a decision needs a candidate and --baseline.",
-            fix="`assay gate candidate.jsonl --baseline baseline.jsonl`",
+            "a decision needs a candidate and --baseline."
+            if not named
+            else f"a decision needs a candidate to compare with {', '.join(named)}."
+            if options.baseline
+            else "a decision needs --baseline.",
+            fix=_example(options),
         )
     opt.outputs(options)
     with storing(
@@ -69,7 +76,7 @@ def _decide(
     kept: SideKeeper | None = None,
 ) -> Decision:
     from assay.cli.gate_sides import read_baseline, read_side
-    from assay.pipeline.deciding import Terms, decide, declared
+    from assay.pipeline.deciding import Terms, decide, declared, full_names
 
     options.judged, options.compared = [], []
     now = opt.moment(options.now)
@@ -89,11 +96,9 @@ def _decide(
     ):
         from assay.cli.gate_sides import score_pairs
 
-        options.pairs = [
-            pair
-            for pair in score_pairs(candidate, baseline, rules, planned=samples)
-            if pair.sample not in options.quarantine
-        ]
+        pairs = score_pairs(candidate, baseline, rules, planned=samples)
+        left_out = full_names(options.quarantine, candidate.rows.keys() | baseline.rows.keys())
+        options.pairs = [pair for pair in pairs if pair.sample not in left_out]
     terms = Terms(
         options.allow_unpaired,
         tuple(options.quarantine),
@@ -101,8 +106,21 @@ def _decide(
         tuple(options.slice),
         plan,
         samples,
+        tuple(getattr(options, "regraded", ())),
     )
     return decide(candidate, baseline, rules, grader, terms=terms)
+
+
+def _example(options: argparse.Namespace) -> str:
+    """A decision that can be asked for with what there is."""
+    if options.files:
+        return f"`{command('gate', *options.files, '--baseline', 'latest~1', options=options)}`"
+    if options.baseline and is_typed(options, "baseline"):
+        words = [word for name in options.baseline for word in ("--baseline", name)]
+        return f"`{command('gate', 'latest', *words, options=options)}`"
+    if options.baseline:
+        return f"`{command('gate', 'latest', options=options)}`"
+    return "`assay gate candidate.jsonl --baseline baseline.jsonl`"
 
 
 def _plan(options: argparse.Namespace) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ from assay.cli import options as opt
 from assay.cli.gate_sides import read_baseline, read_side
 from assay.cli.ledger import storing_result
 from assay.errors import ExitCode, UsageError, printable
+from assay.pipeline.deciding import full_names
 from assay.release.pairs import pair_up
 from assay.release.plan import (
     Spread,
@@ -92,7 +93,11 @@ def _made(
         else None
     )
     spread = _spread(options, grader, baseline, kept)
-    samples = None if baseline is None else sorted(set(baseline.rows) - set(options.quarantine))
+    samples = (
+        None
+        if baseline is None
+        else sorted(set(baseline.rows) - {*full_names(options.quarantine, baseline.rows)})
+    )
     return make_plan(
         rules,
         effect=options.effect,

@@ -72,6 +72,7 @@ def resolved(options: argparse.Namespace, named: Mapping[str, Sequence[str]]) ->
                     setattr(options, dest, made if several else made[0])
             if not getattr(options, "stored_grades", False):
                 found.choose()
+                options.regraded = found.regraded()
         yield
 
 
@@ -166,6 +167,7 @@ class _Resolver:
             _report(_taken(text, stored, same))
         made = StoredInput(label, f"{place}.jsonl", stored.digest.removeprefix("sha256:"))
         made.evaluation = stored
+        made.graded = _first_grade(ledger, stored, self._project)
         _write(made.file, stored_runs(ledger, stored, project=self._project))
         if self._wants_grades:
             made.grades = f"{place}.grades.jsonl"
@@ -175,6 +177,15 @@ class _Resolver:
     @property
     def _wants_grades(self) -> bool:
         return bool(getattr(self._options, "stored_grades", False))
+
+    def regraded(self) -> list[str]:
+        """Which evaluations this command grades by something else than when they were stored."""
+        if not {"profile", "rubric", "judge_card"} <= vars(self._options).keys():
+            return []  # it grades nothing
+        from assay.cli.regraded import warn_of_regrading
+
+        word = "decision" if "quarantine" in self._options else "command"
+        return warn_of_regrading(self._options, self._made.values(), word=word)
 
     def choose(self) -> None:
         """Grade by what the evaluations were graded by, where the command line chooses nothing
@@ -318,6 +329,13 @@ def _taken(text: str, stored: StoredEvaluation, same: int) -> str:
     )
     named = f"{evaluation.name} ({evaluation.id})" if same > 1 else evaluation.name
     return f"{text} is {named}: {subject}"
+
+
+def _first_grade(ledger: Ledger, stored: StoredEvaluation, project: str) -> Any:
+    """The first grade of an evaluation that the ledger still has the text of."""
+    digest = next((run.grade for run in stored.evaluation.runs if run.grade is not None), None)
+    item = None if digest is None else ledger.get_many([digest], project=project).get(digest)
+    return None if item is None or item.body is None else item.tree()
 
 
 def _newest_grade(ledger: Ledger, run_id: str, project: str) -> tuple[Item, ...]:

@@ -60,6 +60,8 @@ class StoredInput(str):
     """A file with the stored grades of the runs, in the same order, where a command asked for
     them.
     """
+    graded: Any = None
+    """The first stored grade of the evaluation, which says what it was graded by."""
 
     def __new__(cls, name: str, file: str, digest: str) -> StoredInput:
         """The runs of a name."""

@@ -7,7 +7,7 @@ file is opened and nothing is stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -49,6 +49,22 @@ class Terms(NamedTuple):
     """What was declared before, as it stands in the decision."""
     samples: tuple[str, ...] | None = None
     """The samples that the plan declares."""
+    regraded: tuple[str, ...] = ()
+    """What was graded by something else when it was stored, in the words of `regraded_note`."""
+
+
+_REGRADED = "when it was stored; this"
+
+
+def regraded_note(name: str, before: str, now: str, word: str = "decision") -> str:
+    """That an evaluation was graded by something else when it was stored."""
+    sides = "both sides" if word == "decision" else "it"
+    return f"evaluation {name} was graded by {before} {_REGRADED} {word} grades {sides} by {now}."
+
+
+def is_regraded_note(note: str) -> bool:
+    """Whether a note of a stored decision is one of those."""
+    return note.startswith("evaluation ") and _REGRADED in note
 
 
 class Declared(NamedTuple):
@@ -185,7 +201,8 @@ def decide(
         return _unpaired(
             candidate, baseline, rules, terms, plan, without_gates=grader.rules.cards.without_gates
         )
-    _check_quarantine(terms.quarantine, candidate, baseline)
+    quarantine = full_names(terms.quarantine, candidate.rows.keys() | baseline.rows.keys())
+    terms = terms._replace(quarantine=tuple(quarantine))
     promotion = promote(
         pair_up(aligned.candidate, aligned.baseline, planned=terms.samples),
         rules,
@@ -205,7 +222,7 @@ def decide(
         for note in (_same(candidate, baseline), group_note(promotion.pairs))
         if note is not None
     ]
-    if notes:
+    if notes := [*terms.regraded, *notes]:
         extra["notes"] = notes
     if aligned.overlap is not None:
         extra["overlap"] = aligned.overlap
@@ -273,7 +290,7 @@ def _unpaired(
         plan=plan,
         without_gates=without_gates,
         flaky=flaky_samples(candidate, baseline, level=rules.level),
-        notes=[_unnoticed(candidate, baseline)],
+        notes=[*terms.regraded, _unnoticed(candidate, baseline)],
     )
 
 
@@ -292,11 +309,24 @@ def _unnoticed(candidate: Side, baseline: Side) -> str:
     )
 
 
-def _check_quarantine(names: Sequence[str], candidate: Side, baseline: Side) -> None:
-    known = candidate.rows.keys() | baseline.rows.keys()
+def full_names(names: Iterable[str], known: Collection[str]) -> list[str]:
+    """The samples to leave out as a decision calls them, `DATASET/SAMPLE`; `SAMPLE` alone will do
+    where one dataset has it.
+    """
+    found = []
     for name in names:
-        if name not in known:
+        meant = [name] if name in known else [one for one in known if one.endswith(f"/{name}")]
+        if len(meant) > 1:
             raise UsageError(
                 "CLI-001",
-                f"there is no sample '{name}' to leave out.{near_miss(name, list(known))}",
+                f"'{name}' is several samples: {', '.join(sorted(meant)[:5])}.",
+                fix="Name the one to leave out in full.",
             )
+        if not meant:
+            short = [one.partition("/")[2] for one in known if "/" in one]
+            raise UsageError(
+                "CLI-001",
+                f"there is no sample '{name}' to leave out.{near_miss(name, [*known, *short])}",
+            )
+        found += meant
+    return found

@@ -131,6 +131,8 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
         seen = f"differences from {compared.minimum_detectable_effect:.2f} points"
         facts.append(("detects", f"{seen}, with the policy's power"))
     facts += [(side, _side_sentence(getattr(decision, side))) for side in SIDES]
+    if profiles := [name for name in decision.fingerprint.fields.get("profile", ()) if name]:
+        facts.append(("graded by", _few(profiles)))
     for side, worth in LOST.items():
         names = getattr(missing, side)
         if names:

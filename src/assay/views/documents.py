@@ -19,7 +19,7 @@ from assay.views.junit import JUnit
 from assay.views.markdown import Markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from assay.records.grade import Payload
 
@@ -31,6 +31,19 @@ encode = _encoder.encode
 def pretty(document: Any) -> bytes:
     """JSON for people: two spaces, one final newline."""
     return msgspec.json.format(_encoder.encode(document), indent=2) + b"\n"
+
+
+def names_of(result: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a person may call a run or its grade: its id, or its sample, alone or as a decision
+    calls it, with its dataset.
+
+    >>> names_of({"run_id": "r-1", "sample_id": "s-1", "dataset": {"id": "faq"}})
+    ('r-1', 's-1', 'faq/s-1')
+    """
+    dataset, sample = result.get("dataset"), result.get("sample_id")
+    name = dataset.get("id") if isinstance(dataset, dict) else getattr(dataset, "id", None)
+    within = (f"{name}/{sample}",) if name and sample else ()
+    return result.get("run_id"), sample, *within
 
 
 def plain(value: Any) -> Any:
