@@ -595,3 +595,15 @@ def test_a_sample_is_named_alone_or_with_its_dataset(two: Any, tmp_path: Path) -
     assert f"Did you mean '{short}'?" in absent.err
     for runs_ in ("cand", "b.jsonl"):
         assert "Did you mean" in two("explain", runs_, "--run", f"{full}x").err
+
+
+def test_a_decision_without_a_candidate_says_what_to_write(two: Any, tmp_path: Path) -> None:
+    two("baseline", "set", "prod", "base")
+    (tmp_path / "assay.yaml").write_text("baseline: prod\n")
+    done = two("gate")
+    assert done.code == 2
+    assert "needs a candidate to compare with prod. `assay gate latest`" in done.err
+    assert two("gate", "latest").code == 1
+    (tmp_path / "assay.yaml").unlink()
+    assert "`assay gate latest --baseline prod`" in two("gate", "--baseline", "prod").err
+    assert "`assay gate cand --baseline 'latest~1'`" in two("gate", "cand").err
