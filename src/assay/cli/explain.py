@@ -32,10 +32,6 @@ def run(options: argparse.Namespace) -> int:
         from assay.cli.explain_stored import explain_stored
 
         return explain_stored(options, options.file, show)
-    if isinstance(options.file, StoredInput):
-        from assay.cli.regraded import warn_of_regrading
-
-        warn_of_regrading(options, [options.file], word="command")
     named_by = _named_by(options)
     grader = choice_of(options).grader()
     results: list[Any] = []

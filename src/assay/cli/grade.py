@@ -56,7 +56,7 @@ _line = msgspec.json.Decoder(GradeLine).decode
 def choice_of(options: argparse.Namespace) -> Choice:
     """The choice of profile, policy, rubric and library that the options make."""
     library = options.library or os.environ.get("ASSAY_LIBRARY")
-    return Choice(
+    choice = Choice(
         options.grading_policy if "grading_policy" in options else options.policy,
         _profile(options),
         options.rubric,
@@ -64,6 +64,13 @@ def choice_of(options: argparse.Namespace) -> Choice:
         tuple(options.judge_card),
         opt.moment(options.now),
     )
+    if getattr(options, "stored", None):
+        from assay.cli.regraded import warn_of_regrading  # only where evaluations are named
+
+        word = "decision" if "quarantine" in options else "command"
+        options.regraded = warn_of_regrading(choice, options.stored, word=word)
+        options.stored = []  # it is said once
+    return choice
 
 
 def _profile(options: argparse.Namespace) -> str | None:

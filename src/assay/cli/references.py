@@ -72,7 +72,7 @@ def resolved(options: argparse.Namespace, named: Mapping[str, Sequence[str]]) ->
                     setattr(options, dest, made if several else made[0])
             if not getattr(options, "stored_grades", False):
                 found.choose()
-                options.regraded = found.regraded()
+            options.stored = found.made
         yield
 
 
@@ -95,6 +95,11 @@ class _Resolver:
     def __exit__(self, *_: object) -> None:
         if self._ledger is not None:
             self._ledger.close()
+
+    @property
+    def made(self) -> list[StoredInput]:
+        """What the names stand for."""
+        return list(self._made.values())
 
     def input(self, text: str, *, baseline: bool) -> str:
         """The runs of a name. The name of a stored baseline stays as it is, for the command to
@@ -177,15 +182,6 @@ class _Resolver:
     @property
     def _wants_grades(self) -> bool:
         return bool(getattr(self._options, "stored_grades", False))
-
-    def regraded(self) -> list[str]:
-        """Which evaluations this command grades by something else than when they were stored."""
-        if not {"profile", "rubric", "judge_card"} <= vars(self._options).keys():
-            return []  # it grades nothing
-        from assay.cli.regraded import warn_of_regrading
-
-        word = "decision" if "quarantine" in self._options else "command"
-        return warn_of_regrading(self._options, self._made.values(), word=word)
 
     def choose(self) -> None:
         """Grade by what the evaluations were graded by, where the command line chooses nothing

@@ -9,24 +9,21 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.grade import choice_of
 from assay.errors import AssayError, printable
 from assay.files.json_files import StoredInput, stream_documents
 from assay.pipeline.deciding import regraded_note
 from assay.views.documents import plain
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable, Mapping
 
+    from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
 
 _BY = ("profile", "rubric", "policy")
 
 
-def warn_of_regrading(
-    options: argparse.Namespace, stored: Iterable[StoredInput], *, word: str
-) -> list[str]:
+def warn_of_regrading(choice: Choice, stored: Iterable[StoredInput], *, word: str) -> list[str]:
     """Say on standard error which evaluations were graded by something else when they were stored,
     and give the sentences. What cannot be graded at all, the command itself refuses.
     """
@@ -34,7 +31,7 @@ def warn_of_regrading(
     if not graded:
         return []
     try:
-        grader = choice_of(options).grader()
+        grader = choice.grader()
         said = [sentence for one in graded if (sentence := _sentence(one, grader, word))]
     except AssayError:
         return []
