@@ -76,6 +76,24 @@ def test_a_due_item_without_an_answer_is_a_failed_review(
     assert (card["quality"], card["repetitions"], card["due"]) == (0, 0, "2026-05-10")
 
 
+def test_a_review_exits_0_however_many_failed_and_4_without_a_card(
+    assay: Any, schedule: Path, tmp_path: Path
+) -> None:
+    write(tmp_path, "none", {})
+    done = reviewed(assay, "2026-05-09", answers="none.jsonl")
+    assert done.code == 0
+    assert "6 items reviewed: 0 passed, 6 failed, 6 of them without an answer" in done.out
+    done = reviewed(assay, "2026-05-09", answers="none.jsonl")
+    assert (done.code, "Nothing is due on 2026-05-09." in done.out) == (0, True)
+    empty = {**json.loads(schedule.read_text()), "cards": []}
+    schedule.write_text(json.dumps(empty))
+    done = reviewed(assay, "2026-05-09")
+    assert (done.code, "the schedule has no cards" in done.err) == (4, True)
+    assert json.loads(schedule.read_text()) == empty
+    assert reviewed(assay, "2026-05-09", "--new").code == 0
+    assert len(cards(schedule)) == 6
+
+
 KILLED = """
 import os, runpy, sys
 os.replace = lambda *names: os._exit(9)

@@ -328,6 +328,67 @@ def test_the_last_number_of_a_text_counts_where_the_rule_says_so() -> None:
 
 
 @pytest.mark.parametrize(
+    "got",
+    [
+        *("5%", "5 %", "5°C", "5 °C", "5 km", "$5", "€ 5", "5$", "5'", "**5** km", "5²", "5 / x"),
+        *("\u20135", "\u22125", "10-5", "10 \u2013 5", "x-5", "1,5", "7/5", "7 / 5", "5:5", "2^5"),
+        *("2**5", "1 5", "5.5.5", "x+5", "not 5 but .5", "3—5"),
+    ],
+)
+def test_a_part_of_a_number_or_a_unit_not_asked_for_earns_nothing(got: str) -> None:
+    assert mark({"kind": "number", "take": "last"}, 5, got) == 0
+
+
+@pytest.mark.parametrize(
+    "got",
+    [
+        *("5", "It is 5.", "**5**", "x = 5!", "$5$", "$x = 5$.", "(5)", '"5."', "\\boxed{5}"),
+        *(
+            "<answer>5</answer>",
+            "5, since two and three",
+            "5\nDone.",
+            "2 + 3 = 5",
+            "- 5",
+            "Answer \u2013 5",
+        ),
+    ],
+)
+def test_a_number_is_found_in_the_ways_people_write_it(got: str) -> None:
+    assert mark({"kind": "number", "take": "last"}, 5, got) == 1
+
+
+@pytest.mark.parametrize(
+    ("got", "right"),
+    [
+        ("5 m", 1),
+        ("5 m, as seen", 1),
+        ("**5 m** wide", 1),
+        ("**5** m", 1),
+        ("5 m not", 1),
+        ("5 m/s", 0),
+        ("5 m / s", 0),
+        ("5 m^2", 0),
+        ("5 m²", 0),
+        ("5 M", 0),
+        ("5", 0),
+    ],
+)
+def test_a_unit_ends_where_the_expected_one_ends(got: str, right: int) -> None:
+    assert mark({"kind": "number", "take": "last"}, {"value": 5, "unit": "m"}, got) == right
+
+
+@pytest.mark.parametrize("take", ["whole", "last"])
+def test_a_rule_may_take_any_unit(take: str) -> None:
+    rule = {"kind": "number", "take": take, "any_unit": True}
+    for got in ("5", "5%", "5 km/h.", "5 °C"):
+        assert mark(rule, 5, got) == 1
+    for got in ("6 km", "7/5", "5/7"):
+        assert mark(rule, 5, got) == 0
+    assert mark(rule, {"value": 5, "unit": "m"}, "5 km") == 0
+    assert mark({**rule, "reads": "x"}, 5, {"x": {"value": 5, "unit": "km"}}) == 1
+
+
+@pytest.mark.parametrize(
     ("got", "right"),
     [
         ("B", 1),
@@ -349,6 +410,56 @@ def test_the_last_number_of_a_text_counts_where_the_rule_says_so() -> None:
 def test_a_choice_is_exactly_the_right_option(got: Any, right: int) -> None:
     options = {"A": "Rome", "B": "Paris", "C": "Berlin"}
     assert mark({"kind": "choice", "reads": "x"}, "B", {"x": got}, options=options) == right
+
+
+@pytest.mark.parametrize(
+    ("options", "want", "wrong", "right"),
+    [
+        (["5", "-5"], "-5", "5", "-5"),
+        (["5", "-5"], "B", "A. 5", "-5"),
+        (["5", "-5"], "-5", "B. 5", "B. -5"),
+        (["(0, 1)", "[0, 1]"], "[0, 1]", "(0, 1)", "[0,  1]"),
+        (["5", ".5"], ".5", "5", ".5"),
+        (["mW", "MW"], "MW", "mW", "MW"),
+        (["mW", "MW"], "mW", "Mw", "(a)"),
+        ({"1": "5", "2": ".5"}, "5", "1.5", "1. 5"),
+        (["cafe\u0301", "cafe"], "A", "cafe", "CAF\u00c9."),
+        (["x", "y"], "A", "A or B", "A:"),
+        ([".", ","], ".", "", "."),
+        (["x", "y"], ["A", "B"], "A or B", "x, (B)"),
+    ],
+)
+def test_no_option_is_taken_for_another(options: Any, want: Any, wrong: str, right: str) -> None:
+    rule = {"kind": "choice", "reads": "x"}
+    assert mark(rule, want, {"x": wrong}, options=options) == 0
+    assert mark(rule, want, {"x": right}, options=options) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["B", "C"], "'B' names the options A and B alike"),
+        (["x", " x "], "names the options A and B alike"),
+        (["é", "e\u0301"], "names the options A and B alike"),
+        (["x", "(a)"], "'(a)' names the options A and B alike"),
+        ({"a": "x", "A": "y"}, "names the options a and A alike"),
+        ({"A": "x", "B": "A. x"}, "'A. x' names the options A and B alike"),
+        (["x", ""], "an option has an empty key or text"),
+        ({str(n): f"n{n}" for n in range(101)}, "over 100 options"),
+    ],
+)
+def test_options_that_can_be_mistaken_for_each_other_are_refused(
+    assay: Any, exams: Path, options: Any, words: str
+) -> None:
+    want = next(iter(options)) if isinstance(options, dict) else "A"
+    item = {"id": "i", "prompt": "p", "options": options, "expect": {"choice": want}}
+    tree = {"exam": "x", "rubric": "policy-rubric.yaml", "items": [item]}
+    (exams / "x.json").write_text(json.dumps(tree))
+    (exams / "x.jsonl").write_text("")
+    done = assay("exam", "grade", "x.json", "--answers", "x.jsonl")
+    assert (done.code, words in done.err) == (3, True), done.err
+    done = assay("exam", "lint", "x.json")
+    assert (done.code, words in done.out) == (3, True), done.out
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from assay.cli import exam as common
 from assay.cli import options as opt
 from assay.cli.frame import Command, arg, flag
-from assay.errors import ExitCode, UsageError, printable
+from assay.errors import ExitCode, NotEnoughEvidence, UsageError, printable
 from assay.exams import sm2
 from assay.exams.answers import Answers
 from assay.exams.reviewing import due_items, hold_review, review_document
@@ -27,6 +27,14 @@ def _review(options: argparse.Namespace) -> int:
     exam, marking, rules = common.exam_of(options)
     document = read_json(options.schedule)
     state = sm2.read_state(document)
+    if not state and not options.new:
+        raise NotEnoughEvidence(
+            "EXM-016",
+            "the schedule has no cards, so that nothing can ever be due.",
+            where=options.schedule,
+            fix="Add --new to review every item of the exam, or export a schedule with"
+            " `assay exam export-sm2`.",
+        )
     due = due_items(exam, state, on=day, where=options.schedule, with_new=options.new)
     answers = common.answers_of(options, exam, only=due.names) if due.names else Answers({})
     held = hold_review(due, answers.by_item, marking, rules, on=day, state=state)
@@ -58,7 +66,8 @@ COMMANDS = {
     "exam review": Command(
         _review,
         "Grade the items of an exam that are due in a review schedule, and move the schedule. A due"
-        " item without an answer counts as failed. This is not a gate: it exits 0 once reviewed.",
+        " item without an answer counts as failed. This is not a gate: it exits 0 once reviewed,"
+        " however many failed, and where nothing is due; 4 if the schedule has no cards.",
         "assay exam review exam.yaml --schedule schedule.json --date 2026-05-19"
         " --answers answers.jsonl",
         (

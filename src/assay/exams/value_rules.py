@@ -6,9 +6,11 @@ Numbers are compared exactly. A unit that is expected and not there costs the ma
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
+from unicodedata import normalize
 
 from assay import exact
 from assay.canon import number_text
@@ -28,8 +30,21 @@ from assay.records.plain import beyond_json
 MAX_TEXT = 10_000
 """Characters of a response that are searched for a number or a choice."""
 _NUMBER = re.compile(
-    r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d{1,60})(?:\.\d{1,60})?(?:[eE][-+]?\d{1,3})?"
+    r"(?<![\w.])[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d{1,60})(?:\.\d{1,60})?|\.\d{1,60})"
+    r"(?:[eE][-+]?\d{1,3})?"
 )
+_MINUS = str.maketrans({"\u2212": "-", "\u2013": "-"})
+_PART_OF_MORE = re.compile(
+    r"(?:[-/,^]|\d:|\d[^\S\n]*|\w[+*×·÷]+|[\d)\]][^\S\n]*[-+*/^×·÷—]+[^\S\n]*)$"
+)
+"""What stands before a number that is only a part: of `7/5`, `10-5`, `1,5`, `5:30`, `1 500`."""
+_MARKUP = "*_`"
+_CLOSES = ".,;:!?…)]}”»\\—"
+_BLANK = " \t\r\u00a0\u202f"
+_GOES_ON = re.compile(r"[^\S\n]+[/*^×·÷]")
+_ANY_UNIT = re.compile(r"(?:[^\W\d_]|[%‰°€£¥$])[^\s,;:!?)\]}*`]*")
+MAX_OPTIONS = 100
+"""Options of one item. Each is held against every other."""
 _EXPECTED = {"value", "unit", "tolerance", "relative"}
 
 
@@ -38,13 +53,16 @@ class Quantity(ExpectingRule, frozen=True):
 
     An item expects a number, or `{value, unit, tolerance, relative}`. `relative` is a share of the
     expected value. `take: last` reads the last number of a text; otherwise the text must be a
-    number and its unit, and nothing else.
+    number and its unit, and nothing else. A unit that no item expects costs the mark too: what
+    follows the number, as in "5%" or "5 km", is one, unless `any_unit` is true.
     """
 
     kind: ClassVar[str] = "number"
     tolerance: AnyNumber = 0
     relative: AnyNumber = 0
     take: Literal["whole", "last"] = "whole"
+    any_unit: bool = False
+    """Whether an item that names no unit takes every one."""
 
     def problem(self) -> str:
         """Tolerances are amounts."""
@@ -89,25 +107,64 @@ class Quantity(ExpectingRule, frozen=True):
         """The number that was answered, with the right unit; None where there is none."""
         if isinstance(got, dict):
             given = got.get("unit", "")
-            return None if given != unit else self._found(got.get("value"), "")
+            named = given == unit or (self.any_unit and not unit and isinstance(given, str))
+            return self._found(got.get("value"), "") if named else None
         if exact.is_number(got):
             return None if unit else _exactly(got)
         if not isinstance(got, str):
             return None
-        text = got[:MAX_TEXT].replace("\u2212", "-").strip()
+        text = got[:MAX_TEXT].translate(_MINUS).strip()
         found = list(_NUMBER.finditer(text))
         if not found or (self.take == "whole" and (len(found) > 1 or found[0].start() > 0)):
             return None
         last = found[-1]
-        rest = text[last.end() :].strip()
+        before, rest = text[: last.start()], text[last.end() :]
+        any_unit = self.any_unit and not unit
+        if any_unit and (spelt := _ANY_UNIT.match(rest.lstrip())):
+            unit = spelt.group().rstrip(".")
+        unit = unit.translate(_MINUS)
         if self.take == "whole":
-            named = rest.removesuffix(".").rstrip() == unit
+            named = rest.strip().removesuffix(".").rstrip() == unit
         else:
-            named = rest.startswith(unit) and not rest[len(unit) : len(unit) + 1].isalnum()
+            priced = not any_unit and _is_price(before, rest)
+            named = not priced and _stands_alone(before, rest, unit)
         if not named:
             return None
         number = Decimal(last.group().replace(",", ""))
         return _exactly(number) if exact.is_number(number) else None
+
+
+def _is_price(before: str, rest: str) -> bool:
+    """Whether a currency stands before a number. `$5$` is a formula."""
+    sign = before.rstrip(_BLANK)[-1:]
+    formula = sign == "$" and before.count("$") % 2 == 1 and "$" in rest[:40]
+    return bool(sign) and sign in "$€£¥" and not formula
+
+
+def _stands_alone(before: str, rest: str, unit: str) -> bool:
+    """Whether a number in a text is all of that number, with its unit and no other."""
+    if _PART_OF_MORE.search(before[-100:]):
+        return False
+    opened = "".join(mark for mark in '$"' if before.count(mark) % 2)
+    markup = _MARKUP + opened + ("'" if before.endswith("'") else "")
+    if unit:
+        rest = rest.lstrip(markup + _BLANK)
+        if not rest.startswith(unit):
+            return False
+        rest = rest[len(unit) :]
+        if rest[:1].isspace():
+            return _GOES_ON.match(rest) is None
+    bare = rest.lstrip(_BLANK)
+    if bare[:1] in ("\n", *".!?;:…—"):
+        rest = bare
+    after = rest.lstrip(_CLOSES + markup)
+    closed = rest[: len(rest) - len(after)].strip(markup)
+    return (
+        not after
+        or after[0] == "\n"
+        or after.startswith("</")
+        or (after[0].isspace() and bool(unit or closed))
+    )
 
 
 _TOLERANCES = ("tolerance", "relative")
@@ -127,7 +184,9 @@ class OptionChoice(ExpectingRule, frozen=True):
     list of texts) and expects one of them or a list.
 
     A text names an option by its key, alone or in front of its text ("B", "(b)", "B. Paris"), or by
-    its whole text. Several are separated by commas.
+    its whole text. The case of letters and a period at the end count only where two options differ
+    in nothing else. Several are separated by commas. Options of which one can be read as another
+    are refused.
     """
 
     kind: ClassVar[str] = "choice"
@@ -137,6 +196,15 @@ class OptionChoice(ExpectingRule, frozen=True):
         options = options_of(item)
         if len(options) < 2:
             return ["the item needs `options`, at least two."]
+        if len(options) > MAX_OPTIONS:
+            return [f"the item has over {MAX_OPTIONS} options."]
+        for text in (*options, *options.values()):
+            named = _named(_tidy(text), options)
+            if not _tidy(text):
+                return ["an option has an empty key or text."]
+            if len(named) > 1:
+                alike = f"'{text[:60]}' names the options {' and '.join(named)[:60]} alike."
+                return [f"{alike} Give them different texts, or keys that no text is equal to."]
         unknown = [entry for entry in entries_of(want) if self._key(entry, options) is None]
         if unknown or not entries_of(want):
             return [f"{str(unknown[:1] or want)[:60]} is not one of the item's options."]
@@ -168,20 +236,44 @@ class OptionChoice(ExpectingRule, frozen=True):
             given = str(given)
         if not isinstance(given, str):
             return None
-        text = _plain(given)
-        for key, option in options.items():
-            if text in (_plain(key), _plain(option)):
-                return key
-        for key, option in options.items():
-            start = _plain(key)
-            rest = text.removeprefix(start)
-            if rest != text and _plain(rest) == _plain(option) and rest[:1] in ".):- ":
-                return key
-        return None
+        text = _tidy(given[:MAX_TEXT])
+        named = _named(text, options) or _by_text(text, options, _loose)
+        return named[0] if text and len(named) == 1 else None
 
 
-def _plain(text: str) -> str:
-    return text.strip().strip("()[].:- ").strip().lower()
+def _named(text: str, options: dict[str, str]) -> list[str]:
+    """The keys of the options that a text names by their exact text, or by their key."""
+    exactly = _by_text(text, options, _tidy)
+    return [key for key in options if key in exactly or _has_key(text, key, options)]
+
+
+def _by_text(text: str, options: dict[str, str], form: Callable[[str], str]) -> list[str]:
+    wanted = form(text)
+    return [key for key, option in options.items() if form(option) == wanted]
+
+
+def _has_key(text: str, key: str, options: dict[str, str]) -> bool:
+    """Whether a text is an option's key, or the key with the option's own text after it."""
+    start = re.match(rf"[(\[]?{re.escape(_tidy(key))}(?!\w)", text, re.IGNORECASE)
+    if start is None:
+        return False
+    rest = text[start.end() :]
+    if re.fullmatch(r"[)\].:]*", rest):
+        return True
+    after = re.match(r"[.:]?[)\]]+[.:]? ?|[.:]? (?:[-–—] )?", rest)
+    if after is None:
+        return False
+    said = rest[after.end() :]
+    exactly = _by_text(said, options, _tidy)
+    return (exactly or _by_text(said, options, _loose)) == [key]
+
+
+def _tidy(text: str) -> str:
+    return " ".join(normalize("NFC", text).split())
+
+
+def _loose(text: str) -> str:
+    return _tidy(text).translate(_MINUS).lower().removesuffix(".")
 
 
 def options_of(item: ExpectingItem) -> dict[str, str]:
