@@ -20,7 +20,7 @@ from assay.scoring.gate_rules import is_absent
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from assay.running.assertions import Assertion
+    from assay.running.assertion_checks import Assertion
     from assay.running.dataset import LoadedDataset
     from assay.running.workflow import LoadedWorkflow
 

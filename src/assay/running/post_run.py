@@ -40,7 +40,7 @@ def after_of(workflow: LoadedWorkflow, *, scorers: Sequence[PlacedScorer] = ()) 
         from assay.running.repair import repair_of  # it needs git and the sandbox
 
         measures.append(repair_of(workflow))
-    measures.append(_assertions(workflow.spec.assertions))
+    measures.append(_assertions(workflow))
     placed = all_scorers(workflow, scorers)
     measures.append(_added(workflow, scorer_additions(placed)))
     return measures + scorer_measures(placed)
@@ -175,27 +175,34 @@ def write_profile(profile: Profile, folder: str) -> str:
     return path
 
 
-def _assertions(terms: AssertionTerms) -> PostRun:
+def _assertions(workflow: LoadedWorkflow) -> PostRun:
+    terms: AssertionTerms = workflow.spec.assertions
+    declared = list(workflow.outputs) or workflow.required_outputs
+
     def measure(sample: PreparedSample, run: dict[str, Any]) -> dict[str, Any]:
         if sample.assertions is None:
             return {}
         if not sample.assertions:
             reason = "not applicable: the sample asserts nothing"
             return {"gates": {**run.get("gates", {}), GATE: {"passed": True, "reason": reason}}}
-        found, words = outcome(sample.assertions, run.get("outputs"), status=run["status"])
+        outputs = run.get("outputs")
+        found, words = outcome(sample.assertions, outputs, status=run["status"], declared=declared)
         holds = [one.holds for one in found]
         if terms == "gate":
             passed = False if False in holds else None if None in holds else True
             verdict = {"passed": passed, "reason": words[:MAX_REASON]}
             return {"gates": {**run.get("gates", {}), GATE: verdict}}
+        measured: dict[str, Any] = {}
         if None in holds:
             errors = run.get("metadata", {}).get("scorer_errors", {})
-            return {"metadata": {"scorer_errors": {**errors, CRITERION: words[:MAX_REASON]}}}
-        score = {
-            "raw": {"passed": sum(map(bool, holds)), "total": len(holds)},
-            "source": dict(_SOURCE),
-        }
-        return {"scores": {**run.get("scores", {}), CRITERION: score}}
+            measured["metadata"] = {"scorer_errors": {**errors, CRITERION: words[:MAX_REASON]}}
+        if outputs is not None:  # what is undetermined doesn't hold
+            score = {
+                "raw": {"passed": sum(map(bool, holds)), "total": len(holds)},
+                "source": dict(_SOURCE),
+            }
+            measured["scores"] = {**run.get("scores", {}), CRITERION: score}
+        return measured
 
     return measure
 
