@@ -11,6 +11,7 @@ import pytest
 
 import assay
 from assay.api.functions import as_workflow, named
+from assay.cli.main import run as main
 from assay.errors import AssayError, InputError, NotEnoughEvidence
 
 ROWS = [
@@ -49,6 +50,9 @@ def test_a_function_is_evaluated_and_the_result_prints_on_one_screen(profile: st
     assert [one["grade"] for one in found] == ["A"] * 4
     text = str(found)
     assert "4 of 4 runs passed" in text
+    assert "Graded by " in text
+    assert "`" not in text
+    assert "#" not in text
     assert len(text.splitlines()) <= 40
     assert found.evaluation is not None
     assert found.evaluation.totals.n == 4
@@ -138,6 +142,23 @@ def test_two_evaluations_are_summarized_and_gated(profile: str, tmp_path: Path) 
     assert "40 runs" in str(again)
     same = assay.gate(str(tmp_path / "good.jsonl"), good)
     assert same.outcome != "reject"
+
+
+def test_a_stored_baseline_is_found_by_its_name(
+    profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        {"id": str(n), "question": f"q {n}", "expected": {"answer": f"Q {n}"}} for n in range(40)
+    ]
+    good = assay.evaluate(upper, rows, scorers=[right], profile=profile)
+    monkeypatch.chdir(tmp_path)
+    good.save("good.jsonl")
+    command = ["baseline", "set", "production", "good.jsonl", "--profile", profile]
+    assert main(command) == 0
+    assert assay.gate(good, "production").outcome == "promote"
+    assert assay.gate(good, "production@1").outcome == "promote"
+    with pytest.raises(NotEnoughEvidence):
+        assay.gate(good, "prodution")
 
 
 def test_a_workflow_file_runs_on_a_dataset(profile: str, tmp_path: Path) -> None:

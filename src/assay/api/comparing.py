@@ -16,14 +16,17 @@ from assay.pipeline.deciding import Terms, decide, declared, side_of
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import DEFAULT_POLICY
 from assay.registry import is_path
+from assay.release.baseline import check_age, find, names
 from assay.release.policy import make_release_rules
 
 if TYPE_CHECKING:
     from assay.pipeline.grading import Graded, Grader
+    from assay.release.baseline import StoredBaseline
 
 Source = str | EvaluationOutcome
 """An outcome, a file of runs or grades, or a reference to a stored evaluation."""
 LEDGER = ".assay/ledger.db"
+BASELINES = ".assay/baselines"
 DEFAULT_PROJECT = "default"
 
 
@@ -95,7 +98,7 @@ def gate(
     else those of the baseline, else of the candidate. The result is true only for `promote`.
     """
     reader = _Reader(store, project)
-    new, old = (list(reader.documents(source)) for source in (candidate, baseline))
+    new, old = list(reader.documents(candidate)), list(reader.baseline(baseline))
     known = [one.choice for one in (baseline, candidate) if isinstance(one, EvaluationOutcome)]
     base = known[0] if known else reader.choice(None, None, None, None)
     grader = Choice(
@@ -105,6 +108,8 @@ def gate(
         library or base.library,
     ).grader()
     rules = make_release_rules(grader.shelf.policy_of("release", release_policy))
+    if reader.taken is not None:
+        check_age(reader.taken, rules, now=None)
     sides = side_of(new, grader, name="candidate"), side_of(old, grader, name="baseline")
     plan, samples = declared(None, rules, looks=1, slices=())
     terms = Terms(plan=plan, samples=samples)
@@ -118,6 +123,8 @@ class _Reader:
         self._store = store
         self._project = project
         self._said: dict[str, str] = {}
+        self.taken: StoredBaseline | None = None
+        """The stored baseline that was read by its name."""
 
     @cached_property
     def _config(self) -> Configured:
@@ -147,6 +154,27 @@ class _Reader:
             yield from stream_documents(source)
         else:
             yield from self._stored(source)
+
+    def baseline(self, source: Source) -> Iterator[Document | Unread]:
+        """The runs of a baseline, which may also be a stored one by its name, as for the command;
+        one that is too old is refused by whoever knows the policy.
+        """
+        if isinstance(source, EvaluationOutcome) or is_path(source):
+            yield from self.documents(source)
+            return
+        folder = find_upwards(BASELINES) or BASELINES
+        if source.partition("@")[0] not in names(folder):
+            yield from self.documents(source)
+            return
+        self.taken = find(folder, source)
+        if self.taken.kind != "runs":
+            raise InputError(
+                "REL-002",
+                f"the baseline {self.taken.name} is a graded exam, and has no runs to pair.",
+                where=self.taken.path,
+                fix="Use `assay exam gate`.",
+            )
+        yield from stream_documents(self.taken.path)
 
     def _stored(self, reference: str) -> Iterator[Document]:
         from assay.archive.evaluations import find_evaluation, stored_runs

@@ -12,7 +12,7 @@ from assay.files.json_files import Document, parse_json
 from assay.pipeline.grading import Graded
 from assay.views.documents import pretty
 from assay.views.evaluation import evaluation_view, keep_worst
-from assay.views.markdown_view import view
+from assay.views.text import text_view
 
 if TYPE_CHECKING:
     from assay.pipeline.choice import Choice
@@ -33,7 +33,7 @@ class Displayed:
         raise NotImplementedError
 
     def __str__(self) -> str:
-        return view(self.title, self._parts())
+        return text_view(self._parts())
 
     __repr__ = __str__
 
@@ -121,7 +121,8 @@ class EvaluationOutcome(Displayed):
         worst: list[WorstRun] = []
         for one in self.graded:
             keep_worst(worst, one.payload(), one.run)
-        return evaluation_view(self.evaluation, worst=worst, notes=self.notes)
+        used = f"Graded by {self.evaluation.settings['profile']}."
+        return evaluation_view(self.evaluation, worst=worst, notes=[used, *self.notes])
 
 
 def block_of(graded: Sequence[Graded]) -> SummaryBlock:

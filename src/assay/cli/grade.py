@@ -55,21 +55,18 @@ _line = msgspec.json.Decoder(GradeLine).decode
 
 def choice_of(options: argparse.Namespace) -> Choice:
     """The choice of profile, policy, rubric and library that the options make."""
-    library = options.library or os.environ.get("ASSAY_LIBRARY")
     choice = Choice(
         options.grading_policy if "grading_policy" in options else options.policy,
         _profile(options),
         options.rubric,
-        library,
+        options.library or os.environ.get("ASSAY_LIBRARY"),
         tuple(options.judge_card),
         opt.moment(options.now),
     )
     if getattr(options, "stored", None):
-        from assay.cli.regraded import warn_of_regrading  # only where evaluations are named
+        from assay.cli.regraded import warn_of_regrading
 
-        word = "decision" if "quarantine" in options else "command"
-        options.regraded = warn_of_regrading(choice, options.stored, word=word)
-        options.stored = []  # it is said once
+        warn_of_regrading(options, choice)
     return choice
 
 

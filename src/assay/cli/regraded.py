@@ -15,7 +15,8 @@ from assay.pipeline.deciding import regraded_note
 from assay.views.documents import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    import argparse
+    from collections.abc import Mapping
 
     from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
@@ -23,21 +24,22 @@ if TYPE_CHECKING:
 _BY = ("profile", "rubric", "policy")
 
 
-def warn_of_regrading(choice: Choice, stored: Iterable[StoredInput], *, word: str) -> list[str]:
-    """Say on standard error which evaluations were graded by something else when they were stored,
-    and give the sentences. What cannot be graded at all, the command itself refuses.
+def warn_of_regrading(options: argparse.Namespace, choice: Choice) -> None:
+    """Say once on standard error which evaluations were graded by something else when they were
+    stored; `regraded` of the options has the sentences. What cannot be graded at all, the command
+    itself refuses.
     """
-    graded = [one for one in stored if one.graded is not None]
-    if not graded:
-        return []
+    word = "decision" if "quarantine" in options else "command"
+    graded = [one for one in options.stored if one.graded is not None]
+    options.stored, options.regraded = [], []
     try:
         grader = choice.grader()
         said = [sentence for one in graded if (sentence := _sentence(one, grader, word))]
     except AssayError:
-        return []
+        return
     for sentence in said:
         sys.stderr.write(printable(f"warning: {sentence}") + "\n")
-    return said
+    options.regraded = said
 
 
 def _sentence(stored: StoredInput, grader: Grader, word: str) -> str:
