@@ -111,12 +111,24 @@ def cards(passing: int, failing: int) -> list[dict[str, Any]]:
     ("passing", "failing", "more", "code", "words"),
     [
         (19, 1, [], 1, ""),
-        (19, 1, ["--min-pass-rate", "0.95"], 0, "least pass rate reached"),
-        (18, 2, ["--min-pass-rate", "0.95"], 1, "least pass rate not reached"),
-        (19, 1, ["--min-pass-rate", "0.95", "--confidence", "0.95"], 4, "too few samples"),
+        (19, 1, ["--min-pass-rate", "0.95"], 0, "minimum pass rate met"),
+        (18, 2, ["--min-pass-rate", "0.95"], 1, "minimum pass rate not met"),
+        (
+            19,
+            1,
+            ["--min-pass-rate", "0.95", "--confidence", "0.95"],
+            4,
+            "minimum pass rate: can't tell yet",
+        ),
         (20, 0, ["--min-pass-rate", "0.95", "--confidence", "0.95"], 4, "about 73 would do"),
-        (80, 0, ["--min-pass-rate", "0.95", "--confidence", "0.95"], 0, "reached"),
-        (1, 19, ["--min-pass-rate", "0.95", "--confidence", "0.95"], 1, "not reached"),
+        (80, 0, ["--min-pass-rate", "0.95", "--confidence", "0.95"], 0, "minimum pass rate met"),
+        (
+            1,
+            19,
+            ["--min-pass-rate", "0.95", "--confidence", "0.95"],
+            1,
+            "minimum pass rate not met",
+        ),
         (20, 0, ["--confidence", "0.95"], 2, ""),
         (20, 0, ["--min-pass-rate", "95"], 2, ""),
     ],
@@ -143,3 +155,26 @@ def test_repeats_of_a_sample_are_one_sample(assay: Any, tmp_path: Any) -> None:
     bar = json.loads(found.out)["counts"]["bar"]
     assert (bar["passed"], bar["n"]) == (4, 5)
     assert found.code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--min-pass-rate", "2"], "--min-pass-rate is 2"),
+        (["--min-pass-rate", "0.9", "--confidence", "1"], "--confidence is 1"),
+        (["--confidence", "0.9"], "there is no bar for it"),
+    ],
+)
+def test_a_wrong_bar_is_refused_before_anything_runs(
+    assay: Any, tmp_path: Any, options: list[str], words: str
+) -> None:
+    (tmp_path / "bot.py").write_text("open('called', 'w')\ndef f(inputs): return {'answer': 'x'}\n")
+    (tmp_path / "w.yaml").write_text(
+        "workflow: w\nversion: 1\ninputs: [q]\noutputs: [answer]\nprofile: rag-measured\n"
+        "adapter: {kind: python, target: 'bot:f'}\n"
+    )
+    (tmp_path / "s.jsonl").write_text('{"id": "a", "q": "x"}\n')
+    found = assay("run", "w.yaml", "--dataset", "s.jsonl", *options)
+    assert (found.code, words in found.err) == (2, True), found.err
+    assert not (tmp_path / "called").exists()
+    assert not (tmp_path / "assay-runs").exists()

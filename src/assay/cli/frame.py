@@ -155,7 +155,7 @@ COMMON: dict[str, Argument] = {
         "--min-pass-rate",
         type=float,
         metavar="X",
-        help="the least share of samples that must pass, such as 0.95 (default: all of them)",
+        help="the minimum share of samples that must pass, such as 0.95 (default: all of them)",
     ),
     "--confidence": arg(
         "--confidence",

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.frame import BARS, COMPARED_BY, STORE, Command, arg, flag, repeated
+from assay.cli.frame import COMPARED_BY, STORE, Command, arg, flag, repeated
 from assay.cli.grade import choice_of
 from assay.cli.hints import command
 from assay.cli.ledger import storing
@@ -258,7 +258,16 @@ COMMANDS = {
                     " (default: the policy's)"
                 ),
             ),
-            *BARS,
+            arg(
+                "--min-pass-rate",
+                type=float,
+                metavar="X",
+                help=(
+                    "the minimum share of the candidate's samples that must pass, such as 0.95"
+                    " (default: the policy's; none in the default policy)"
+                ),
+            ),
+            "--confidence",
             arg(
                 "--min-overlap",
                 type=float,

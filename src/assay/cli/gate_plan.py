@@ -179,7 +179,7 @@ def _print(made: dict[str, Any], rules: ReleaseRules) -> None:
             )
         if rates["detectable_increase"] is not None:
             out.write(
-                f"            a rise by {100 * rates['detectable_increase']:.1f} points of percent"
+                f"            a rise of {100 * rates['detectable_increase']:.1f} percentage points"
                 " would be shown by its interval\n"
             )
     if sd is not None and made["looks"] == 1:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
+from assay.cli.bars import pass_bar
 from assay.cli.frame import BARS, CHOICES, STORE, Command, arg
 from assay.cli.grade import Grading, choice_of
 from assay.cli.hints import GRADED_BY, command
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Run the verb."""
     recall(options)
+    pass_bar(options)  # a slip in it must not cost a run
     sinks = opt.outputs(options)
     from assay.archive.evaluations import EvaluationBuilder, check_name
     from assay.cli.preflight import check_endpoints

@@ -107,7 +107,7 @@ def overlap_advice(overlap: SampleOverlap) -> list[str]:
     counted = [
         f"{len(names)} {words}"
         for names, words in (
-            ([] if overlap.changed_set_aside else overlap.changed, "different"),
+            ([] if overlap.changed_set_aside else overlap.changed, "changed"),
             (overlap.dropped, "dropped"),
         )
         if names
@@ -115,8 +115,9 @@ def overlap_advice(overlap: SampleOverlap) -> list[str]:
     if not counted:
         return []
     where = ", ".join(overlap.candidate_dataset)
-    lost = f"{' and '.join(counted)} of its samples count against the candidate"
-    return [f"Evaluate the baseline on {where}, where {lost}."]
+    n = len(overlap.dropped) + (0 if overlap.changed_set_aside else len(overlap.changed))
+    lost = f"{' and '.join(counted)} sample{'s' * (n != 1)} now count{'s' * (n == 1)}"
+    return [f"Re-run the baseline on {where}: {lost} against the candidate."]
 
 
 def _is_equal(ours: frozenset[SampleContent], theirs: frozenset[SampleContent]) -> bool:

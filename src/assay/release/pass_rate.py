@@ -17,7 +17,7 @@ MOST_SAMPLES = 10_000_000
 
 
 class PassBar(NamedTuple):
-    """The least share of samples that must pass, and how sure that must be."""
+    """The minimum share of samples that must pass, and how sure that must be."""
 
     least: Fraction
     confidence: float | None = None
@@ -51,7 +51,7 @@ class PassBar(NamedTuple):
     def words(self) -> str:
         """The bar in words."""
         sure = "" if self.confidence is None else f" with {self.confidence:.4g} confidence"
-        return f"at least {percent(self.least)}{sure}"
+        return f"{percent(self.least)}{sure}"
 
 
 class BarResult(NamedTuple):
@@ -91,24 +91,23 @@ least 95% with 0.95 confidence; about 73 would do at this rate
     counts += f" ({percent(rate)}"
     if bar.confidence is None:
         holds = rate >= bar.least
-        told = "which is" if holds else "which is not"
-        return BarResult(holds, f"{counts}), {told} {bar.words}", evidence)
+        return BarResult(holds, f"{counts}), {bar.words} required", evidence)
     found = wilson(passed, n, level=bar.confidence)
     evidence["interval"] = found.shown()
     assert found.low is not None
     assert found.high is not None
     counts += f", interval {percent(found.low)} to {percent(found.high)})"
     if found.low >= bar.least:
-        return BarResult(True, f"{counts}, which is {bar.words}", evidence)
+        return BarResult(True, f"{counts}, {bar.words} required", evidence)
     if found.high < bar.least:
-        return BarResult(False, f"{counts}, which is not {bar.words}", evidence)
+        return BarResult(False, f"{counts}, {bar.words} required", evidence)
     needed = evidence["needed"] = samples_needed(rate, bar)
     more = (
         f"; about {needed:,} would do at this rate"
         if needed is not None
         else "; at this rate no number of samples would do"
     )
-    reason = f"{counts}; too few samples to tell whether that is {bar.words}{more}"
+    reason = f"{counts}; too few samples to tell whether that is at least {bar.words}{more}"
     return BarResult(None, reason, evidence)
 
 

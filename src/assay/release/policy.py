@@ -75,7 +75,7 @@ class ReleasePolicy(_ReleasePart, frozen=True):
     severe: Severe
     baseline: BaselineTerms
     min_pass_rate: OptionalNumber = None
-    """The least share of the candidate's samples that must pass."""
+    """The minimum share of the candidate's samples that must pass."""
     confidence: OptionalNumber = None
     """How sure that must be: the lower end of its interval must reach it."""
     min_overlap: Number = 1

@@ -91,11 +91,11 @@ class ReleaseBars(_ConfigFilePart, frozen=True):
     margin: Amount | None = None
     """By how many points the score may be lower and still count as not worse."""
     min_pass_rate: Share | None = None
-    """The least share of samples that pass."""
+    """The minimum share of samples that pass."""
     confidence: Annotated[float, Meta(gt=0, lt=1)] | None = None
     """The confidence of the pass rate's interval; its lower end is compared."""
     min_overlap: Share | None = None
-    """The least share of samples that both sides must have with equal content."""
+    """The minimum share of samples that both sides must have with equal content."""
 
 
 class OutputFiles(_ConfigFilePart, frozen=True):

@@ -180,7 +180,11 @@ def overlap_facts(decision: Decision) -> list[tuple[str, str]]:
     if overlap is UNSET:
         return []
     ours, theirs = ", ".join(overlap.candidate_dataset), ", ".join(overlap.baseline_dataset)
-    shared = f"{overlap.equal} samples are equal in {ours} and {theirs}; those are compared"
+    shared = (
+        f"1 sample is equal in {ours} and {theirs}; that one is compared"
+        if overlap.equal == 1
+        else f"{overlap.equal} samples are equal in {ours} and {theirs}; those are compared"
+    )
     facts = [("dataset", shared)]
     if overlap.new:
         failing = f"; {len(overlap.new_failing)} of them fail a gate" if overlap.new_failing else ""

@@ -192,8 +192,8 @@ def totals_text(counts: Mapping[str, Any]) -> str:
 
 def bar_text(bar: Mapping[str, Any]) -> str:
     """Whether enough samples passed, and how many did."""
-    word = {True: "reached", False: "not reached", None: "undecided"}[bar["holds"]]
-    return f"least pass rate {word}: {bar['reason']}"
+    words = {True: " met", False: " not met", None: ": can't tell yet"}[bar["holds"]]
+    return f"minimum pass rate{words}: {bar['reason']}"
 
 
 def passed_text(graded: int, failed: int) -> str:
