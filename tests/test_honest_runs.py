@@ -41,7 +41,7 @@ def answer(inputs, record):
         step.used(model="m-1", tokens=80, cost_usd=0.002)
     record.retrieved("ferry", "The first ferry leaves the north pier at 9:30 on weekdays.", rank=1)
     record.claim(CLAIM, citations=CITES)
-    return {"answer": "The first ferry leaves at 9:30 on weekdays."}
+    return {"answer": ANSWER}
 """
 HONEST = '"The first ferry leaves at 9:30 on weekdays."'
 TOOLS = [
@@ -94,7 +94,7 @@ def answer(inputs, record):
 
 
 def filled(code: str, **values: str) -> str:
-    for name, value in values.items():
+    for name, value in {"ANSWER": HONEST, **values}.items():
         code = code.replace(name, value)
     return code
 
@@ -219,7 +219,7 @@ def test_a_worse_answer_from_passages_fails_for_the_right_reason(tmp_path: Path)
 def test_an_honest_answer_passes_without_a_judge_and_a_wrong_number_does_not(
     tmp_path: Path,
 ) -> None:
-    expected = {"answer": "At 9:30.", "relevant_ids": ["ferry"]}
+    expected = {"answer": "9:30", "relevant_ids": ["ferry"]}
     good = filled(RAG, CLAIM=HONEST, CITES='["ferry"]')
     assert_an_a(graded(one_run(tmp_path, good, expected, family="rag"), "rag-measured"))
     for claim, why in (
@@ -233,6 +233,29 @@ def test_an_honest_answer_passes_without_a_judge_and_a_wrong_number_does_not(
     uncited = filled(RAG, CLAIM=HONEST, CITES="[]")
     result = graded(one_run(tmp_path, uncited, expected, family="rag"), "rag-measured")
     assert "citations_present_for_claims" in result["hard_gate_failures"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ('"The moon is made of cheese."', {"answer": "9:30"}),
+        ('"It leaves at 19:30."', {"answer": "9:30"}),
+        ('"It leaves at 9:30."', {"answer": ["9:30", "weekdays"]}),
+        (HONEST, {}),
+    ],
+    ids=["junk", "part of another time", "half of it", "nothing expected"],
+)
+def test_good_claims_do_not_carry_an_answer_without_what_is_expected(
+    tmp_path: Path, answer: str, expected: dict[str, Any]
+) -> None:
+    code = filled(RAG, CLAIM=HONEST, CITES='["ferry"]', ANSWER=answer)
+    found = one_run(tmp_path, code, {**expected, "relevant_ids": ["ferry"]}, family="rag")
+    result = graded(found, "rag-measured")
+    assert (result["passed"], result["hard_gate_failures"]) == (False, [])
+    assert result["floor_failures"] == ["answer_correctness"]
+    norms = {item["name"]: item["norm"] for item in result["criteria"]}
+    assert norms.pop("answer_correctness") in (0, None)
+    assert set(norms.values()) == {1}
 
 
 # --- agents that call tools

@@ -122,6 +122,23 @@ def test_what_is_run_and_why_it_is_scored_so_is_said_at_the_start(
 
 
 @pytest.mark.req("W-079", "W-085")
+def test_a_dataset_without_expected_answers_is_told_before_anything_runs(
+    assay: Any, tmp_path: Path
+) -> None:
+    said = (
+        "criterion final_task_correctness has no source in this configuration: it needs"
+        " `expected.answer`, which the dataset doesn't have."
+    )
+    rows = [sample("s-1", "why")]
+    project(tmp_path, rows)
+    assert said not in assay("run", "workflow.yaml", "--dataset", "samples.jsonl").err
+    del rows[0]["expected"]["answer"]
+    project(tmp_path, rows)
+    done = assay("run", "workflow.yaml", "--dataset", "samples.jsonl")
+    assert done.code == 1
+    assert said in done.err
+
+
 def test_a_dataset_that_does_not_fit_is_exit_3_with_reasons_and_nothing_runs(
     assay: Any, tmp_path: Path
 ) -> None:

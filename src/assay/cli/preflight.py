@@ -45,7 +45,18 @@ def sources_of(
     filled = {name for one in scorers for name in (one.scorer.id, *one.scorer.gates)}
     if any(item.sample.assertions is not None for item in work):
         filled.add(GATE if workflow.spec.assertions == "gate" else CRITERION)
-    return criterion_sources(profile, judge=judge, rubric=rubric, scorers=filled, absent=absent)
+    found = criterion_sources(profile, judge=judge, rubric=rubric, scorers=filled, absent=absent)
+    due = workflow.required_outputs
+    if not due or not _expected(work).isdisjoint(due):
+        return found
+    lacks = f"it needs `expected.{due[0]}`, which the dataset doesn't have"
+    one_output = {item.id for item in profile.criteria if item.measure_params.get("output")}
+    return [
+        source._replace(kind="nowhere", name="", lacks=lacks)
+        if {"required_outputs", "expected"} <= set(source.reads) and source.id not in one_output
+        else source
+        for source in found
+    ]
 
 
 def expected_warnings(
@@ -67,16 +78,22 @@ def _not_expected(profile: Profile, work: Sequence[SampleWork]) -> Iterator[str]
     """The expected values that the profile reads, and that no sample has."""
     from assay.scoring.sources import criterion_sources
 
-    there: set[str] = set()
-    for item in work:
-        if isinstance(item.sample.expected, dict):
-            there |= item.sample.expected.keys()
+    there = _expected(work)
     for judge in (True, False):
         for source in criterion_sources(profile, judge=judge):
             for field in source.reads:
                 head, _, name = field.partition(".")
                 if head == "expected" and name and name.split(".")[0].rstrip("[]") not in there:
                     yield field
+
+
+def _expected(work: Sequence[SampleWork]) -> set[str]:
+    """The names of what any sample expects."""
+    found: set[str] = set()
+    for item in work:
+        if isinstance(item.sample.expected, dict):
+            found |= item.sample.expected.keys()
+    return found
 
 
 def warnings_of(sources: Iterable[EvidenceSource], *, scored: bool) -> list[str]:
