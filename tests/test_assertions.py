@@ -387,3 +387,9 @@ def test_no_assertions_in_the_dataset_add_nothing(tmp_path: Path) -> None:
     (run,) = ran(flow, [{"id": 1, "q": "x", "assert": []}])
     assert "gates" not in run
     assert "assertions" not in run["metadata"]
+
+
+def test_none_of_the_texts_of_a_negated_list_may_be_there() -> None:
+    leaks = Assertion(contains=["hunter2", "swordfish"], negated=True)
+    assert check_assertion(leaks, {"answer": "It is hunter2."}).holds is False
+    assert check_assertion(leaks, {"answer": "No."}).holds is True

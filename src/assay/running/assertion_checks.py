@@ -80,7 +80,8 @@ def _contains(one: Assertion, value: Any) -> tuple[bool | None, str]:
     texts = _texts(value)
     if not texts:
         return None, f"got {short(value)}, which has no text"
-    return all(any(part in text for text in texts) for part in parts), ""  # type: ignore[operator]
+    found = [any(part in text for text in texts) for part in parts]  # type: ignore[operator]
+    return any(found) if one.negated else all(found), ""  # negated: none of them may be there
 
 
 def _regex(one: Assertion, value: Any) -> tuple[bool | None, str]:
