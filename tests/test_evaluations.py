@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from assay.api.comparing import gate
 from assay.archive.evaluation_checks import verify_ledger
 from assay.archive.evaluations import (
     EvaluationBuilder,
@@ -280,6 +281,69 @@ def test_imported_runs_become_an_evaluation_that_verbs_take_by_name(
     assert two("gate", "cand", "--baseline", "prod").code == 1
     assert two("ledger", "verify").code == 0
     assert two("ledger", "replay", "latest", "--json").json()["same"] is True
+
+
+def test_a_rejected_candidate_is_not_its_own_baseline_the_second_time(
+    two: Any, tmp_path: Path
+) -> None:
+    assert two("import", "b.jsonl", "--name", "again").code == 0
+    write(
+        tmp_path / "other.jsonl",
+        [dict(one, workflow=dict(one["workflow"], id="x")) for one in runs(3)],
+    )
+    assert two("import", "other.jsonl", "--name", "other").code == 0
+    for candidate, baseline in (
+        ("again", "latest~1"),
+        ("again", "latest"),
+        ("cand", "latest~1"),
+        ("b.jsonl", "latest~1"),
+    ):
+        done = two("gate", candidate, "--baseline", baseline)
+        assert (done.code, f"{baseline} is base: w@1 on d@1" in done.err) == (1, True), done.err
+    assert two("gate", "base", "--baseline", "latest").err.startswith("assay: latest is again")
+    named = two("gate", "again", "--baseline", "cand")
+    assert (named.code, "this compares w@2 with itself" in named.err) == (0, True), named.err
+    with pytest.raises(NotEnoughEvidence, match="of another version"):
+        gate(str(tmp_path / "b.jsonl"), "latest~5", store=str(tmp_path / ".assay/ledger.db"))
+    found = gate("again", "latest~1", store=str(tmp_path / ".assay/ledger.db"))
+    assert found.outcome == "reject"
+
+
+def test_a_baseline_of_another_version_is_asked_for_where_there_is_none(
+    assay: Any, tmp_path: Path
+) -> None:
+    write(tmp_path / "a.jsonl", runs(3))
+    assert assay("import", "a.jsonl", "--name", "one").code == 0
+    alone = assay("gate", "latest", "--baseline", "latest~1")
+    assert (alone.code, "has 1 evaluation" in alone.err) == (4, True), alone.err
+    assert assay("import", "a.jsonl", "--name", "two").code == 0
+    refused = assay("gate", "latest", "--baseline", "latest~1")
+    assert refused.code == 4
+    assert "every earlier evaluation is of the same version as the candidate, w@1" in refused.err
+    assert "assay gate latest --baseline NAME" in refused.err
+
+
+def test_latest_is_never_silently_of_another_workflow(two: Any, tmp_path: Path) -> None:
+    (tmp_path / "assay.yaml").write_text(
+        "workflow: {workflow: mine, version: 1, family: rag, inputs: [q], outputs: [answer],"
+        " adapter: {kind: python, target: 'bot:answer'}}\n"
+    )
+    refused = two("explain", "latest")
+    assert (refused.code, refused.out) == (4, "")
+    assert "the workflow of assay.yaml, mine, has no evaluations" in refused.err
+    assert "cand, base" in refused.err
+    assert two("explain", "cand").code == 1
+
+
+def test_an_evaluation_that_is_too_old_is_no_baseline(two: Any) -> None:
+    for baseline in ("base", "latest~1"):
+        old = two("gate", "cand", "--baseline", baseline, "--now", "2031-01-01T00:00:00Z")
+        assert (old.code, "days old" in old.err) == (4, True), old.err
+        assert "the baseline base is" in old.err
+    made = two("baseline", "set", "prod", "base", "--now", "2031-01-01T00:00:00Z", "--json")
+    started = two("evals", "--json").json()["evaluations"][1]["started"]
+    assert made.json()["made_at"][:19] == started[:19], "a new name makes it no younger"
+    assert two("gate", "cand", "--baseline", "prod", "--now", "2031-01-01T00:00:00Z").code == 4
 
 
 def test_an_evaluation_is_explained_with_its_worst_runs(two: Any) -> None:

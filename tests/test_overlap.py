@@ -178,6 +178,41 @@ def test_an_edited_sample_is_changed_also_under_the_same_version(grader: Grader)
     assert more.missing.baseline == ["d/late"]
 
 
+@pytest.mark.parametrize(
+    ("version", "change"),
+    [
+        ("1", {"metadata": {}, "inputs": {"q": "easier"}}),
+        ("1", {"metadata": {}, "expected": {"answer": "easier"}}),
+        ("1", {"metadata": {}, "inputs": None}),
+        ("1", {"metadata": {}, "inputs": None, "expected": None}),
+        ("1", {"inputs": {"q": "easier"}}),
+        ("1", {"inputs": {"renamed": "easier"}}),
+        ("2", {"inputs": {"q": "easier"}}),
+        ("2", {"expected": {"answer": "easier"}}),
+    ],
+)
+def test_a_candidate_can_not_hide_a_changed_sample_behind_its_digest(
+    grader: Grader, version: str, change: dict[str, Any]
+) -> None:
+    rows = {name: {"metadata": {"sample_digest": f"row of {name}"}} for name in NAMES}
+    before = [run(name, **rows[name]) for name in NAMES]
+    after = [run(name, version=version, **rows[name]) for name in NAMES]
+    assert decided(grader, after, before).outcome == "promote"
+    after[0] = run(NAMES[0], version=version, **{**rows[NAMES[0]], **change})
+    made = decided(grader, after, before)
+    assert made.outcome == "reject"
+    assert made.overlap
+    assert made.overlap.changed == ["d/q-00"]
+
+
+def test_runs_without_a_digest_are_compared_by_what_they_were_given(grader: Grader) -> None:
+    before = [run(name, metadata={"sample_digest": f"row of {name}"}) for name in NAMES]
+    assert not decided(grader, runs(NAMES), before).overlap
+    assert not decided(grader, before, runs(NAMES)).overlap
+    bare = runs(NAMES, inputs=None, expected=None)
+    assert decided(grader, bare, bare).outcome == "promote"
+
+
 def test_another_dataset_or_unknown_content_is_refused(grader: Grader) -> None:
     other = [{**one, "dataset": {**one["dataset"], "id": "e"}} for one in runs(NAMES)]
     bare = [

@@ -485,6 +485,10 @@ def toolruns(changes: dict[str, Any]) -> list[dict[str, Any]]:
             {"steps": [{"name": "plan", "status": "success", "critical": False}]},
             "critical step plan",
         ),
+        (
+            {"steps": [{"name": "plan two", "status": "failed"}]},
+            "critical step plan",
+        ),
         ({"handoff_rules": [["a", "b"], ["b", "c"], ["a", "c"]]}, "limit on handoffs from a to c"),
         ({"expected": {"answer": "5"}}, "expected value of the baseline"),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -98,7 +98,8 @@ def gate(
     else those of the baseline, else of the candidate. The result is true only for `promote`.
     """
     reader = _Reader(store, project)
-    new, old = list(reader.documents(candidate)), list(reader.baseline(baseline))
+    new = list(reader.documents(candidate))
+    old = list(reader.baseline(baseline, judged=new))
     known = [one.choice for one in (baseline, candidate) if isinstance(one, EvaluationOutcome)]
     base = known[0] if known else reader.choice(None, None, None, None)
     grader = Choice(
@@ -146,16 +147,20 @@ class _Reader:
             library or config.library,
         )
 
-    def documents(self, source: Source) -> Iterator[Document | Unread]:
-        """The runs or grades of a source."""
+    def documents(
+        self, source: Source, *, judged: Sequence[Document | Unread] = ()
+    ) -> Iterator[Document | Unread]:
+        """The runs or grades of a source; of a baseline, for the runs that are judged by it."""
         if isinstance(source, EvaluationOutcome):
             yield from source.documents()
         elif is_path(source):
             yield from stream_documents(source)
         else:
-            yield from self._stored(source)
+            yield from self._stored(source, judged)
 
-    def baseline(self, source: Source) -> Iterator[Document | Unread]:
+    def baseline(
+        self, source: Source, *, judged: Sequence[Document | Unread]
+    ) -> Iterator[Document | Unread]:
         """The runs of a baseline, which may also be a stored one by its name, as for the command;
         one that is too old is refused by whoever knows the policy.
         """
@@ -164,7 +169,7 @@ class _Reader:
             return
         folder = find_upwards(BASELINES) or BASELINES
         if source.partition("@")[0] not in names(folder):
-            yield from self.documents(source)
+            yield from self.documents(source, judged=judged)
             return
         self.taken = find(folder, source)
         if self.taken.kind != "runs":
@@ -176,18 +181,21 @@ class _Reader:
             )
         yield from stream_documents(self.taken.path)
 
-    def _stored(self, reference: str) -> Iterator[Document]:
-        from assay.archive.evaluations import find_evaluation, stored_runs
+    def _stored(self, reference: str, judged: Sequence[Document | Unread]) -> Iterator[Document]:
+        from assay.archive.evaluations import find_other_version, stored_runs, versions_of
         from assay.store.ledger import open_ledger
 
         project = self._project or self._config.project or DEFAULT_PROJECT
         url = self._store or _nearest_ledger()
         with open_ledger(url if "://" in url else f"sqlite:///{url}", read_only=True) as ledger:
-            found = find_evaluation(ledger, reference, project=project)
+            versions = versions_of(one.tree for one in judged if isinstance(one, Document))
+            found = find_other_version(ledger, reference, project=project, judged=versions)
             if found is None:
+                other = " of another version than the candidate" if versions else ""
                 raise NotEnoughEvidence(
                     "STO-012",
-                    f"no evaluation is named '{reference[:100]}' in the project '{project}'.",
+                    f"no evaluation{other} is named '{reference[:100]}' in the project"
+                    f" '{project}'.",
                     where=ledger.where,
                     fix="`assay evals` lists them. A path has a slash or an extension.",
                 )

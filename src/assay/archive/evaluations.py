@@ -8,7 +8,7 @@ contains all of it or none. Its totals are always computed here, from the grades
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import sha256
@@ -232,6 +232,60 @@ def find_evaluation(
         if number == back:
             return found
     return None
+
+
+def versions_of(documents: Iterable[Any]) -> set[VersionedName]:
+    """The versions of workflows that runs say they are of."""
+    named = [tree.get("workflow") for tree in documents if isinstance(tree, Mapping)]
+    pairs = [(one.get("id"), one.get("version")) for one in named if isinstance(one, Mapping)]
+    return {
+        VersionedName(id=id, version=version)
+        for id, version in pairs
+        if isinstance(id, str) and isinstance(version, str | None)
+    }
+
+
+def find_other_version(
+    ledger: Ledger, reference: str, *, project: str, judged: Collection[VersionedName]
+) -> StoredEvaluation | None:
+    """The evaluation that a reference means as a baseline. `latest` or `latest~N` is N steps back
+    from the newest of the workflow that is judged, over those of the judged versions: a candidate
+    that was rejected does not become its own baseline by being run again. Any other reference means
+    what it always means.
+    """
+    if not judged or reference.partition("~")[0] != LATEST or not _REFERENCE.fullmatch(reference):
+        return find_evaluation(ledger, reference, project=project)
+    workflows = sorted({one.id for one in judged})
+    back = int(reference.partition("~")[2] or 0)
+    newest = True
+    for found in list_evaluations(
+        ledger, project=project, workflow=workflows[0] if len(workflows) == 1 else None
+    ):
+        version = found.evaluation.workflow
+        if version.id not in workflows:
+            continue
+        if version in judged:
+            back -= newest and back > 0
+        elif back:
+            back -= 1
+        else:
+            return found
+        newest = False
+    return None
+
+
+def no_other_version(reference: str, judged: Collection[VersionedName]) -> NotEnoughEvidence:
+    """The refusal where `find_other_version` finds nothing."""
+    named = ", ".join(sorted(f"{one.id}@{one.version}" for one in judged))
+    return NotEnoughEvidence(
+        "STO-012",
+        f"there is no {reference} to compare with: every earlier evaluation is of the same version"
+        f" as the candidate, {named}, or of another workflow.",
+        fix=(
+            "Name the baseline: `assay gate latest --baseline NAME`, or store it with"
+            " `assay baseline set production NAME`."
+        ),
+    )
 
 
 def _found(ledger: Ledger, filters: Mapping[str, str], project: str) -> Iterator[StoredEvaluation]:

@@ -58,6 +58,9 @@ def _set(options: argparse.Namespace) -> int:
             fix="Name its files.",
         )
     now = opt.moment(options.now) or datetime.now(UTC)
+    for path in options.files:  # an evaluation is as old as it is, under every name
+        if isinstance(path, StoredInput) and path.evaluation is not None:
+            now = min(now, stored_baselines.moment_of(path.evaluation.evaluation.started, path))
     with storing(options) as store:
         exam = _exam(options, now, store)
         stored = exam if exam is not None else _set_runs(options, now, store)
@@ -223,7 +226,7 @@ def _check_shown(kept: KeptBaseline) -> None:
 
 def _print(stored: StoredBaseline) -> None:
     record, out = stored.record, sys.stdout
-    out.write(f"{printable(stored.name)}, stored {printable(record['made_at'])}\n")
+    out.write(f"{printable(stored.name)}, made {printable(record['made_at'])}\n")
     if stored.kind == "exam":
         out.write(
             f"  exam        score {record['summary']['score']} over"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from assay.archive.named_baselines import find_named
 from assay.errors import InputError, UsageError
 from assay.files.json_files import StoredInput, stream_documents
-from assay.pipeline.deciding import side_of
+from assay.pipeline.deciding import check_kept_age, side_of
 from assay.registry import is_path
 from assay.release.attestation import Subject
 from assay.release.baseline import changed, check_age
@@ -69,8 +69,8 @@ def read_baseline(
     kept: SideReader | None = None,
     read: list[Subject] | None = None,
 ) -> Side:
-    """The baseline: files, or the name of a stored one, which may be too old. With `kept` one that
-    is not in the folder may be in the ledger.
+    """The baseline: files, or the name of a stored one or of an evaluation, which may be too old.
+    With `kept` one that is not in the folder may be in the ledger.
     """
     names = [path for path in paths if not is_path(path) and not isinstance(path, StoredInput)]
     if names and len(paths) > 1:
@@ -88,6 +88,10 @@ def read_baseline(
             read=read,
             check=lambda stored: check_age(stored, rules, now=now),
         )
+    for path in paths:
+        if isinstance(path, StoredInput) and path.evaluation is not None:
+            made = {"name": path, "made_at": path.evaluation.evaluation.started}
+            check_kept_age(made, rules, where=path, now=now)
     return read_side(paths, grader, name="baseline", kept=kept, read=read)
 
 

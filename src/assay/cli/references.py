@@ -18,13 +18,16 @@ from assay.archive.evaluations import (
     LATEST,
     StoredEvaluation,
     find_evaluation,
+    find_other_version,
+    no_other_version,
     stored_grades,
     stored_runs,
+    versions_of,
 )
 from assay.cli.ledger import open_for, url_of
 from assay.errors import AssayError, NotEnoughEvidence, UsageError, printable
 from assay.files.atomic import write_file
-from assay.files.json_files import StoredInput
+from assay.files.json_files import Document, StoredInput, stream_documents
 from assay.registry import is_path, near_miss
 from assay.release.baseline import names as baseline_names
 from assay.release.baseline import no_baseline
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from assay.records.evaluation import VersionedName
     from assay.running.config import Config
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
@@ -63,10 +67,13 @@ def resolved(options: argparse.Namespace, named: Mapping[str, Sequence[str]]) ->
         found = _Resolver(options, folder)
         with found:
             for dest, texts in named.items():
+                baseline = dest == "baseline"
                 made = [
-                    text if is_path(text) else found.input(text, baseline=dest == "baseline")
+                    text if is_path(text) else found.input(text, baseline=baseline)
                     for text in texts
                 ]
+                if not baseline:
+                    found.candidates += made
                 if made:
                     several = isinstance(getattr(options, dest), list)
                     setattr(options, dest, made if several else made[0])
@@ -83,7 +90,9 @@ class _Resolver:
         self._url = options.db or getattr(options, "store", None) or ""
         self._project = options.project
         self._ledger: Ledger | None = None
-        self._made: dict[str, StoredInput] = {}
+        self._made: dict[tuple[str, bool], StoredInput] = {}
+        self.candidates: list[str] = []
+        """What a baseline is compared with."""
 
     def __enter__(self) -> _Resolver:
         try:
@@ -105,14 +114,20 @@ class _Resolver:
         """The runs of a name. The name of a stored baseline stays as it is, for the command to
         find.
         """
-        if text in self._made:
-            return self._made[text]
+        if (text, baseline) in self._made:
+            return self._made[text, baseline]
         known = baseline_names(self._options.baselines) if baseline else []
         if self._ledger is None:
             if baseline and not _LATEST.fullmatch(text):
                 return text
             raise self._no_ledger(text)
-        found = self._find(self._ledger, text)
+        judged = self._judged() if baseline else set()
+        relative = bool(judged) and _LATEST.fullmatch(text) is not None
+        found = (
+            self._other_version(self._ledger, text, judged)
+            if relative
+            else self._find(self._ledger, text)
+        )
         if text.partition("@")[0] in known:
             if found is not None:
                 raise _ambiguous(text, "a stored baseline", _described(found))
@@ -121,8 +136,33 @@ class _Resolver:
             if baseline and not _LATEST.fullmatch(text) and getattr(self._options, "store", None):
                 return text  # it may be a baseline of the ledger
             raise self._unknown(self._ledger, text, known if baseline else None)
-        self._made[text] = self._written(self._ledger, text, found)
-        return self._made[text]
+        if found.evaluation is not None and found.evaluation.evaluation.workflow in judged:
+            _report(
+                f"{text} is of the same version as the candidate: this compares"
+                f" {_version(found.evaluation)} with itself"
+            )
+        made = self._made[text, baseline] = self._written(self._ledger, text, found)
+        return made
+
+    def _judged(self) -> set[VersionedName]:
+        """The versions of workflows that the candidate is of, where its runs say so."""
+        found: set[VersionedName] = set()
+        for one in self.candidates:
+            if isinstance(one, StoredInput) and one.evaluation is not None:
+                found.add(one.evaluation.evaluation.workflow)
+            elif isinstance(one, StoredInput) or os.path.isfile(one):  # a pipe is read only once
+                documents = stream_documents(one)
+                found |= versions_of(each.tree for each in documents if isinstance(each, Document))
+        return found
+
+    def _other_version(self, ledger: Ledger, text: str, judged: set[VersionedName]) -> Named | None:
+        found = find_other_version(ledger, text, project=self._project, judged=judged)
+        if found is not None:
+            return Named(found, None)
+        other = find_other_version(ledger, LATEST, project=self._project, judged=judged)
+        if other is None and ledger.count("evaluation", project=self._project).n > 1:
+            raise no_other_version(text, judged)
+        return None
 
     def _find(self, ledger: Ledger, text: str) -> Named | None:
         if _LATEST.fullmatch(text):
@@ -139,13 +179,20 @@ class _Resolver:
         return None if evaluation is None and run is None else Named(evaluation, run)
 
     def _latest(self, ledger: Ledger, text: str) -> Named | None:
-        """The newest evaluation, or one before it: of the workflow that assay.yaml names, where
-        there are any of it.
+        """The newest evaluation, or one before it; of the workflow that assay.yaml names, if it
+        names one.
         """
         workflow = _workflow(getattr(self._options, "config", None))
         if workflow is not None:
             same = ledger.count("evaluation", {"workflow": workflow}, project=self._project)
-            workflow = workflow if same.n else None
+            names = tags_with(ledger.database, self._project, "evaluation", "name:")
+            if not same.n and names:
+                raise NotEnoughEvidence(
+                    "STO-012",
+                    f"there is no {text}: the workflow of assay.yaml, {workflow}, has no"
+                    f" evaluations. Those of other workflows are {', '.join(names[:SHOWN])}.",
+                    fix="Evaluate it with `assay run`, or name an evaluation.",
+                )
         found = find_evaluation(ledger, text, project=self._project, workflow=workflow)
         return None if found is None else Named(found, None)
 
@@ -320,7 +367,7 @@ def _taken(text: str, stored: StoredEvaluation, same: int) -> str:
     """Which evaluation was taken, where the name alone does not say it."""
     evaluation = stored.evaluation
     subject = (
-        f"{evaluation.workflow.id}@{evaluation.workflow.version} on"
+        f"{_version(stored)} on"
         f" {evaluation.dataset.id}@{evaluation.dataset.version}, {evaluation.started}"
     )
     named = f"{evaluation.name} ({evaluation.id})" if same > 1 else evaluation.name
@@ -332,6 +379,11 @@ def _first_grade(ledger: Ledger, stored: StoredEvaluation, project: str) -> Any:
     digest = next((run.grade for run in stored.evaluation.runs if run.grade is not None), None)
     item = None if digest is None else ledger.get_many([digest], project=project).get(digest)
     return None if item is None or item.body is None else item.tree()
+
+
+def _version(stored: StoredEvaluation) -> str:
+    workflow = stored.evaluation.workflow
+    return f"{workflow.id}@{workflow.version}"
 
 
 def _newest_grade(ledger: Ledger, run_id: str, project: str) -> tuple[Item, ...]:

@@ -79,7 +79,7 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
     found = [f"required output {name}" for name in theirs.required_outputs - ours.required_outputs]
     found += [f"required input {name}" for name in theirs.required_inputs - ours.required_inputs]
     found += [f"forbidden tool {name}" for name in theirs.forbidden_tools - ours.forbidden_tools]
-    found += [f"critical step {name}" for name in theirs.critical_steps & ours.other_steps]
+    found += [f"critical step {name}" for name in theirs.critical_steps - ours.critical_steps]
     if theirs.handoffs is not None:
         known = {name for rule in theirs.handoffs for name in rule}
         widened = (

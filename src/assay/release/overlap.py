@@ -39,10 +39,17 @@ def content_of(run: Run) -> SampleContent | None:
     came from, where our own runner recorded that. None where the run does not say.
     """
     row = run.metadata.get("sample_digest")
-    given = (run.inputs, run.expected, run.metadata.get("assertions"))
-    if all(part is None for part in given):
+    expected, asserted = run.expected, run.metadata.get("assertions")
+    if run.inputs is None and expected is None and asserted is None:
         return None
-    return SampleContent(digest(list(given)), row if isinstance(row, str) else None)
+    return SampleContent(
+        None
+        if run.inputs is None
+        else tuple(sorted((name, digest(value)) for name, value in run.inputs.items())),
+        None if expected is None else digest(expected),
+        None if asserted is None else digest(asserted),
+        row if isinstance(row, str) else None,
+    )
 
 
 def is_other_version(candidate: Side, baseline: Side) -> bool:
@@ -63,21 +70,26 @@ def _dataset(value: str) -> str:
 
 def align(candidate: Side, baseline: Side, rules: ReleaseRules) -> Aligned:
     """The sides as they are compared: on different versions of a dataset, by the samples whose
-    content is equal. On one version, a sample whose row is known to be another was changed too: the
-    name of a version proves nothing.
+    content is equal. On one version, a sample of our own runner that is another one now was changed
+    too: the name of a version proves nothing. What it was is for the baseline to say: a candidate
+    that leaves the row away is held to the inputs and the expected value.
     """
     shared = candidate.rows.keys() & baseline.rows.keys()
     if is_other_version(candidate, baseline):
         new = candidate.rows.keys() - shared
-        compared = shared
+        changed = {
+            name
+            for name in shared
+            if not _is_equal(candidate.samples[name], baseline.samples[name])
+        }
     else:
         new = set()
-        compared = {
-            name for name in shared if _has_row(candidate, name) and _has_row(baseline, name)
+        changed = {
+            name
+            for name in shared
+            if _has_row(baseline, name)
+            and not _is_kept(candidate.samples.get(name), baseline.samples[name])
         }
-    changed = {
-        name for name in compared if not _is_equal(candidate.samples[name], baseline.samples[name])
-    }
     if not changed and not is_other_version(candidate, baseline):
         return Aligned(candidate, baseline, None)
     equal = len(shared) - len(changed)
@@ -121,14 +133,46 @@ def overlap_advice(overlap: SampleOverlap) -> list[str]:
 
 
 def _is_equal(ours: frozenset[SampleContent], theirs: frozenset[SampleContent]) -> bool:
-    """Whether a sample is the same on both sides, in all of its repeats: the same row, or the same
-    inputs, expected value and assertions.
+    """Whether a sample is the same on both sides, in all of its repeats: the same row, with nothing
+    in it that contradicts that, or the same inputs, expected value and assertions.
     """
     rows = [{content.row for content in side} for side in (ours, theirs)]
     if None not in rows[0] and rows[0] == rows[1] and len(rows[0]) == 1:
-        return True
-    contents = [{content.content for content in side} for side in (ours, theirs)]
+        return all(_is_row_of(one, other) for one in ours for other in theirs)
+    contents = [{content[:3] for content in side} for side in (ours, theirs)]
     return contents[0] == contents[1] and len(contents[0]) == 1
+
+
+def _is_row_of(one: SampleContent, other: SampleContent) -> bool:
+    """Whether two contents can be of the row that both state. Versions of a workflow may take other
+    columns of it, or under other names; what both carry is equal.
+    """
+    for mine, before in zip(one[1:3], other[1:3], strict=True):
+        if None not in (mine, before) and mine != before:
+            return False
+    if one.inputs is None or other.inputs is None:
+        return True
+    ours, theirs = dict(one.inputs), dict(other.inputs)
+    if shared := ours.keys() & theirs.keys():
+        return all(ours[name] == theirs[name] for name in shared)
+    return sorted(ours.values()) == sorted(theirs.values())
+
+
+def _is_kept(ours: frozenset[SampleContent] | None, theirs: frozenset[SampleContent]) -> bool:
+    """Whether the candidate ran the sample that the baseline's row is, on one version of a dataset:
+    without a row it has the same inputs and expected value, as far as the baseline states them.
+    """
+    if ours is None:
+        return False
+    if all(content.row is not None for content in ours):
+        return _is_equal(ours, theirs)
+    return all(
+        (other.inputs is None or one.inputs == other.inputs)
+        and (other.expected is None or one.expected == other.expected)
+        and (one.assertions is None or other.assertions in (None, one.assertions))
+        for one in ours
+        for other in theirs
+    )
 
 
 def _has_row(side: Side, name: str) -> bool:

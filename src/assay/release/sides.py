@@ -104,11 +104,13 @@ class Repeat(NamedTuple):
 
 
 class SampleContent(NamedTuple):
-    """What a sample was, as digests: its inputs, expected value and assertions; and the row of the
-    dataset, where that is known.
+    """What a sample was, as digests: each of its inputs, its expected value and its assertions; and
+    the row of the dataset, where that is known.
     """
 
-    content: str
+    inputs: tuple[tuple[str, str], ...] | None = None
+    expected: str | None = None
+    assertions: str | None = None
     row: str | None = None
 
 

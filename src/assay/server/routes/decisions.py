@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from msgspec.structs import astuple
 from starlette.responses import Response
 
-from assay.archive.evaluations import find_evaluation
+from assay.archive.evaluations import find_other_version, versions_of
 from assay.archive.grades import NO_BASIS
 from assay.archive.sides import (
     KeptSide,
@@ -38,7 +38,10 @@ from assay.store.drafts import Body, Draft, Stored
 from assay.store.reading import FILTERS
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from assay.pipeline.grading import Grader
+    from assay.records.evaluation import VersionedName
     from assay.release.policy import ReleaseRules
     from assay.server.state import Services
 
@@ -100,10 +103,11 @@ def _decided(
         rubric=asked.rubric,
     )
     drafts: dict[bytes, Draft] = {}  # the evidence first, each record once, and the decision last
-    ours, theirs = (
-        _side(services, project, author, getattr(asked, name), grader, drafts, name, rules=rules)
-        for name in ("candidate", "baseline")
-    )
+    candidate = read_evidence(services, project, asked.candidate, "candidate", rules)
+    judged = versions_of(one.tree for one in candidate.documents)
+    baseline = read_evidence(services, project, asked.baseline, "baseline", rules, judged=judged)
+    ours = _side(candidate, author, grader, drafts, "candidate")
+    theirs = _side(baseline, author, grader, drafts, "baseline")
     document = decide(
         ours.side,
         theirs.side,
@@ -118,18 +122,9 @@ def _decided(
 
 
 def _side(
-    services: Services,
-    project: str,
-    author: str,
-    asked: list[Any] | StoredSide,
-    grader: Grader,
-    drafts: dict[bytes, Draft],
-    name: str,
-    *,
-    rules: ReleaseRules | None = None,
+    found: Evidence, author: str, grader: Grader, drafts: dict[bytes, Draft], name: str
 ) -> KeptSide:
     """One side, and the drafts of what it rests on."""
-    found = read_evidence(services, project, asked, name, rules)
     basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
 
     def take(group: list[Draft]) -> None:
@@ -146,9 +141,11 @@ def read_evidence(
     asked: list[Any] | StoredSide,
     name: str,
     rules: ReleaseRules | None,
+    *,
+    judged: Collection[VersionedName] = (),
 ) -> Evidence:
     """The documents of one side, from what the request says of it. With rules a baseline may be too
-    old for them.
+    old for them; `judged` has the versions that it is compared with.
     """
     if isinstance(asked, list):
         return _inline(asked, name)
@@ -164,11 +161,20 @@ def read_evidence(
             check_kept_age(record, rules, where=name)
         digests = list(record["evidence_digests"])
     elif asked.evaluation is not None:
-        evaluation = find_evaluation(services.ledger, asked.evaluation, project=project)
+        evaluation = find_other_version(
+            services.ledger, asked.evaluation, project=project, judged=judged
+        )
         if evaluation is None:
             raise NotEnoughEvidence(
-                "STO-012", f"there is no evaluation {asked.evaluation[:80]!r}.", where=name
+                "STO-012",
+                f"there is no evaluation {asked.evaluation[:80]!r}"
+                f"{' of another version than the candidate' if judged else ''}.",
+                where=name,
             )
+        if rules is not None and name == "baseline":
+            started = evaluation.evaluation.started
+            made = {"name": evaluation.evaluation.name, "made_at": started}
+            check_kept_age(made, rules, where=name)
         digests = [run.digest for run in evaluation.evaluation.runs]
     else:
         digests = asked.digests or _filtered(services, project, asked.filter or {}, name)
@@ -245,7 +251,8 @@ def _kept(
     check_name(asked.name)
     grader = services.grader(project, policy=asked.grading_policy, profile=asked.profile)
     drafts: dict[bytes, Draft] = {}
-    kept = _side(services, project, author, asked.evidence, grader, drafts, "evidence")
+    found = read_evidence(services, project, asked.evidence, "evidence", None)
+    kept = _side(found, author, grader, drafts, "evidence")
     if not kept.evidence or kept.bare:
         raise Problem(422, "a baseline is made of runs or scorecards.", where="evidence")
     record = baseline_record(asked.name, kept, now=datetime.now(UTC))
