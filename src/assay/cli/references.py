@@ -162,6 +162,13 @@ class _Resolver:
         other = find_other_version(ledger, LATEST, project=self._project, judged=judged)
         if other is None and ledger.count("evaluation", project=self._project).n > 1:
             raise no_other_version(text, judged)
+        if other is not None:
+            raise NotEnoughEvidence(
+                "STO-012",
+                f"there is no {text}: not that many evaluations are of another version than the"
+                " candidate.",
+                fix="`assay evals` lists them.",
+            )
         return None
 
     def _find(self, ledger: Ledger, text: str) -> Named | None:
