@@ -274,13 +274,21 @@ def find_other_version(
     return None
 
 
-def no_other_version(reference: str, judged: Collection[VersionedName]) -> NotEnoughEvidence:
+def no_other_version(
+    ledger: Ledger, reference: str, *, project: str, judged: Collection[VersionedName]
+) -> NotEnoughEvidence:
     """The refusal where `find_other_version` finds nothing."""
     named = ", ".join(sorted(f"{one.id}@{one.version}" for one in judged))
+    any_other = find_other_version(ledger, LATEST, project=project, judged=judged)
+    why = (
+        "every earlier evaluation is of the same version as the candidate, {}, or of another"
+        " workflow"
+        if any_other is None
+        else "not that many evaluations are of another version than the candidate, {}"
+    )
     return NotEnoughEvidence(
         "STO-012",
-        f"there is no {reference} to compare with: every earlier evaluation is of the same version"
-        f" as the candidate, {named}, or of another workflow.",
+        f"there is no {reference} to compare with: {why.format(named)}.",
         fix=(
             "Name the baseline: `assay gate latest --baseline NAME`, or store it with"
             " `assay baseline set production NAME`."

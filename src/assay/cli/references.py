@@ -157,19 +157,9 @@ class _Resolver:
 
     def _other_version(self, ledger: Ledger, text: str, judged: set[VersionedName]) -> Named | None:
         found = find_other_version(ledger, text, project=self._project, judged=judged)
-        if found is not None:
-            return Named(found, None)
-        other = find_other_version(ledger, LATEST, project=self._project, judged=judged)
-        if other is None and ledger.count("evaluation", project=self._project).n > 1:
-            raise no_other_version(text, judged)
-        if other is not None:
-            raise NotEnoughEvidence(
-                "STO-012",
-                f"there is no {text}: not that many evaluations are of another version than the"
-                " candidate.",
-                fix="`assay evals` lists them.",
-            )
-        return None
+        if found is None and ledger.count("evaluation", project=self._project).n > 1:
+            raise no_other_version(ledger, text, project=self._project, judged=judged)
+        return None if found is None else Named(found, None)
 
     def _find(self, ledger: Ledger, text: str) -> Named | None:
         if _LATEST.fullmatch(text):
