@@ -489,6 +489,10 @@ def toolruns(changes: dict[str, Any]) -> list[dict[str, Any]]:
             {"steps": [{"name": "plan two", "status": "failed"}]},
             "critical step plan",
         ),
+        (
+            {"steps": [{"name": "write", "status": "success", "critical": False}]},
+            "critical step plan",
+        ),
         ({"handoff_rules": [["a", "b"], ["b", "c"], ["a", "c"]]}, "limit on handoffs from a to c"),
         ({"expected": {"answer": "5"}}, "expected value of the baseline"),
     ],
@@ -509,6 +513,12 @@ def test_a_candidate_cannot_declare_less_than_the_baseline_does_for_the_same_sam
     gates = next(rule for rule in found.rules if rule.id == "gate_failure_rate")
     assert (found.outcome, gates.violated) == ("reject", True)
     assert what in gates.reason
+
+
+def test_a_version_may_have_other_steps_that_all_succeed() -> None:
+    expected = {"expected": {"answer": "4"}}
+    steps = [{"name": name, "status": "success", "critical": True} for name in ("think", "write")]
+    assert outcome(toolruns({**expected, "steps": steps}), toolruns(expected)) == "promote"
 
 
 def test_a_candidate_cannot_leave_out_tests_that_the_baseline_ran() -> None:

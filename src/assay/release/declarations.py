@@ -23,6 +23,7 @@ class Declarations(NamedTuple):
     forbidden_tools: frozenset[str]
     critical_steps: frozenset[str]
     other_steps: frozenset[str]
+    step_failed: bool
     handoffs: frozenset[tuple[str, str]] | None
     """The handoffs that are allowed; None where nothing is said."""
     output_schema: str | None
@@ -42,6 +43,7 @@ def declared_by(run: Run) -> Declarations:
         frozenset(run.forbidden_tools or ()),
         frozenset(step.name for step in steps if step.critical),
         frozenset(step.name for step in steps if not step.critical),
+        any(step.status != "success" for step in steps),
         (
             None
             if run.handoff_rules is None
@@ -63,6 +65,7 @@ def weakest(one: Declarations | None, other: Declarations | None) -> Declaration
         one.forbidden_tools & other.forbidden_tools,
         one.critical_steps & other.critical_steps,
         one.other_steps | other.other_steps,
+        one.step_failed or other.step_failed,
         None if one.handoffs is None or other.handoffs is None else one.handoffs | other.handoffs,
         one.output_schema if one.output_schema == other.output_schema else None,
         one.expected if one.expected == other.expected else None,
@@ -79,7 +82,7 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
     found = [f"required output {name}" for name in theirs.required_outputs - ours.required_outputs]
     found += [f"required input {name}" for name in theirs.required_inputs - ours.required_inputs]
     found += [f"forbidden tool {name}" for name in theirs.forbidden_tools - ours.forbidden_tools]
-    found += [f"critical step {name}" for name in theirs.critical_steps - ours.critical_steps]
+    found += [f"critical step {name}" for name in _lost_steps(ours, theirs)]
     if theirs.handoffs is not None:
         known = {name for rule in theirs.handoffs for name in rule}
         widened = (
@@ -102,3 +105,14 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
         if 0 < mine < before:
             found.append(f"{before - mine} tests of {name}")
     return sorted(found)
+
+
+def _lost_steps(ours: Declarations, theirs: Declarations) -> frozenset[str]:
+    """The critical steps of the baseline that the candidate made uncritical, or may have renamed or
+    left out because they fail: another version may well have other steps, as long as they are as
+    many and none of them fails.
+    """
+    missing = theirs.critical_steps - ours.critical_steps
+    if ours.step_failed or len(ours.critical_steps) < len(theirs.critical_steps):
+        return missing
+    return missing & ours.other_steps
