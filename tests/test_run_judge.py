@@ -257,6 +257,6 @@ def test_a_scorer_and_a_bar_are_kept_when_a_run_goes_on(assay: Any, tmp_path: Pa
         again = assay("run", "--resume", "assay-runs/e1")
         assert again.code == 0, again.err
         assert "4 of 4 runs passed" in again.out
-        assert "at least 20%" in again.out
+        assert "20% with 0.5 confidence required" in again.out
     stored = assay("evals", "--json").json()["evaluations"]
     assert stored[0]["configuration"] == stored[1]["configuration"]

@@ -393,7 +393,7 @@ NONSENSE: list[dict[str, Any]] = [
     {"dataset": {"id": "d", "version": "1", "table": {"url": "sqlite:///x", "name": "t"}}},
     *(
         {"dataset": {"id": "d", "version": "1", "samples": found}}
-        for found in ([], [1], [{"question": "x"}], [{"id": "1"}, {"id": "1"}])
+        for found in ([], [1], [{"id": "", "question": "x"}], [{"id": "1"}, {"id": "1"}])
     ),
     *(
         {"repeat": 0},
