@@ -42,7 +42,7 @@ def each(names: str | Sequence[str], values: Iterable[Any]) -> Callable[[Any], A
 
         signature = inspect.signature(test)
         left = [one for name, one in signature.parameters.items() if name not in keys]
-        run.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
+        run.__signature__ = signature.replace(parameters=left)
         return run
 
     return looped

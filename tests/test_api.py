@@ -225,7 +225,7 @@ def test_functions_of_any_shape_are_called_with_the_inputs() -> None:
     with named([upper]) as (target,):
         assert target.startswith("assay_given_functions:upper_")
     with pytest.raises(InputError, match="can't be called"):
-        as_workflow("x", [])  # type: ignore[arg-type]
+        as_workflow("x", [])
 
 
 def test_a_misspelt_assert_is_refused_and_never_an_input() -> None:

@@ -28,7 +28,7 @@ def stored(path: Path, n: int, *, apart: bool = False) -> tuple[Counter[str], li
         return list(await asyncio.gather(*(writer.put("p", [one]) for one in events)))
 
     with open_ledger(f"sqlite:///{path}/ledger.db") as ledger:
-        writer = Writer(ledger, SimpleNamespace(count=count), SimpleNamespace())  # type: ignore[arg-type]
+        writer = Writer(ledger, SimpleNamespace(count=count), SimpleNamespace())
         try:
             return counts, asyncio.run(put())
         finally:

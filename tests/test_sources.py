@@ -43,7 +43,7 @@ def own() -> Profile:
 
 
 def kinds(profile: Profile, **configuration: object) -> dict[str, str]:
-    found = criterion_sources(profile, **configuration)  # type: ignore[arg-type]
+    found = criterion_sources(profile, **configuration)
     return {source.id: source.kind for source in found}
 
 

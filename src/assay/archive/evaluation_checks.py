@@ -65,7 +65,7 @@ def _faults(ledger: Ledger, item: Item, project: str) -> Iterator[str]:
     try:
         evaluation = read_evaluation(item).evaluation
     except AssayError as error:
-        yield f"the content is no evaluation: {error.message}"
+        yield f"the content is not an evaluation: {error.message}"
         return
     if identified(evaluation).id != evaluation.id:
         yield "the id of the evaluation is not that of its content."

@@ -192,7 +192,7 @@ def read_evaluation(item: Item) -> StoredEvaluation:
     try:
         found = convert(item.tree(), Evaluation)
     except ValidationError as error:
-        raise InputError("STO-010", f"is no evaluation: {error}.", where=item.digest) from None
+        raise InputError("STO-010", f"is not an evaluation: {error}.", where=item.digest) from None
     return StoredEvaluation(item.digest, item.seq, item.created_at, found)
 
 

@@ -89,7 +89,7 @@ def day_of(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise UsageError(
-            "CLI-001", f"--date {text!r} is no day.", fix="Write 2026-05-18."
+            "CLI-001", f"--date {text!r} is not a date.", fix="Write 2026-05-18."
         ) from None
 
 

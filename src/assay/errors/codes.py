@@ -70,7 +70,7 @@ CODES: dict[str, str] = {
     "FIL-009": "A file above the working folder belongs to another user.",
     "CFG-001": "A configuration (assay.yaml) is not of its shape, or contradicts itself.",
     "CFG-002": "A configuration names code outside its folder.",
-    "CFG-003": "A key or password stands in a configuration.",
+    "CFG-003": "A configuration contains a key or password.",
     "LIB-001": "Nothing on the shelf has this name.",
     "LIB-002": "A shelf file does not hold what its kind must hold.",
     "LIB-003": "A published version has changed.",

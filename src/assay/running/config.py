@@ -254,7 +254,7 @@ def _secrets(document: Document) -> Iterator[Fault]:
             continue
         line = (document.lines or {}).get(path)
         what, fix = (
-            ("a password stands in this URL.", "Put the URL into the environment: ASSAY_DB=...")
+            ("this URL contains a password.", "Put the URL into the environment: ASSAY_DB=...")
             if in_url
             else (
                 "a key never goes into this file, which is shared and stored.",

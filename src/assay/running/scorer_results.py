@@ -115,7 +115,8 @@ def _add(made: ScorerResults, name: str, value: Any, spec: Scorer) -> None:
         raise InputError("RUN-006", f"{_shown(value)} is neither a score nor a verdict")
     elif name in spec.gates and spec.weight is None:
         raise InputError(
-            "RUN-006", f"{_shown(value)} is no verdict for the gate '{name}': return True or False"
+            "RUN-006",
+            f"{_shown(value)} is not a verdict for the gate '{name}': return True or False",
         )
     elif isinstance(value, Mapping) and "raw" in value:
         made.scores[name] = dict(value)
