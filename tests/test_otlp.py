@@ -19,8 +19,10 @@ from hypothesis import strategies as st
 from assay.cli import importing
 from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document
+from assay.importers.head import Head
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.otlp import fits, read, read_spans, run_of, runs
+from assay.importers.tally import Tally
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.tracing import handoffs
@@ -755,9 +757,9 @@ def test_a_real_workflow_of_agent_framework_tells_its_steps_and_loses_none_unsee
         [sys.executable, "-c", FAN, ending], capture_output=True, check=True, timeout=120
     )
     (tmp_path / "spans.txt").write_bytes(done.stdout)
-    found = read([str(tmp_path / "spans.txt")], WANTED)
-    assert found.dropped["traces_without_a_run"] == 1  # that of building the workflow
-    (told,) = found.runs
+    tally = Tally()
+    (told,) = read([str(tmp_path / "spans.txt")], WANTED, tally)
+    assert tally.dropped["traces_without_a_run"] == 1  # that of building the workflow
     assert "handoffs" not in told, "none of them asks a model"
     assert [(step["name"], step.get("agent")) for step in told["steps"]] == [
         (name, None) for name in ("plan", "left", "right", "join")
@@ -1159,7 +1161,7 @@ def test_a_file_of_lines_a_document_protobuf_and_console_output_are_all_read(
     (tmp_path / "c.pb").write_bytes(protobuf(spans))
     for name in ("a.json", "b.jsonl", "c.pb"):
         path = tmp_path / name
-        assert fits(path.read_bytes())
+        assert fits(Head(name, path.read_bytes()))
         assert encode(evidence(list(read_spans(str(path))))) == encode(evidence(spans))
 
 
@@ -1184,9 +1186,10 @@ def test_what_the_console_exporter_of_the_sdk_prints_is_read(tmp_path: Path) -> 
             ):
                 raise ValueError("boom")
         provider.shutdown()
-    found = read([str(tmp_path / "printed.txt")], WANTED)
-    assert found.read == {"files": 1, "spans": 3, "traces": 1}
-    assert found.runs[0]["steps"][0]["name"] == "calc"
+    tally = Tally()
+    found = list(read([str(tmp_path / "printed.txt")], WANTED, tally))
+    assert tally.read == {"files": 1, "spans": 3, "traces": 1}
+    assert found[0]["steps"][0]["name"] == "calc"
     failed = next(one for one in read_spans(str(tmp_path / "printed.txt")) if one.name == "c")
     assert failed.error == "ValueError: boom"
 
@@ -1194,8 +1197,8 @@ def test_what_the_console_exporter_of_the_sdk_prints_is_read(tmp_path: Path) -> 
 def test_one_trace_may_lie_in_several_files(tmp_path: Path) -> None:
     for name, one in (("a.jsonl", agent(1)), ("b.jsonl", chat(2, 1))):
         (tmp_path / name).write_text(json.dumps(otlp([one])))
-    found = read([str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")], WANTED)
-    assert [run["tokens"] for run in found.runs] == [15]
+    found = read([str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")], WANTED, Tally())
+    assert [run["tokens"] for run in found] == [15]
 
 
 BAD: list[tuple[str, bytes, str]] = [
@@ -1241,7 +1244,7 @@ def test_a_file_that_is_wrong_is_an_error_that_tells(
 ) -> None:
     (tmp_path / name).write_bytes(data)
     with pytest.raises(InputError) as caught:
-        read([str(tmp_path / name)], WANTED)
+        list(read([str(tmp_path / name)], WANTED, Tally()))
     assert words in str(caught.value)
 
 

@@ -11,15 +11,17 @@ from assay.cli.import_evaluations import shown, store_evaluations, tell_evaluati
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.json_files import open_input
+from assay.importers.head import HEAD, Head
 from assay.importers.importer import Wanted, named
-from assay.importers.known import HEAD, KNOWN, fitting
+from assay.importers.known import KNOWN, fitting
+from assay.importers.tally import Tally
 from assay.registry import near_miss
 from assay.views.documents import encode, pretty
 
 if TYPE_CHECKING:
     import argparse
 
-    from assay.importers.importer import Imported, Importer
+    from assay.importers.importer import Importer
 
 FORMATS = (".jsonl", ".json")
 
@@ -34,24 +36,25 @@ def run(options: argparse.Namespace) -> int:
             fix="Give it once, with --from KIND.",
         )
     importer = _importer(options)
-    imported = importer.read(options.files, _wanted(options))
-    if not imported.runs:
+    tally = Tally()
+    runs = list(importer.read(options.files, _wanted(options), tally))
+    if not runs:
         raise NotEnoughEvidence(
             "FIL-005",
-            f"there is no run in them ({_counted(imported.read)}).",
+            f"there is no run in them ({_counted(tally.read)}).",
             where=", ".join(options.files),
         )
-    _refuse_twins(imported.runs)
+    _refuse_twins(runs)
     for path in paths:
-        write_file(path, pretty(imported.runs) if path.endswith(".json") else _lines(imported.runs))
-    made = store_evaluations(options, imported.runs, importer.name)
+        write_file(path, pretty(runs) if path.endswith(".json") else _lines(runs))
+    made = store_evaluations(options, runs, importer.name)
     if options.json:
-        opt.print_json({**_document(imported, paths), "evaluations": shown(made)})
+        opt.print_json({**_document(runs, tally, paths), "evaluations": shown(made)})
     else:
         if not paths:
-            sys.stdout.buffer.write(_lines(imported.runs))
+            sys.stdout.buffer.write(_lines(runs))
             sys.stdout.buffer.flush()
-        _tell(imported, paths)
+        _tell(runs, tally, paths)
         tell_evaluations(options, made, sys.stdout if paths else sys.stderr)
     return ExitCode.PASSED
 
@@ -79,7 +82,7 @@ def _importer(options: argparse.Namespace) -> Importer:
 def _fitting(path: str) -> list[Importer]:
     with open_input(path) as stream:
         head = stream.read(HEAD)
-    fits = fitting(head)
+    fits = fitting(Head(path, head))
     if not fits:
         what = "is empty." if not head.strip() else "is not a file that Assay imports."
         raise InputError(
@@ -117,30 +120,27 @@ def _lines(runs: list[dict[str, Any]]) -> bytes:
     return b"".join(encode(found) + b"\n" for found in runs)
 
 
-def _document(imported: Imported, paths: list[str]) -> dict[str, Any]:
+def _document(runs: list[dict[str, Any]], tally: Tally, paths: list[str]) -> dict[str, Any]:
     counts = {
-        "runs": len(imported.runs),
-        "read": dict(imported.read),
-        "dropped": dict(imported.dropped),
+        "runs": len(runs),
+        "read": dict(tally.read),
+        "dropped": dict(tally.dropped),
     }
     return {
-        "runs": [] if paths else imported.runs,
+        "runs": [] if paths else runs,
         "counts": counts,
-        "notes": list(imported.notes),
+        "notes": tally.notes,
         "written": paths,
     }
 
 
-def _tell(imported: Imported, paths: list[str]) -> None:
+def _tell(runs: list[dict[str, Any]], tally: Tally, paths: list[str]) -> None:
     """What was read and what was left out, where it is in nobody's way."""
     out = sys.stdout if paths else sys.stderr
-    out.write(
-        f"{len(imported.runs):,} run{'s' if len(imported.runs) != 1 else ''} from"
-        f" {_counted(imported.read)}\n"
-    )
-    for reason, count in sorted(imported.dropped.items()):
+    out.write(f"{len(runs):,} run{'s' if len(runs) != 1 else ''} from {_counted(tally.read)}\n")
+    for reason, count in sorted(tally.dropped.items()):
         out.write(f"  left out: {count:,} {reason.replace('_', ' ')}\n")
-    for note in imported.notes:
+    for note in tally.notes:
         out.write(f"  note: {printable(note)}\n")
     for path in paths:
         out.write(f"wrote {path}\n")

@@ -142,14 +142,15 @@ def _tree(path: str) -> ast.Module | None:
 
 
 def _results(path: str, name: str) -> Iterator[ResultFile]:
-    from assay.importers.known import HEAD, fitting
+    from assay.importers.head import HEAD, Head
+    from assay.importers.known import fitting
 
     try:
         with open(path, "rb") as stream:
             head = stream.read(HEAD)
     except OSError:
         return
-    for importer in fitting(head)[:1]:
+    for importer in fitting(Head(path, head))[:1]:
         yield ResultFile(name, importer.name, importer.title)
 
 

@@ -7,10 +7,12 @@ counts what it leaves out and says why; what a run must have and its files do no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.errors import UsageError
+from assay.importers.head import Head
+from assay.importers.tally import Tally
 
 
 class NameVersion(NamedTuple):
@@ -26,6 +28,8 @@ class Wanted(NamedTuple):
     workflow: NameVersion | None = None
     family: str | None = None
     dataset: NameVersion | None = None
+    mapping: Mapping[str, str] = {}
+    """What the columns of a table mean, as `--map` says it."""
 
     def stated(self) -> dict[str, str]:
         """The same by the names that a trace uses."""
@@ -36,27 +40,20 @@ class Wanted(NamedTuple):
         return stated
 
 
-class Imported(NamedTuple):
-    """Runs, and an account of what was read and what was left out."""
-
-    runs: list[dict[str, Any]]
-    read: Mapping[str, int]
-    """How much of what was read."""
-    dropped: Mapping[str, int]
-    """What was left out, by its reason."""
-    notes: Sequence[str] = ()
-    """What a reader should know: values that stand in for others, runs that are not whole."""
-
-
 class Importer(NamedTuple):
     """One foreign format."""
 
     name: str
     """As `--from` names it."""
     title: str
-    fits: Callable[[bytes], bool]
-    """Whether a file that begins with these bytes is of this format."""
-    read: Callable[[Sequence[str], Wanted], Imported]
+    fits: Callable[[Head], bool]
+    """Whether a file that begins so is of this format."""
+    read: Callable[[Sequence[str], Wanted, Tally], Iterator[dict[str, Any]]]
+    """The runs of files, one by one. What is read, left out or stated is counted on the way."""
+    profile: str | None = None
+    """The profile on the shelf that measures what these runs carry; None where one is made from the
+    file's metrics.
+    """
 
 
 def named(text: str, option: str) -> NameVersion:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from assay.registry import Registry
 
 if TYPE_CHECKING:
+    from assay.importers.head import Head
     from assay.importers.importer import Importer
 
 KNOWN: Registry[Importer] = Registry(
@@ -17,10 +18,8 @@ KNOWN: Registry[Importer] = Registry(
     },
     group="assay.importers",
 )
-HEAD = 64 * 1024
-"""Bytes of a file that are looked at to tell what it is."""
 
 
-def fitting(head: bytes) -> list[Importer]:
-    """The importers that take a file for theirs by its first bytes."""
+def fitting(head: Head) -> list[Importer]:
+    """The importers that take a file for theirs by its beginning."""
     return [KNOWN[name] for name in KNOWN if KNOWN[name].fits(head)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import Fault, InputError
 from assay.files.json_files import MAX_LINE, Document, open_input
-from assay.importers.importer import Imported, Importer, Wanted
+from assay.importers.importer import Importer, Wanted
 from assay.records.evidence import RUN_SCHEMA
 from assay.records.reading import read_run
 from assay.tracing.genai import evidence, is_run
@@ -24,6 +24,9 @@ from assay.tracing.wire import from_console, from_json, is_console, is_otlp, par
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from assay.importers.head import Head
+    from assay.importers.tally import Tally
 
 MAX_TOTAL = 1_000_000
 """Spans in one import."""
@@ -277,14 +280,15 @@ def _document(data: bytes, file: str, line: int) -> Iterator[Span | Fault]:
             )
 
 
-def fits(head: bytes) -> bool:
+def fits(start: Head) -> bool:
     """Whether a file that begins so contains spans."""
+    head = start.data
     if looks_like_json(head):
         return b'"resourceSpans"' in head or (b'"trace_id"' in head and b'"context"' in head)
     return head[:1] == b"\n"  # the tag of the first field of an export
 
 
-def read(paths: Sequence[str], wanted: Wanted) -> Imported:
+def read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
     """Files as runs; the spans of one trace may lie in several files."""
     spans: list[Span] = []
     for path in paths:
@@ -298,16 +302,12 @@ def read(paths: Sequence[str], wanted: Wanted) -> Imported:
                     fix="Import fewer files at once.",
                 )
     made, dropped = runs(spans, wanted)
-    return Imported(
-        made,
-        {
-            "files": len(paths),
-            "spans": len(spans),
-            "traces": len({span.trace_id for span in spans}),
-        },
-        dropped,
-        _notes(made),
+    tally.read.update(
+        files=len(paths), spans=len(spans), traces=len({span.trace_id for span in spans})
     )
+    tally.dropped.update(dropped)
+    tally.notes += _notes(made)
+    yield from made
 
 
 def _notes(made: Sequence[Mapping[str, Any]]) -> list[str]:

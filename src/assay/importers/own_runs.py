@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assay.errors import UsageError
 from assay.files.json_files import parse_json, read_documents
-from assay.importers.importer import Imported, Importer, Wanted
+from assay.importers.importer import Importer, Wanted
 from assay.records.evidence import RUN_SCHEMA
 from assay.records.reading import read_run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from assay.importers.head import Head
+    from assay.importers.tally import Tally
 
 
-def _fits(head: bytes) -> bool:
+def _fits(start: Head) -> bool:
+    head = start.data
     if RUN_SCHEMA.encode() not in head:
         return False
     try:
@@ -25,7 +29,7 @@ def _fits(head: bytes) -> bool:
     return isinstance(first, dict) and first.get("schema") == RUN_SCHEMA
 
 
-def _read(paths: Sequence[str], wanted: Wanted) -> Imported:
+def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
     if wanted != Wanted():
         raise UsageError(
             "CLI-001",
@@ -33,12 +37,11 @@ def _read(paths: Sequence[str], wanted: Wanted) -> Imported:
             where=", ".join(paths),
             fix="Leave out --workflow, --family and --dataset.",
         )
-    runs = []
     for path in paths:
         for document in read_documents(path):
             read_run(document)
-            runs.append(document.tree)
-    return Imported(runs, {"documents": len(runs)}, {})
+            tally.read["documents"] += 1
+            yield document.tree
 
 
 IMPORTER = Importer("assay", "runs that Assay wrote (assay.run/1)", _fits, _read)

@@ -1,0 +1,229 @@
+"""JSON of other tools, read piece by piece: a document of any size in the memory of one element.
+
+Numbers come in exactly as written. NaN and Infinity, which Python programs write for a value that
+they don't have, come in as None. A key that stands twice in one object is refused.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from decimal import Decimal
+from typing import IO, TYPE_CHECKING, Any
+
+from assay.errors import InputError
+from assay.files.json_files import MAX_LINE, open_input
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+CHUNK = 1024 * 1024
+_BLANK = re.compile(r"[ \t\n\r]*")
+_HALF = re.compile("[\ud800-\udfff]")
+
+Place = tuple[str | int, ...]
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for index, key in enumerate(keys) if key in keys[:index])
+        raise _Refused(f"the key {twice!r} stands twice in one object.")
+    return made
+
+
+class _Refused(Exception):
+    """JSON that no more data would make better."""
+
+
+_decode = json.JSONDecoder(
+    parse_float=Decimal, parse_constant=lambda _: None, object_pairs_hook=_unique
+).raw_decode
+
+
+def stream_json(
+    path: str, each: Collection[tuple[str, ...]], *, opened: IO[bytes] | None = None
+) -> Iterator[tuple[Place, Any]]:
+    """The values of a JSON document with the keys that lead to them, in the order of the file.
+
+    `each` has the places of lists (or of objects, by a last key `*`) whose elements come one by
+    one; every other value comes whole. Where the list is the document itself, its place is `()`.
+    `opened` is read in place of the file, such as an entry of an archive; `path` then names it.
+    """
+    if opened is not None:
+        yield from _Reader(opened, path).document(frozenset(each))
+        return
+    with open_input(path) as stream:
+        yield from _Reader(stream, path).document(frozenset(each))
+
+
+def stream_lines(path: str, *, opened: IO[bytes] | None = None) -> Iterator[tuple[int, Any]]:
+    """The documents of a .jsonl file with their line numbers."""
+    if opened is None:
+        with open_input(path) as stream:
+            yield from stream_lines(path, opened=stream)
+        return
+    number = 0
+    while line := opened.readline(MAX_LINE + 1):
+        number += 1
+        if len(line) > MAX_LINE:
+            raise _large(path, number)
+        if line.strip():
+            yield number, loads(line, path, number)
+
+
+def loads(data: bytes, path: str, line: int | None = None) -> Any:
+    """One document, read as `stream_json` reads."""
+    reader = _Reader(_Nothing(), path, _text(data, path, line), line or 1)
+    found = [value for _, value in reader.document(frozenset())]
+    return found[0]
+
+
+class _Nothing:
+    def read(self, size: int = -1) -> bytes:
+        return b""
+
+
+class _Reader:
+    def __init__(self, stream: Any, path: str, text: str = "", line: int = 1) -> None:
+        self._stream, self._path = stream, "<stdin>" if path == "-" else path
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._text, self._at, self._line = text, 0, line
+        self._ended = False
+
+    def document(self, each: frozenset[tuple[str, ...]]) -> Iterator[tuple[Place, Any]]:
+        if self._peek() == "":
+            raise InputError("FIL-005", "the file is empty.", where=self._path)
+        yield from self._walk((), each)
+        if self._peek() != "":
+            raise self._fault("there is more after the end of the document.")
+
+    def _walk(self, place: Place, each: frozenset[tuple[str, ...]]) -> Iterator[tuple[Place, Any]]:
+        sign = self._peek()
+        if sign == "[" and place in each:
+            for index in self._list("]"):
+                yield (*place, index), self._value()
+        elif sign == "{" and any(_leads(place, one) for one in each):
+            seen: set[str] = set()
+            for _ in self._list("}"):
+                key = self._value()
+                if not isinstance(key, str) or self._peek() != ":":
+                    raise self._fault("a key and a colon are expected here.")
+                if key in seen:
+                    raise self._fault(f"the key {key!r} stands twice in one object.")
+                self._at += 1
+                inner = (*place, key)
+                if (*place, "*") in each:
+                    yield inner, self._value()
+                else:
+                    seen.add(key)
+                    yield from self._walk(inner, each)
+        else:
+            yield place, self._value()
+
+    def _list(self, end: str) -> Iterator[int]:
+        """Stands at each element of the list or object that begins here."""
+        self._at += 1
+        index = 0
+        if self._peek() != end:
+            while True:
+                yield index
+                index += 1
+                sign = self._peek()
+                if sign == end:
+                    break
+                if sign != ",":
+                    raise self._fault(f"a comma or {end!r} is expected here.")
+                self._at += 1
+                self._peek()
+        self._at += 1
+
+    def _peek(self) -> str:
+        """The next character that isn't blank; empty at the end of the file."""
+        while True:
+            found = _BLANK.match(self._text, self._at)
+            assert found is not None
+            self._at = found.end()
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._fill():
+                return ""
+
+    def _value(self) -> Any:
+        self._peek()
+        while True:
+            try:
+                value, end = _decode(self._text, self._at)
+            except json.JSONDecodeError as error:
+                if not self._fill(double=True):
+                    words = error.msg[:1].lower() + error.msg[1:]
+                    raise self._fault(f"{words}.", error.pos) from None
+            except _Refused as error:
+                raise self._fault(str(error)) from None
+            except RecursionError:
+                raise self._fault("nests too deep.") from None
+            else:
+                if end == len(self._text) and self._fill():
+                    continue  # a number may go on in what comes next
+                whole = "\\ud" in self._text[self._at : end] or "\\uD" in self._text[self._at : end]
+                self._at = end
+                return _mended(value) if whole else value
+
+    def _fill(self, *, double: bool = False) -> bool:
+        """Read on; False at the end of the file."""
+        if self._ended:
+            return False
+        pending = len(self._text) - self._at
+        if pending > MAX_LINE:
+            raise _large(self._path, self._line)
+        data = self._stream.read(max(CHUNK, pending if double else 0))
+        self._line += self._text.count("\n", 0, self._at)
+        try:
+            more = self._decoder.decode(data, final=not data)
+        except UnicodeDecodeError:
+            raise self._fault("is not UTF-8 text.") from None
+        self._text, self._at = self._text[self._at :] + more, 0
+        self._ended = not data
+        return bool(data)
+
+    def _fault(self, message: str, at: int | None = None) -> InputError:
+        at = self._at if at is None else at
+        line = self._line + self._text.count("\n", 0, at)
+        cut = self._ended and at >= len(self._text.rstrip())
+        words = "it ends in the middle of a value." if cut else message
+        fix = "The file is cut off." if cut else ""
+        code = "FIL-003" if "twice" in message else "FIL-002"
+        return InputError(code, f"not JSON: {words}", where=f"{self._path}:{line}", fix=fix)
+
+
+def _leads(place: Place, one: tuple[str, ...]) -> bool:
+    return len(one) > len(place) and all(
+        key in ("*", there) for key, there in zip(one, place, strict=False)
+    )
+
+
+def _mended(value: Any) -> Any:
+    """A value whose texts can be written again: half of a surrogate pair can't be."""
+    if isinstance(value, str):
+        return _HALF.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_mended(one) for one in value]
+    if isinstance(value, dict):
+        return {_mended(key): _mended(one) for key, one in value.items()}
+    return value
+
+
+def _text(data: bytes, path: str, line: int | None) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        where = path if line is None else f"{path}:{line}"
+        raise InputError("FIL-002", "is not UTF-8 text.", where=where) from None
+
+
+def _large(path: str, line: int) -> InputError:
+    return InputError(
+        "FIL-004", f"one value is larger than {MAX_LINE // 2**20} MiB.", where=f"{path}:{line}"
+    )

@@ -1,0 +1,78 @@
+"""What the beginning of a file shows: its first bytes, and the keys of the JSON in them."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+HEAD = 256 * 1024
+"""Bytes of a file that are looked at to tell what it is."""
+_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|[{}\[\]:,]')
+_DEPTH = 4
+
+
+class Head:
+    """The beginning of a file."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self.path = path
+        self.data = data
+
+    @property
+    def is_zip(self) -> bool:
+        """Whether it is a ZIP archive."""
+        return self.data[:4] in (b"PK\x03\x04", b"PK\x05\x06")
+
+    @cached_property
+    def text(self) -> str:
+        """The bytes as text; empty for a binary file."""
+        if b"\x00" in self.data[:512]:
+            return ""
+        return self.data.decode("utf-8-sig", "replace").lstrip()
+
+    @cached_property
+    def first_line(self) -> str:
+        """The first line that isn't blank."""
+        return self.text.partition("\n")[0].rstrip("\r")
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """The keys of the first JSON document, as far as the head shows it, with the keys that lead
+        to them; the elements of a list stand as `[]`.
+
+        >>> sorted(Head("x", b'{"a": {"b": [{"c": 1}, {"d').keys)
+        ['a', 'a.b', 'a.b[].c']
+        >>> sorted(Head("x", b'[{"id": 1}]').keys), Head("x", b"a,b").keys
+        (['[].id'], frozenset())
+        """
+        if not self.text.startswith(("{", "[")):
+            return frozenset()
+        found: set[str] = set()
+        stack: list[str] = []
+        key, text = "", None
+        for token in _TOKEN.finditer(self.text):
+            sign = token[0]
+            if sign == "{" or sign == "[":
+                base = stack[-1] if stack else ""
+                inner = (f"{base}.{key}" if base else key) if key else base
+                stack.append(f"{inner}[]" if sign == "[" else inner)
+                key, text = "", None
+            elif sign in "}]":
+                stack.pop()
+                key, text = "", None
+                if not stack:
+                    break
+            elif sign == ":":
+                if text is not None and stack:
+                    key = text
+                    if len(stack) <= _DEPTH:
+                        found.add(f"{stack[-1]}.{key}" if stack[-1] else key)
+            elif sign == ",":
+                key, text = "", None
+            else:
+                text = token[1]
+        return frozenset(found)
+
+    def has(self, *keys: str) -> bool:
+        """Whether the JSON shows all of these keys."""
+        return self.keys.issuperset(keys)

@@ -1,0 +1,104 @@
+"""The account of an import: what was read, what was left out and why, which metrics the samples
+have, and what the tool itself stated of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
+
+_SIGN = re.compile(r"[^A-Za-z0-9_.\-/ ]+")
+
+
+class Metric:
+    """One metric over the samples that have a value of it."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        """Its name in the tool."""
+        self.n = 0
+        self.missing = 0
+        """Samples on which it has no value."""
+        self.sum = Fraction(0)
+        self.low: Decimal | None = None
+        self.high: Decimal | None = None
+
+    def add(self, value: Decimal | int | None) -> None:
+        """Count the value of one sample; None where it has none."""
+        if value is None:
+            self.missing += 1
+            return
+        number = Decimal(value)
+        self.n += 1
+        self.sum += Fraction(number)
+        self.low = number if self.low is None else min(self.low, number)
+        self.high = number if self.high is None else max(self.high, number)
+
+    @property
+    def mean(self) -> Fraction | None:
+        """The mean over the samples that have a value."""
+        return self.sum / self.n if self.n else None
+
+    @property
+    def is_share(self) -> bool:
+        """Whether every value is from 0 to 1, the one scale that needs no explanation."""
+        return self.low is not None and self.high is not None and 0 <= self.low <= self.high <= 1
+
+
+class Tally:
+    """Counts while an importer reads. `samples.sample_run` fills in samples, metrics and verdicts;
+    the importer counts what it reads and leaves out, and states the tool's own totals.
+    """
+
+    def __init__(self) -> None:
+        self.read: Counter[str] = Counter()
+        """How much of what was read."""
+        self.dropped: Counter[str] = Counter()
+        """What was left out, by its reason."""
+        self.notes: list[str] = []
+        """What a reader should know: values that stand in for others, runs that are not whole."""
+        self.samples = 0
+        self.errors = 0
+        """Samples that ended in any way but success."""
+        self.passed = 0
+        """Samples with the tool's own verdict that they passed."""
+        self.verdicts = 0
+        """Samples with a verdict at all."""
+        self.metrics: dict[str, Metric] = {}
+        """Metrics by the name of their criterion."""
+        self.stated: dict[str, Decimal | int] = {}
+        """The tool's own totals: `samples`, `passed`, or the mean of a metric by the name of its
+        criterion. Counts that differ from ours are refused; means that differ are noted.
+        """
+        self._names: dict[str, str] = {}
+
+    def note(self, text: str) -> None:
+        """Add a note, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def state(self, total: str, value: Decimal | int) -> None:
+        """Add to one of the tool's own totals: several files are counted together."""
+        self.stated[total] = self.stated.get(total, 0) + value
+
+    def metric(self, label: str) -> str:
+        """The name of the criterion for a metric of the tool, the same for the same label.
+
+        >>> tally = Tally()
+        >>> tally.metric("exact_match,none"), tally.metric("Täuschung"), tally.metric("a b")
+        ('exact_match_none', 'T_uschung', 'a b')
+        >>> tally.metric("exact_match;none"), tally.metric("exact_match,none")
+        ('exact_match_none-2', 'exact_match_none')
+        """
+        name = self._names.get(label)
+        if name is None:
+            base = _SIGN.sub("_", label)[:150].strip(" _.-/") or "metric"
+            name, count = base, 1
+            while name in self.metrics:
+                count += 1
+                name = f"{base}-{count}"
+            self._names[label] = name
+            self.metrics[name] = Metric(label)
+        return name

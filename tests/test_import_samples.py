@@ -1,0 +1,60 @@
+"""A sample of another tool as a run: what it lacks is missing, what its format lacks is not."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+
+from assay import grade, score
+from assay.errors import InputError
+from assay.files.json_files import Document
+from assay.importers.importer import NameVersion, Wanted
+from assay.importers.samples import UNVERSIONED, Origin, gate_name, sample_run
+from assay.importers.tally import Tally
+from assay.records.reading import read_run
+
+ORIGIN = Origin(
+    "promptfoo",
+    NameVersion("bot", "2"),
+    NameVersion("faq", UNVERSIONED),
+    "eval-1",
+    verdicts=True,
+)
+
+
+def made(tally: Tally, origin: Origin = ORIGIN, **parts) -> dict:
+    run = sample_run(origin, Wanted(), tally, **{"sample_id": "s1", **parts})
+    read_run(Document(run, "x"))
+    return run
+
+
+def test_samples_metrics_and_verdicts_are_counted() -> None:
+    tally = Tally()
+    made(tally, scores={"f1": Decimal("0.5")}, verdict=True, outputs={"answer": "x"})
+    made(tally, scores={"f1": None}, verdict=None, status="error", reason="timed out")
+    run = made(tally, scores={"f1": True}, verdict=False, attempt=2)
+    assert run["run_id"] == "eval-1/s1/2"
+    metric = tally.metrics["f1"]
+    assert (tally.samples, tally.errors, tally.verdicts, tally.passed) == (3, 1, 2, 1)
+    assert (metric.n, metric.missing, metric.mean, metric.is_share) == (2, 1, Fraction(3, 4), True)
+
+
+def test_a_sample_without_answer_or_verdict_fails_the_gates_that_every_run_needs() -> None:
+    whole = made(Tally(), verdict=True, outputs={"answer": "x"}, inputs={"q": "?"})
+    names = ["required_outputs_present", gate_name("promptfoo"), "overall_status_success"]
+    lacking = [
+        made(Tally(), verdict=True, outputs={"answer": None}, inputs={"q": "?"}),
+        made(Tally(), verdict=None, outputs={"answer": "x"}, inputs={"q": "?"}),
+        made(Tally(), verdict=True, outputs={"answer": "x"}, inputs={"q": "?"}, status="error"),
+    ]
+    good = grade(score(whole, profile="dag-review")).hard_gate_failures
+    assert not set(names) & set(good)
+    for name, run in zip(names, lacking, strict=True):
+        assert name in grade(score(run, profile="dag-review")).hard_gate_failures
+
+
+def test_what_is_no_number_is_no_score() -> None:
+    with pytest.raises(InputError, match="a score is a number"):
+        made(Tally(), scores={"f1": "high"})

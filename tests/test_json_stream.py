@@ -1,0 +1,94 @@
+"""JSON read piece by piece gives what reading it whole gives, and the same refusals."""
+
+from __future__ import annotations
+
+import io
+import json
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import InputError
+from assay.files import json_stream
+from assay.files.json_stream import loads, stream_json, stream_lines
+
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+class Dripping(io.BytesIO):
+    """Gives a few bytes at a time, whatever is asked for."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(3)
+
+
+def streamed(data: bytes, *each: tuple[str, ...]) -> list:
+    return list(stream_json("x.json", each, opened=Dripping(data)))
+
+
+@given(TREES)
+def test_a_document_in_small_pieces_is_the_same_document(tree) -> None:
+    data = json.dumps(tree, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return
+    assert streamed(data) == [((), tree)]
+    if isinstance(tree, list):
+        assert [value for _, value in streamed(data, ())] == tree
+    if isinstance(tree, dict):
+        assert {place[0]: value for place, value in streamed(data, ("*",))} == tree
+
+
+def test_lists_at_their_places_come_one_by_one() -> None:
+    data = b'{"v": 3, "results": {"stats": {"n": 2}, "results": [{"a": 0.10}, 12345]}, "end": NaN}'
+    assert streamed(data, ("results", "results"), ("results",)) == [
+        (("v",), 3),
+        (("results", "stats"), {"n": 2}),
+        (("results", "results", 0), {"a": Decimal("0.10")}),
+        (("results", "results", 1), 12345),
+        (("end",), None),
+    ]
+
+
+BAD = {
+    b"": "empty",
+    b'{"results": [1, 2': "cut off",
+    b'{"results": [1 2]}': "comma",
+    b'{"results": [1], "results": [2]}': "twice",
+    b'{"results": [{"a": 1, "a": 2}]}': "twice",
+    b'{"results": [1]} x': "more after the end",
+    b"{results: [1]}": "not JSON",
+    b'{"results": ["\xe9"]}': "UTF-8",
+    b'{"results": [' + b"[" * 100_000: "",
+}
+
+
+def test_what_is_wrong_is_refused_with_its_place() -> None:
+    for data, words in BAD.items():
+        with pytest.raises(InputError) as caught:
+            streamed(data, ("results",))
+        assert words in str(caught.value), data
+        assert "x.json" in caught.value.where, data
+
+
+def test_a_value_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_stream, "MAX_LINE", 1000)
+    with pytest.raises(InputError, match="larger"):
+        streamed(b'["' + b"x" * 5000, ())
+
+
+def test_lines_and_half_pairs() -> None:
+    lines = list(stream_lines("x", opened=io.BytesIO(b'\xef\xbb\xbf{"a": "\\ud800"}\n\n[1]\n')))
+    assert lines == [(1, {"a": "\ufffd"}), (3, [1])]
+    with pytest.raises(InputError, match="not JSON") as caught:
+        loads(b'{"a": }', "x.jsonl", 7)
+    assert caught.value.where == "x.jsonl:7"
