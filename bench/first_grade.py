@@ -121,7 +121,7 @@ def walks(peers: Path) -> list[Walk]:
     found = [
         Walk(
             "assay",
-            "pip install assay",
+            "pip install assaykit",
             [[*assay, "init"], [*assay, "run", "-o", "grades.json"]],
             {},
             _assay_right,

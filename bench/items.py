@@ -185,7 +185,8 @@ def main() -> int:
                 contenders["pydantic-evals"] = [sys.executable, "-c", PEER, data, schema]
             except ImportError:
                 print(
-                    "pydantic-evals is not installed: pip install 'assay[peers]'", file=sys.stderr
+                    "pydantic-evals is not installed: pip install 'assaykit[peers]'",
+                    file=sys.stderr,
                 )
             best: dict[str, tuple[float, float]] = {}
             counted = {"assay grade": assay_right(os.path.join(folder, "out.jsonl"))}

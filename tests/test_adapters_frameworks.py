@@ -21,6 +21,7 @@ pytest.importorskip("opentelemetry.sdk.trace", reason="the agent-framework extra
 from agent_framework import Executor, WorkflowBuilder, WorkflowContext, handler
 
 from assay.errors import InputError
+from assay.installing import install_hint
 from assay.running.adapters import WorkflowTask, agent_framework, langgraph, make_adapter
 from assay.running.adapters.loading import load
 from assay.running.adapters.targets import Target, framework
@@ -321,7 +322,7 @@ def test_a_framework_that_is_not_installed_is_named_with_its_install_line(
     with pytest.raises(InputError) as caught:
         make_adapter({"kind": kind, "target": "script:turns"}, FOLDER, where="w.yaml")
     assert caught.value.code == "RUN-004"
-    assert f"pip install 'assay[{extra}]'" in str(caught.value)
+    assert install_hint(extra) in str(caught.value)
 
 
 def test_without_the_opentelemetry_sdk_the_install_line_is_the_same(

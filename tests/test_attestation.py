@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from base64 import b64decode, b64encode
@@ -18,6 +19,7 @@ import pytest
 import assay as product
 from assay.canon import canonical
 from assay.errors import AssayError, InputError
+from assay.installing import install_hint
 from assay.pipeline.payload import payload
 from assay.release import attestation
 from assay.release.attestation import Subject, envelope, file_digest, statement
@@ -38,7 +40,7 @@ VERSIONS = {
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with keys: ours, another's, and keys of other kinds."""
-    pytest.importorskip("cryptography", reason="signing is an extra: pip install 'assay[sign]'")
+    pytest.importorskip("cryptography", reason="signing is an extra: pip install 'assaykit[sign]'")
     from cryptography.hazmat.primitives import serialization as ser
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
@@ -575,7 +577,7 @@ def test_without_the_package_for_signatures_the_error_names_what_to_install(
     path = written(tmp_path / "x.json", GOOD)
     assert verify(path).holds
     for call in (lambda: verify(path, key="k.pub"), lambda: envelope(made(), key="k.pem")):
-        with pytest.raises(AssayError, match=r"pip install 'assay\[sign\]'"):
+        with pytest.raises(AssayError, match=re.escape(install_hint("sign"))):
             call()
 
 

@@ -61,7 +61,7 @@ from examples import each
 from test_exam_marking import MARKING, RULES, graded_of
 from test_reports_html import HOSTILE, Page, poisoned
 
-pytest.importorskip("vl_convert", reason="no renderer here: pip install 'assay[charts]'")
+pytest.importorskip("vl_convert", reason="no renderer here: pip install 'assaykit[charts]'")
 
 EXAMPLES = ROOT / "src" / "assay" / "cli" / "examples"
 FAMILIES = ("code-repair", "rag", "tool-use", "dag-review", "scorecards")
@@ -780,7 +780,7 @@ def test_without_the_renderer_tables_stand_in_for_pictures_and_one_line_says_why
 ) -> None:
     monkeypatch.setattr(drawing, "available", lambda: False)
     source = render(results(), title="t")
-    assert Page(source).text.count("pip install 'assay[charts]'") == 1
+    assert Page(source).text.count("pip install 'assaykit[charts]'") == 1
     assert '<svg class="chart"' not in source
     assert 'open="open"' in source
     with pytest.raises(UsageError, match="vl-convert-python"):

@@ -287,7 +287,7 @@ def test_a_module_in_the_checkout_does_not_pass_for_ours(work: Path) -> None:
 
 def test_the_package_is_installed_as_one_argument(work: Path) -> None:
     pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--"]
-    for value in ("assay==0.1.0", *HOSTILE):
+    for value in ("assaykit==0.1.0", *HOSTILE):
         assert step("Install Assay", work, package=value).code == 0
         assert called(work)[-1] == [*pip, value]
     assert step("Install Assay", work).code == 0
@@ -440,7 +440,7 @@ def test_the_job_of_the_template_grades_and_leaves_its_reports(
         assert (work / GITLAB[".assay"]["artifacts"]["reports"]["junit"]).exists()
         assert all((work / path).exists() for path in GITLAB[".assay"]["artifacts"]["paths"])
         assert (work / "grades.json").exists()
-    assert called(work)[0][-1] == "assay"
+    assert called(work)[0][-1] == "assaykit"
 
 
 VARIABLES = [

@@ -192,7 +192,7 @@ def test_the_tests_of_a_repair_are_not_called_ignored() -> None:
 
 
 def book(path: Path, *sheets: tuple[str, list[list[Any]]]) -> str:
-    openpyxl = pytest.importorskip("openpyxl", reason="pip install 'assay[excel]'")
+    openpyxl = pytest.importorskip("openpyxl", reason="pip install 'assaykit[excel]'")
     made = openpyxl.Workbook()
     made.remove(made.active)
     for title, rows in sheets:

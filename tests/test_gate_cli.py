@@ -163,7 +163,7 @@ def test_reports_are_written_beside_the_decision(assay: Any, files: Path) -> Non
 
 
 def test_a_decision_is_attested_and_the_attestation_verified(assay: Any, files: Path) -> None:
-    pytest.importorskip("cryptography", reason="signing needs assay[sign]")
+    pytest.importorskip("cryptography", reason="signing needs assaykit[sign]")
     from cryptography.hazmat.primitives import serialization as form
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 

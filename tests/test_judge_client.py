@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import re
 import socket
 import sys
 import time
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 from assay.errors import NotEnoughEvidence, UsageError
+from assay.installing import install_hint
 from assay.judging.budget import tokens_of
 from assay.judging.client import Client
 from assay.judging.config import Price
@@ -700,14 +702,14 @@ def test_without_its_package_a_litellm_judge_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "litellm", None)
-    with pytest.raises(UsageError, match=r"pip install 'assay\[litellm\]'") as caught:
+    with pytest.raises(UsageError, match=re.escape(install_hint("litellm"))) as caught:
         ask(spec("", api="litellm"), [question()])
     assert caught.value.code == "JDG-003"
 
 
 def test_without_aiohttp_a_judge_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "aiohttp", None)
-    with pytest.raises(UsageError, match=r"pip install 'assay\[judge\]'"):
+    with pytest.raises(UsageError, match=re.escape(install_hint("judge"))):
         ask(spec("http://127.0.0.1:1/v1"), [question()])
 
 

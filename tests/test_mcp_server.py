@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
+from assay.installing import install_hint
 from assay.tools import legibility
 from assay.tools.reading import child, server
 
@@ -30,7 +31,7 @@ TIME_S = 30.0
 def _sdk(request: pytest.FixtureRequest) -> None:
     if "without_sdk" not in request.node.name:
         pytest.importorskip(
-            "mcp_types", reason="the extra 'mcp' is not installed: pip install 'assay[mcp]'"
+            "mcp_types", reason="the extra 'mcp' is not installed: pip install 'assaykit[mcp]'"
         )
 
 
@@ -75,7 +76,7 @@ def is_alive(pid: int) -> bool:
 def test_the_tools_of_a_published_server_are_read(program: str, known: set[str]) -> None:
     path = which(program, path=f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}")
     if path is None:
-        pytest.skip(f"{program} is not installed: pip install 'assay[peers]'")
+        pytest.skip(f"{program} is not installed: pip install 'assaykit[peers]'")
     first = server.read_stdio([path], timeout_s=TIME_S)
     assert first.kind == "mcp"
     assert known <= set(first.main["tools"])
@@ -387,7 +388,7 @@ def test_a_newcomer_without_sdk_is_told_what_to_install(monkeypatch: pytest.Monk
         with pytest.raises(InputError) as error:
             read()
         assert error.value.code == "FMC-006"
-        assert "pip install 'assay[mcp]'" in str(error.value)
+        assert install_hint("mcp") in str(error.value)
 
 
 @pytest.mark.req("F-156")

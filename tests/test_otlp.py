@@ -751,7 +751,7 @@ def test_a_real_workflow_of_agent_framework_tells_its_steps_and_loses_none_unsee
 ) -> None:
     pytest.importorskip(
         "agent_framework",
-        reason="agent-framework-core is not installed: pip install 'assay[agent-framework]'",
+        reason="agent-framework-core is not installed: pip install 'assaykit[agent-framework]'",
     )
     done = subprocess.run(
         [sys.executable, "-c", FAN, ending], capture_output=True, check=True, timeout=120

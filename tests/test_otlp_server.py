@@ -18,6 +18,7 @@ from assay.errors import UsageError
 from assay.files.json_files import Document
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.otlp import run_of
+from assay.installing import install_hint
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.store import traces as stored
@@ -646,4 +647,4 @@ def test_protobuf_without_its_library_says_how_to_get_it(monkeypatch: pytest.Mon
     )
     with pytest.raises(UsageError, match="not installed") as caught:
         list(from_protobuf(b""))
-    assert "assay[otel]" in caught.value.fix
+    assert install_hint("otel") in caught.value.fix

@@ -903,7 +903,7 @@ def test_without_the_extra_for_charts_the_tables_are_open_and_say_what_to_instal
     monkeypatch.setattr(drawing, "available", lambda: False)
     for path in ("/", f"/runs/{digest}"):
         found = show(api, path)
-        assert "pip install 'assay[charts]'" in found.text
+        assert "pip install 'assaykit[charts]'" in found.text
         assert not [
             1
             for tag, attributes in found.tags

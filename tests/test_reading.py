@@ -26,6 +26,7 @@ pytest.importorskip("quickjs", reason="the extra flowmcp is not installed")
 pytest.importorskip("tree_sitter_javascript", reason="the extra flowmcp is not installed")
 
 from assay.errors import InputError
+from assay.installing import install_hint
 from assay.tools import ecma
 from assay.tools.reading import engine as engines
 from assay.tools.reading import limits
@@ -1156,7 +1157,7 @@ BigUint64Array Float32Array Float64Array DataView Promise BigInt console
 
 
 def test_a_module_finds_nothing_to_reach_the_world_with() -> None:
-    context = pytest.importorskip("quickjs", reason="modules need assay[flowmcp]").Context()
+    context = pytest.importorskip("quickjs", reason="modules need assaykit[flowmcp]").Context()
     context.eval(WALKER)
     assert set(context.eval("Object.getOwnPropertyNames(globalThis).join(' ')").split()) - set(
         LANGUAGE.split()
@@ -1310,7 +1311,7 @@ def test_without_the_engine_the_error_says_what_to_install(
         with pytest.raises(InputError) as caught:
             call()
         assert caught.value.code == "FMC-006"
-        assert "pip install 'assay[flowmcp]'" in caught.value.fix
+        assert install_hint("flowmcp") in caught.value.fix
 
 
 # --- files

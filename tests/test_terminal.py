@@ -16,7 +16,7 @@ from assay.views.grade_text import explanation
 from decisions import decided
 from test_charts import results
 
-pytest.importorskip("rich", reason="no tables on a terminal here: pip install 'assay[terminal]'")
+pytest.importorskip("rich", reason="no tables on a terminal here: pip install 'assaykit[terminal]'")
 
 
 def show_grades(*lines: GradeLine) -> bool:

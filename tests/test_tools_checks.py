@@ -30,7 +30,7 @@ from assay.tools.source import Module, ToolSchema
 from assay.tools.veto import CLEAN, UNDETERMINED, VETO
 from examples import each
 
-pytest.importorskip("publicsuffixlist", reason="domains need assay[flowmcp]")
+pytest.importorskip("publicsuffixlist", reason="domains need assaykit[flowmcp]")
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 BAD = ModuleLists(
     {"left-pad": "takes the keys", "@evil/steal": "on the list"}, frozenset({"posthog-node"})

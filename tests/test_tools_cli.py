@@ -291,7 +291,7 @@ def test_a_tool_with_fewer_than_three_tests_is_blocked_before_anybody_grades_it(
 def test_where_the_index_and_the_entry_of_a_veto_are_deleted_the_ledger_still_shuts_the_gate(
     quick: Run, tmp_path: Path
 ) -> None:
-    pytest.importorskip("sqlalchemy", reason="storing needs assay[store]")
+    pytest.importorskip("sqlalchemy", reason="storing needs assaykit[store]")
     grow(quick, tmp_path)
     before = set(home(tmp_path).rglob("*.json"))
     assert quick("tools", "gate", "beewatch", "--store", "ledger.db").code == 0
@@ -1567,7 +1567,7 @@ def test_the_tools_of_a_server_are_graded_without_tests_and_their_gate_stays_und
 def test_the_tools_of_a_live_server_are_kept_in_the_tree_as_json(
     assay: Run, tmp_path: Path
 ) -> None:
-    pytest.importorskip("mcp", reason="live servers need assay[mcp]")
+    pytest.importorskip("mcp", reason="live servers need assaykit[mcp]")
     import sys
 
     server = Path(__file__).parent / "servers" / "notes.py"

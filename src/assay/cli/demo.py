@@ -19,6 +19,7 @@ from assay.exams.marking import Marking, grade_exam
 from assay.exams.policy import ExamRules
 from assay.files.atomic import write_file
 from assay.files.json_files import read_documents, read_json
+from assay.installing import install_hint
 from assay.judging.card import read_card
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Graded, Grader
@@ -205,8 +206,7 @@ def _tell_tools(tools: list[dict[str, Any]], *, on: bool) -> None:
     )
     if not tools:
         out.write(
-            "  The engine that reads schema modules is not installed: pip install"
-            " 'assay[flowmcp]'.\n"
+            f"  The engine that reads schema modules is not installed: {install_hint('flowmcp')}\n"
         )
     for report in tools:
         good = report["grade"] in ("A", "B")

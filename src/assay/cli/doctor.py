@@ -12,6 +12,7 @@ from assay import __version__
 from assay.cli import options as opt
 from assay.cli.frame import Command
 from assay.errors import AssayError, ExitCode
+from assay.installing import install_hint
 
 if TYPE_CHECKING:
     import argparse
@@ -84,7 +85,7 @@ def _package(name: str, use: str) -> dict[str, object]:
     try:
         return _found(f"{name} ({use})", True, metadata.version(name))
     except metadata.PackageNotFoundError:
-        return _found(f"{name} ({use})", False, "not installed", f"pip install {name}")
+        return _found(f"{name} ({use})", False, "not installed", install_hint())
 
 
 def _extra(use: str) -> dict[str, object]:
@@ -97,7 +98,7 @@ def _extra(use: str) -> dict[str, object]:
             ", ".join(f"{name} {metadata.version(name)}" for name in packages),
         )
     except metadata.PackageNotFoundError:
-        return _found(f"{use} (optional)", True, f"not installed: pip install 'assay[{extra}]'")
+        return _found(f"{use} (optional)", True, f"not installed: {install_hint(extra)}")
 
 
 def _yaml() -> dict[str, object]:

@@ -7,6 +7,8 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from assay.installing import install_command
+
 if TYPE_CHECKING:
     from assay.cli.init_search import Gradable
 
@@ -90,7 +92,7 @@ jobs:
       - uses: actions/checkout@v4
       - uses: actions/setup-python@v5
         with: {{python-version: "3.11"}}
-      - run: pip install {packages}
+      - run: {install}
       - run: {command}       # the exit code is the gate: only 0 opens it
 """
 
@@ -108,7 +110,7 @@ def files_for(subject: Gradable | None, project: str) -> dict[str, str]:
         config = head + _TOOLS.format(why=subject.why, command=json.dumps(subject.target))
         return {
             "assay.yaml": config,
-            CI_FILE: _CI.format(packages="'assay[mcp]'", command="assay tools check"),
+            CI_FILE: _CI.format(install=install_command("mcp"), command="assay tools check"),
         }
     found = subject or _missing(project)
     made: dict[str, str] = {}
@@ -143,13 +145,13 @@ def files_for(subject: Gradable | None, project: str) -> dict[str, str]:
         }
         for number in (1, 2, 3)
     ]
-    extra = {"langgraph": "'assay[langgraph]'", "agent_framework": "'assay[agent-framework]'"}
-    packages = extra.get(found.kind, "'assay[run]'" if found.kind == "http" else "assay")
+    extra = {"langgraph": "langgraph", "agent_framework": "agent-framework", "http": "run"}
+    install = install_command(*filter(None, [extra.get(found.kind)]))
     return {
         "assay.yaml": config,
         **made,
         "samples.jsonl": "".join(f"{json.dumps(sample)}\n" for sample in samples),
-        CI_FILE: _CI.format(packages=packages, command="assay run --step-summary"),
+        CI_FILE: _CI.format(install=install, command="assay run --step-summary"),
     }
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from assay.errors import AssayError, UsageError, printable
 from assay.files.upwards import CONFIG_FILE, find_upwards
+from assay.installing import install_hint
 
 if TYPE_CHECKING:
     import argparse
@@ -34,7 +35,7 @@ def extra() -> Iterator[None]:
         raise UsageError(
             "STO-001",
             f"a ledger needs {error.name}, which is not installed.",
-            fix="pip install 'assay[store]'",
+            fix=install_hint("store"),
         ) from None
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from assay.cli.frame import Command, arg, flag, repeated
 from assay.cli.ledger import url_of
 from assay.errors import ExitCode, UsageError
+from assay.installing import install_hint
 
 if TYPE_CHECKING:
     import argparse
 
     from assay.server.settings import ServerSettings
 
-INSTALL = "pip install 'assay[server]'"
 RANGES = (
     ("port", 0, 65_535),
     ("workers", 1, 1000),
@@ -41,7 +41,9 @@ def settings_of(options: argparse.Namespace) -> ServerSettings:
     try:
         from assay.server.settings import ServerSettings, is_loopback
     except ModuleNotFoundError as error:
-        raise UsageError("CLI-001", f"{error.name} is not installed.", fix=INSTALL) from None
+        raise UsageError(
+            "CLI-001", f"{error.name} is not installed.", fix=install_hint("server")
+        ) from None
     for name, least, most in RANGES:
         value = getattr(options, name)
         if not least <= value <= most:
@@ -117,7 +119,9 @@ def serve(settings: ServerSettings, *, port: int, workers: int) -> int:
         from assay.server.workers import shared_folder
         from assay.store.ledger import open_ledger
     except ModuleNotFoundError as error:
-        raise UsageError("CLI-001", f"{error.name} is not installed.", fix=INSTALL) from None
+        raise UsageError(
+            "CLI-001", f"{error.name} is not installed.", fix=install_hint("server")
+        ) from None
     with open_ledger(
         settings.db
     ) as ledger:  # what is wrong with the ledger is said once, here, and not by every worker

@@ -37,7 +37,7 @@ def console() -> Console | None:
         or find_spec("rich") is None
     ):
         return None
-    # Tables on a terminal are an optional extra: pip install 'assay[terminal]'
+    # Tables on a terminal are an optional, the extra `terminal`
     from rich.console import Console
 
     return Console(

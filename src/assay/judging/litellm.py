@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import UsageError
+from assay.installing import install_hint
 from assay.judging.endpoints import OpenAI, encode
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ async def post(
             "JDG-003",
             "this judge needs the package litellm.",
             where=spec.judge,
-            fix="Run: pip install 'assay[litellm]'",
+            fix=f"Run: {install_hint('litellm')}",
         ) from None
     litellm.telemetry = False
     litellm.suppress_debug_info = (

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import UsageError
+from assay.installing import install_hint
 from assay.judging.config import JudgeSpec, key_of
 from assay.judging.endpoints import DIALECTS, as_bytes
 
 if TYPE_CHECKING:
     import aiohttp
 
-INSTALL = "pip install 'assay[judge]'"
 MAX_REPLY = 1024 * 1024
 SHORTEST_KEY = 8
 """A key below this is a stand-in of a local server ("none", "EMPTY"): masking it would tear replies
@@ -146,7 +146,9 @@ class Transport:
                 import aiohttp
             except ImportError:
                 raise UsageError(
-                    "JDG-003", "asking a model needs the package aiohttp.", fix=f"Run: {INSTALL}"
+                    "JDG-003",
+                    "asking a model needs the package aiohttp.",
+                    fix=f"Run: {install_hint('judge')}",
                 ) from None
             assert self._dialect is not None
             self._session = aiohttp.ClientSession(

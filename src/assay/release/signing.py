@@ -2,7 +2,7 @@
 one.
 
 Only the key that the checker chose vouches: the key id in a file is a hint, and no field of the
-file chooses the algorithm. Needs `pip install 'assay[sign]'`.
+file chooses the algorithm. Needs the extra `sign`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from assay.errors import InputError, UsageError
 from assay.files.json_files import open_input
+from assay.installing import install_hint
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _CODE = "REL-007"
@@ -121,7 +122,7 @@ def _crypto() -> Any:
         raise UsageError(
             "CLI-001",
             "signatures need the package cryptography.",
-            fix="Run: pip install 'assay[sign]'",
+            fix=f"Run: {install_hint('sign')}",
         ) from None
     return serialization, ed25519
 

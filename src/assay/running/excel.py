@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError
 from assay.files.json_files import open_input
+from assay.installing import install_hint
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def excel_rows(path: str, sheet: str | None = None) -> Iterator[tuple[Any, str]]
         import openpyxl
     except ImportError:
         raise InputError(
-            "RUN-004", "reading Excel needs openpyxl.", where=path, fix="pip install 'assay[excel]'"
+            "RUN-004", "reading Excel needs openpyxl.", where=path, fix=install_hint("excel")
         ) from None
     with open_input(path) as stream:
         _check_archive(stream, path)

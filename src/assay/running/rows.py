@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from assay.errors import InputError
 from assay.files.json_files import Unread, open_input, read_json, stream_documents
+from assay.installing import install_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +100,7 @@ def _parquet_rows(path: str) -> Rows:
             "RUN-004",
             "reading Parquet needs duckdb.",
             where=path,
-            fix="pip install 'assay[parquet]'",
+            fix=install_hint("parquet"),
         ) from None
     with open_input(path):  # the same error for a missing file as elsewhere
         pass
@@ -128,7 +129,7 @@ def table_rows(table: TableSource, where: str) -> Rows:
             "RUN-004",
             "reading a table needs SQLAlchemy.",
             where=where,
-            fix="pip install 'assay[store]'",
+            fix=install_hint("store"),
         ) from None
     try:
         engine = sqlalchemy.create_engine(table.url)

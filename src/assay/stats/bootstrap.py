@@ -1,5 +1,5 @@
 """Bootstrap intervals of a mean: percentile and BCa, seeded. Needs
-numpy: `pip install 'assay[stats]'`.
+numpy, the extra `stats`.
 
 Graded data has few distinct values; a resample of it is then one multinomial draw of their counts,
 which is the same thing in a fraction of the time. Otherwise places are drawn in blocks that stay in
@@ -19,6 +19,7 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 from assay.errors import UsageError
+from assay.installing import install_hint
 from assay.stats.clusters import gather
 from assay.stats.estimate import SEEN, check_level, checked, hides_spread
 from assay.stats.intervals import Interval
@@ -69,7 +70,7 @@ def bootstrap_mean(
         raise UsageError(
             "STA-001",
             "a bootstrap interval needs numpy, which is not installed.",
-            fix="Run: pip install 'assay[stats]'",
+            fix=f"Run: {install_hint('stats')}",
         ) from None
     if groups is None:
         sums, sizes = np.sort(np.asarray(found)), None

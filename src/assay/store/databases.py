@@ -22,6 +22,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from assay.errors import AssayError, InputError, UsageError
+from assay.installing import install_hint
 from assay.store.database_errors import may_pass, worded
 
 R = TypeVar("R")
@@ -254,7 +255,7 @@ def _postgresql(url: str, patience: float, read_only: bool) -> Database:
         ) from None
     except ModuleNotFoundError:
         raise UsageError(
-            "STO-001", "psycopg is not installed.", where=where, fix="pip install 'assay[postgres]'"
+            "STO-001", "psycopg is not installed.", where=where, fix=install_hint("postgres")
         ) from None
     settings = [f"SET lock_timeout = {max(1, int(1000 * min(1.0, patience)))}"]
     if read_only:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct, ValidationError, convert, json
 
 from assay.errors import InputError
+from assay.installing import install_hint
 from assay.tools.forms import DATA
 from assay.tools.manifest import tools_of
 from assay.tools.veto import CLEAN, UNDETERMINED, VETO
@@ -88,7 +89,7 @@ def _suffix_list(only_icann: bool) -> Any:
         raise InputError(
             "FMC-006",
             "the list of public suffixes is not installed.",
-            fix="pip install 'assay[flowmcp]'",
+            fix=install_hint("flowmcp"),
         ) from None
     return PublicSuffixList(only_icann=only_icann)
 

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import Fault, InputError, UsageError
+from assay.installing import install_hint
 from assay.tracing.failures import error_of
 from assay.tracing.spans import Span
 from assay.tracing.wire import (
@@ -29,8 +30,6 @@ from assay.tracing.wire import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-INSTALL = "pip install 'assay[otel]'"
-
 
 def from_protobuf(data: bytes, *, file: str = "") -> Iterator[Span | Fault]:
     """The spans of an `ExportTraceServiceRequest` as protobuf."""
@@ -44,7 +43,7 @@ def from_protobuf(data: bytes, *, file: str = "") -> Iterator[Span | Fault]:
             "CLI-001",
             f"{error.name} is not installed.",
             where=file,
-            fix=f"{INSTALL}, or send JSON.",
+            fix=f"{install_hint('otel')}, or send JSON.",
         ) from None
     try:
         request = ExportTraceServiceRequest.FromString(data)

@@ -1,5 +1,4 @@
-"""Chart -> SVG or PNG, by vl-convert, which needs no browser and no network: `pip install
-'assay[charts]'`.
+"""Chart -> SVG or PNG, by vl-convert, the extra `charts`, which needs no browser and no network.
 
 The renderer is 84 MB and slow to start, so it is loaded with the first picture and pictures are
 kept by the digest of their specification. It lays text out with a font of its own, so that the same
@@ -22,14 +21,15 @@ from typing import TYPE_CHECKING
 
 from assay.errors import UsageError
 from assay.files.atomic import atomic_write
+from assay.installing import install_command, install_hint
 from assay.views.charts import DARK, Chart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 MISSING = (
-    "The pictures need the extra for charts, which is not installed: pip install 'assay[charts]'."
-    " The tables hold the same numbers."
+    "The pictures need the extra for charts, which is not installed:"
+    f" {install_command('charts')}. The tables hold the same numbers."
 )
 VERSION = "5.21"
 """Of Vega-Lite: named, so that a newer renderer that brings a newer one does not move a line."""
@@ -96,7 +96,7 @@ def write_charts(charts: Sequence[Chart], folder: str) -> list[str]:
         raise UsageError(
             "CLI-001",
             "drawing needs the package vl-convert-python.",
-            fix="Run: pip install 'assay[charts]'",
+            fix=f"Run: {install_hint('charts')}",
         )
     os.makedirs(folder, exist_ok=True)
     written, seen = [], Counter[str]()
@@ -142,7 +142,7 @@ def _rendered(chart: Chart) -> str:
         raise UsageError(
             "CLI-001",
             "drawing needs the package vl-convert-python.",
-            fix="Run: pip install 'assay[charts]'",
+            fix=f"Run: {install_hint('charts')}",
         ) from None
     made: str = vl_convert.vegalite_to_svg(
         json.dumps(chart.spec), vl_version=VERSION, allowed_base_urls=[]
@@ -157,7 +157,7 @@ def _png(chart: Chart, scale: float) -> bytes:
         raise UsageError(
             "CLI-001",
             "drawing needs the package vl-convert-python.",
-            fix="Run: pip install 'assay[charts]'",
+            fix=f"Run: {install_hint('charts')}",
         ) from None
     spec = {**(chart.spec or {}), "background": "#ffffff"}
     made: bytes = vl_convert.vegalite_to_png(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta
 
 from assay.errors import InputError
+from assay.installing import install_hint
 from assay.running.adapters import AdapterSpec
 from assay.running.adapters.loading import load
 
@@ -45,7 +46,7 @@ def framework(module: str, extra: str, where: str) -> None:
             "RUN-004",
             f"the module {missing!r} is not installed.",
             where=where,
-            fix=f"pip install 'assay[{extra}]'",
+            fix=install_hint(extra),
         ) from None
 
 

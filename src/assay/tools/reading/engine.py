@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
 from assay.files.json_files import show_path
+from assay.installing import install_hint
 from assay.sandbox.worker import Died, Late, WorkerProcess
 from assay.tools import ecma
 from assay.tools.reading import limits
@@ -263,7 +264,7 @@ def _not_installed(why: str, file: str) -> InputError:
         "FMC-006",
         f"the engine that reads modules is not installed: {why}.",
         where=file,
-        fix="Run: pip install 'assay[flowmcp]'",
+        fix=f"Run: {install_hint('flowmcp')}",
     )
 
 

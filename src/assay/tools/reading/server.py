@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
+from assay.installing import install_hint
 from assay.tools import ecma
 from assay.tools.reading.child import MAX_BYTES, ByteBudget, ServerFault, ServerProcess
 from assay.tools.reading.files import from_tools_list
@@ -36,7 +37,6 @@ MAX_PAGES = 200
 """Pages of one listing. Servers of thousands of tools need fewer."""
 MAX_TOOLS = 5_000
 _INHERITED = ("PATH", "HOME", "LANG")
-_INSTALL = "Install it: pip install 'assay[mcp]'"
 
 
 class _Answer(NamedTuple):
@@ -158,7 +158,9 @@ def _require_sdk() -> None:
         from mcp import Client  # an optional extra  # noqa: F401
     except ImportError:
         raise InputError(
-            "FMC-006", "reading a live server needs the MCP SDK 2.", fix=_INSTALL
+            "FMC-006",
+            "reading a live server needs the MCP SDK 2.",
+            fix=f"Run: {install_hint('mcp')}",
         ) from None
 
 

@@ -149,7 +149,7 @@ def refuse_script_comments(root: Node, source: bytes) -> None:
 @cache
 def parser() -> Parser:
     """The parser of JavaScript."""
-    # The syntax tree is an optional extra: pip install 'assay[flowmcp]'
+    # The syntax tree is an optional extra, `flowmcp`.
     import tree_sitter
     import tree_sitter_javascript
 

@@ -141,7 +141,7 @@ def _evaluate(module: Parsed, target: str) -> dict[str, Any]:
 
 
 def _run(module: Parsed, target: str, program: bytes) -> dict[str, Any]:
-    # The engine is an optional extra: pip install 'assay[flowmcp]'
+    # The engine is an optional extra, `flowmcp`.
     import quickjs  # type: ignore[import-untyped]
 
     context: _Context = quickjs.Context()
