@@ -43,6 +43,16 @@ DIR = arg(
 
 
 def _set(options: argparse.Namespace) -> int:
+    stored = set_baseline(options)
+    if options.json:
+        opt.print_json(stored.record)
+    else:
+        _print(stored)
+    return ExitCode.PASSED
+
+
+def set_baseline(options: argparse.Namespace) -> StoredBaseline:
+    """Store the evidence that the options name under their name."""
     stored_baselines.check_name(options.name)
     if pipe := next(
         (
@@ -63,12 +73,7 @@ def _set(options: argparse.Namespace) -> int:
             now = min(now, stored_baselines.moment_of(path.evaluation.evaluation.started, path))
     with storing(options) as store:
         exam = _exam(options, now, store)
-        stored = exam if exam is not None else _set_runs(options, now, store)
-    if options.json:
-        opt.print_json(stored.record)
-    else:
-        _print(stored)
-    return ExitCode.PASSED
+        return exam if exam is not None else _set_runs(options, now, store)
 
 
 def _set_runs(options: argparse.Namespace, now: datetime, ledger: Store | None) -> StoredBaseline:

@@ -23,10 +23,14 @@ from assay.release.promotion import promote
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
     from assay.archive.sides import SideReader
     from assay.archive.store import Store
+    from assay.pipeline.grading import Grader
     from assay.records.decision import ComparisonRecord, SampleOverlap
+    from assay.release.policy import ReleaseRules
+    from assay.release.sides import Side
 
 DIFF_SCHEMA = "assay.baseline-diff/1"
 
@@ -57,6 +61,13 @@ def _compared(options: argparse.Namespace, kept: SideReader | None) -> dict[str,
         after = read_named(options.others[0], grader, folder=options.dir, kept=kept)
     else:
         after = read_side(options.others, grader, name=", ".join(options.others))
+    return compare_sides(before, after, rules, grader)
+
+
+def compare_sides(before: Side, after: Side, rules: ReleaseRules, grader: Grader) -> dict[str, Any]:
+    """What is different between two sides, over all samples and in each of them. Sides that can't
+    be compared are an error.
+    """
     aligned = align(after, before, rules)
     different = [
         one
@@ -120,7 +131,12 @@ _KINDS_OF_CHANGE = {
 }
 
 
-def _print_diff(document: dict[str, Any], *, most: int = 20) -> None:
+def _print_diff(document: dict[str, Any]) -> None:
+    opt.print_lines(map(printable, diff_lines(document)))
+
+
+def diff_lines(document: dict[str, Any], *, most: int = 20) -> list[str]:
+    """The comparison of two sides in words, what fell most first."""
     comparison: ComparisonRecord = document["comparison"]
     difference = comparison.difference
     lines = [
@@ -151,17 +167,27 @@ def _print_diff(document: dict[str, Any], *, most: int = 20) -> None:
         for side, lost in document["missing"].items()
         if lost
     ]
-    ordered = sorted(document["changed"], key=lambda one: (one["difference"], one["sample"]))
-    for one in ordered[:most]:
-        changes = "; ".join(
-            f"{words} {', '.join(one[key])}" for key, words in _KINDS_OF_CHANGE.items() if one[key]
-        )
-        lines.append(f"  {one['difference']:+7.2f}  {one['sample']}  {changes}".rstrip())
+    ordered = sorted(document["changed"], key=by_difference)
+    lines += map(change_line, ordered[:most])
     if len(ordered) > most:
         lines.append(f"  ... and {len(ordered) - most} more that differ")
     systems_used = f"{document['scoringSystem']} · {document['gradingSystem']}"
-    lines += ["", f"policy {document['policy']} · {systems_used}"]
-    opt.print_lines(map(printable, lines))
+    return [*lines, "", f"policy {document['policy']} · {systems_used}"]
+
+
+def by_difference(change: Mapping[str, Any]) -> tuple[float, str]:
+    """The order of changed samples: what fell most comes first."""
+    return change["difference"], change["sample"]
+
+
+def change_line(change: Mapping[str, Any]) -> str:
+    """What is different in one sample, in a line."""
+    changes = "; ".join(
+        f"{words} {', '.join(change[key])}"
+        for key, words in _KINDS_OF_CHANGE.items()
+        if change[key]
+    )
+    return f"  {change['difference']:+7.2f}  {change['sample']}  {changes}".rstrip()
 
 
 COMMANDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.archive.evaluations import StoredEvaluation, list_evaluations
 from assay.cli import options as opt
@@ -25,15 +25,9 @@ def run(options: argparse.Namespace) -> int:
     """List the newest evaluations."""
     if options.limit < 1:
         raise UsageError("CLI-001", f"--limit is {options.limit}; it must be at least 1.")
-    with open_for(options.db, read_only=True) as ledger:
-        listed = list_evaluations(
-            ledger, project=options.project, workflow=options.workflow, dataset=options.dataset
-        )
-        found = list(islice(listed, options.limit))
-        total = ledger.count("evaluation", project=options.project).n
-        where = ledger.where
+    found, total, where = find_page(options)
     if options.json:
-        opt.print_json({"evaluations": [_shown(one) for one in found], "total": total})
+        opt.print_json({"evaluations": [in_brief(one) for one in found], "total": total})
         return ExitCode.PASSED
     if not found:
         asked = [
@@ -53,7 +47,26 @@ def run(options: argparse.Namespace) -> int:
     return ExitCode.PASSED
 
 
-def _shown(stored: StoredEvaluation) -> dict[str, Any]:
+class FoundEvaluations(NamedTuple):
+    """Some evaluations of a project, the newest first, and how many it has."""
+
+    page: list[StoredEvaluation]
+    total: int
+    where: str
+
+
+def find_page(options: argparse.Namespace, *, start: int = 0) -> FoundEvaluations:
+    """The newest evaluations that the options ask for, from the one at `start`."""
+    with open_for(options.db, read_only=True) as ledger:
+        listed = list_evaluations(
+            ledger, project=options.project, workflow=options.workflow, dataset=options.dataset
+        )
+        page = list(islice(listed, start, start + options.limit))
+        total = ledger.count("evaluation", project=options.project).n
+        return FoundEvaluations(page, total, ledger.where)
+
+
+def in_brief(stored: StoredEvaluation) -> dict[str, Any]:
     """An evaluation without the list of its runs."""
     evaluation = stored.evaluation
     return {

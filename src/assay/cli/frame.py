@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import nullcontext
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +24,7 @@ from assay.registry import is_path, near_miss
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
+    from contextlib import AbstractContextManager
 
 _LEDGER = (
     "sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else .assay/ledger.db here or in the"
@@ -370,13 +372,18 @@ def dispatch(name: str, argv: list[str]) -> int:
         command, argv = f"{name} {chosen}", argv[1:]
     spec = load_command(command)
     options = spec.parse(command, argv)
+    with with_runs(spec, options):
+        return spec.run(options)
+
+
+def with_runs(spec: Command, options: argparse.Namespace) -> AbstractContextManager[None]:
+    """Around the work of a command: its options with every name of runs replaced by those runs."""
     named = {dest: _texts(getattr(options, dest)) for dest in spec.runs}
     if all(map(is_path, chain.from_iterable(named.values()))):
-        return spec.run(options)
+        return nullcontext()
     from assay.cli.references import resolved
 
-    with resolved(options, named):
-        return spec.run(options)
+    return resolved(options, named)
 
 
 def _texts(value: str | list[str] | None) -> list[str]:

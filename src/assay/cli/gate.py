@@ -31,19 +31,15 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Decide, or plan a decision."""
-    rules = make_release_rules(
-        opt.shelf_of(options).policy_of("release", options.release_policy),
-        Bars(options.margin, options.min_pass_rate, options.confidence, options.min_overlap),
-    )
+    rules = rules_of(options)  # what is wrong with them comes first
     if options.looks < 1:
         raise UsageError("CLI-001", f"--looks is {options.looks}; it must be at least 1.")
     if options.sign and not options.attest:
         raise UsageError("CLI-001", "--sign needs --attest FILE.")
-    choice = choice_of(options)
     if options.plan:
         from assay.cli.gate_plan import plan
 
-        return plan(options, rules, choice)
+        return plan(options, rules, choice_of(options))
     if not options.files or not options.baseline:
         named = options.baseline or options.files
         raise UsageError(
@@ -56,16 +52,27 @@ def run(options: argparse.Namespace) -> int:
             fix=_example(options),
         )
     opt.outputs(options)
-    with storing(
-        options
-        # before anything is written: no file says promote of a decision that could not be kept
-    ) as store:
-        document = (
+    # before anything is written: no file says promote of a decision that could not be kept
+    return _finish(options, decision_of(options))
+
+
+def rules_of(options: argparse.Namespace) -> ReleaseRules:
+    """The rules of the release policy that the options name, with the numbers they set."""
+    return make_release_rules(
+        opt.shelf_of(options).policy_of("release", options.release_policy),
+        Bars(options.margin, options.min_pass_rate, options.confidence, options.min_overlap),
+    )
+
+
+def decision_of(options: argparse.Namespace) -> Decision:
+    """The decision between two sides, kept in a ledger where the options ask for that."""
+    rules, choice = rules_of(options), choice_of(options)
+    with storing(options) as store:
+        return (
             _decide(options, rules, choice.grader())
             if store is None
             else _decide_and_store(options, rules, choice, store)
         )
-    return _finish(options, document)
 
 
 def _decide(

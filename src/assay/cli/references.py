@@ -8,30 +8,25 @@ written to a temporary file for the time of the command, byte for byte as the le
 from __future__ import annotations
 
 import os
-import re
 import sys
 import tempfile
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from assay.archive.evaluations import (
-    LATEST,
     StoredEvaluation,
-    find_evaluation,
     find_other_version,
     no_other_version,
     stored_grades,
     stored_runs,
     versions_of,
 )
-from assay.cli.ledger import open_for, url_of
-from assay.errors import AssayError, NotEnoughEvidence, UsageError, printable
+from assay.cli.ledger_names import LedgerNames, Named, ambiguous, described, is_relative
+from assay.errors import UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, StoredInput, stream_documents
-from assay.registry import is_path, near_miss
+from assay.registry import is_path
 from assay.release.baseline import names as baseline_names
-from assay.release.baseline import no_baseline
-from assay.store.listing import tags_with
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
@@ -39,23 +34,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from assay.records.evaluation import VersionedName
-    from assay.running.config import Config
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
 
-_LATEST = re.compile(rf"{LATEST}(~[0-9]+)?")
 _CHOSEN = (("profile", None), ("rubric", None), ("policy", "workflow"))
 """What an evaluation was graded by, and the value of each option that nobody gave."""
-SHOWN = 5
 _STORED = "the evaluation"
 """Where an option's value comes from that an evaluation was stored with."""
-
-
-class Named(NamedTuple):
-    """What a name stands for: an evaluation, or the newest stored run of an id."""
-
-    evaluation: StoredEvaluation | None
-    run: Item | None
 
 
 @contextmanager
@@ -87,23 +72,18 @@ class _Resolver:
     def __init__(self, options: argparse.Namespace, folder: str) -> None:
         self._options = options
         self._folder = folder
-        self._url = options.db or getattr(options, "store", None) or ""
+        self._names = LedgerNames(options)
         self._project = options.project
-        self._ledger: Ledger | None = None
         self._made: dict[tuple[str, bool], StoredInput] = {}
         self.candidates: list[str] = []
         """What a baseline is compared with."""
 
     def __enter__(self) -> _Resolver:
-        try:
-            self._ledger = open_for(self._url, read_only=True)
-        except AssayError as error:
-            self._absent = error
+        self._names.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._ledger is not None:
-            self._ledger.close()
+        self._names.__exit__()
 
     @property
     def made(self) -> list[StoredInput]:
@@ -117,31 +97,29 @@ class _Resolver:
         if (text, baseline) in self._made:
             return self._made[text, baseline]
         known = baseline_names(self._options.baselines) if baseline else []
-        if self._ledger is None:
-            if baseline and not _LATEST.fullmatch(text):
-                return text
-            raise self._no_ledger(text)
+        if self._names.ledger is None and baseline and not is_relative(text):
+            return text
+        ledger = self._names.opened(text)
         judged = self._judged() if baseline else set()
-        relative = bool(judged) and _LATEST.fullmatch(text) is not None
         found = (
-            self._other_version(self._ledger, text, judged)
-            if relative
-            else self._find(self._ledger, text)
+            self._other_version(ledger, text, judged)
+            if judged and is_relative(text)
+            else self._names.find(ledger, text)
         )
         if text.partition("@")[0] in known:
             if found is not None:
-                raise _ambiguous(text, "a stored baseline", _described(found))
+                raise ambiguous(text, "a stored baseline", described(found))
             return text
         if found is None:
-            if baseline and not _LATEST.fullmatch(text) and getattr(self._options, "store", None):
+            if baseline and not is_relative(text) and getattr(self._options, "store", None):
                 return text  # it may be a baseline of the ledger
-            raise self._unknown(self._ledger, text, known if baseline else None)
+            raise self._names.unknown(ledger, text, known if baseline else None)
         if found.evaluation is not None and found.evaluation.evaluation.workflow in judged:
             _report(
                 f"{text} is of the same version as the candidate: this compares"
                 f" {_version(found.evaluation)} with itself"
             )
-        made = self._made[text, baseline] = self._written(self._ledger, text, found)
+        made = self._made[text, baseline] = self._written(ledger, text, found)
         return made
 
     def _judged(self) -> set[VersionedName]:
@@ -159,38 +137,6 @@ class _Resolver:
         found = find_other_version(ledger, text, project=self._project, judged=judged)
         if found is None and ledger.count("evaluation", project=self._project).n > 1:
             raise no_other_version(ledger, text, project=self._project, judged=judged)
-        return None if found is None else Named(found, None)
-
-    def _find(self, ledger: Ledger, text: str) -> Named | None:
-        if _LATEST.fullmatch(text):
-            return self._latest(ledger, text)
-        evaluation = find_evaluation(ledger, text, project=self._project)
-        page = ledger.find(
-            "run", {"run_id": text}, project=self._project, limit=1, newest_first=True
-        )
-        run = next((item for item in page.items if item.body is not None), None)
-        if evaluation is not None and run is not None:
-            raise _ambiguous(
-                text, _described(Named(evaluation, None)), _described(Named(None, run))
-            )
-        return None if evaluation is None and run is None else Named(evaluation, run)
-
-    def _latest(self, ledger: Ledger, text: str) -> Named | None:
-        """The newest evaluation, or one before it; of the workflow that assay.yaml names, if it
-        names one.
-        """
-        workflow = _workflow(getattr(self._options, "config", None))
-        if workflow is not None:
-            same = ledger.count("evaluation", {"workflow": workflow}, project=self._project)
-            names = tags_with(ledger.database, self._project, "evaluation", "name:")
-            if not same.n and names:
-                raise NotEnoughEvidence(
-                    "STO-012",
-                    f"there is no {text}: the workflow of assay.yaml, {workflow}, has no"
-                    f" evaluations. Those of other workflows are {', '.join(names[:SHOWN])}.",
-                    fix="Evaluate it with `assay run`, or name an evaluation.",
-                )
-        found = find_evaluation(ledger, text, project=self._project, workflow=workflow)
         return None if found is None else Named(found, None)
 
     def _written(self, ledger: Ledger, text: str, found: Named) -> StoredInput:
@@ -278,86 +224,14 @@ class _Resolver:
         self._options.sources = {**sources, "profile": _STORED, "rubric": _STORED}
         write_file(self._options.profile, pretty(own["profile"]))
 
-    # --- what is not there
-
-    def _unknown(self, ledger: Ledger, text: str, baselines: list[str] | None) -> AssayError:
-        names = tags_with(ledger.database, self._project, "evaluation", "name:")
-        where = f"the project '{self._project}' of {ledger.where}"
-        if _LATEST.fullmatch(text):
-            n = ledger.count("evaluation", project=self._project).n
-            there = f"{n} evaluation{'s' if n != 1 else ''}" if n else "no evaluations"
-            return NotEnoughEvidence(
-                "STO-012",
-                f"there is no {text}: {where} has {there}.",
-                fix="`assay run` and `assay import` store one each time.",
-            )
-        if baselines is not None:
-            known = [*baselines, *names]
-            return no_baseline(
-                text,
-                known,
-                where=self._options.baselines,
-                fix=(
-                    "`assay baseline set NAME FILE...` stores one, `assay evals` lists the"
-                    " evaluations."
-                ),
-                neither_in=f"the folder {self._options.baselines} nor as an evaluation in {where}",
-            )
-        listed = f" It has {', '.join(names[:SHOWN])}." if names else " It has no evaluations."
-        return UsageError(
-            "STO-012",
-            f"no evaluation and no run is named {text[:120]!r} in {where}."
-            f"{near_miss(text, (*names, LATEST)) or listed}",
-            fix=_as_file(text),
-        )
-
-    def _no_ledger(self, text: str) -> AssayError:
-        where = url_of(self._url).removeprefix("sqlite:///")
-        if self._absent.code == "STO-001" and not os.path.exists(where):
-            return NotEnoughEvidence(
-                "STO-012",
-                f"{text[:120]!r} names an evaluation or a run, and there is no ledger at"
-                f" {where} to look in.",
-                fix=f"`assay run` and `assay import` make one. {_as_file(text)}",
-            )
-        return self._absent
-
 
 def _profile_id(profile: Mapping[str, Any]) -> str:
     return f"{profile['profile']}@{profile['version']}"
 
 
-def _workflow(config: Config | None) -> str | None:
-    """The id of the workflow that a configuration names, if it names one that can be read."""
-    chosen = None if config is None else config.chosen("workflow")
-    if chosen is None:
-        return None
-    from assay.running.workflow import read_workflow
-
-    try:
-        return read_workflow(chosen).id
-    except AssayError:
-        return None  # whoever runs it is told
-
-
-def _as_file(text: str) -> str:
-    return f"To read a file of that name, write ./{text}."
-
-
-def _ambiguous(text: str, one: str, other: str) -> UsageError:
-    return UsageError(
-        "CLI-001",
-        f"{text!r} is {one}, and it is {other}.",
-        fix="Name the evaluation by its id, or rename one of them.",
-    )
-
-
-def _described(found: Named) -> str:
-    if found.evaluation is not None:
-        evaluation = found.evaluation.evaluation
-        return f"the evaluation {evaluation.id} of {evaluation.started}"
-    assert found.run is not None
-    return f"the run {found.run.digest[:19]}"
+def _version(stored: StoredEvaluation) -> str:
+    workflow = stored.evaluation.workflow
+    return f"{workflow.id}@{workflow.version}"
 
 
 def _taken(text: str, stored: StoredEvaluation, same: int) -> str:
@@ -376,11 +250,6 @@ def _first_grade(ledger: Ledger, stored: StoredEvaluation, project: str) -> Any:
     digest = next((run.grade for run in stored.evaluation.runs if run.grade is not None), None)
     item = None if digest is None else ledger.get_many([digest], project=project).get(digest)
     return None if item is None or item.body is None else item.tree()
-
-
-def _version(stored: StoredEvaluation) -> str:
-    workflow = stored.evaluation.workflow
-    return f"{workflow.id}@{workflow.version}"
 
 
 def _newest_grade(ledger: Ledger, run_id: str, project: str) -> tuple[Item, ...]:

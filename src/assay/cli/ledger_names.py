@@ -1,0 +1,187 @@
+"""What a name means in a ledger: an evaluation by its name or id, `latest`, `latest~N`, `NAME~N`,
+or a stored run by its id; and the error for a name that means nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.archive.evaluations import LATEST, StoredEvaluation, find_evaluation
+from assay.cli.ledger import open_for, url_of
+from assay.errors import AssayError, NotEnoughEvidence, UsageError
+from assay.registry import near_miss
+from assay.release.baseline import no_baseline
+from assay.store.listing import tags_with
+
+if TYPE_CHECKING:
+    import argparse
+
+    from assay.running.config import Config
+    from assay.store.drafts import Item
+    from assay.store.ledger import Ledger
+
+_LATEST = re.compile(rf"{LATEST}(~[0-9]+)?")
+SHOWN = 5
+
+
+def is_relative(text: str) -> bool:
+    """Whether a name is `latest` or `latest~N`."""
+    return _LATEST.fullmatch(text) is not None
+
+
+class Named(NamedTuple):
+    """What a name stands for: an evaluation, or the newest stored run of an id."""
+
+    evaluation: StoredEvaluation | None
+    run: Item | None
+
+
+class LedgerNames:
+    """The names of the ledger that the options choose, while it is open for reading."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._url = options.db or getattr(options, "store", None) or ""
+        self._project = options.project
+        self.ledger: Ledger | None = None
+        """None where there is no ledger that can be opened; a name is then an error."""
+
+    def __enter__(self) -> LedgerNames:
+        try:
+            self.ledger = open_for(self._url, read_only=True)
+        except AssayError as error:
+            self._absent = error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.ledger is not None:
+            self.ledger.close()
+
+    def opened(self, text: str) -> Ledger:
+        """The ledger, to look a name up; the error that this name deserves where there is none."""
+        if self.ledger is None:
+            raise self._no_ledger(text)
+        return self.ledger
+
+    def get(self, text: str) -> Named:
+        """What a name stands for; an error where it stands for nothing."""
+        ledger = self.opened(text)
+        found = self.find(ledger, text)
+        if found is None:
+            raise self.unknown(ledger, text, None)
+        return found
+
+    def find(self, ledger: Ledger, text: str) -> Named | None:
+        """What a name stands for; None where it stands for nothing."""
+        if is_relative(text):
+            return self._latest(ledger, text)
+        evaluation = find_evaluation(ledger, text, project=self._project)
+        page = ledger.find(
+            "run", {"run_id": text}, project=self._project, limit=1, newest_first=True
+        )
+        run = next((item for item in page.items if item.body is not None), None)
+        if evaluation is not None and run is not None:
+            raise ambiguous(text, described(Named(evaluation, None)), described(Named(None, run)))
+        return None if evaluation is None and run is None else Named(evaluation, run)
+
+    def _latest(self, ledger: Ledger, text: str) -> Named | None:
+        """The newest evaluation, or one before it; of the workflow that assay.yaml names, if it
+        names one.
+        """
+        workflow = _workflow(getattr(self._options, "config", None))
+        if workflow is not None:
+            same = ledger.count("evaluation", {"workflow": workflow}, project=self._project)
+            names = tags_with(ledger.database, self._project, "evaluation", "name:")
+            if not same.n and names:
+                raise NotEnoughEvidence(
+                    "STO-012",
+                    f"there is no {text}: the workflow of assay.yaml, {workflow}, has no"
+                    f" evaluations. Those of other workflows are {', '.join(names[:SHOWN])}.",
+                    fix="Evaluate it with `assay run`, or name an evaluation.",
+                )
+        found = find_evaluation(ledger, text, project=self._project, workflow=workflow)
+        return None if found is None else Named(found, None)
+
+    # --- what is not there
+
+    def unknown(self, ledger: Ledger, text: str, baselines: list[str] | None) -> AssayError:
+        """The error for a name that stands for nothing; `baselines` are those in the folder, where
+        it could have been one.
+        """
+        names = tags_with(ledger.database, self._project, "evaluation", "name:")
+        where = f"the project '{self._project}' of {ledger.where}"
+        if is_relative(text):
+            n = ledger.count("evaluation", project=self._project).n
+            there = f"{n} evaluation{'s' if n != 1 else ''}" if n else "no evaluations"
+            return NotEnoughEvidence(
+                "STO-012",
+                f"there is no {text}: {where} has {there}.",
+                fix="`assay run` and `assay import` store one each time.",
+            )
+        if baselines is not None:
+            known = [*baselines, *names]
+            return no_baseline(
+                text,
+                known,
+                where=self._options.baselines,
+                fix=(
+                    "`assay baseline set NAME FILE...` stores one, `assay evals` lists the"
+                    " evaluations."
+                ),
+                neither_in=f"the folder {self._options.baselines} nor as an evaluation in {where}",
+            )
+        listed = f" It has {', '.join(names[:SHOWN])}." if names else " It has no evaluations."
+        return UsageError(
+            "STO-012",
+            f"no evaluation and no run is named {text[:120]!r} in {where}."
+            f"{near_miss(text, (*names, LATEST)) or listed}",
+            fix=_as_file(text),
+        )
+
+    def _no_ledger(self, text: str) -> AssayError:
+        where = url_of(self._url).removeprefix("sqlite:///")
+        if self._absent.code == "STO-001" and not os.path.exists(where):
+            return NotEnoughEvidence(
+                "STO-012",
+                f"{text[:120]!r} names an evaluation or a run, and there is no ledger at"
+                f" {where} to look in.",
+                fix=f"`assay run` and `assay import` make one. {_as_file(text)}",
+            )
+        return self._absent
+
+
+def _workflow(config: Config | None) -> str | None:
+    """The id of the workflow that a configuration names, if it names one that can be read."""
+    chosen = None if config is None else config.chosen("workflow")
+    if chosen is None:
+        return None
+    from assay.running.workflow import read_workflow
+
+    try:
+        return read_workflow(chosen).id
+    except AssayError:
+        return None  # whoever runs it is told
+
+
+def _as_file(text: str) -> str:
+    return f"To read a file of that name, write ./{text}."
+
+
+def ambiguous(text: str, one: str, other: str) -> UsageError:
+    """The error for a name that stands for two things."""
+    return UsageError(
+        "CLI-001",
+        f"{text!r} is {one}, and it is {other}.",
+        fix="Name the evaluation by its id, or rename one of them.",
+    )
+
+
+def described(found: Named) -> str:
+    """What a name stands for, in words."""
+    if found.evaluation is not None:
+        evaluation = found.evaluation.evaluation
+        return f"the evaluation {evaluation.id} of {evaluation.started}"
+    assert found.run is not None
+    return f"the run {found.run.digest[:19]}"
