@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
+from assay.files.tables import table_columns
+
 HEAD = 256 * 1024
 """Bytes of a file that are looked at to tell what it is."""
 _TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|[{}\[\]:,]')
@@ -72,6 +74,25 @@ class Head:
             else:
                 text = token[1]
         return frozenset(found)
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """The names of a table's columns: those of CSV, Parquet, or JSON in the layouts of pandas.
+
+        >>> sorted(Head("x", b"id,answer").columns)
+        ['answer', 'id']
+        >>> (
+        ...     sorted(Head("x", b'[{"id": 1}]').columns),
+        ...     sorted(Head("x", b'{"id": {"0": 1}}').columns),
+        ... )
+        (['id'], ['id'])
+        """
+        listed = table_columns(self.data, self.path)
+        if listed:
+            return frozenset(listed)
+        start = "[]." if self.text.startswith("[") else ""
+        inner = (key.removeprefix(start) for key in self.keys if key.startswith(start))
+        return frozenset(key for key in inner if "." not in key and "[]" not in key)
 
     def has(self, *keys: str) -> bool:
         """Whether the JSON shows all of these keys."""

@@ -4,16 +4,14 @@ table.
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from assay.errors import InputError
-from assay.files.json_files import Unread, open_input, read_json, stream_documents
+from assay.files.json_files import Unread, read_json, stream_documents
+from assay.files.tables import csv_rows, parquet_rows, plain_cell
 from assay.installing import install_hint
 
 if TYPE_CHECKING:
@@ -69,57 +67,6 @@ def _json_rows(path: str) -> Rows:
         yield row, f"[{index}]"
 
 
-def _csv_rows(path: str) -> Rows:
-    with open_input(path) as stream:
-        try:
-            text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
-            reader = csv.DictReader(text, strict=True)
-            names = reader.fieldnames or []
-            if len(set(names)) != len(names):
-                raise InputError("RUN-002", "two columns have the same name.", where=path)
-            for row in reader:
-                if None in row or None in row.values():
-                    raise InputError(
-                        "RUN-002",
-                        f"line {reader.line_num} has another number of columns than the first.",
-                        where=path,
-                    )
-                yield dict(row), f"line {reader.line_num}"
-            text.detach()
-        except UnicodeDecodeError:
-            raise InputError("FIL-002", "is not UTF-8 text.", where=path) from None
-        except csv.Error as error:
-            raise InputError("FIL-002", f"is not CSV: {error}.", where=path) from None
-
-
-def _parquet_rows(path: str) -> Rows:
-    try:
-        import duckdb
-    except ImportError:
-        raise InputError(
-            "RUN-004",
-            "reading Parquet needs duckdb.",
-            where=path,
-            fix=install_hint("parquet"),
-        ) from None
-    with open_input(path):  # the same error for a missing file as elsewhere
-        pass
-    connection = duckdb.connect(
-        config={"enable_external_access": "true", "autoinstall_known_extensions": "false"}
-    )
-    try:
-        cursor = connection.execute("select * from read_parquet(?)", [path])
-        names = [column[0] for column in cursor.description or ()]
-        for number, row in enumerate(iter(cursor.fetchone, None), 1):
-            yield _plain(dict(zip(names, row, strict=True))), f"row {number}"
-    except duckdb.Error as error:
-        raise InputError(
-            "FIL-002", f"can't be read as Parquet: {str(error).splitlines()[0]}.", where=path
-        ) from None
-    finally:
-        connection.close()
-
-
 def table_rows(table: TableSource, where: str) -> Rows:
     """The rows of a database table, in the order of its key."""
     try:
@@ -138,7 +85,7 @@ def table_rows(table: TableSource, where: str) -> Rows:
             order = list(source.primary_key.columns) or [next(iter(source.columns))]
             rows = connection.execute(sqlalchemy.select(source).order_by(*order)).mappings()
             for number, row in enumerate(rows, 1):
-                yield _plain(dict(row)), f"row {number}"
+                yield plain_cell(dict(row)), f"row {number}"
     except (sqlalchemy.exc.SQLAlchemyError, ImportError) as error:
         words = str(getattr(error, "orig", None) or error).splitlines()[0]
         raise InputError(
@@ -148,23 +95,10 @@ def table_rows(table: TableSource, where: str) -> Rows:
         ) from None
 
 
-def _plain(value: Any) -> Any:
-    """A value of a database as JSON has it: dates as text, NaN as null."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if value is None or value != value:
-        return None
-    if isinstance(value, str | int | float | Decimal):
-        return value
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
-
-
 READERS = {
     ".jsonl": _line_rows,
     ".json": _json_rows,
-    ".csv": _csv_rows,
-    ".parquet": _parquet_rows,
+    ".csv": csv_rows,
+    ".parquet": parquet_rows,
 }
 """The data files that can be read."""
