@@ -12,7 +12,9 @@ COMPILE := $(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib src >/d
 # What the tests need beside Python packages, by its Debian name. Where it cannot be installed, the tests that need it say so and skip (with CI=true they fail).
 SYSTEM_PACKAGES := chromium bubblewrap git shellcheck
 
-.PHONY: demo test check docs system-packages campaign bench constraints publish clean
+PEERS := .venv-peers
+
+.PHONY: demo test test-peers check docs system-packages campaign bench constraints publish clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	@if ! command -v $(PYTHON) >/dev/null; then echo "This needs Python 3.11: install it, or say where it is with make PYTHON=/path/to/python3.11"; exit 1; fi
@@ -52,6 +54,19 @@ test: $(VENV)/.dev system-packages check
 	@$(BIN)/assay versions --check
 	@$(BIN)/assay library check
 
+# Other evaluation tools, in an environment of their own; those from npm only where there is npm. Nothing else needs them: recorded outputs serve `make test`.
+$(PEERS)/.installed: tests/peers/requirements.txt tests/peers/package.json
+	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	@echo "installing other tools into $(PEERS) ..."
+	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -r tests/peers/requirements.txt
+	@if command -v npm >/dev/null; then \
+	  mkdir -p $(PEERS)/node && cp tests/peers/package.json $(PEERS)/node/ && (cd $(PEERS)/node && npm install --silent --no-audit --no-fund); \
+	else echo "npm is not installed; the tools that come from it are skipped"; fi
+	@touch $@
+
+test-peers: $(VENV)/.dev $(PEERS)/.installed
+	@$(BIN)/python tests/peers/run.py
+
 campaign: $(VENV)/.dev
 	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto $$(grep -lE '^from (hypothesis|examples import .*(CAMPAIGN|repeats|share))' tests/test_*.py) tests/test_run_cli.py
 	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest tests/test_browser.py tests/test_pages_browser.py tests/test_pages_more_browser.py
@@ -78,4 +93,4 @@ docs: $(VENV)/.core
 	@COLUMNS=100 $(BIN)/python docs/generate.py
 
 clean:
-	rm -rf $(VENV) demo build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) demo build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
