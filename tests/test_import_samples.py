@@ -58,3 +58,9 @@ def test_a_sample_without_answer_or_verdict_fails_the_gates_that_every_run_needs
 def test_what_is_no_number_is_no_score() -> None:
     with pytest.raises(InputError, match="a score is a number"):
         made(Tally(), scores={"f1": "high"})
+
+
+def test_a_score_beyond_all_measure_is_refused() -> None:
+    for value in (Decimal("1e999999999"), Decimal("1e-999999999"), 10**400):
+        with pytest.raises(InputError, match="beyond all measure"):
+            made(Tally(), scores={"f1": value})

@@ -92,3 +92,8 @@ def test_lines_and_half_pairs() -> None:
     with pytest.raises(InputError, match="not JSON") as caught:
         loads(b'{"a": }', "x.jsonl", 7)
     assert caught.value.where == "x.jsonl:7"
+
+
+def test_a_number_of_thousands_of_digits_is_refused() -> None:
+    with pytest.raises(InputError, match="too many digits"):
+        loads(b'{"a": ' + b"9" * 5000 + b"}", "x")

@@ -27,7 +27,8 @@ def main() -> None:
     spec = importlib.util.spec_from_file_location(
         f"peer_{tool}", Path(__file__).with_name(f"{tool}.py")
     )
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     with contextlib.redirect_stdout(sys.stderr):
         spec.loader.exec_module(module)

@@ -81,7 +81,9 @@ class Row:
 
     def line(self) -> str:
         """The row of the table."""
-        what = self.made.get("what") or ", ".join(sorted({Path(f).suffix for f in self.made["files"]}))
+        what = self.made.get("what") or ", ".join(
+            sorted({Path(f).suffix for f in self.made["files"]})
+        )
         theirs = "; ".join(f"{key} {shown(value)}" for key, value in self.theirs.items())
         ours = "; ".join(f"{key} {shown(self.ours.get(key))}" for key in self.theirs)
         cells = (self.tool, self.made["version"], what, str(self.samples), theirs, ours)

@@ -162,6 +162,8 @@ class _Reader:
                     raise self._fault(f"{words}.", error.pos) from None
             except _Refused as error:
                 raise self._fault(str(error)) from None
+            except ValueError:  # an integer of thousands of digits
+                raise self._fault("a number has too many digits.") from None
             except RecursionError:
                 raise self._fault("nests too deep.") from None
             else:

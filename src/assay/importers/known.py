@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 KNOWN: Registry[Importer] = Registry(
     "importer",
     homes={
+        "assay.importers.autoevals:IMPORTER": ("autoevals",),
         "assay.importers.otlp:IMPORTER": ("otlp",),
         "assay.importers.own_runs:IMPORTER": ("assay",),
     },

@@ -7,17 +7,25 @@ never has is not required.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any, NamedTuple
 
+from assay.canon import digest
 from assay.errors import InputError
+from assay.files.json_files import open_input
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.tally import Tally
 from assay.records.evidence import RUN_SCHEMA
 
 UNVERSIONED = "unversioned"
 """The version of a dataset or workflow that has none."""
+MAX_ID = 120
+"""Characters of a sample's id that is taken as it is."""
+MAX_EXPONENT = 100
+"""Orders of magnitude that a score may have; sums of larger ones are a way to fill the memory."""
 STATUSES = ("success", "failed", "error", "cancelled", "timeout")
 
 
@@ -36,6 +44,29 @@ class Origin(NamedTuple):
     """Whether the format has the tool's own verdict, passed or not, for each sample."""
     judged: Collection[str] = ()
     """The metrics, by their labels in the tool, that a model scored."""
+
+
+def short_id(content: Any, index: int) -> str:
+    """The id of a sample: the one that it has, or a short digest of its content, or its index.
+
+    >>> short_id(7, 1), short_id("case-a", 1), short_id({"q": "?"}, 1), short_id(None, 1)
+    ('7', 'case-a', '406a2696d5e5', '1')
+    """
+    if content is None:
+        return str(index)
+    text = str(content) if isinstance(content, str | int) else ""
+    plain = text.strip() and text.isprintable() and len(text) <= MAX_ID
+    return text if plain else digest(content)[7:19]
+
+
+def file_id(path: str) -> str:
+    """A name for the results in a file that have none: the file's, and a digest of its content."""
+    name = os.path.basename(path).partition(".")[0] or "results"
+    content = sha256()
+    with open_input(path) as stream:
+        while data := stream.read(1024 * 1024):
+            content.update(data)
+    return f"{name[:60]}-{content.hexdigest()[:8]}"
 
 
 def gate_name(tool: str) -> str:
@@ -111,6 +142,13 @@ def _score(origin: Origin, tally: Tally, label: str, value: Any, sample_id: str)
         raise InputError(
             "SCO-011",
             f"the sample {sample_id!r} has {value!r} as its {label!r}; a score is a number.",
+            where=origin.run,
+        )
+    if value and abs(Decimal(value).adjusted()) > MAX_EXPONENT:
+        raise InputError(
+            "SCO-011",
+            f"the sample {sample_id!r} has a {label!r} beyond all measure:"
+            f" {Decimal(value).adjusted():+} is its order of magnitude.",
             where=origin.run,
         )
     tally.metrics[tally.metric(label)].add(value)

@@ -1,0 +1,122 @@
+"""Scores of autoevals: a list, or one on each line, of what a scorer returned (`name`, `score`,
+`metadata`) next to the `input`, `output` and `expected` that it was given.
+
+The scores of one answer by several scorers are one sample. A score of null is a skipped scorer,
+which is missing evidence. Where no answer has two scorers, the records are separate checks: they
+share one metric, `score`, and the scorer is a tag.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from assay.canon import digest
+from assay.errors import InputError
+from assay.files.json_files import open_input
+from assay.files.json_stream import stream_json, stream_lines
+from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from assay.importers.head import Head
+    from assay.importers.tally import Tally
+
+_ALWAYS = {"name", "score", "metadata"}
+_KEYS = {*_ALWAYS, "id", "input", "output", "expected", "error"}
+_CONTENT = ("id", "input", "output", "expected")
+
+Answer = tuple[str, int]
+"""The digest of an answer, and which of several equal ones it is."""
+
+
+def _fits(head: Head) -> bool:
+    keys = {key.removeprefix("[].") for key in head.keys}
+    return _ALWAYS <= {key for key in keys if not set(".[") & set(key)} <= _KEYS
+
+
+def _records(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The records of a file with the place of each."""
+    with open_input(path) as stream:
+        listed = stream.peek(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["  # type: ignore[attr-defined]
+    found = (
+        ((f"[{place[0]}]", one) for place, one in stream_json(path, [()]))
+        if listed
+        else ((f"line {number}", one) for number, one in stream_lines(path))
+    )
+    for place, one in found:
+        if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+            raise InputError(
+                "SCO-011",
+                f"{place} is not a score of autoevals: it needs a `name` and a `score`.",
+                where=path,
+            )
+        yield place, one
+
+
+class _Answers:
+    """Which scores belong to the same answer."""
+
+    def __init__(self) -> None:
+        self.seen: Counter[tuple[str, str]] = Counter()
+
+    def of(self, record: dict[str, Any]) -> Answer:
+        content = digest({key: record.get(key) for key in _CONTENT})[7:23]
+        mark = (content, record["name"])
+        self.seen[mark] += 1
+        return content, self.seen[mark]
+
+
+def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    for path in paths:
+        answers, scores = _Answers(), dict[Answer, dict[str, Any]]()
+        for _, record in _records(path):
+            scores.setdefault(answers.of(record), {})[record["name"]] = (
+                None if record.get("error") else record.get("score")
+            )
+        names = list(dict.fromkeys(name for one in scores.values() for name in one))
+        apart = len(names) > 1 and all(len(one) == 1 for one in scores.values())
+        if apart:
+            tally.note("no answer has two scorers; each score is a sample, its scorer a tag")
+        named = NameVersion("autoevals", UNVERSIONED)
+        origin = Origin("autoevals", named, named, file_id(path))
+        yield from _samples(path, origin, wanted, tally, scores, [] if apart else names)
+
+
+def _samples(
+    path: str,
+    origin: Origin,
+    wanted: Wanted,
+    tally: Tally,
+    scores: dict[Answer, dict[str, Any]],
+    names: list[str],
+) -> Iterator[dict[str, Any]]:
+    answers, attempts = _Answers(), Counter[str]()
+    for _, record in _records(path):
+        tally.read["scores"] += 1
+        found = scores.pop(answers.of(record), None)
+        if found is None:  # by another scorer, of an answer that is done
+            continue
+        asked = {key: record[key] for key in ("input", "expected") if key in record}
+        sample_id = short_id(record.get("id", asked or None), tally.samples + 1)
+        if not names:
+            sample_id = f"{record['name']}/{sample_id}"
+        attempts[sample_id] += 1
+        yield sample_run(
+            origin,
+            wanted,
+            tally,
+            sample_id=sample_id,
+            status="error" if record.get("error") else "success",
+            scores={name: found.get(name) for name in names} or {"score": record.get("score")},
+            outputs={"answer": record.get("output")},
+            inputs={"input": record["input"]} if "input" in record else None,
+            expected={"answer": record["expected"]} if "expected" in record else None,
+            attempt=attempts[sample_id],
+            tags=None if names else [f"scorer:{record['name']}"],
+        )
+
+
+IMPORTER = Importer("autoevals", "scores of autoevals", _fits, _read)
