@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import convert
@@ -15,6 +15,7 @@ from msgspec import convert
 from assay import __version__
 from assay.cli import options as opt
 from assay.cli import tools_input as inp
+from assay.cli import tools_legibility as leg
 from assay.cli.frame import Command, flag
 from assay.errors import ExitCode, printable
 from assay.files.atomic import atomic_write
@@ -60,18 +61,25 @@ _PAINT = {"error": "red", "warning": "yellow", "note": "dim"}
 
 def _check(options: argparse.Namespace) -> int:
     outputs, rules = opt.outputs(options), inp.rules_of(options)
+    leg.check_minimum(options)
     if options.rules:
+        leg.refuse_scores(options, outputs, "The list of rules")
         return _list_rules(options, outputs, rules)
     if options.path and options.path.endswith(".json") and os.path.isfile(options.path):
         tree = read_json(options.path, lone_surrogates=True).tree
         kind = _artefact(tree)
         if kind is not None:
+            leg.refuse_scores(options, outputs, f"{options.path} is a {kind}: it")
             return _check_artefact(kind, tree, options, outputs, rules)
     lists = inp.lists_of(options)
     sources = inp.read_sources(options)
     assessed = inp.assess_all(sources, lists)
-    write_findings(outputs, assessed, rules)
-    failed = any(
+    report = leg.legibility_of(assessed, sources, options.min_score)
+    plain = [path for path in outputs if not path.endswith(leg.FORMATS)]
+    write_findings(plain, assessed, rules, more={"legibility": leg.document(report)})
+    leg.write_scores([path for path in outputs if path not in plain], report)
+    below = report.below()
+    failed = bool(below) or any(
         any(finding.level == "error" for finding in item.findings)
         or any(check.outcome == "veto" for check in item.checks)
         for item in assessed
@@ -88,18 +96,22 @@ def _check(options: argparse.Namespace) -> int:
                         "findings": [finding._asdict() for finding in item.findings],
                         "checks": [check.document() for check in item.checks],
                         "handlers": list(item.schema.handlers),
+                        "legibility": score.document(),
                     }
-                    for item in assessed
+                    for item, score in zip(assessed, report.schemas, strict=True)
                 ],
+                "legibility": report.document(),
                 **sources.document(),
                 **rules.systems.document(),
             }
         )
     else:
-        for item in assessed:
+        for item, score in zip(assessed, report.schemas, strict=True):
             sys.stdout.write(f"{item.schema.schema_id}  {item.schema.path}\n")
+            leg.print_score(score)
             print_findings(item)
         print_left(sources)
+        leg.print_whole(report, below)
     if sources.unread:
         return ExitCode.MALFORMED
     return ExitCode.FAILED if failed else ExitCode.PASSED
@@ -178,11 +190,15 @@ def _index_faults(tree: dict[str, Any]) -> list[str]:
 
 
 def write_findings(
-    outputs: list[str], assessed: Sequence[inp.Assessed], rules: SchemaRules
+    outputs: list[str],
+    assessed: Sequence[inp.Assessed],
+    rules: SchemaRules,
+    *,
+    more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the findings to each output file, as SARIF or JSON."""
+    """Write the findings to each output file, as SARIF or JSON; `more` goes into the JSON."""
     findings = [(item.schema.path, item.findings) for item in assessed]
-    _write_all(outputs, findings, ALL_RULES.values(), rules)
+    _write_all(outputs, findings, ALL_RULES.values(), rules, more)
 
 
 def _write_all(
@@ -190,9 +206,10 @@ def _write_all(
     findings: Sequence[tuple[str, list[SchemaFinding]]],
     table: Iterable[SchemaRule],
     rules: SchemaRules,
+    more: Mapping[str, Any] | None = None,
 ) -> None:
     rows = [{"file": file, **finding._asdict()} for file, found in findings for finding in found]
-    _write(outputs, {"findings": rows}, findings, table, rules)
+    _write(outputs, {"findings": rows, **(more or {})}, findings, table, rules)
 
 
 def _write(
@@ -210,22 +227,13 @@ def _write(
             from assay.views.sarif import sarif
 
             made = sarif(
-                [(_source(file), found) for file, found in findings],
+                [(inp.shown_source(file), found) for file, found in findings],
                 {rule.id: rule for rule in table},
                 tool_version=__version__,
                 systems=systems,
             )
         with atomic_write(path) as stream:
             stream.write(document_bytes(made))
-
-
-def _source(path: str) -> str:
-    """A path as people below this folder write it, so that a code host finds the file in the
-    repository.
-    """
-    if "://" in path or not os.path.isfile(path):
-        return path if "://" in path else f"stdio://{path}"  # a live server has no file
-    return path.removeprefix(os.path.join(os.getcwd(), ""))
 
 
 def print_findings(item: inp.Assessed, *, levels: Sequence[str] = tuple(_PAINT)) -> None:
@@ -258,17 +266,18 @@ def print_left(sources: inp.Sources) -> None:
 _CHECK = Command(
     _check,
     "What is wrong with a schema, the tools of a server, a grading entry or an index, each finding"
-    " with a fix. Asks no model.",
-    "assay tools check schemas/ -o findings.sarif",
+    " with a fix, and how legible the tools are from 0 to 100. Asks no model.",
+    "assay tools check schemas/ --min-score 80 -o legibility.html",
     (
         *inp.SOURCE,
         flag("--rules", "list the rules instead"),
+        leg.MIN_SCORE,
         *inp.CHECKS,
         *inp.RULES,
     ),
-    formats=(".sarif", ".json"),
+    formats=(".sarif", ".json", *leg.FORMATS),
 )
 COMMANDS = {
     "tools check": _CHECK,
-    "tools validate": _CHECK._replace(example="assay tools validate schemas/ -o findings.sarif"),
+    "tools validate": _CHECK._replace(example="assay tools validate schemas/ --min-score 80"),
 }

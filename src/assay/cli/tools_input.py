@@ -261,6 +261,15 @@ def _read_server(options: argparse.Namespace) -> ToolSchema:
     return server.read_stdio(command, timeout_s=options.timeout, env=env)
 
 
+def shown_source(path: str) -> str:
+    """A path as people below this folder write it, so that a code host finds the file in the
+    repository.
+    """
+    if "://" in path or not os.path.isfile(path):
+        return path if "://" in path else f"stdio://{path}"  # a live server has no file
+    return path.removeprefix(os.path.join(os.getcwd(), ""))
+
+
 # --- progress
 
 _TICK = {True: "✓", False: "✗"}

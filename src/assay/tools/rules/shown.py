@@ -65,28 +65,28 @@ def tools_of(schema: ToolSchema) -> list[ShownTool]:
     """The tools of a schema in their order. What is no object is left out: `validation` reports
     it.
     """
-    group = (
-        schema.main.get("tools")
-        if schema.main.get("tools") is not None
-        else schema.main.get("routes")
-    )
-    key = "tools" if schema.main.get("tools") is not None else "routes"
-    if isinstance(group, dict):
-        named = [
-            (str(name), tool, f"{key}.{name}")
-            for name, tool in group.items()
-            if isinstance(tool, dict)
-        ]
-    elif isinstance(group, list):
-        named = [
-            (str(tool.get("name", index)), tool, f"{key}[{index}]")
-            for index, tool in enumerate(group)
-            if isinstance(tool, dict)
-        ]
-    else:
-        return []
     make = _from_flowmcp if schema.kind == "flowmcp" else _from_mcp
-    return [make(name, tool, path) for name, tool, path in named]
+    return [make(name, tool, path) for name, tool, path in _named(schema) if isinstance(tool, dict)]
+
+
+def tool_paths(schema: ToolSchema) -> dict[str, str]:
+    """The name of every tool by its path, also of what is no object."""
+    return {path: name for name, _, path in _named(schema)}
+
+
+def _named(schema: ToolSchema) -> list[tuple[str, Any, str]]:
+    """Every tool of a schema: name, definition, path."""
+    key = "tools" if schema.main.get("tools") is not None else "routes"
+    group = schema.main.get(key)
+    if isinstance(group, dict):
+        return [(str(name), tool, f"{key}.{name}") for name, tool in group.items()]
+    if isinstance(group, list):
+        return [
+            (str(tool.get("name", index)) if isinstance(tool, dict) else str(index), tool, path)
+            for index, tool in enumerate(group)
+            for path in [f"{key}[{index}]"]
+        ]
+    return []
 
 
 def _from_mcp(name: str, tool: dict[str, Any], path: str) -> ShownTool:

@@ -1,0 +1,114 @@
+"""The legibility scores of `assay tools check`: printed, written as pages, and held against
+`--min-score`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from assay.cli import options as opt
+from assay.cli import tools_input as inp
+from assay.cli.frame import arg
+from assay.errors import UsageError, printable
+from assay.files.atomic import atomic_write
+from assay.records.tool_legibility import LegibilityReport, SchemaLegibility
+from assay.tools.legibility_score import BEST, report_of, scale, score_schema
+from assay.views.tool_legibility import lines
+
+FORMATS = (".html", ".md", ".svg")
+"""The formats that show the scores."""
+MIN_SCORE = arg(
+    "--min-score",
+    metavar="N",
+    type=int,
+    help="exit 1 unless every schema and every tool has a legibility score of N or more (1 to 100)",
+)
+_NAMED = 10
+
+
+def check_minimum(options: argparse.Namespace) -> None:
+    """Refuse a minimum that is out of range."""
+    if options.min_score is not None and not 1 <= options.min_score <= BEST:
+        raise UsageError(
+            "CLI-001", f"--min-score is {options.min_score}.", fix=f"Give 1 to {BEST}."
+        )
+
+
+def legibility_of(
+    assessed: Sequence[inp.Assessed], sources: inp.Sources, minimum: int | None
+) -> LegibilityReport:
+    """The score of every schema, and of all together."""
+    scores = [
+        score_schema(item.schema, item.findings, item.checks)._replace(
+            path=inp.shown_source(item.schema.path)
+        )
+        for item in assessed
+    ]
+    return report_of(scores, [error.where for error in sources.unread], minimum=minimum)
+
+
+def document(report: LegibilityReport) -> dict[str, Any]:
+    """All scores, as `-o findings.json` has them."""
+    schemas = [
+        {"schemaId": schema.subject, "file": schema.path, **schema.document()}
+        for schema in report.schemas
+    ]
+    return {**report.document(), "schemas": schemas}
+
+
+def refuse_scores(options: argparse.Namespace, outputs: list[str], what: str) -> None:
+    """Refuse to score what has no tools."""
+    asked = [f"-o {path}" for path in outputs if path.endswith(FORMATS)]
+    asked += ["--min-score"] if options.min_score is not None else []
+    if asked:
+        raise UsageError(
+            "CLI-001",
+            f"{what} has no legibility score.",
+            fix=f"Leave out {' and '.join(asked)}.",
+        )
+
+
+def write_scores(outputs: Sequence[str], report: LegibilityReport) -> None:
+    """Write the page, the table or the badge to each output file."""
+    from assay.views import tool_legibility as view  # only where a page is asked for
+
+    for path in outputs:
+        if path.endswith(".svg"):
+            data = view.badge(report)
+        else:
+            page = view.page(report, scale()) if path.endswith(".html") else view.markdown(report)
+            data = page.encode("utf-8", "replace")
+        with atomic_write(path) as stream:
+            stream.write(data)
+
+
+def print_score(score: SchemaLegibility) -> None:
+    """Print the score of one schema, and the tools that lost most."""
+    first, *tools = lines(score)
+    colour = "green" if score.score == BEST else "yellow" if not score.cap_reason else "red"
+    sys.stdout.write(f"  {opt.paint(printable(first), colour, on=opt.colour())}\n")
+    sys.stdout.writelines(f"  {printable(line)}\n" for line in tools)
+
+
+def print_whole(report: LegibilityReport, below: Sequence[str]) -> None:
+    """Print the score of everything, what falls short, and what the score is not."""
+    if len(report.schemas) + len(report.unread) > 1:
+        unread = f", {len(report.unread):,} unread as 0" if report.unread else ""
+        sys.stdout.write(
+            f"legibility {report.score}/{BEST} ({len(report.schemas):,} schemas{unread})\n"
+        )
+    if below:
+        shown = "; ".join(map(printable, below[:_NAMED]))
+        more = f"; and {len(below) - _NAMED:,} more" if len(below) > _NAMED else ""
+        sys.stdout.write(f"below --min-score {report.minimum}: {shown}{more}\n")
+    if report.schemas:
+        sys.stdout.write(
+            opt.paint(
+                "Legibility is not a grade; `assay tools grade` makes grades.\n",
+                "dim",
+                on=opt.colour(),
+            )
+        )

@@ -1,0 +1,238 @@
+"""Legibility scores as blocks: one page, a Markdown table, lines for a terminal, and a badge.
+
+No letter is ever shown: the score is not the grade of the scoring protocol, and every form says so.
+Tools and findings are text of strangers. Pages are bounded; the worst comes first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.records.tool_legibility import SYSTEM
+from assay.views.blocks import (
+    Column,
+    Details,
+    Facts,
+    Paragraph,
+    Section,
+    Sentences,
+    Table,
+    section,
+)
+from assay.views.markdown import ROWS as MARKDOWN_ROWS
+from assay.views.markdown_view import view
+from assay.views.pieces import absent, clip, code, count, number, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.records.tool_finding import SchemaFinding
+    from assay.records.tool_legibility import (
+        LegibilityReport,
+        RuleCost,
+        SchemaLegibility,
+        ToolLegibility,
+    )
+    from assay.views.blocks import Part
+
+NOT_A_GRADE = (
+    "A legibility score from fixed rules, not a grade: it shows whether a model can read and call"
+    " the tools, not whether they work."
+)
+MAX_TOOLS = 500
+MAX_FINDINGS = 500
+MAX_SCHEMAS = 100
+MAX_UNREAD = 20
+MAX_BELOW = 20
+LOWEST = 5
+_TOOLS = (Column("Tool"), Column("Score", "n"), Column("Tokens", "n"), Column("Lost to", "wide"))
+_FINDINGS = (
+    Column("Where"),
+    Column("Level"),
+    Column("What is wrong", "wide"),
+    Column("Fix", "wide"),
+    Column("Rule"),
+)
+
+
+def page(report: LegibilityReport, scale: Sequence[tuple[str, str]]) -> str:
+    """One page that stands alone. `scale` says what costs what."""
+    from assay.views.render import report as standalone
+
+    subjects = [schema.subject for schema in report.schemas]
+    heading = f"Tool legibility: {clip(subjects[0], 120)}" if len(subjects) == 1 else ""
+    parts: list[Part] = [*_head(report)]
+    parts += [_schema(schema) for schema in report.schemas[:MAX_SCHEMAS]]
+    parts += _more(len(report.schemas) - MAX_SCHEMAS, "schema")
+    parts.append(
+        section(
+            "How the score is calculated",
+            Table("What costs how much", ("What", Column("Effect", "wide")), scale),
+            id="scale",
+        )
+    )
+    return standalone("Assay tool legibility", *parts, heading=heading or "Tool legibility")
+
+
+def markdown(report: LegibilityReport) -> str:
+    """The verdict and a table of tools, the lowest score first."""
+    scored = [(schema, tool) for schema in report.schemas for tool in schema.tools]
+    scored.sort(key=lambda pair: (pair[1].score, pair[0].subject, pair[1].name))
+    several = len(report.schemas) > 1
+    columns = (*((Column("Schema"),) if several else ()), *_TOOLS)
+    rows = [[*([schema.subject] if several else []), *_tool_row(tool)] for schema, tool in scored]
+    parts: list[Part] = [*_head(report)]
+    if several:
+        heads = (Column("Schema"), Column("Score", "n"), Column("Limited by", "wide"))
+        listed_schemas = sorted(report.schemas, key=lambda one: (one.score, one.subject))
+        parts.append(
+            Table(
+                "Schemas",
+                heads,
+                [
+                    [one.subject, number(one.score, digits=0), one.cap_reason or absent("nothing")]
+                    for one in listed_schemas[:MARKDOWN_ROWS]
+                ],
+            )
+        )
+        parts += _more(len(listed_schemas) - MARKDOWN_ROWS, "schema")
+    parts.append(Table("Tools", columns, rows[:MARKDOWN_ROWS]))
+    parts += _more(len(rows) - MARKDOWN_ROWS, "tool")
+    return view("tool legibility", parts)
+
+
+def lines(schema: SchemaLegibility) -> list[str]:
+    """The score of one schema for a terminal: the number, and the tools that lost points."""
+    low = sorted(
+        (tool for tool in schema.tools if tool.score < 100),
+        key=lambda tool: (tool.score, tool.name),
+    )
+    made = [f"legibility {schema.score}/100 ({_summary(schema)})"]
+    made += [f"{tool.score:>5}  {tool.name}: {_lost(tool)}" for tool in low[:LOWEST]]
+    if len(low) > LOWEST:
+        made.append(f"       … and {count(len(low) - LOWEST, 'more tool')} below 100")
+    return made
+
+
+def badge(report: LegibilityReport) -> bytes:
+    """An SVG of one line: the word, and the score of all that was checked."""
+    from assay.views.render import html
+
+    score = report.score
+    fill = "#1a7f37" if score >= 80 else "#9a6700" if score >= 50 else "#b42318"
+    text = html("badge.svg", label="tool legibility", value=f"{score}/100", fill=fill)
+    return text.encode()
+
+
+def _summary(schema: SchemaLegibility) -> str:
+    lowest = schema.lowest
+    said = [count(len(schema.tools), "tool")]
+    if lowest is not None:
+        said.append(f"mean {schema.mean}")
+        said.append(f"lowest {lowest.score}")
+    if schema.cap_reason:
+        said.append(schema.cap_reason)
+    if schema.costs:
+        said.append(f"overall {_costs(schema.costs)}")
+    return "; ".join(said)
+
+
+def _costs(costs: Sequence[RuleCost]) -> str:
+    return ", ".join(
+        f"{cost.rule} −{cost.points}" + (f" ({cost.findings:,}×)" if cost.findings > 1 else "")
+        for cost in costs
+    )
+
+
+def _lost(tool: ToolLegibility) -> str:
+    if tool.unassessed:
+        return f"not assessed: {tool.unassessed}"
+    return _costs(tool.costs) or "nothing"
+
+
+def _head(report: LegibilityReport) -> list[Part]:
+    tools = [tool for schema in report.schemas for tool in schema.tools]
+    below = report.below()
+    facts = [
+        ("Legibility", number(report.score, digits=0, unit="of 100")),
+        ("Tools", number(len(tools), digits=0)),
+        (
+            "Lowest tool",
+            number(min(tool.score for tool in tools), digits=0) if tools else absent("no tools"),
+        ),
+        ("Tokens in a context", number(sum(tool.tokens for tool in tools), digits=0)),
+        ("System", code(SYSTEM)),
+    ]
+    if report.minimum is not None:
+        facts.append(("Minimum", number(report.minimum, digits=0)))
+        facts.append(("Reached", verdict("fails", "no") if below else verdict("holds", "yes")))
+    parts: list[Part] = [Paragraph(absent(NOT_A_GRADE), "lead"), Facts(facts, "figures")]
+    if report.unread:
+        many = count(len(report.unread), "file")
+        parts.append(Paragraph(absent(f"{many} could not be read and count as 0:"), "verdict"))
+        parts.append(Sentences([clip(path) for path in report.unread[:MAX_UNREAD]]))
+        parts += _more(len(report.unread) - MAX_UNREAD, "file")
+    if below:
+        parts.append(Paragraph(absent(f"Below the minimum of {report.minimum}:"), "verdict"))
+        parts.append(Sentences([clip(text, 120) for text in below[:MAX_BELOW]]))
+        parts += _more(len(below) - MAX_BELOW, "item")
+    return parts
+
+
+def _schema(schema: SchemaLegibility) -> Section:
+    tools = sorted(schema.tools, key=lambda tool: (tool.score, tool.name))
+    findings = schema.findings
+    facts = [
+        ("Score", number(schema.score, digits=0, unit="of 100")),
+        ("Mean of its tools", number(schema.mean, digits=0)),
+        ("Limited by", schema.cap_reason or absent("nothing")),
+        ("Lost overall to", _costs(schema.costs) or absent("none")),
+        ("Source", clip(schema.path)),
+    ]
+    parts: list[Part] = [
+        Facts(facts),
+        Table(
+            f"Tools of {schema.subject}",
+            _TOOLS,
+            [_tool_row(tool) for tool in tools[:MAX_TOOLS]],
+            absent="It has no tools.",
+            kind="stack",
+        ),
+        *_more(len(tools) - MAX_TOOLS, "tool"),
+    ]
+    if findings:
+        table = Table(
+            f"Findings of {schema.subject}",
+            _FINDINGS,
+            [_finding_row(finding) for finding in findings[:MAX_FINDINGS]],
+            kind="stack",
+        )
+        inside = [table, *_more(len(findings) - MAX_FINDINGS, "finding")]
+        parts.append(Details(count(len(findings), "finding"), inside, opened=len(findings) <= 50))
+    return section(clip(schema.subject, 120), *parts)
+
+
+def _more(left: int, noun: str) -> list[Part]:
+    text = f"… and {left:,} more {noun}s: -o findings.json has all of them."
+    return [Paragraph(absent(text), "hint")] if left > 0 else []
+
+
+def _tool_row(tool: ToolLegibility) -> list[str]:
+    return [
+        clip(tool.name, 120),
+        number(tool.score, digits=0),
+        number(tool.tokens, digits=0),
+        _lost(tool) if tool.costs or tool.unassessed else absent("nothing"),
+    ]
+
+
+def _finding_row(finding: SchemaFinding) -> list[str]:
+    where = finding.path or "the whole"
+    at = f" (line {finding.line})" if finding.line is not None else ""
+    return [
+        clip(f"{where}{at}", 200),
+        finding.level,
+        clip(finding.message),
+        finding.fix,
+        code(finding.rule),
+    ]
