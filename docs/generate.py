@@ -22,6 +22,7 @@ from assay.records.scorecard import Scorecard
 from assay.scoring.gates import GATES
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.examples import EXAMPLES
+from assay.tools.legibility_score import rule_cost
 from assay.tools.validation import ALL_RULES
 from assay.views.schemas import SCHEMAS
 
@@ -153,16 +154,19 @@ def tool_rules_page() -> str:
     """A page with every rule that a tool schema is held against."""
     intro = (
         "What `assay tools check` and the reports of `assay tools grade` hold a schema"
-        " against. Only an error fails a validation. A rule with an id in the last column has the"
-        " meaning of that rule of the public FlowMCP specification; the others are ours."
+        " against. Only an error fails a validation. Points are what one finding takes off the"
+        " [legibility score](../how-to/grade-tool-schemas.md#the-legibility-score). A rule with an"
+        " id in the last column has the meaning of that rule of the public FlowMCP specification;"
+        " the others are ours."
     )
     rows = "".join(
-        f"\n| `{rule.id}` | {rule.level} | {rule.holds} | {rule.fix} | {rule.spec or ''} |"
+        f"\n| `{rule.id}` | {rule.level} | {rule_cost(rule.id)} | {rule.holds} | {rule.fix} |"
+        f" {rule.spec or ''} |"
         for rule in ALL_RULES.values()
     )
     return (
-        f"# Rules for tool schemas\n\n{NOTE}\n{intro}\n\n| rule | level | what holds | fix |"
-        f" FlowMCP |\n|---|---|---|---|---|{rows}\n"
+        f"# Rules for tool schemas\n\n{NOTE}\n{intro}\n\n| rule | level | points | what holds |"
+        f" fix | FlowMCP |\n|---|---|---:|---|---|---|{rows}\n"
     )
 
 
