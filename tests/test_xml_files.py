@@ -12,7 +12,9 @@ from assay.files.xml_files import MAX_DEPTH, MAX_TEXT, XmlEnd, XmlStart, stream_
 
 BOMB = (
     '<?xml version="1.0"?><!DOCTYPE z [<!ENTITY a "ha">'
-    + "".join(f'<!ENTITY {b} "&{a};&{a};&{a};&{a};">' for a, b in zip("abcdefgh", "bcdefghi"))
+    + "".join(
+        f'<!ENTITY {b} "&{a};&{a};&{a};&{a};">' for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+    )
     + "]><z>&i;</z>"
 )
 

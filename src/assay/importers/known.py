@@ -14,6 +14,7 @@ KNOWN: Registry[Importer] = Registry(
     "importer",
     homes={
         "assay.importers.autoevals:IMPORTER": ("autoevals",),
+        "assay.importers.junit:IMPORTER": ("junit",),
         "assay.importers.otlp:IMPORTER": ("otlp",),
         "assay.importers.own_runs:IMPORTER": ("assay",),
     },

@@ -1,0 +1,316 @@
+"""JUnit XML, as pytest, Surefire, Gradle, jest-junit, go-junit-report, GoogleTest and others write
+it: one test case is one sample, which passed or not.
+
+A skipped test and one that ended in an error are missing evidence: neither is a pass. A test that
+passed only when it was run again has the share of its attempts that passed as its score. Counts in
+the attributes of a suite are compared with its cases: tests that it counts and doesn't list are
+samples without a result, and failures that it counts and doesn't show are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+from itertools import islice
+from typing import Any
+
+from assay.errors import InputError
+from assay.files.xml_files import XmlStart, stream_xml
+from assay.importers.head import Head
+from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+from assay.importers.tally import Tally
+
+MAX_MISSING = 100_000
+"""Tests that a suite may count and not list."""
+_SUITES = ("testsuites", "testsuite")
+_ROOT = re.compile(
+    r"(?:<\?.*?\?>|<!--.*?-->|\s)*<(?:testsuites?[\s>/]|!DOCTYPE\s+testsuites?\b)", re.S
+)
+_OUTCOMES = ("failure", "error", "skipped")
+_COUNTED = {
+    "passed": "passed tests",
+    "failure": "failed tests",
+    "error": "tests with errors",
+    "skipped": "skipped tests",
+}
+_AGAIN = ("flakyFailure", "flakyError", "rerunFailure", "rerunError")
+_HARMLESS = ("system-out", "system-err", "properties", "property", "stackTrace")
+_STATUSES = {
+    "failure": ("fail", "failed", "failure"),
+    "error": ("error", "errored", "broken", "aborted"),
+    "skipped": ("notrun", "skipped", "disabled", "ignored", "pending", "suppressed", "todo"),
+}
+"""What some writers say in an attribute of a case, without an element."""
+
+
+def _fits(head: Head) -> bool:
+    return _ROOT.match(head.text) is not None
+
+
+class _Counts:
+    """What is in a suite, and what its attributes say."""
+
+    def __init__(self, start: XmlStart) -> None:
+        self.name = start.attributes.get("name", "").strip()
+        self.start = start
+        self.own: Counter[str] = Counter()
+        self.inner: Counter[str] = Counter()
+
+    def stated(self, *names: str) -> int | None:
+        for name in names:
+            text = self.start.attributes.get(name, "").replace(",", "").strip()
+            if text.isascii() and text.isdigit() and len(text) < 12:
+                return int(text)
+        return None
+
+
+class _Case:
+    """One test case while it is read."""
+
+    def __init__(self, start: XmlStart) -> None:
+        self.start = start
+        self.found: Counter[str] = Counter()
+        self.reasons: dict[str, str] = {}
+
+    def child(self, start: XmlStart, text: str) -> None:
+        self.found[start.name] += 1
+        told = start.attributes.get("message", "").strip() or text.strip()
+        kind = start.attributes.get("type", "").strip()
+        self.reasons.setdefault(start.name, told or kind)
+
+    @property
+    def outcome(self) -> str:
+        """`failure`, `error`, `skipped` or `passed`; the worst of what stands there."""
+        for outcome in ("error", "failure", "skipped"):
+            if self.found[outcome]:
+                return outcome
+        for key in ("status", "result"):
+            said = self.start.attributes.get(key, "").strip().lower()
+            for outcome, words in _STATUSES.items():
+                if said in words:
+                    return outcome
+        return "passed"
+
+    @property
+    def reruns(self) -> int:
+        return sum(self.found[name] for name in _AGAIN)
+
+
+def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    titles = {_title(path) for path in paths}
+    title = titles.pop() if len(titles) == 1 else "junit"
+    seen: Counter[str] = Counter()
+    for path in paths:
+        name = NameVersion(short_id(title, 0), UNVERSIONED)
+        origin = Origin("junit", name, name, file_id(path), answers=False, verdicts=True)
+        yield from _Reader(origin, wanted, tally, path, seen).runs()
+    if tally.read["skipped tests"]:
+        tally.note(
+            "A skipped test is missing evidence, not a pass. To leave out tests that don't apply,"
+            " deselect them, so that the report doesn't list them."
+        )
+
+
+def _title(path: str) -> str:
+    """The name of the outermost suite that has one."""
+    for event in islice(stream_xml(path), 200):
+        if isinstance(event, XmlStart) and event.name in _SUITES:
+            name = event.attributes.get("name", "").strip()
+            if name:
+                return name
+    return "junit"
+
+
+class _Reader:
+    def __init__(
+        self, origin: Origin, wanted: Wanted, tally: Tally, path: str, seen: Counter[str]
+    ) -> None:
+        self._origin, self._wanted, self._tally, self._path = origin, wanted, tally, path
+        self._seen = seen
+        """How often each sample came, over all files."""
+        self._suites: list[_Counts] = []
+
+    def runs(self) -> Iterator[dict[str, Any]]:
+        case: _Case | None = None
+        inside: list[XmlStart] = []
+        for event in stream_xml(self._path):
+            if isinstance(event, XmlStart):
+                if not self._suites and case is None:
+                    self._check_root(event)
+                if case is not None:
+                    inside.append(event)
+                elif event.name in _SUITES:
+                    self._suites.append(_Counts(event))
+                elif event.name == "testcase":
+                    case = _Case(event)
+            elif case is not None and inside:
+                start = inside.pop()
+                if not inside:
+                    case.child(start, event.text)
+            elif case is not None:
+                yield self._run(case)
+                case = None
+            elif event.name in _SUITES:
+                yield from self._close()
+
+    def _check_root(self, start: XmlStart) -> None:
+        if start.name not in _SUITES:
+            raise InputError(
+                "FIL-006",
+                f"the document is a <{start.name[:80]}>; JUnit XML is <testsuites> or <testsuite>.",
+                where=f"{self._path}:{start.line}",
+            )
+
+    def _run(self, case: _Case) -> dict[str, Any]:
+        attributes, suite = case.start.attributes, self._suites[-1]
+        if not attributes.get("name", "").strip():
+            raise InputError(
+                "SCO-011",
+                "a <testcase> has no name, so it can't be told from the others.",
+                where=f"{self._path}:{case.start.line}",
+            )
+        outcome, reruns = case.outcome, case.reruns
+        suite.own["tests"] += 1
+        suite.own.update({name: case.found[name] for name in _OUTCOMES})
+        suite.own["passed"] += outcome == "passed"
+        if outcome in _OUTCOMES and not case.found[outcome]:
+            suite.own[outcome] += 1
+        self._tally.read[_COUNTED[outcome]] += 1
+        for name in case.found.keys() - {*_OUTCOMES, *_AGAIN, *_HARMLESS}:
+            self._tally.dropped[f"<{name[:40]}> in test cases"] += case.found[name]
+        flaky = reruns if outcome == "passed" else 0
+        if flaky:
+            self._tally.read["tests that passed on another attempt"] += 1
+            self._tally.note(
+                "Flaky tests keep the verdict of the report, passed; their score is the share of"
+                " attempts that passed."
+            )
+        metadata = {"suite": suite.name, "outcome": outcome}
+        metadata |= {key: attributes[key] for key in ("file", "line") if key in attributes}
+        return self._sample(
+            self._sample_id(attributes, suite),
+            outcome,
+            score=(Decimal(1) / (1 + flaky)).quantize(Decimal("0.000001")) if flaky else None,
+            reason=self._reason(case, outcome),
+            latency_ms=self._milliseconds(attributes.get("time")),
+            retries=reruns or None,
+            tags=["flaky"] if flaky else None,
+            metadata={key: value[:500] for key, value in metadata.items() if value},
+        )
+
+    def _sample(
+        self, sample_id: str, outcome: str, *, score: Decimal | None = None, **more: Any
+    ) -> dict[str, Any]:
+        self._seen[sample_id] += 1
+        verdict = {"passed": True, "failure": False}.get(outcome)
+        status = {"error": "error", "skipped": "cancelled"}.get(outcome, "success")
+        return sample_run(
+            self._origin,
+            self._wanted,
+            self._tally,
+            sample_id=sample_id,
+            status=status,
+            verdict=verdict,
+            scores={"passed": verdict if score is None else score},
+            attempt=self._seen[sample_id],
+            **more,
+        )
+
+    @staticmethod
+    def _sample_id(attributes: dict[str, str], suite: _Counts) -> str:
+        name = attributes["name"].strip()
+        place = attributes.get("classname", "").strip() or suite.name
+        return short_id(name if place in ("", name) else f"{place}::{name}", 0)
+
+    @staticmethod
+    def _reason(case: _Case, outcome: str) -> str:
+        if outcome == "passed":
+            return next((case.reasons[name] for name in _AGAIN if name in case.reasons), "")
+        told = case.reasons.get(outcome, "")
+        return f"{outcome}: {told}" if told else outcome
+
+    def _milliseconds(self, text: str | None) -> Decimal | int | None:
+        try:
+            seconds = Decimal((text or "").replace(",", "").strip() or "NaN")
+        except InvalidOperation:
+            seconds = Decimal("NaN")
+        if seconds.is_finite() and 0 <= seconds < 10**9:
+            milliseconds = seconds.quantize(Decimal("0.000001")) * 1000
+            return int(milliseconds) if milliseconds == int(milliseconds) else milliseconds
+        if text:
+            self._tally.dropped["times that are not seconds"] += 1
+        return None
+
+    def _close(self) -> Iterator[dict[str, Any]]:
+        """The end of a suite: what it counts and doesn't list."""
+        suite = self._suites.pop()
+        found, tests = suite.own + suite.inner, suite.stated("tests")
+        listed = found["tests"]
+        missing = 0
+        if tests is not None and tests not in (suite.own["tests"], listed):
+            # pytest counts a test that passed, and failed to clean up, twice
+            missing = tests - listed if tests - listed > found["error"] else 0
+            self._differ(suite, "tests", tests, listed, missing)
+        if missing > MAX_MISSING:
+            raise self._refused(suite, f"counts {tests:,} tests and lists {listed:,}.")
+        for outcome, *names in (
+            ("failure", "failures"),
+            ("error", "errors"),
+            ("skipped", "skipped", "skip", "skips", "ignored"),
+        ):
+            stated = suite.stated(*names) or 0
+            if suite.start.name == "testsuite" and stated > found[outcome] + missing:
+                raise self._refused(
+                    suite,
+                    f"counts {stated:,} in its attribute `{names[0]}` and shows"
+                    f" {found[outcome]:,} such tests.",
+                )
+        for number in range(1, missing + 1):
+            yield self._sample(
+                short_id(f"{suite.name or 'suite'}::missing-{number}", 0),
+                "skipped",
+                reason="the suite counts this test and doesn't list it",
+            )
+        found["tests"] += missing
+        if suite.start.name == "testsuite" and "testsuite" not in self._outer():
+            self._state(suite, found)
+        self._tally.read["suites"] += suite.start.name == "testsuite"
+        if self._suites:
+            self._suites[-1].inner.update(found)
+
+    def _outer(self) -> list[str]:
+        return [outer.start.name for outer in self._suites]
+
+    def _state(self, suite: _Counts, found: Counter[str]) -> None:
+        """The totals of the attributes, where they count what the cases show."""
+        tests, failures, errors = (suite.stated(name) for name in ("tests", "failures", "errors"))
+        if tests is None or failures is None:
+            return
+        skipped = (suite.stated("skipped", "skip", "skips", "ignored") or 0) + (
+            suite.stated("disabled") or 0
+        )
+        passed = tests - failures - (errors or 0) - skipped
+        if tests == found["tests"] and passed == found["passed"]:
+            self._tally.state("samples", tests)
+            self._tally.state("passed", passed)
+        elif passed != found["passed"]:
+            self._differ(suite, "passed tests", passed, found["passed"], 0)
+
+    def _differ(self, suite: _Counts, what: str, stated: int, listed: int, missing: int) -> None:
+        name = f"The suite {suite.name[:80]!r}" if suite.name else "A suite"
+        more = f" The {missing:,} missing ones have no result." if missing else ""
+        self._tally.note(f"{name} counts {stated:,} {what} and lists {listed:,}.{more}")
+
+    def _refused(self, suite: _Counts, words: str) -> InputError:
+        return InputError(
+            "SCO-011",
+            f"the suite {suite.name[:80]!r} {words}",
+            where=f"{self._path}:{suite.start.line}",
+            fix="The file is cut off or was edited. Write the report again.",
+        )
+
+
+IMPORTER = Importer("junit", "JUnit XML (pytest, Surefire, jest, go test, ...)", _fits, _read)

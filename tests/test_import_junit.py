@@ -1,0 +1,152 @@
+"""JUnit XML: every writer's report gives the counts it states, and what is not a pass is none."""
+
+from __future__ import annotations
+
+import json
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.errors import AssayError
+from peer_files import RECORDED, imported, survives, takers
+
+FOLDER = RECORDED / "junit"
+SUREFIRE = """<?xml version="1.0" encoding="UTF-8"?>
+<testsuite xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" name="org.acme.CartTest" time="1,234.5" tests="4" errors="1" skipped="1" failures="0">
+  <properties><property name="token" value="s3cret"/></properties>
+  <testcase name="adds" classname="org.acme.CartTest" time="1,234.5"/>
+  <testcase name="flaky" classname="org.acme.CartTest" time="0.5">
+    <flakyFailure message="expected 1" type="AssertionError"><stackTrace>at CartTest</stackTrace></flakyFailure>
+  </testcase>
+  <testcase name="dies" classname="org.acme.CartTest" time="0.1">
+    <error message="boom" type="java.io.IOException">trace</error><rerunError message="boom" type="x"/>
+  </testcase>
+  <testcase name="later" classname="org.acme.CartTest" time="0"><skipped message="not yet"/></testcase>
+</testsuite>"""
+JEST = """<?xml version="1.0" encoding="UTF-8"?>
+<testsuites name="jest tests" tests="2" failures="1" errors="0" time="1.2">
+  <testsuite name="cart" errors="0" failures="1" skipped="0" timestamp="2026-01-01T00:00:00" time="0.5" tests="2">
+    <testcase classname="cart adds" name="cart adds" time="0.003"></testcase>
+    <testcase classname="cart removes" name="cart removes" time="0.001"><failure>Error: x</failure></testcase>
+  </testsuite>
+</testsuites>"""
+GO = """<testsuites tests="2" failures="0" skipped="1">
+  <testsuite name="acme/cart" tests="2" failures="0" errors="0" id="0" skipped="1" time="0.010">
+    <properties><property name="go.version" value="go1.22"></property></properties>
+    <testcase name="TestAdd" classname="acme/cart" time="0.000"></testcase>
+    <testcase name="TestSlow" classname="acme/cart" time="0.000"><skipped message="Skipped"><![CDATA[x]]></skipped></testcase>
+  </testsuite>
+</testsuites>"""
+GTEST = """<testsuites tests="3" failures="1" disabled="1" errors="0" name="AllTests">
+  <testsuite name="Cart" tests="3" failures="1" disabled="1" skipped="0" errors="0" time="0">
+    <testcase name="A" status="run" result="completed" time="0" classname="Cart"/>
+    <testcase name="B" status="run" result="completed" classname="Cart"><failure message="a"/><failure message="b"/></testcase>
+    <testcase name="DISABLED_C" status="notrun" result="suppressed" time="0" classname="Cart"/>
+  </testsuite>
+</testsuites>"""
+
+
+def _imported(tmp_path: Path, text: str) -> tuple[list[dict[str, Any]], Any]:
+    path = tmp_path / "report.xml"
+    path.write_text(text)
+    assert takers(path) == ["junit"]
+    return imported("junit", path)
+
+
+def _passed(runs: list[dict[str, Any]]) -> list[Any]:
+    return [run["gates"]["junit_passed"]["passed"] for run in runs]
+
+
+def test_a_report_of_pytest_has_the_totals_that_pytest_printed() -> None:
+    (made,) = json.loads((FOLDER / "made.json").read_text())
+    runs, tally = imported("junit", FOLDER / "pytest.xml")
+    assert takers(FOLDER / "pytest.xml") == ["junit"]
+    assert (tally.samples, tally.passed) == (
+        made["totals"]["samples"],
+        made["totals"]["passed"],
+    )
+    assert tally.stated == made["totals"]
+    assert _passed(runs) == [True, True, True, False, None, None, None, None]
+    assert [run["status"] for run in runs[3:]] == ["success", *["error"] * 2, *["cancelled"] * 2]
+    assert "sums < expected" in runs[3]["gates"]["junit_passed"]["reason"]
+    assert runs[3]["dataset"]["sample_id"] == "test_sums.TestSums::test_wrong"
+    assert any("skipped test is missing evidence" in note for note in tally.notes)
+
+
+def test_other_writers_give_the_counts_of_their_attributes(tmp_path: Path) -> None:
+    for text, verdicts, workflow in (
+        (SUREFIRE, [True, True, None, None], "org.acme.CartTest"),
+        (JEST, [True, False], "jest tests"),
+        (GO, [True, None], "acme/cart"),
+        (GTEST, [True, False, None], "AllTests"),
+    ):
+        runs, tally = _imported(tmp_path, text)
+        assert _passed(runs) == verdicts
+        assert {run["workflow"]["id"] for run in runs} == {workflow}
+        assert tally.stated["passed"] == tally.passed == verdicts.count(True)
+        assert [run["scores"]["passed"]["raw"] is None for run in runs] == [
+            one is None for one in verdicts
+        ]
+        assert "s3cret" not in json.dumps(runs, default=str)
+
+
+def test_a_flaky_test_has_the_share_of_its_attempts_as_score(tmp_path: Path) -> None:
+    runs, tally = _imported(tmp_path, SUREFIRE)
+    assert runs[1]["scores"]["passed"]["raw"] == Decimal("0.5")
+    assert runs[1]["retries"] == 1
+    assert runs[1]["tags"] == ["flaky"]
+    assert runs[0]["latency_ms"] == 1234500
+    assert any("share of attempts" in note for note in tally.notes)
+
+
+def test_a_case_that_stands_twice_is_two_attempts(tmp_path: Path) -> None:
+    case = '<testcase name="t" classname="c"{}'
+    runs, _ = _imported(
+        tmp_path,
+        f"<testsuite>{case.format('><failure/></testcase>')}{case.format('/>')}</testsuite>",
+    )
+    assert [run["attempt"] for run in runs] == [1, 2]
+    assert _passed(runs) == [False, True]
+
+
+def test_tests_that_a_suite_counts_and_does_not_list_are_missing(tmp_path: Path) -> None:
+    runs, tally = _imported(tmp_path, JEST.replace('tests="2"', 'tests="4"'))
+    assert _passed(runs) == [True, False, None, None]
+    assert runs[3]["dataset"]["sample_id"] == "cart::missing-2"
+    assert any("counts 4 tests and lists 2" in note for note in tally.notes)
+    for wrong, words in (
+        (JEST.replace('failures="1" skipped', 'failures="2" skipped'), "`failures` and shows 1"),
+        (SUREFIRE.replace('errors="1"', 'errors="2"'), "`errors` and shows 1"),
+        (SUREFIRE.replace('tests="4"', 'tests="999999999"'), "counts 999,999,999 tests"),
+        (SUREFIRE.replace(' name="later"', ""), "has no name"),
+        (SUREFIRE.replace("<testsuite ", "<!DOCTYPE testsuite><testsuite "), "DOCTYPE"),
+        (SUREFIRE[:-20], "cut off"),
+        ("<testsuite/>\n<testsuite/>", "junk after"),
+    ):
+        with pytest.raises(AssayError) as caught:
+            _imported(tmp_path, wrong)
+        assert words in str(caught.value)
+
+
+def test_reports_of_several_classes_are_one_evaluation(tmp_path: Path) -> None:
+    for name in "AB":
+        (tmp_path / f"TEST-{name}.xml").write_text(SUREFIRE.replace("CartTest", name))
+    runs, tally = imported("junit", *sorted(tmp_path.glob("*.xml")))
+    assert {run["workflow"]["id"] for run in runs} == {"junit"}
+    assert (len(runs), tally.stated) == (8, {"samples": 8, "passed": 4})
+
+
+def test_a_damaged_report_is_refused_in_words_or_read(tmp_path: Path) -> None:
+    chance, path = random.Random(3), tmp_path / "report.xml"
+    survived = 0
+    for text in (SUREFIRE, GTEST) * 40:
+        at, length = chance.randrange(len(text)), chance.choice((1, 1, 20))
+        path.write_text(text[:at] + chance.choice(("", "<", '"', "9", "é")) + text[at + length :])
+        survived += survives("junit", path)
+    assert 0 < survived < 80
+    for root in ("<html/>", "<testsuite><a/></testsuite>"):
+        path.write_text(root)
+        assert survives("junit", path) == root.startswith("<t")
