@@ -588,7 +588,7 @@ def test_flaky_samples_are_listed_and_left_out_only_by_name(assay: Any, tmp_path
         ),
         (("gate", "better.jsonl", "--baseline", "base.jsonl", "--looks", "0"), 2, "CLI-001"),
         (("gate", "better.jsonl", "--baseline", "base.jsonl", "--sign", "key.pem"), 2, "CLI-001"),
-        (("gate", "better.jsonl", "--baseline", "base.jsonl", "-o", "x.sarif"), 2, "CLI-001"),
+        (("gate", "better.jsonl", "--baseline", "base.jsonl", "-o", "x.csv"), 2, "CLI-001"),
         (
             ("gate", "better.jsonl", "--baseline", "base.jsonl", "--with-plan", "base.jsonl"),
             3,

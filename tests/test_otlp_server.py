@@ -26,7 +26,7 @@ from assay.store.ledger import open_ledger
 from assay.tracing.spans import Span
 from assay.views import exporting
 from assay.views.documents import encode
-from assay.views.exporting import Exporter, configured, send, send_refusal
+from assay.views.exporting import OtlpTarget, configured, send, send_refusal
 from assay.views.telemetry import EVENT, events, origin_of
 from documents import run
 from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
@@ -578,7 +578,7 @@ def test_an_address_where_nobody_is_is_a_warning(address: str) -> None:
     sent = send([graded()], endpoint=address, headers={"bad name\n": "x"}, timeout=1)
     assert sent.warning is not None
     assert "hunter2" not in sent.warning
-    warning = send_refusal(T, "SCO-010", "no profile", exporter=Exporter(address, {}, 1))
+    warning = send_refusal(T, "SCO-010", "no profile", exporter=OtlpTarget(address, {}, 1))
     assert warning is not None
 
 

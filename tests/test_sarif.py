@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.files.json_files import Document
 from assay.records.tool_finding import SchemaFinding
 from assay.tools import legibility, validation
 from assay.views.documents import encode
+from assay.views.exporters import ResultSource
 from assay.views.sarif import FINGERPRINT, file_uri, is_file, sarif
+from assay.views.sarif_grades import Sarif
 
 SYSTEMS = {"scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0"}
 RULES = {**validation.RULES, **legibility.RULES}
@@ -196,3 +201,37 @@ def test_an_unknown_rule_or_level_is_refused() -> None:
         results(("a.mjs", [ROOT._replace(rule="nope")]))
     with pytest.raises(ValueError, match="'fatal'"):
         results(("a.mjs", [ROOT._replace(level="fatal")]))
+
+
+# --- grades
+
+
+@given(st.text(max_size=30), st.text(max_size=30), st.none() | st.integers(1, 9))
+def test_grades_are_valid_by_the_official_schema_whatever_they_say(
+    official: Any, run_id: str, reason: str, line: int | None
+) -> None:
+    result = {
+        "run_id": run_id,
+        "passed": False,
+        "grade": "F",
+        "weighted_score": 10,
+        "pass_threshold": 70,
+        "hard_gates": {f"{reason}/x": {"status": "undetermined", "reason": reason}},
+        "findings": [
+            {"rule": rule, "fired": True, "subject": reason, "text": reason}
+            for rule in ("critical_floors", "missing_score", "uncalibrated_judge", "floor_cap")
+        ],
+    }
+    source = ResultSource(Document({}, f"runs/{reason}.jsonl", line))
+    form, made = Sarif(), io.BytesIO()
+    with closing(form):
+        form.onto(made).write(form.piece_of(result, source))
+        faults = [{"file": reason, "line": line, "message": reason, "fix": None}]
+        form.finish(made, faults, {"faults": 3, "policy": "p"})
+    document = json.loads(made.getvalue())
+    assert list(official.iter_errors(document)) == []
+    (run,) = document["runs"]
+    assert len(run["results"]) == 5 + 2
+    assert {one["ruleId"] for one in run["results"]} == {
+        one["id"] for one in run["tool"]["driver"]["rules"]
+    }

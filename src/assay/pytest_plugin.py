@@ -10,6 +10,7 @@ must not notice the plugin.
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -50,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARK)
     report = config.getoption("assay_report")
     if report:
-        from assay.views.documents import FORMATS
+        from assay.views.exporters import FORMATS
 
         if os.path.splitext(report)[1] not in FORMATS:
             raise pytest.UsageError(
@@ -265,7 +266,7 @@ class SessionGrades:
         from assay.errors import Fault
         from assay.files.atomic import atomic_write
         from assay.files.json_files import parse_json
-        from assay.views.documents import format_of
+        from assay.views.exporters import format_of
 
         form = format_of(path)
         results = [parse_json(one["result"].encode()) for _, one in self.ordered()]
@@ -273,7 +274,7 @@ class SessionGrades:
             Fault("the test asked for grades and made none.", code="FIL-005", file=test).as_dict()
             for test in self.empty()
         ]
-        with atomic_write(path) as stream:
+        with closing(form), atomic_write(path) as stream:
             stream.write(form.head())
             sink = form.onto(stream)
             for index, result in enumerate(results):

@@ -13,6 +13,7 @@ from assay.cli.ledger import storing
 from assay.cli.run_settings import is_typed
 from assay.errors import UsageError
 from assay.files.atomic import write_file
+from assay.registry import is_path
 from assay.release.decision import exit_code
 from assay.release.policy import Bars, make_release_rules
 from assay.views.documents import pretty
@@ -171,6 +172,7 @@ def _finish(options: argparse.Namespace, document: Decision) -> int:
     forms: dict[str, Callable[[Decision], bytes]] = {
         ".md": lambda _: page.encode(),
         ".xml": junit.decision,
+        ".sarif": lambda document: _sarif(options, document),
         ".html": lambda document: _html(options, document),
     }
     opt.write_outputs(options, document, forms=forms)
@@ -200,6 +202,18 @@ def _html(options: argparse.Namespace, document: Decision) -> bytes:
     title = f"Assay: {outcome_word(document)}"
     parts = decision_view(document, pairs=options.pairs)
     return report(title, *parts, heading="Assay decision").encode()
+
+
+def _sarif(options: argparse.Namespace, document: Decision) -> bytes:
+    from assay.cli.gate_sides import sample_places
+    from assay.views.sarif_grades import decision, named_samples
+
+    files = [file for file in options.files if is_path(file) and file != "-"]
+    return decision(
+        document,
+        places=sample_places(files, named_samples(document)),
+        file=files[0] if files else None,
+    )
 
 
 def _step_summary(text: str) -> None:
@@ -357,7 +371,7 @@ COMMANDS = {
             "--charts",
             *STORE,
         ),
-        formats=(".json", ".md", ".xml", ".html"),
+        formats=(".json", ".md", ".xml", ".html", ".sarif"),
         renamed={"--policy": "--release-policy"},
         defaults={"pairs": None},
     ),

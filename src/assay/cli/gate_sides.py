@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hashlib import sha256
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assay.archive.named_baselines import find_named
 from assay.errors import InputError, UsageError
-from assay.files.json_files import StoredInput, stream_documents
+from assay.files.json_files import StoredInput, Unread, stream_documents
 from assay.pipeline.deciding import check_kept_age, side_of
 from assay.registry import is_path
 from assay.release.attestation import Subject
@@ -16,13 +16,15 @@ from assay.release.baseline import changed, check_age
 from assay.release.overlap import align
 from assay.release.pairs import pair_up
 from assay.views.charts.decisions import ScorePair
+from assay.views.documents import names_of
+from assay.views.exporters import ResultSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from datetime import datetime
 
     from assay.archive.sides import SideReader
-    from assay.files.json_files import Document, Unread
+    from assay.files.json_files import Document
     from assay.pipeline.grading import Grader
     from assay.release.baseline import StoredBaseline
     from assay.release.policy import ReleaseRules
@@ -57,6 +59,25 @@ def _hashed(path: str, read: list[Subject] | None) -> Iterator[Document | Unread
     yield from stream_documents(path, digest=own)
     content = path.digest if isinstance(path, StoredInput) else own.hexdigest()
     read.append(Subject("<stdin>" if path == "-" else path, content))
+
+
+def sample_places(files: Sequence[str], samples: Collection[str]) -> dict[str, ResultSource]:
+    """Where the first run of each of these samples is."""
+    places: dict[str, ResultSource] = {}
+    for document in chain.from_iterable(map(stream_documents, files)):
+        tree = None if isinstance(document, Unread) else document.tree
+        if isinstance(tree, dict) and not isinstance(document, Unread):
+            about = {**tree, "sample_id": _sample_id(tree)}
+            for name in names_of(about):
+                if name in samples and name not in places:
+                    places[name] = ResultSource(document._replace(tree=None))
+    return places
+
+
+def _sample_id(tree: dict[str, Any]) -> Any:
+    """The sample of a run, which is in its dataset, or of a scorecard or grade."""
+    dataset = tree.get("dataset")
+    return dataset.get("sample_id") if isinstance(dataset, dict) else tree.get("sample_id")
 
 
 def read_baseline(

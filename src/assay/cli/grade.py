@@ -18,12 +18,14 @@ from assay.cli.hints import GRADED_BY, command
 from assay.cli.ledger import stored_stream
 from assay.cli.stream import (
     GradedPiece,
+    Output,
     Stopped,
     StreamWorker,
     Totals,
     encoders,
     file_size,
     grade_stream,
+    output_of,
 )
 from assay.errors import (
     Fault,
@@ -34,7 +36,8 @@ from assay.errors import (
     printable,
 )
 from assay.pipeline.choice import Choice
-from assay.views.documents import FORMATS, JsonDocument, JsonLines, format_of
+from assay.views.documents import JsonDocument, JsonLines
+from assay.views.exporters import FORMATS, format_of
 from assay.views.grade_line import GradeLine, bar_text, lines_table, totals_text, versions_text
 
 if TYPE_CHECKING:
@@ -110,24 +113,24 @@ class Grading:
         self._builder = builder
         self._stack = ExitStack()
         self._bar = pass_bar(options)
-        self._sinks = [(path, format_of(path)) for path in opt.outputs(options)]
-        self._spool_format = ".json" if options.json else "text"
+        self._sinks = [output_of(path) for path in opt.outputs(options)]
+        self._spool_format = "json" if options.json else "text"
 
     def __enter__(self) -> Grading:
         with ExitStack() as stack:
             self._spool = stack.enter_context(_spool(self._options))
             self._summary = _Summary.of(self._options, stack)
             if self._summary is not None:
-                self._sinks.append((self._summary.path, format_of(self._summary.path)))
+                self._sinks.append(Output(self._summary.path, "markdown", format_of("a.md")))
             self._report = self._charting(stack)
             self._choice = choice_of(self._options)
             self._stored = stored_stream(self._options, self._choice, stack, builder=self._builder)
             if self._stored is not None:
                 self._choice = self._stored.choice
-                self._sinks.append((self._stored.path, JsonLines()))
+                self._sinks.append(Output(self._stored.path, "ledger", JsonLines()))
             self._outbox = _outbox(self._options, stack)
             if self._outbox is not None:
-                self._sinks.append((self._outbox.path, format_of(self._outbox.path)))
+                self._sinks.append(Output(self._outbox.path, "jsonl", JsonLines()))
             self._stack = stack.pop_all()
         return self
 
@@ -137,17 +140,13 @@ class Grading:
         """
         if not getattr(self._options, "charts", None):
             return None
-        written = next((form for path, form in self._sinks if path.endswith(".html")), None)
+        written = next((sink.form for sink in self._sinks if sink.exporter == "html"), None)
         if written is None:
             import tempfile
 
             written = format_of("charts.html")
-            self._sinks.append(
-                (
-                    os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), "charts.html"),
-                    written,
-                )
-            )
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            self._sinks.append(Output(os.path.join(folder, "charts.html"), "html", written))
         return written
 
     def __exit__(self, *_: object) -> None:
@@ -157,7 +156,7 @@ class Grading:
         """Grades documents into pieces for `finish`; `more` are asked of each grade too, and their
         answers stand at the end of its outputs.
         """
-        formats = (self._spool_format, *(os.path.splitext(path)[1] for path, _ in self._sinks))
+        formats = (self._spool_format, *(sink.exporter for sink in self._sinks))
         return StreamWorker(self._choice, (*encoders(formats), *more))
 
     @property
@@ -232,7 +231,7 @@ class Grading:
         if summary is not None:
             summary.append(totals, stopped=stopped)
         if totals.fault_count:
-            raise _faults(totals, stopped=stopped)
+            raise faults_error(totals, stopped=stopped)
         if not totals.graded:
             raise NotEnoughEvidence(
                 "FIL-005",
@@ -355,7 +354,7 @@ def _print_totals(totals: Totals, options: argparse.Namespace) -> None:
         sys.stdout.write(f"wrote {path}\n")
 
 
-def _faults(totals: Totals, *, stopped: bool) -> InputError:
+def faults_error(totals: Totals, *, stopped: bool) -> InputError:
     """One error for all the faults of the stream; the first twenty are shown, all are counted."""
     files = list(dict.fromkeys(fault.file for fault in totals.faults))
     first = totals.faults[0]

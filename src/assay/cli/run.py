@@ -29,7 +29,8 @@ from assay.cli.run_settings import (
 )
 from assay.errors import UsageError, printable
 from assay.files.atomic import atomic_write, write_file
-from assay.views.documents import FORMATS, pretty
+from assay.views.documents import pretty
+from assay.views.exporters import FORMATS
 from assay.views.pieces import count
 
 if TYPE_CHECKING:

@@ -35,11 +35,27 @@ if TYPE_CHECKING:
     from assay.cli.blocks import LineBlock
     from assay.pipeline.choice import Choice
     from assay.release.pass_rate import BarResult, PassBar
-    from assay.views.documents import Format
+    from assay.views.exporters import Format
 
 LARGE = 4 * 1024 * 1024
 MAX_FAULTS = 200
 """Faults kept to be shown; all are counted."""
+
+
+class Output(NamedTuple):
+    """A file to write: its format, and the name of the exporter that makes the pieces for it."""
+
+    path: str
+    exporter: str
+    form: Format
+
+
+def output_of(path: str, exporter: str | None = None) -> Output:
+    """A file to write, by the exporter of that name, else by the extension of the file."""
+    from assay.views.exporters import EXPORTERS, FORMATS
+
+    name = exporter or FORMATS[os.path.splitext(path)[1]]
+    return Output(path, name, EXPORTERS[name].make())
 
 
 class GradedPiece(NamedTuple):
@@ -111,7 +127,7 @@ class StreamWorker:
             return [_faults_of(error, document)]
 
     def _piece(self, graded: Graded, document: Document) -> GradedPiece:
-        grade = graded.grade
+        grade, graded.document = graded.grade, document
         outputs = tuple([encoder(graded) for encoder in self.encoders])
         return GradedPiece(
             run_id_digest(grade.run_id),
@@ -152,8 +168,9 @@ def _block_grader(choice: Choice, formats: tuple[str, ...]) -> Callable[[LineBlo
 
 
 def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
-    """One function for each output, by its format; `text` is what a line for a person shows."""
-    from assay.views.documents import FORMATS, encode
+    """One function for each output, by its exporter; `text` is what a line for a person shows."""
+    from assay.views.documents import encode
+    from assay.views.exporters import EXPORTERS, ResultSource
     from assay.views.grade_line import as_line
 
     # one payload serves all formats that need it
@@ -167,12 +184,12 @@ def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
     def of(name: str) -> Callable[[Graded], bytes]:
         if name == "text":
             return lambda graded: encode(as_line(graded.grade)) + b"\n"
-        if name == ".ledger":
+        if name == "ledger":
             from assay.archive.store import ledger_line
 
             return lambda graded: ledger_line(graded, payload(graded))
-        piece = FORMATS[name]().piece
-        return lambda graded: piece(payload(graded))
+        piece = EXPORTERS[name].make().piece_of
+        return lambda graded: piece(payload(graded), ResultSource(graded.document, graded.run))
 
     return tuple([of(name) for name in formats])
 
@@ -239,7 +256,7 @@ class Totals:
 def grade_stream(
     files: list[str],
     choice: Choice,
-    sinks: list[tuple[str, Format]],
+    outputs: list[Output],
     *,
     spool: IO[bytes],
     spool_format: str,
@@ -249,20 +266,19 @@ def grade_stream(
     found: Iterable[GradedPiece | list[Fault]] | None = None,
     bar: PassBar | None = None,
 ) -> Totals:
-    """Grade every document of the files, or take what was `found` already. Each sink is a path and
-    its format; `spool` takes what standard output will show.
+    """Grade every document of the files, or take what was `found` already. `spool` takes what
+    standard output will show.
     """
-    from assay.views.documents import FORMATS
-
     rules = choice.grader().rules
     totals = Totals(rules.policy, rules.grading_system, bar=bar)
     seen: set[bytes] = set()
-    formats = (spool_format, *(os.path.splitext(path)[1] for path, _ in sinks))
+    formats = (spool_format, *(output.exporter for output in outputs))
     spooled = 0
-    spool_joint = FORMATS[spool_format]().joint() if spool_format in FORMATS else b""
+    spool_joint = b"" if spool_format == "text" else _joint(spool_format)
     with ExitStack() as stack:
         streams = []
-        for path, form in sinks:
+        for path, _, form in outputs:
+            stack.callback(form.close)
             stream = stack.enter_context(atomic_write(path))
             stream.write(form.head())
             streams.append((stream, form, form.onto(stream)))
@@ -301,6 +317,12 @@ def grade_stream(
         for stream, form, _ in streams:
             form.finish(stream, [fault.as_dict() for fault in totals.faults], totals.counts())
     return totals
+
+
+def _joint(exporter: str) -> bytes:
+    from assay.views.exporters import EXPORTERS
+
+    return EXPORTERS[exporter].make().joint()
 
 
 class Stopped(

@@ -77,10 +77,14 @@ GROUPS: dict[str, dict[str, Verb]] = {
         ),
         "report": Verb(
             "report",
-            "rank runs, or summarise them with rates and intervals",
+            "rank runs, summarise them with rates and intervals, or export their grades",
             actions={
                 "rank": ("report", "order runs or candidates by the tie-break rules"),
                 "summary": ("report", "pass rate, score, gates and criteria over many runs"),
+                "export": (
+                    "report_export",
+                    "write grades for another tool: inspect_ai, MLflow, promptfoo, OpenTelemetry",
+                ),
             },
             description="Reports over many runs. None of them is a gate.",
             example="assay report summary runs.jsonl",

@@ -206,15 +206,16 @@ def _admitted(
 
 class Graded:
     """A grade and the evidence it came from: a run, or a scorecard as it was given. A grade that
-    was made again from its own numbers has none.
+    was made again from its own numbers has none. Who reads documents may note the one it is of.
     """
 
-    __slots__ = ("evidence", "grade", "run")
+    __slots__ = ("document", "evidence", "grade", "run")
 
     def __init__(self, grade: Grade, run: Run | None, card: Scorecard | None = None) -> None:
         self.grade = grade
         self.run = run
         self.evidence = run or card
+        self.document: Document | None = None
 
     def payload(self) -> Payload:
         """The result as it stands in `assay.grades/1`."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from assay.server.grading import Made
     from assay.server.logs import Log
     from assay.server.metrics import Metrics
-    from assay.views.exporting import Exporter
+    from assay.views.exporting import OtlpTarget
     from assay.views.telemetry import Origin
 
 MAX_WAITING = 10_000
@@ -64,7 +64,7 @@ class _Refusal(NamedTuple):
 class GradeExporter:
     """The queue and the thread of one process. Without an exporter it does nothing."""
 
-    def __init__(self, exporter: Exporter | None, metrics: Metrics, log: Log) -> None:
+    def __init__(self, exporter: OtlpTarget | None, metrics: Metrics, log: Log) -> None:
         self._exporter = exporter
         self._metrics = metrics
         self._log = log

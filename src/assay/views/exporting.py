@@ -32,7 +32,7 @@ TIMEOUT_S = 10.0
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-class Exporter(NamedTuple):
+class OtlpTarget(NamedTuple):
     """Where events go."""
 
     endpoint: str
@@ -40,7 +40,7 @@ class Exporter(NamedTuple):
     timeout: float = TIMEOUT_S
 
     def __repr__(self) -> str:  # headers hold secrets
-        return f"Exporter({_shown(self.endpoint)})"
+        return f"OtlpTarget({_shown(self.endpoint)})"
 
 
 class Sent(NamedTuple):
@@ -52,7 +52,7 @@ class Sent(NamedTuple):
 
 def configured(
     endpoint: str | None = None, *, environment: Mapping[str, str] | None = None
-) -> Exporter | None:
+) -> OtlpTarget | None:
     """The exporter that an option or the environment names; None where neither does.
 
     >>> configured(environment={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318/"}).endpoint
@@ -80,7 +80,7 @@ def configured(
         if milliseconds.isascii() and milliseconds.isdigit() and 0 < int(milliseconds) < 10**7
         else TIMEOUT_S
     )
-    return Exporter(address, headers, timeout)
+    return OtlpTarget(address, headers, timeout)
 
 
 def send(
@@ -124,7 +124,7 @@ def send(
     return Sent(sent, None)
 
 
-def send_refusal(run_id: str, code: str, message: str, *, exporter: Exporter) -> str | None:
+def send_refusal(run_id: str, code: str, message: str, *, exporter: OtlpTarget) -> str | None:
     """Send the event of a run that could not be graded; a warning where it did not arrive."""
     origin = origin_of({"run_id": run_id})
     made = document(
@@ -141,7 +141,7 @@ class Outbox(NamedTuple):
     """A file in which grades wait until they are sent, and where to."""
 
     path: str
-    exporter: Exporter
+    exporter: OtlpTarget
 
     @classmethod
     def of(cls, endpoint: str | None, stack: ExitStack) -> Outbox | None:

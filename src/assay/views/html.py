@@ -30,6 +30,7 @@ from assay.views.blocks import (
 )
 from assay.views.charts import Chart, gates, summaries
 from assay.views.drawing import MISSING
+from assay.views.exporters import Exporter, Format
 from assay.views.grade import grade_charts
 from assay.views.grade_line import more_text, passed_text
 from assay.views.pieces import count, letter, line, number, phrase, shown, verdict
@@ -63,8 +64,8 @@ class _KeptRun(NamedTuple):
     whole: list[Result | bytes]
 
 
-class Report:
-    """Grades as a page, taken one by one: a format of `assay.views.documents`."""
+class Report(Format):
+    """Grades as a page, taken one by one: a format of `assay.views.exporters`."""
 
     def __init__(
         self,
@@ -89,17 +90,9 @@ class Report:
 
     # --- one by one ---
 
-    def head(self) -> bytes:
-        """Nothing: the verdict comes first, and is not known yet."""
-        return b""
-
     def piece(self, result: Mapping[str, Any]) -> bytes:
         """A result: its row on one line, the whole of it on the next."""
         return _encode(row_of(result)) + b"\n" + _encode(result)
-
-    def joint(self) -> bytes:
-        """Nothing."""
-        return b""
 
     def onto(self, stream: IO[bytes]) -> Report:
         """Runs wait here until the verdict is known."""
@@ -114,12 +107,6 @@ class Report:
     def add(self, result: Result) -> None:
         """Take a result as it is."""
         self._take(row_of(result), result)
-
-    def finish(
-        self, stream: IO[bytes], faults: Sequence[dict[str, Any]], counts: dict[str, Any]
-    ) -> None:
-        """Write the page."""
-        stream.write(self.foot(faults, counts))
 
     def foot(self, faults: Sequence[Mapping[str, Any]], counts: Mapping[str, Any]) -> bytes:
         """The whole page."""
@@ -340,3 +327,6 @@ def render(
     for result in msgspec.to_builtins(list(results), builtin_types=(Decimal,), enc_hook=str):
         report.add(result)
     return report.page(msgspec.to_builtins(list(faults), builtin_types=(Decimal,), enc_hook=str))
+
+
+EXPORTER = Exporter("html", "HTML: a page with charts that stands alone", (".html",), Report)

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import printable
 from assay.views.exam import gate_rows
+from assay.views.exporters import Exporter, Format
 from assay.views.grade_line import NAMED, causes, score_text, versions_text
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def _fault_cases(faults: Iterable[Mapping[str, Any]], total: int) -> list[Case]:
     return cases
 
 
-class JUnit:
+class JUnit(Format):
     """Grades as a stream of cases."""
 
     def head(self) -> bytes:
@@ -156,14 +157,6 @@ class JUnit:
     def piece(self, result: Payload) -> bytes:
         """One case."""
         return case_xml(grade_case(result)).encode()
-
-    def joint(self) -> bytes:
-        """Nothing."""
-        return b""
-
-    def onto(self, stream: IO[bytes]) -> IO[bytes]:
-        """Cases go straight to the file."""
-        return stream
 
     def foot(self, faults: Sequence[dict[str, Any]], counts: dict[str, Any]) -> bytes:
         """The faults, each as an error, and the end."""
@@ -190,6 +183,9 @@ def _grades_head(counts: dict[str, Any], errors: int, properties: Mapping[str, o
         errors=errors,
         properties=properties,
     ).encode()
+
+
+EXPORTER = Exporter("junit", "JUnit XML: one test case for each run", (".xml",), JUnit)
 
 
 def grades(document: Mapping[str, Any]) -> bytes:

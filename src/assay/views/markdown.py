@@ -12,6 +12,7 @@ import re
 from typing import IO, TYPE_CHECKING, Any
 
 from assay.errors import printable
+from assay.views.exporters import Exporter, Format
 from assay.views.grade_line import NAMED, causes, more_text, passed_text
 from assay.views.pieces import bar, count, points
 
@@ -52,7 +53,7 @@ def code(text: object) -> str:
 # --- grades
 
 
-class Markdown:
+class Markdown(Format):
     """Grades as a page. It holds at most `rows` rows of each kind, so that a stream of any length
     needs no memory; all is written at the end.
     """
@@ -62,10 +63,6 @@ class Markdown:
         self.failed: list[bytes] = []
         self.passed: list[bytes] = []
 
-    def head(self) -> bytes:
-        """Nothing: the verdict comes first, and is not known yet."""
-        return b""
-
     def piece(self, result: Payload) -> bytes:
         """One row, behind a sign that says of which kind it is."""
         passed = result["passed"] is True
@@ -74,10 +71,6 @@ class Markdown:
             f" {'yes' if passed else 'no'} | {'' if passed else _why(result)}"
         )
         return f"{'+' if passed else '-'}| {cells} |\n".encode()
-
-    def joint(self) -> bytes:
-        """Nothing."""
-        return b""
 
     def onto(self, stream: IO[bytes]) -> Markdown:
         """Rows wait here until the verdict is known."""
@@ -107,12 +100,6 @@ class Markdown:
             f" {code(counts['gradingSystem'])}\n"
         )
         return "\n".join(filter(None, parts)).encode()
-
-    def finish(
-        self, stream: IO[bytes], faults: Sequence[dict[str, Any]], counts: dict[str, Any]
-    ) -> None:
-        """Write the page."""
-        stream.write(self.foot(faults, counts))
 
 
 def grades(document: Mapping[str, Any], *, rows: int = ROWS) -> str:
@@ -173,3 +160,6 @@ def _bars(counts: Mapping[str, Any]) -> str:
         )
         + "```\n"
     )
+
+
+EXPORTER = Exporter("markdown", "Markdown: a page for a pull request", (".md",), Markdown)

@@ -1,4 +1,5 @@
-"""Findings as SARIF 2.1.0, the form in which code hosts show results at the line they belong to.
+"""SARIF 2.1.0, the form in which code hosts show results at the line they belong to: its parts, and
+the document of findings on tool schemas. Grades and decisions: `sarif_grades`.
 
 What a rule is and where a finding comes from is decided elsewhere; here it is only written down. A
 finding of a live server belongs to no file: it is placed by name alone, because an invented file
@@ -56,21 +57,21 @@ def sarif(
             if finding.rule not in index:
                 raise ValueError(f"no rule is named {finding.rule!r}")
             results.append(_result(source, finding, index[finding.rule], seen))
-    driver = {
-        "name": "Assay",
-        "semanticVersion": tool_version,
-        "version": tool_version,
-        "rules": [_descriptor(name, rule) for name, rule in rules.items()],
-    }
-    if not re.fullmatch(r"\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?", tool_version):
-        del driver["semanticVersion"]
     run = {
-        "tool": {"driver": driver},
+        "tool": tool([_descriptor(name, rule) for name, rule in rules.items()], tool_version),
         "columnKind": "utf16CodeUnits",
         "properties": dict(systems),
         "results": results,
     }
     return {"$schema": SCHEMA_URI, "version": VERSION, "runs": [run]}
+
+
+def tool(rules: list[dict[str, Any]], version: str) -> dict[str, Any]:
+    """Assay, as the tool that found the results, with the rules it looked at."""
+    driver = {"name": "Assay", "semanticVersion": version, "version": version, "rules": rules}
+    if not re.fullmatch(r"\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?", version):
+        del driver["semanticVersion"]
+    return {"driver": driver}
 
 
 def is_file(source: str) -> bool:
@@ -102,27 +103,26 @@ def file_uri(source: str) -> str:
     return quote(plain.removeprefix("./"), safe="/")
 
 
-def _descriptor(name: str, rule: SchemaRule) -> dict[str, Any]:
-    descriptor: dict[str, Any] = {
+def descriptor(name: str, holds: str, fix: str, level: str = "error") -> dict[str, Any]:
+    """A rule: what holds where it is kept, and what to do where it is not."""
+    return {
         "id": name,
         "name": "".join(part.capitalize() for part in re.split(r"[^A-Za-z0-9]+", name)),
-        "shortDescription": {"text": rule.holds},
-        "help": {"text": rule.fix},
-        "defaultConfiguration": {"level": _level(rule.level)},
+        "shortDescription": {"text": holds},
+        "help": {"text": fix},
+        "defaultConfiguration": {"level": _level(level)},
     }
-    if rule.spec:
-        descriptor["properties"] = {"tags": [rule.spec]}
-    return descriptor
+
+
+def _descriptor(name: str, rule: SchemaRule) -> dict[str, Any]:
+    made = descriptor(name, rule.holds, rule.fix, rule.level)
+    return {**made, "properties": {"tags": [rule.spec]}} if rule.spec else made
 
 
 def _result(
     source: str, finding: SchemaFinding, index: int, seen: dict[str, int]
 ) -> dict[str, Any]:
-    place: dict[str, Any] = {}
-    if is_file(source):
-        place["physicalLocation"] = {"artifactLocation": {"uri": file_uri(source)}}
-        if finding.line is not None and finding.line > 0:
-            place["physicalLocation"]["region"] = {"startLine": finding.line}
+    place = file_place(source, finding.line) if is_file(source) else {}
     names = [part for part in (source if not is_file(source) else "", finding.path) if part]
     if names:
         place["logicalLocations"] = [
@@ -133,13 +133,7 @@ def _result(
         for part in (f"{finding.path}:" if finding.path else "", finding.message, finding.fix)
         if part
     )
-    # Neither the line nor the wording goes in: a result stays the same one when code above it moves
-    # or a message is put better.
-    key = sha256(
-        "\0".join((source.replace("\\", "/"), finding.rule, finding.path)).encode(
-            "utf-8", "surrogatepass"
-        )
-    ).hexdigest()
+    key = fingerprint(source.replace("\\", "/"), finding.rule, finding.path)
     seen[key] = seen.get(key, 0) + 1
     return {
         "ruleId": finding.rule,
@@ -147,8 +141,23 @@ def _result(
         "level": _level(finding.level),
         "message": {"text": text},
         "locations": [place],
-        "partialFingerprints": {FINGERPRINT: f"{key[:32]}:{seen[key]}"},
+        "partialFingerprints": {FINGERPRINT: f"{key}:{seen[key]}"},
     }
+
+
+def file_place(file: str, line: int | None) -> dict[str, Any]:
+    """A location in a file, at a line where that is known."""
+    place: dict[str, Any] = {"artifactLocation": {"uri": file_uri(file)}}
+    if line is not None and line > 0:
+        place["region"] = {"startLine": line}
+    return {"physicalLocation": place}
+
+
+def fingerprint(*names: str) -> str:
+    """What a result is known by from run to run. Neither its line nor its wording goes in: it stays
+    the same one when something above it moves or a message is put better.
+    """
+    return sha256("\0".join(names).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _level(level: str) -> str:

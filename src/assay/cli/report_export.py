@@ -1,0 +1,100 @@
+"""`assay report export`: grades in the format of another tool, by its name."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from assay.cli import options as opt
+from assay.cli.frame import CHOICES, Command, arg
+from assay.cli.grade import choice_of, faults_error
+from assay.cli.hints import GRADED_BY, given
+from assay.cli.stream import Stopped, grade_stream, output_of
+from assay.errors import ExitCode, NotEnoughEvidence, UsageError
+from assay.views.exporters import EXPORTERS
+from assay.views.grade_line import totals_text, versions_text
+
+if TYPE_CHECKING:
+    import argparse
+
+    from assay.views.exporters import Exporter
+
+NAMED = ("inspect", "mlflow", "promptfoo", "otel")
+"""The exporters that no extension picks."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write one file in the format that is asked for."""
+    if options.jobs < 1:
+        raise UsageError("CLI-001", "--jobs must be 1 or more.")
+    options.output, options.formats = [options.output], exporter_of(options.to).extensions
+    (path,) = opt.outputs(options)
+    output = output_of(path, options.to)
+    graded_by = [word for name in GRADED_BY for word in given(options, name)]
+    output.form.prepare(path=path, graded_by=graded_by)
+    try:
+        totals = grade_stream(
+            options.files,
+            choice_of(options),
+            [output],
+            spool=io.BytesIO(),
+            spool_format="text",
+            spool_limit=0,
+            keep_going=False,
+            jobs=options.jobs,
+        )
+    except Stopped as end:
+        if end.totals.fault_count:
+            raise faults_error(end.totals, stopped=True) from None
+        raise NotEnoughEvidence(
+            "FIL-005", "there is nothing to export.", where=", ".join(options.files)
+        ) from None
+    counts = totals.counts()
+    if options.json:
+        opt.print_json({"exporter": options.to, "output": path, "counts": counts})
+    else:
+        opt.print_lines([totals_text(counts), versions_text(counts), f"wrote {path}"])
+    return ExitCode.PASSED
+
+
+def exporter_of(name: str) -> Exporter:
+    """The exporter of that name, shipped or of a plugin."""
+    found = EXPORTERS.get(name)
+    if found is None:
+        raise UsageError(
+            "CLI-001",
+            f"no exporter is named '{name}'.{EXPORTERS.near(name)}",
+            fix="`assay library list exporters` shows them.",
+        )
+    return found
+
+
+COMMANDS = {
+    "report export": Command(
+        run,
+        "Grade runs and write the grades in the format of another tool. No gate: it exits 0 once"
+        " done.",
+        "assay report export runs.jsonl --to inspect -o grades.json",
+        (
+            "files",
+            arg(
+                "--to",
+                metavar="NAME",
+                required=True,
+                help=(
+                    f"{', '.join(NAMED)}, or an exporter of a plugin; `assay library list"
+                    " exporters` shows them all"
+                ),
+            ),
+            arg(
+                "-o",
+                "--output",
+                metavar="FILE",
+                required=True,
+                help="the file to write, with the extension of the format",
+            ),
+            *CHOICES,
+            "--jobs",
+        ),
+    )
+}

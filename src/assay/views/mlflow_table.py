@@ -1,0 +1,59 @@
+"""Grades as the table that MLflow keeps of an evaluation: `eval_results_table.json`, in the form
+that `mlflow.load_table` reads (columns, and a list for each row).
+"""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
+
+from assay.views.evidence_text import evidence_text
+from assay.views.exporters import Exporter
+from assay.views.spooled import Spooled
+
+if TYPE_CHECKING:
+    from assay.records.grade import Payload
+    from assay.views.exporters import ResultSource
+
+_encode = msgspec.json.encode
+
+
+class MlflowTable(Spooled):
+    """Grades as a table. A score that is missing is null, not the 0 that the grade counts it as."""
+
+    def row(self, result: Payload, source: ResultSource) -> Any:
+        """One row, by the names of its columns."""
+        texts = evidence_text(source.run)
+        row: dict[str, Any] = {
+            "run_id": result["run_id"],
+            "sample_id": result["sample_id"],
+            "inputs": texts.input,
+            "outputs": texts.output,
+            "targets": texts.target,
+            "assay/score": result["weighted_score"] / 100,
+            "assay/justification": " ".join(result["explanation"]) or result["reason"],
+            "assay/passed": result["passed"],
+            "assay/grade": result["grade"],
+        }
+        for item in result["criteria"]:
+            row[f"{item['name']}/score"] = None if item["raw_score"] is None else item["norm"]
+            row[f"{item['name']}/justification"] = item["missing"]
+        latency = result["operations"]["latency_ms"]
+        row["latency"] = None if latency is None else float(latency) / 1000
+        row["token_count"] = result["operations"]["tokens"]
+        return row
+
+    def write_all(self, stream: IO[bytes], counts: dict[str, Any]) -> None:
+        """The columns of all rows, then the rows."""
+        columns = list(dict.fromkeys(name for row in self.rows() for name in row))
+        stream.write(b'{"columns":' + _encode(columns) + b',"data":[')
+        for index, row in enumerate(self.rows()):
+            cells = [row.get(name) for name in columns]
+            stream.write((b",\n" if index else b"\n") + _encode(cells))
+        stream.write(b"\n]}\n")
+
+
+EXPORTER = Exporter(
+    "mlflow", "MLflow: the evaluation table (eval_results_table.json)", (".json",), MlflowTable
+)

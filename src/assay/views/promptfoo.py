@@ -1,0 +1,108 @@
+"""A promptfoo assertion that calls Assay: a Python file that grades each output like the runs it
+was made from.
+
+What is required comes from those runs (workflow, dataset, required inputs and outputs, schema,
+forbidden tools), never from the output that is graded. So the runs have to agree on it.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.resources import files
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
+
+from assay.errors import InputError
+from assay.views.exporters import Exporter
+from assay.views.spooled import Spooled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.records.grade import Payload
+    from assay.views.exporters import ResultSource
+
+REQUIRED = (
+    "workflow",
+    "required_inputs",
+    "required_outputs",
+    "output_schema",
+    "forbidden_tools",
+    "handoff_rules",
+)
+"""The parts of a run that say what is required of every run of its workflow."""
+EVIDENCE = (
+    "steps",
+    "tool_calls",
+    "retrieval",
+    "claims",
+    "handoffs",
+    "latency_ms",
+    "cost_usd",
+    "tokens",
+    "retries",
+)
+"""What a provider may add of what it saw. Scores and verdicts are not among it, nor is what was
+expected: an output does not grade itself.
+"""
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+class PromptfooAssertion(Spooled):
+    """The assertion for the workflow of some runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._path, self._graded_by = "assay_assertion.py", list[str]()
+
+    def prepare(self, *, path: str, graded_by: Sequence[str]) -> None:
+        """Learn where the file will be, and by which options it grades."""
+        self._path, self._graded_by = path, list(graded_by)
+
+    def row(self, result: Payload, source: ResultSource) -> Any:
+        """What is required of one run, and which run it is."""
+        if source.run is None:
+            raise InputError(
+                "FIL-006",
+                f"'{result['run_id']}' is no run, so nothing says what its workflow requires.",
+                fix="Give runs (assay.run/1).",
+            )
+        run = msgspec.to_builtins(source.run, enc_hook=str)
+        required = {name: run[name] for name in REQUIRED if run.get(name) is not None}
+        required["dataset"] = {name: run["dataset"][name] for name in ("id", "version")}
+        return {"run": result["run_id"], "required": required}
+
+    def write_all(self, stream: IO[bytes], counts: dict[str, Any]) -> None:
+        """The file."""
+        first: dict[str, Any] = {}
+        for row in self.rows():
+            first = first or row
+            for name in (*REQUIRED, "dataset"):
+                if row["required"].get(name) != first["required"].get(name):
+                    raise InputError(
+                        "FIL-006",
+                        f"the runs '{first['run']}' and '{row['run']}' have a different"
+                        f" '{name}'; one assertion requires one thing.",
+                        fix="Give the runs of one workflow on one dataset.",
+                    )
+        folder = os.path.relpath(os.getcwd(), os.path.dirname(os.path.abspath(self._path)))
+        text = files("assay.views").joinpath("templates/promptfoo_assertion.py.txt").read_text()
+        for mark, value in (
+            ("@FILE@", os.path.basename(self._path)),
+            ("@GRADED_BY@", repr(self._graded_by)),
+            ("@FOLDER@", repr(folder)),
+            ("@REQUIRED@", repr(_encode(first["required"]).decode())),
+            ("@EVIDENCE_NAMES@", repr(EVIDENCE)),
+            ("@EVIDENCE@", ", ".join(EVIDENCE)),
+        ):
+            text = text.replace(mark, value)
+        stream.write(text.encode())
+
+
+EXPORTER = Exporter(
+    "promptfoo",
+    "promptfoo: a Python assertion that grades outputs with Assay",
+    (".py",),
+    PromptfooAssertion,
+)

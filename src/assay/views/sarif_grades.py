@@ -1,0 +1,240 @@
+"""Grades and decisions as SARIF: one result for each gate, floor or rule that kept a run, or a
+candidate, from passing, at the line where the run is.
+
+What passed has no result. What could not be read has one, so that nobody takes an empty list for a
+pass. Nothing is decided here: every sentence is in the grade or the decision.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
+
+from assay.errors import printable
+from assay.registry import home_value
+from assay.views.exporters import Exporter, ResultSource
+from assay.views.grade_line import as_line, gate_text, score_text
+from assay.views.sarif import (
+    FINGERPRINT,
+    SCHEMA_URI,
+    VERSION,
+    descriptor,
+    file_place,
+    fingerprint,
+    tool,
+)
+from assay.views.spooled import Spooled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from assay.records.decision import Decision
+    from assay.records.grade import Payload
+
+MAX_TEXT = 1000
+"""Characters of a message; the whole is in the JSON document."""
+RELATED = 20
+"""Places that one result shows."""
+UNREAD = "input/unreadable"
+NOT_PASSED = "not-passed"
+_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
+_HELP = {
+    "gate": (
+        "The hard gate {} passes",
+        "Fix what the message names. A gate without evidence counts as failed: add the evidence.",
+    ),
+    "floor": (
+        "{} keeps its critical floor",
+        "Raise this criterion above its floor; no other score makes up for it.",
+    ),
+    "score": (
+        "{} has a score",
+        "Add the missing evidence or score. Until then the criterion counts as 0.",
+    ),
+    "judge": (
+        "The judge of {} may gate",
+        "Calibrate the judge and pass its card with --judge-card.",
+    ),
+    "threshold": (
+        "The score reaches the passing score",
+        "`assay explain FILE` shows the smallest change that would.",
+    ),
+    "rule": (
+        "The promotion rule {} holds",
+        "Fix what the message names; `-o decision.json` lists what would change the decision.",
+    ),
+    "input": (
+        "Every document can be read and graded",
+        "Fix the document at this line. What can't be read is not graded and never passes.",
+    ),
+    NOT_PASSED: ("The run passes", "`assay explain FILE` says why it doesn't."),
+}
+_RULES = {"critical_floors": "floor", "missing_score": "score", "uncalibrated_judge": "judge"}
+
+
+class Sarif(Spooled):
+    """Grades as SARIF."""
+
+    def row(self, result: Payload, source: ResultSource) -> Any:
+        """The results of one run; None where it passed."""
+        if result["passed"] is True:
+            return None
+        return [
+            _result(rule, f"{result['run_id']}: {text}", source, run=result["run_id"])
+            for rule, text in _failures(result)
+        ]
+
+    def write_all(self, stream: IO[bytes], counts: dict[str, Any]) -> None:
+        """The document, its rules last: they are those that the results name."""
+        properties: dict[str, Any] = {
+            key: counts[key]
+            for key in ("policy", "scoringSystem", "gradingSystem", "graded", "passed")
+            if key in counts
+        }
+        unread = list(_unread(counts["unread"], counts["faults"]))
+        _write(stream, (found for row in (*self.rows(), unread) for found in row), properties)
+
+
+def _failures(result: Payload) -> Iterator[tuple[str, str]]:
+    """Each rule that kept a run from passing, and what it found."""
+    found = False
+    for name, gate in result["hard_gates"].items():
+        if gate["status"] != "pass":
+            found = True
+            yield f"gate/{name}", gate_text(name, gate)
+    for finding in result["findings"]:
+        kind = _RULES.get(finding["rule"])
+        if kind is not None and finding["fired"]:
+            found = True
+            yield f"{kind}/{finding['subject']}", finding["text"]
+    if result["weighted_score"] < result["pass_threshold"]:
+        found = True
+        yield "threshold", score_text(result)
+    if not found:
+        yield NOT_PASSED, as_line(result).because
+
+
+def _unread(faults: Sequence[Mapping[str, Any]], total: int) -> Iterator[dict[str, Any]]:
+    for fault in faults:
+        text = " ".join(
+            str(fault[key]) for key in ("path", "message", "fix") if fault.get(key) is not None
+        )
+        yield _result(UNREAD, text, _place(str(fault.get("file") or ""), fault.get("line")))
+    if total > len(faults):
+        yield _result(UNREAD, f"{total - len(faults):,} more documents can't be read.", {})
+
+
+def _place(file: str, line: int | None) -> dict[str, Any]:
+    if not file or file in ("-", "<stdin>"):
+        return {}
+    own = os.path.relpath(file)  # code hosts know files by their path in the repository
+    return file_place(file if own.startswith(os.pardir) else own, line)
+
+
+def _result(
+    rule: str, text: str, source: ResultSource | dict[str, Any], *, run: str = ""
+) -> dict[str, Any]:
+    """One result, at its place."""
+    if isinstance(source, ResultSource):
+        place = {} if source.file is None else _place(source.file, source.line)
+    else:
+        place = dict(source)
+    if run:
+        place["logicalLocations"] = [{"fullyQualifiedName": printable(run), "kind": "member"}]
+    shown = printable(text)
+    return {
+        "ruleId": printable(rule),
+        "level": "error",
+        "message": {"text": shown if len(shown) <= MAX_TEXT else f"{shown[:MAX_TEXT]}..."},
+        "locations": [place] if place else [],
+        "partialFingerprints": {FINGERPRINT: fingerprint(rule, run or text)},
+    }
+
+
+def _write(
+    stream: IO[bytes], results: Iterable[dict[str, Any]], properties: Mapping[str, Any]
+) -> None:
+    """A document of results of any number."""
+    rules: dict[str, None] = {}
+    stream.write(
+        b'{"$schema":' + _encode(SCHEMA_URI) + b',"version":' + _encode(VERSION) + b',"runs":[{'
+        b'"columnKind":"utf16CodeUnits","properties":' + _encode(properties) + b',"results":[\n'
+    )
+    for index, result in enumerate(results):
+        rules.setdefault(result["ruleId"])
+        stream.write((b",\n" if index else b"") + _encode(result))
+    made = tool([*map(_descriptor, rules)], home_value("assay:__version__"))
+    stream.write(b'\n],"tool":' + _encode(made) + b"}]}\n")
+
+
+def _descriptor(rule: str) -> dict[str, Any]:
+    kind, _, name = rule.partition("/")
+    holds, fix = _HELP[kind]
+    return descriptor(rule, holds.format(name), fix)
+
+
+EXPORTER = Exporter(
+    "sarif", "SARIF 2.1.0: failures at their lines, for code scanning", (".sarif",), Sarif
+)
+
+
+# --- decisions
+
+
+def decision(document: Decision, *, places: Mapping[str, ResultSource], file: str | None) -> bytes:
+    """A decision: one result for each rule that does not hold. `places` says where the run of a
+    sample is, `file` is the candidate's; a rule is shown at the first sample that it names.
+    """
+    made = io.BytesIO()
+    properties = {
+        "outcome": document.outcome,
+        "policy": document.policy,
+        "scoringSystem": document.scoring_system,
+        "gradingSystem": document.grading_system,
+    }
+    _write(made, _rules(document, places, file), properties)
+    return made.getvalue()
+
+
+def named_samples(document: Decision) -> set[str]:
+    """The samples that a decision names."""
+    named = {name for rule in document.rules for name in _samples(rule.evidence)}
+    return named | {worse.sample for worse in document.worse}
+
+
+def _samples(evidence: Any) -> Iterator[str]:
+    if isinstance(evidence, str):
+        yield evidence
+    elif isinstance(evidence, dict):
+        for value in evidence.values():
+            yield from _samples(value)
+    elif isinstance(evidence, list | tuple):
+        for value in evidence:
+            yield from _samples(value)
+
+
+def _rules(
+    document: Decision, places: Mapping[str, ResultSource], file: str | None
+) -> Iterator[dict[str, Any]]:
+    whole = {} if file is None else _place(file, 1)
+    closed = False
+    for rule in document.rules:
+        if rule.holds is not True:
+            closed = True
+            made = _result(f"rule/{rule.id}", f"{rule.id}: {rule.reason}", whole)
+            named = [name for name in dict.fromkeys(_samples(rule.evidence)) if name in places]
+            found = [
+                _place(places[name].file or "", places[name].line)
+                for name in named or [one.sample for one in document.worse if one.sample in places]
+            ]
+            if found:
+                made["locations"] = found[:1]
+                made["relatedLocations"] = [
+                    {"id": number, **place} for number, place in enumerate(found[1:RELATED], 1)
+                ]
+            yield made
+    if document.outcome != "promote" and not closed:
+        yield _result(NOT_PASSED, f"{document.outcome}: {document.reason}", whole)

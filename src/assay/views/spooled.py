@@ -1,0 +1,69 @@
+"""A format whose file can only be written once all results are known: they wait on disk.
+
+A piece is one JSON document on a line. The file takes memory for one result at a time.
+"""
+
+from __future__ import annotations
+
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
+
+from assay.views.exporters import Format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from assay.records.grade import Payload
+    from assay.views.exporters import ResultSource
+
+_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
+
+
+class Spooled(Format):
+    """Results that wait in a temporary file."""
+
+    def __init__(self) -> None:
+        self._waiting: IO[bytes] | None = None
+
+    def row(self, result: Payload, source: ResultSource) -> Any:
+        """What is kept of one result; None for nothing."""
+        raise NotImplementedError
+
+    def write_all(self, stream: IO[bytes], counts: dict[str, Any]) -> None:
+        """Write the file. `rows` has what was kept."""
+        raise NotImplementedError
+
+    def piece(self, result: Payload) -> bytes:
+        """One result of which nothing else is known."""
+        from assay.views.exporters import ResultSource
+
+        return self.piece_of(result, ResultSource())
+
+    def piece_of(self, result: Payload, source: ResultSource) -> bytes:
+        """One result on one line."""
+        row = self.row(result, source)
+        return b"" if row is None else _encode(row) + b"\n"
+
+    def onto(self, stream: IO[bytes]) -> IO[bytes]:
+        """Pieces wait."""
+        self._waiting = TemporaryFile()  # noqa: SIM115  `close` closes it
+        return self._waiting
+
+    def rows(self) -> Iterator[Any]:
+        """What was kept, in its order; again with every call."""
+        if self._waiting is not None:
+            self._waiting.seek(0)
+            yield from map(msgspec.json.decode, self._waiting)
+
+    def finish(
+        self, stream: IO[bytes], faults: Sequence[dict[str, Any]], counts: dict[str, Any]
+    ) -> None:
+        """Write the file."""
+        self.write_all(stream, {**counts, "unread": faults})
+
+    def close(self) -> None:
+        """Drop what waits."""
+        if self._waiting is not None:
+            self._waiting.close()

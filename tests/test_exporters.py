@@ -1,0 +1,289 @@
+"""Grades in the formats of others: what each file contains, and that none of them says pass where
+the grade does not.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from assay.views.csv_rows import FORMULA, neutral
+from assay.views.exporters import EXPORTERS, FORMATS
+from documents import run, scorecard
+
+PASSED = run("rag")
+FAILED = run(
+    "rag",
+    run_id="r-2",
+    dataset={"id": "d", "version": "1", "sample_id": "s-2"},
+    claims=None,
+    scores={"response_relevance": {"raw": 0.2}},
+)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    path = tmp_path / "runs.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in (PASSED, FAILED)))
+    return path
+
+
+def sarif_results(path: Path) -> list[dict[str, Any]]:
+    (run,) = json.loads(path.read_text())["runs"]
+    known = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    assert {result["ruleId"] for result in run["results"]} == known
+    return run["results"]
+
+
+def place(result: dict[str, Any]) -> tuple[str, int | None]:
+    (location,) = result["locations"]
+    physical = location["physicalLocation"]
+    return physical["artifactLocation"]["uri"], physical.get("region", {}).get("startLine")
+
+
+def test_every_exporter_has_one_name_one_title_and_the_extension_that_picks_it() -> None:
+    for name in EXPORTERS:
+        exporter = EXPORTERS[name]
+        assert (exporter.id, bool(exporter.title)) == (name, True)
+        assert all(extension.startswith(".") for extension in exporter.extensions)
+    assert all(extension in EXPORTERS[name].extensions for extension, name in FORMATS.items())
+
+
+def test_sarif_has_one_result_for_each_failure_at_the_line_of_its_run(
+    assay: Any, tmp_path: Path, runs: Path
+) -> None:
+    done = assay("grade", "runs.jsonl", "-o", "out.sarif", "-o", "out.json")
+    assert done.code == 1
+    (_, graded) = json.loads((tmp_path / "out.json").read_text())["results"]
+    found = sarif_results(tmp_path / "out.sarif")
+    assert {place(one) for one in found} == {("runs.jsonl", 2)}
+    named = [one["ruleId"] for one in found]
+    assert len(named) == len(set(named))
+    gates = [name for name, gate in graded["hard_gates"].items() if gate["status"] != "pass"]
+    floors = [item["name"] for item in graded["criteria"] if item["floor_failed"]]
+    assert gates
+    assert floors
+    assert {f"gate/{name}" for name in gates} | {f"floor/{name}" for name in floors} <= {*named}
+    assert "threshold" in named
+    assert all(one["level"] == "error" and "r-2: " in one["message"]["text"] for one in found)
+
+
+def test_sarif_finds_the_line_in_indented_json_and_names_files_by_the_repository(
+    assay: Any, tmp_path: Path, runs: Path
+) -> None:
+    (tmp_path / "list.json").write_text(json.dumps([PASSED, FAILED], indent=1))
+    second = json.dumps([PASSED], indent=1).count("\n") + 1
+    assay("grade", tmp_path / "list.json", "-o", "out.sarif")
+    assert {place(one) for one in sarif_results(tmp_path / "out.sarif")} == {("list.json", second)}
+    assay("grade", "-", "-o", "out.sarif", stdin=json.dumps(FAILED))
+    found = sarif_results(tmp_path / "out.sarif")
+    assert found
+    assert all("physicalLocation" not in one["locations"][0] for one in found), "there is no file"
+
+
+def test_sarif_shows_what_could_not_be_read(assay: Any, tmp_path: Path, runs: Path) -> None:
+    runs.write_text(json.dumps(PASSED) + "\n{broken\n")
+    done = assay("grade", "runs.jsonl", "--keep-going", "-o", "out.sarif")
+    assert done.code == 3
+    (found,) = sarif_results(tmp_path / "out.sarif")
+    assert (found["ruleId"], place(found)) == ("input/unreadable", ("runs.jsonl", 2))
+
+
+def test_a_decision_as_sarif_is_empty_only_for_promote(assay: Any, tmp_path: Path) -> None:
+    for name, score in (("good", 0.9), ("bad", 0.3)):
+        cards = [
+            scorecard({"norm": score + n % 5 / 100}, run_id=f"r-{n}", sample_id=f"s-{n}")
+            for n in range(40)
+        ]
+        text = "".join(json.dumps(one) + "\n" for one in cards)
+        (tmp_path / f"{name}.jsonl").write_text(text)
+    for name, code in (("good", 0), ("bad", 1)):
+        done = assay("gate", f"{name}.jsonl", "--baseline", "good.jsonl", "-o", "out.sarif")
+        assert done.code == code, done.err
+        found = sarif_results(tmp_path / "out.sarif")
+        assert bool(found) == bool(code)
+    assert {place(one)[0] for one in found} == {"bad.jsonl"}
+    assert all(one["ruleId"].startswith("rule/") for one in found)
+    assert any(one.get("relatedLocations") for one in found), "the samples that got worse"
+
+
+def test_a_cell_is_never_a_formula(assay: Any, tmp_path: Path) -> None:
+    cards = [
+        scorecard({"norm": 0.9}, run_id=f"{sign}cmd|'/c calc'!A{n}")
+        for n, sign in enumerate(FORMULA)
+        if sign.isprintable()
+    ]
+    (tmp_path / "cards.jsonl").write_text("".join(json.dumps(one) + "\n" for one in cards))
+    assay("grade", "cards.jsonl", "-o", "out.csv")
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == len(cards)
+    for row, card in zip(rows, cards, strict=True):
+        assert row["run_id"] == f"'{card['run_id']}"
+        assert not any(cell.startswith(FORMULA) for cell in row.values())
+    assert all(neutral(f"{sign}1") == f"'{sign}1" for sign in FORMULA)
+
+
+def test_parquet_has_a_row_for_each_run_and_null_where_nobody_gave_a_score(
+    assay: Any, tmp_path: Path, runs: Path
+) -> None:
+    assert assay("grade", "runs.jsonl", "-o", "out.parquet", "-o", "out.json").code == 1
+    graded = json.loads((tmp_path / "out.json").read_text())["results"]
+    rows = duckdb.sql(
+        f"select run_id, passed, weighted_score, hard_gates, criteria, tags"
+        f" from '{tmp_path}/out.parquet'"
+    ).fetchall()
+    for row, result in zip(rows, graded, strict=True):
+        assert row[:3] == (result["run_id"], result["passed"], result["weighted_score"])
+        assert [gate["status"] for gate in row[3]] == [
+            gate["status"] for gate in result["hard_gates"].values()
+        ]
+        assert [item["norm"] for item in row[4]] == [
+            None if item["raw_score"] is None else item["norm"] for item in result["criteria"]
+        ]
+    assert any(item["norm"] is None for item in rows[1][4])
+
+
+def test_an_mlflow_table_has_every_criterion_as_a_column(
+    assay: Any, tmp_path: Path, runs: Path
+) -> None:
+    done = assay("report", "export", "runs.jsonl", "--to", "mlflow", "-o", "table.json")
+    assert (done.code, done.err) == (0, ""), "no gate"
+    table = json.loads((tmp_path / "table.json").read_text())
+    rows = [dict(zip(table["columns"], row, strict=True)) for row in table["data"]]
+    assert [row["assay/passed"] for row in rows] == [True, False]
+    assert (rows[0]["inputs"], rows[0]["outputs"]) == ("why", "because")
+    assert rows[1]["faithfulness/score"] is None
+    assert rows[1]["faithfulness/justification"]
+
+
+def test_an_inspect_log_has_epochs_totals_and_no_score_where_there_is_none(
+    assay: Any, tmp_path: Path
+) -> None:
+    again = {**PASSED, "run_id": "r-3"}
+    text = "".join(json.dumps(one) + "\n" for one in (PASSED, FAILED, again))
+    (tmp_path / "runs.jsonl").write_text(text)
+    done = assay("report", "export", "runs.jsonl", "--to", "inspect", "-o", "log.json")
+    assert (done.code, done.err) == (0, "")
+    log = json.loads((tmp_path / "log.json").read_text())
+    assert [(one["id"], one["epoch"]) for one in log["samples"]] == [
+        ("s-1", 1),
+        ("s-2", 1),
+        ("s-1", 2),
+    ]
+    assert [one["scores"]["assay"]["value"] for one in log["samples"]] == ["C", "I", "C"]
+    totals = {one["name"]: one for one in log["results"]["scores"]}
+    assert totals["assay"]["metrics"]["accuracy"]["value"] == 2 / 3
+    assert "faithfulness" not in log["samples"][1]["scores"]
+    assert totals["faithfulness"]["unscored_samples"] == 1
+    assert log["eval"]["config"]["epochs"] == 2
+    assert log["eval"]["dataset"]["samples"] == 2
+
+
+def test_opentelemetry_events_are_one_request_on_each_line(
+    assay: Any, tmp_path: Path, runs: Path
+) -> None:
+    assert assay("report", "export", "runs.jsonl", "--to", "otel", "-o", "events.jsonl").code == 0
+    requests = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    firsts = [one["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0] for one in requests]
+    assert [
+        value["value"]["boolValue"]
+        for first in firsts
+        for value in first["attributes"]
+        if value["key"] == "assay.passed"
+    ] == [True, False]
+
+
+PROFILE = """\
+profile: short
+version: 1
+title: Short answers
+family: short
+gates: []
+criteria:
+  - {id: right, label: Right, weight: 1, layer: 1, formula: ratio, measure: exact_match}
+"""
+
+
+def test_a_promptfoo_assertion_grades_like_the_runs_it_was_made_from(
+    assay: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "short.yaml").write_text(PROFILE)
+    made = run("rag", expected={"answer": "because"}, scores=None, claims=None, retrieval=None)
+    (tmp_path / "runs.jsonl").write_text(json.dumps(made) + "\n")
+    (tmp_path / "tests").mkdir()
+    target = ("--to", "promptfoo", "-o", "tests/assay_assertion.py")
+    done = assay("report", "export", "runs.jsonl", "--profile", "short.yaml", *target)
+    assert (done.code, done.err) == (0, "")
+    ask = (
+        "import json, sys; from assay_assertion import get_assert;"
+        "print(json.dumps([get_assert(*one) for one in json.load(sys.stdin)]))"
+    )
+    question = {"question": "why", "expected": "because"}
+    calls = [
+        ("because", {"vars": question}),
+        ("no idea", {"vars": question}),
+        ("because", {"vars": {"question": "why"}}),
+        ("because", {"vars": {"expected": "because"}}),
+        (
+            "no idea",
+            {
+                "vars": question,
+                "providerResponse": {"metadata": {"assay": {"scores": {"right": {"raw": 1}}}}},
+            },
+        ),
+    ]
+    command = Path(sys.executable).with_name("assay")
+
+    def answers(**env: str) -> list[dict[str, Any]]:
+        made = subprocess.run(
+            [sys.executable, "-c", ask],
+            input=json.dumps(calls),
+            capture_output=True,
+            text=True,
+            cwd=tmp_path / "tests",
+            env={**os.environ, **env},
+            check=True,
+        )
+        found: list[dict[str, Any]] = json.loads(made.stdout)
+        return found
+
+    right, wrong, unknown, incomplete, boasting = answers(ASSAY_COMMAND=str(command))
+    assert (right["pass"], right["score"], right["namedScores"]) == (True, 1.0, {"right": 1.0})
+    assert (wrong["pass"], wrong["score"]) == (False, 0.0)
+    assert "right" in wrong["reason"]
+    assert unknown["pass"] is False, "nothing says what is expected"
+    assert incomplete["pass"] is False, "a required input is missing"
+    assert boasting["pass"] is False, "an output does not grade itself"
+    for answer in answers(ASSAY_COMMAND=str(tmp_path / "no-such-command")):
+        assert (answer["pass"], answer["score"]) == (False, 0)
+        assert "Assay gave no grade" in answer["reason"]
+
+
+def test_an_export_that_cannot_be_made_says_why_and_leaves_nothing(
+    assay: Any, tmp_path: Path, runs: Path
+) -> None:
+    other = {**PASSED, "run_id": "r-9", "required_outputs": []}
+    (tmp_path / "two.jsonl").write_text(json.dumps(PASSED) + "\n" + json.dumps(other) + "\n")
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "bad.jsonl").write_text("{}\n")
+    for words, code, text in (
+        (("runs.jsonl", "--to", "inspec", "-o", "x.json"), 2, "Did you mean 'inspect'?"),
+        (("runs.jsonl", "--to", "acme.none", "-o", "x.json"), 2, "assay library list exporters"),
+        (("runs.jsonl", "--to", "mlflow", "-o", "x.csv"), 2, ".json"),
+        (("runs.jsonl", "--to", "mlflow", "-o", "runs.jsonl"), 2, "overwritten"),
+        (("empty.jsonl", "--to", "mlflow", "-o", "x.json"), 4, "nothing to export"),
+        (("bad.jsonl", "--to", "mlflow", "-o", "x.json"), 3, "schema"),
+        (("two.jsonl", "--to", "promptfoo", "-o", "x.py"), 3, "different 'required_outputs'"),
+    ):
+        done = assay("report", "export", *words)
+        assert (done.code, text in done.err) == (code, True), (words, done.err)
+    assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(("x.", ".x"))]
