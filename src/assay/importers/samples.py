@@ -26,6 +26,7 @@ MAX_ID = 120
 """Characters of a sample's id that is taken as it is."""
 MAX_EXPONENT = 100
 """Orders of magnitude that a score may have; sums of larger ones are a way to fill the memory."""
+MAX_RUN_ID = 500
 STATUSES = ("success", "failed", "error", "cancelled", "timeout")
 
 
@@ -103,7 +104,7 @@ def sample_run(
     needed = sorted(outputs) if outputs else ["answer"] if origin.answers else []
     run: dict[str, Any] = {
         "schema": RUN_SCHEMA,
-        "run_id": f"{origin.run}/{sample_id}{attempted}",
+        "run_id": _short(f"{origin.run}/{sample_id}{attempted}"),
         "workflow": {"id": workflow.id, "version": workflow.version},
         "dataset": {"id": dataset.id, "version": dataset.version, "sample_id": sample_id},
         "status": status,
@@ -133,6 +134,13 @@ def sample_run(
         }
     run |= {key: value for key, value in more.items() if value is not None}
     return run
+
+
+def _short(run_id: str) -> str:
+    """A run's id of a length that a run may have: the end of a long one is a digest of all."""
+    if len(run_id) <= MAX_RUN_ID:
+        return run_id
+    return f"{run_id[: MAX_RUN_ID - 17]}~{sha256(run_id.encode()).hexdigest()[:16]}"
 
 
 def _score(origin: Origin, tally: Tally, label: str, value: Any, sample_id: str) -> dict[str, Any]:

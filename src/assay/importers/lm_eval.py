@@ -1,0 +1,424 @@
+"""Results of lm-evaluation-harness: `results_*.json`, `samples_*.jsonl`, or both.
+
+A results file alone gives one run for each task, with the task's metrics and the number of
+documents behind them. Samples give one run for each document; the rows of several filters are one
+run. Where both are given, each mean that the results state must be the mean of its samples.
+Groups repeat their tasks and are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import InputError
+from assay.files.json_stream import stream_json
+from assay.files.line_groups import Line, LineGroups
+from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.parts import file_stem, head_of, is_number, name_of, optional, shaped
+from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from assay.importers.head import Head
+    from assay.importers.tally import Tally
+
+TOOL = "lm_eval"
+_FILE = re.compile(r"samples_(.+?)(?:_\d{4}-\d\d-\d\dT[\d.:\-]+)?")
+_NO_METRICS = frozenset(
+    "doc_id doc target arguments resps filtered_resps filter metrics doc_hash prompt_hash"
+    " target_hash name alias sample_len sample_count samples".split()
+)
+LOWER_IS_BETTER = frozenset(
+    "perplexity word_perplexity byte_perplexity bits_per_byte brier_score ter wer likelihood_diff"
+    " pct_stereotype loss".split()
+)
+"""Metrics where less is better, for files that don't say it."""
+NEAR = Fraction(1, 10**6)
+"""Means that differ by less are the same: the tool adds floats, and rounds in some versions."""
+
+
+class Results(NamedTuple):
+    """What a results file says."""
+
+    path: str
+    model: str
+    tasks: dict[str, dict[str, Any]]
+    """The metrics of each task; of one that the file only announces, none."""
+    versions: Mapping[str, Any]
+    samples: Mapping[str, Any]
+    higher: Mapping[str, Any]
+    configs: Mapping[str, Any]
+
+    def size(self, task: str) -> int | None:
+        """How many documents the task has, where the file says it."""
+        stated = self.samples.get(task)
+        count = stated.get("effective") if isinstance(stated, dict) else None
+        count = self.tasks[task].get("sample_len") if count is None else count
+        return optional(count, int, f"the number of samples of {task!r}", self.path)
+
+    def is_lower_better(self, task: str, metric: str) -> bool:
+        """Whether less of the metric is better."""
+        stated = self.higher.get(task)
+        told = stated.get(metric) if isinstance(stated, dict) else None
+        return told is False or (told is None and metric in LOWER_IS_BETTER)
+
+    def is_mean(self, task: str, metric: str) -> bool:
+        """Whether the file says that the metric is the mean of its samples."""
+        config = self.configs.get(task)
+        listed = config.get("metric_list") if isinstance(config, dict) else None
+        return any(
+            isinstance(one, dict)
+            and one.get("metric") == metric
+            and one.get("aggregation") == "mean"
+            for one in (listed if isinstance(listed, list) else [])
+        )
+
+
+def _is_results(head: Head) -> bool:
+    return (
+        "results" in head.keys
+        and bool(head.keys & {"versions", "group_subtasks", "configs"})
+        and any(key.startswith("results.") for key in head.keys)
+        and "version" not in head.keys
+    )
+
+
+def _is_samples(head: Head) -> bool:
+    return any(
+        head.has(f"{base}doc_id", f"{base}doc")
+        and bool(head.keys & {f"{base}resps", f"{base}filtered_resps", f"{base}arguments"})
+        for base in ("", "[].")
+    )
+
+
+def _fits(head: Head) -> bool:
+    return _is_results(head) or _is_samples(head)
+
+
+def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    results: Results | None = None
+    samples: dict[str, str] = {}
+    for path in paths:
+        head = head_of(path)
+        if _is_results(head):
+            if results is not None:
+                raise _refuse("two results files at once.", path, "Import them one by one.")
+            results = _results(path, tally)
+        elif _is_samples(head):
+            task = _task(path)
+            if task in samples:
+                raise _refuse(
+                    f"two samples files of the task {task!r}.", path, "Import them one by one."
+                )
+            samples[task] = path
+        else:
+            raise _refuse(
+                "is neither a results file nor a samples file of lm-evaluation-harness.", path, ""
+            )
+    if not samples:
+        assert results is not None
+        yield from _task_runs(results, wanted, tally)
+        return
+    if results is not None and samples.keys() != results.tasks.keys():
+        odd = sorted(samples.keys() ^ results.tasks.keys())[0]
+        raise _refuse(
+            f"the results have the task {odd!r}, and no samples file of it is given."
+            if odd in results.tasks
+            else f"the samples are of the task {odd!r}, which the results don't have.",
+            results.path,
+            "Give the results with the samples of all their tasks, or one of the two kinds alone.",
+        )
+    for task, path in samples.items():
+        yield from _sample_runs(task, path, results, len(samples) > 1, wanted, tally)
+
+
+def _results(path: str, tally: Tally) -> Results:
+    parts: dict[str, Any] = {}
+    tasks: dict[str, dict[str, Any]] = {}
+    for place, value in stream_json(path, [("results", "*")]):
+        if len(place) == 2:
+            task = str(place[1])
+            tasks[name_of(task, "a task", path)] = shaped(value, dict, f"`results.{task}`", path)
+        elif place:
+            parts[str(place[0])] = value
+    found = {
+        key: shaped(parts.get(key) or {}, dict, f"`{key}`", path)
+        for key in (
+            "group_subtasks",
+            "groups",
+            "versions",
+            "n-samples",
+            "higher_is_better",
+            "configs",
+            "config",
+        )
+    }
+    groups = {name for name, inner in found["group_subtasks"].items() if inner} | set(
+        found["groups"]
+    )
+    announced = [
+        *found["n-samples"],
+        *(
+            name
+            for inner in found["group_subtasks"].values()
+            for name in shaped(inner, list, "`group_subtasks`", path)
+            if isinstance(name, str)
+        ),
+    ]
+    kept = {name: tasks.get(name, {}) for name in [*tasks, *announced] if name not in groups}
+    if not kept:
+        raise _refuse("has no task.", path, "")
+    dropped = sum(name in groups for name in tasks)
+    if dropped:
+        tally.dropped["groups_that_repeat_their_tasks"] += dropped
+    tally.read["tasks"] += len(kept)
+    return Results(
+        path,
+        _model(parts, found["config"], path),
+        kept,
+        found["versions"],
+        found["n-samples"],
+        found["higher_is_better"],
+        found["configs"],
+    )
+
+
+def _model(parts: Mapping[str, Any], config: Mapping[str, Any], path: str) -> str:
+    """The model, by the one argument that names it: other arguments may hold a key."""
+    given = parts.get("model_name")
+    if given:
+        return name_of(given, "`model_name`", path)
+    arguments = config.get("model_args")
+    if isinstance(arguments, str):
+        listed = dict(part.partition("=")[::2] for part in arguments.split(","))
+    else:
+        listed = arguments if isinstance(arguments, dict) else {}
+    named = listed.get("pretrained") or listed.get("model") or config.get("model")
+    return named if isinstance(named, str) and named else UNVERSIONED
+
+
+def _version(results: Results | None, task: str) -> str:
+    """The version of a task, which older files have as a number."""
+    version = None if results is None else results.versions.get(task)
+    is_version = is_number(version) or isinstance(version, str)
+    return str(version) or UNVERSIONED if is_version else UNVERSIONED
+
+
+# --- results alone
+
+
+def _task_runs(results: Results, wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    only = next(iter(results.tasks)) if len(results.tasks) == 1 else None
+    name = only or TOOL
+    version = _version(results, only) if only else UNVERSIONED
+    origin = Origin(
+        TOOL,
+        NameVersion(name, results.model),
+        NameVersion(name, version),
+        file_id(results.path),
+        answers=False,
+    )
+    for task, metrics in results.tasks.items():
+        scores = {}
+        for label, value in metrics.items():
+            metric = label.partition(",")[0]
+            if metric in _NO_METRICS or metric.endswith("_stderr") or not metric.strip():
+                continue
+            if value is not None and not is_number(value):
+                tally.dropped["values_that_are_no_number"] += 1
+            elif results.is_lower_better(task, metric):
+                _leave_lower(tally, label)
+            else:
+                scores[label] = value
+        size = results.size(task)
+        # the mean of no documents is no number, whatever stands there
+        run = sample_run(
+            origin,
+            wanted,
+            tally,
+            sample_id=task,
+            status="success" if metrics else "cancelled",
+            scores=scores if size != 0 else dict.fromkeys(scores),
+            reason="" if metrics else "the results announce this task and have no metrics of it",
+            metadata={"task_version": _version(results, task)},
+        )
+        for score in run.get("scores", {}).values():
+            if size is not None:
+                score["n"] = size
+        yield run
+    tally.note("Each run is a whole task: the samples files have a run for each document.")
+
+
+def _leave_lower(tally: Tally, label: str) -> None:
+    tally.dropped["metrics_where_lower_is_better"] += 1
+    tally.note(f"{label!r} is better when lower, so it isn't graded.")
+
+
+# --- samples
+
+
+def _sample_runs(
+    task: str,
+    path: str,
+    results: Results | None,
+    several: bool,
+    wanted: Wanted,
+    tally: Tally,
+) -> Iterator[dict[str, Any]]:
+    name = TOOL if several else task
+    model = UNVERSIONED if results is None else results.model
+    version = UNVERSIONED if several else _version(results, task)
+    origin = Origin(TOOL, NameVersion(name, model), NameVersion(name, version), file_id(path))
+    lead = f"{task}/" if several else ""
+    sums: dict[str, Fraction | None] = {}
+    count = 0
+    for rows in _documents(path):
+        tally.read["rows"] += len(rows)
+        where = f"{path}:{rows[0].number}"
+        scores: dict[str, Any] = {}
+        for number, row in rows:
+            for label, value in _scores(row, results, task, tally, f"{path}:{number}").items():
+                if label in scores:
+                    raise _refuse(
+                        f"the document {row.get('doc_id')} has two rows with {label!r}.",
+                        f"{path}:{number}",
+                        "Import one samples file at a time.",
+                    )
+                scores[label] = value
+                total = sums.get(label, Fraction(0))
+                sums[label] = None if total is None or value is None else total + Fraction(value)
+        row = rows[0].tree
+        count += 1
+        yield sample_run(
+            origin,
+            wanted,
+            tally,
+            sample_id=lead + name_of(row.get("doc_id"), "`doc_id`", where),
+            scores=scores,
+            inputs=_inputs(row),
+            outputs={"answer": _answer(row)},
+            expected=row.get("target"),
+            tags=[f"task:{task}"] if several else None,
+        )
+    if results is not None:
+        size = results.size(task)
+        if size is not None and count > size:
+            raise _refuse(
+                f"has {count:,} documents; the results state {size:,}.",
+                path,
+                "Give the results and the samples of the same run.",
+            )
+        for index in range(count, size or 0):
+            yield sample_run(
+                origin,
+                wanted,
+                tally,
+                sample_id=f"{lead}missing-{index + 1 - count}",
+                status="cancelled",
+                reason="the results count this document, and the samples don't have it",
+            )
+        _check_means(task, results, sums, count, tally)
+
+
+def _documents(path: str) -> Iterator[list[Line]]:
+    """The rows of each document: one for each filter."""
+    if head_of(path).text.startswith("["):  # older versions write one list
+        rows: dict[Any, list[Line]] = {}
+        for place, row in stream_json(path, [()]):
+            index = int(place[0]) + 1
+            document = shaped(row, dict, "a sample", path).get("doc_id")
+            rows.setdefault(name_of(document, "`doc_id`", path), []).append(Line(index, row))
+        yield from rows.values()
+        return
+    with LineGroups(path, "doc_id") as groups:
+        if groups.loose:
+            where = f"{path}:{groups.loose[0].number}"
+            raise _refuse("this line has no `doc_id`.", where, "")
+        yield from groups
+
+
+def _scores(
+    row: Mapping[str, Any], results: Results | None, task: str, tally: Tally, where: str
+) -> dict[str, Any]:
+    chosen = shaped(row.get("filter", "none"), str, "`filter`", where)
+    listed = optional(row.get("metrics"), list, "`metrics`", where)
+    names = [key for key in row if key not in _NO_METRICS] if listed is None else listed
+    scores: dict[str, Any] = {}
+    for name in names:
+        metric = name_of(name, "a metric", where)
+        value, label = row.get(metric), f"{metric},{chosen}"
+        if value is not None and not is_number(value):
+            tally.dropped["values_that_are_no_number"] += 1
+        elif (
+            metric in LOWER_IS_BETTER
+            if results is None
+            else results.is_lower_better(task, metric)
+        ):
+            _leave_lower(tally, label)
+        else:
+            scores[label] = value
+    return scores
+
+
+def _check_means(
+    task: str,
+    results: Results,
+    sums: Mapping[str, Fraction | None],
+    count: int,
+    tally: Tally,
+) -> None:
+    """Hold the results against their samples: they are of one run only if the means are equal."""
+    for label, total in sums.items():
+        stated = results.tasks[task].get(label, results.tasks[task].get(label.partition(",")[0]))
+        if total is None or not is_number(stated):
+            continue
+        mean = total / count
+        if abs(mean - Fraction(stated)) <= NEAR * max(1, abs(mean)):
+            tally.read["means_that_agree"] += 1
+            continue
+        words = f"the results state {label} = {stated} for {task!r}; its samples give {_text(mean)}"
+        if results.is_mean(task, label.partition(",")[0]):
+            raise _refuse(f"{words}.", results.path, "Give the results and samples of one run.")
+        tally.note(f"{words}. The tool may not take the mean.")
+
+
+def _text(value: Fraction) -> str:
+    return f"{float(value):.6g}"
+
+
+def _inputs(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The prompt, where the row has it; otherwise the document."""
+    given = row.get("arguments")
+    first: Any = next(iter(given.values()), None) if isinstance(given, dict) else given
+    while isinstance(first, list) and first:
+        first = first[0]
+    prompt = first.get("arg_0") if isinstance(first, dict) else first
+    return {"prompt": prompt} if isinstance(prompt, str) else {"doc": row.get("doc")}
+
+
+def _answer(row: Mapping[str, Any]) -> Any:
+    given = row.get("filtered_resps", row.get("resps"))
+    while isinstance(given, list) and len(given) == 1:
+        given = given[0]
+    return None if given == [] else given
+
+
+def _task(path: str) -> str:
+    """The task, which only the name of a samples file tells.
+
+    >>> _task("out/samples_arc_easy_2026-11-15T01-06-32.295209.jsonl")
+    'arc_easy'
+    """
+    found = _FILE.fullmatch(file_stem(os.path.basename(path)))
+    return found[1] if found else file_stem(path)
+
+
+def _refuse(message: str, where: str, fix: str) -> InputError:
+    return InputError("SCO-011", message, where=where, fix=fix)
+
+
+IMPORTER = Importer(TOOL, "lm-evaluation-harness results and samples", _fits, _read)

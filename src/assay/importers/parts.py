@@ -1,0 +1,89 @@
+"""Parts of what another tool wrote, each checked for its type: a fault says where it is, what was
+expected and what is there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from decimal import Decimal
+from typing import Any, TypeVar
+
+from assay.errors import InputError
+from assay.files.json_files import open_input
+from assay.importers.head import HEAD, Head
+
+T = TypeVar("T")
+_KINDS: dict[Any, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    int: "a whole number",
+    bool: "true or false",
+}
+
+
+def shaped(value: Any, kind: type[T], what: str, where: str) -> T:
+    """The value, if it is of this type; otherwise an error.
+
+    >>> shaped([1], list, "`results`", "log.json")
+    [1]
+    """
+    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        return value
+    raise InputError(
+        "SCO-011",
+        f"{what} must be {_KINDS[kind]}; here it is {_shown(value)}.",
+        where=where,
+        fix="The file is damaged, or another version of the tool wrote it.",
+    )
+
+
+def optional(value: Any, kind: type[T], what: str, where: str) -> T | None:
+    """The value, if it is of this type; None where there is none."""
+    return None if value is None else shaped(value, kind, what, where)
+
+
+def name_of(value: Any, what: str, where: str) -> str:
+    """An id or a name: a text that isn't blank, or a whole number.
+
+    >>> name_of(7, "`doc_id`", "x"), name_of("a/1", "`id`", "x")
+    ('7', 'a/1')
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**40:
+        return str(value)
+    text = shaped(value, str, what, where)
+    if not text.strip():
+        raise InputError("SCO-011", f"{what} is blank.", where=where)
+    return text
+
+
+def is_number(value: Any) -> bool:
+    """Whether this can be a score."""
+    return isinstance(value, int | Decimal)
+
+
+def head_of(path: str) -> Head:
+    """The beginning of a file."""
+    with open_input(path) as stream:
+        return Head(path, stream.read(HEAD))
+
+
+def file_stem(path: str) -> str:
+    """The name of a file without folder and extension.
+
+    >>> file_stem("logs/run 1.results.json")
+    'run 1.results'
+    """
+    stem = re.sub(r"\.[A-Za-z0-9]{1,8}$", "", os.path.basename(path))
+    return "stdin" if path == "-" else stem or "file"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict | list):
+        return _KINDS[type(value)]
+    return repr(value)[:60]
