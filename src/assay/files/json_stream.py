@@ -166,8 +166,6 @@ class _Reader:
                 raise self._fault("a number has too many digits.") from None
             except RecursionError:
                 raise self._fault("nests too deep.") from None
-            except (ValueError, ArithmeticError):
-                raise self._fault("a number has too many digits.") from None
             else:
                 if end == len(self._text) and self._fill():
                     continue  # a number may go on in what comes next

@@ -56,11 +56,17 @@ class LineGroups:
         number = place = 0
         while line := stream.readline(MAX_LINE + 1):
             number += 1
+            if len(line) > MAX_LINE:
+                raise InputError(
+                    "FIL-004",
+                    f"the line is longer than {MAX_LINE // 2**20} MiB.",
+                    where=f"{self._path}:{number}",
+                )
             found = search(line)
             if found is not None:
                 self._places.setdefault(found[1], []).extend((place, number))
             elif line.strip():
-                self.loose.append(Line(number, self._read(line, number)))
+                self.loose.append(Line(number, loads(line, self._path, number)))
             place += len(line)
         return self
 
@@ -82,7 +88,7 @@ class LineGroups:
             group = []
             for place, number in zip(places[::2], places[1::2], strict=True):
                 self._stream.seek(place)
-                tree = self._read(self._stream.readline(MAX_LINE + 1), number)
+                tree = loads(self._stream.readline(), self._path, number)
                 wanted = loads(key, self._path, number)
                 if not isinstance(tree, dict) or tree.get(self._name) != wanted:
                     raise InputError(
@@ -92,12 +98,3 @@ class LineGroups:
                     )
                 group.append(Line(number, tree))
             yield group
-
-    def _read(self, line: bytes, number: int) -> Any:
-        if len(line) > MAX_LINE:
-            raise InputError(
-                "FIL-004",
-                f"the line is longer than {MAX_LINE // 2**20} MiB.",
-                where=f"{self._path}:{number}",
-            )
-        return loads(line, self._path, number)

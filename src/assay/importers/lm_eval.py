@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 import re
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError
 from assay.files.json_stream import stream_json
 from assay.files.line_groups import Line, LineGroups
 from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.lm_eval_results import LOWER_IS_BETTER, Results, read_results
 from assay.importers.parts import file_stem, head_of, is_number, name_of, optional, shaped
 from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run
 
@@ -29,53 +30,27 @@ if TYPE_CHECKING:
 TOOL = "lm_eval"
 _FILE = re.compile(r"samples_(.+?)(?:_\d{4}-\d\d-\d\dT[\d.:\-]+)?")
 _NO_METRICS = frozenset(
-    "doc_id doc target arguments resps filtered_resps filter metrics doc_hash prompt_hash"
-    " target_hash name alias sample_len sample_count samples".split()
+    {
+        "doc_id",
+        "doc",
+        "target",
+        "arguments",
+        "resps",
+        "filtered_resps",
+        "filter",
+        "metrics",
+        "doc_hash",
+        "prompt_hash",
+        "target_hash",
+        "name",
+        "alias",
+        "sample_len",
+        "sample_count",
+        "samples",
+    }
 )
-LOWER_IS_BETTER = frozenset(
-    "perplexity word_perplexity byte_perplexity bits_per_byte brier_score ter wer likelihood_diff"
-    " pct_stereotype loss".split()
-)
-"""Metrics where less is better, for files that don't say it."""
 NEAR = Fraction(1, 10**6)
 """Means that differ by less are the same: the tool adds floats, and rounds in some versions."""
-
-
-class Results(NamedTuple):
-    """What a results file says."""
-
-    path: str
-    model: str
-    tasks: dict[str, dict[str, Any]]
-    """The metrics of each task; of one that the file only announces, none."""
-    versions: Mapping[str, Any]
-    samples: Mapping[str, Any]
-    higher: Mapping[str, Any]
-    configs: Mapping[str, Any]
-
-    def size(self, task: str) -> int | None:
-        """How many documents the task has, where the file says it."""
-        stated = self.samples.get(task)
-        count = stated.get("effective") if isinstance(stated, dict) else None
-        count = self.tasks[task].get("sample_len") if count is None else count
-        return optional(count, int, f"the number of samples of {task!r}", self.path)
-
-    def is_lower_better(self, task: str, metric: str) -> bool:
-        """Whether less of the metric is better."""
-        stated = self.higher.get(task)
-        told = stated.get(metric) if isinstance(stated, dict) else None
-        return told is False or (told is None and metric in LOWER_IS_BETTER)
-
-    def is_mean(self, task: str, metric: str) -> bool:
-        """Whether the file says that the metric is the mean of its samples."""
-        config = self.configs.get(task)
-        listed = config.get("metric_list") if isinstance(config, dict) else None
-        return any(
-            isinstance(one, dict)
-            and one.get("metric") == metric
-            and one.get("aggregation") == "mean"
-            for one in (listed if isinstance(listed, list) else [])
-        )
 
 
 def _is_results(head: Head) -> bool:
@@ -107,7 +82,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
         if _is_results(head):
             if results is not None:
                 raise _refuse("two results files at once.", path, "Import them one by one.")
-            results = _results(path, tally)
+            results = read_results(path, tally)
         elif _is_samples(head):
             task = _task(path)
             if task in samples:
@@ -136,85 +111,13 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
         yield from _sample_runs(task, path, results, len(samples) > 1, wanted, tally)
 
 
-def _results(path: str, tally: Tally) -> Results:
-    parts: dict[str, Any] = {}
-    tasks: dict[str, dict[str, Any]] = {}
-    for place, value in stream_json(path, [("results", "*")]):
-        if len(place) == 2:
-            task = str(place[1])
-            tasks[name_of(task, "a task", path)] = shaped(value, dict, f"`results.{task}`", path)
-        elif place:
-            parts[str(place[0])] = value
-    found = {
-        key: shaped(parts.get(key) or {}, dict, f"`{key}`", path)
-        for key in (
-            "group_subtasks",
-            "groups",
-            "versions",
-            "n-samples",
-            "higher_is_better",
-            "configs",
-            "config",
-        )
-    }
-    groups = {name for name, inner in found["group_subtasks"].items() if inner} | set(
-        found["groups"]
-    )
-    announced = [
-        *found["n-samples"],
-        *(
-            name
-            for inner in found["group_subtasks"].values()
-            for name in shaped(inner, list, "`group_subtasks`", path)
-            if isinstance(name, str)
-        ),
-    ]
-    kept = {name: tasks.get(name, {}) for name in [*tasks, *announced] if name not in groups}
-    if not kept:
-        raise _refuse("has no task.", path, "")
-    dropped = sum(name in groups for name in tasks)
-    if dropped:
-        tally.dropped["groups_that_repeat_their_tasks"] += dropped
-    tally.read["tasks"] += len(kept)
-    return Results(
-        path,
-        _model(parts, found["config"], path),
-        kept,
-        found["versions"],
-        found["n-samples"],
-        found["higher_is_better"],
-        found["configs"],
-    )
-
-
-def _model(parts: Mapping[str, Any], config: Mapping[str, Any], path: str) -> str:
-    """The model, by the one argument that names it: other arguments may hold a key."""
-    given = parts.get("model_name")
-    if given:
-        return name_of(given, "`model_name`", path)
-    arguments = config.get("model_args")
-    if isinstance(arguments, str):
-        listed = dict(part.partition("=")[::2] for part in arguments.split(","))
-    else:
-        listed = arguments if isinstance(arguments, dict) else {}
-    named = listed.get("pretrained") or listed.get("model") or config.get("model")
-    return named if isinstance(named, str) and named else UNVERSIONED
-
-
-def _version(results: Results | None, task: str) -> str:
-    """The version of a task, which older files have as a number."""
-    version = None if results is None else results.versions.get(task)
-    is_version = is_number(version) or isinstance(version, str)
-    return str(version) or UNVERSIONED if is_version else UNVERSIONED
-
-
 # --- results alone
 
 
 def _task_runs(results: Results, wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
     only = next(iter(results.tasks)) if len(results.tasks) == 1 else None
     name = only or TOOL
-    version = _version(results, only) if only else UNVERSIONED
+    version = results.version(only) if only else UNVERSIONED
     origin = Origin(
         TOOL,
         NameVersion(name, results.model),
@@ -244,7 +147,7 @@ def _task_runs(results: Results, wanted: Wanted, tally: Tally) -> Iterator[dict[
             status="success" if metrics else "cancelled",
             scores=scores if size != 0 else dict.fromkeys(scores),
             reason="" if metrics else "the results announce this task and have no metrics of it",
-            metadata={"task_version": _version(results, task)},
+            metadata={"task_version": results.version(task)},
         )
         for score in run.get("scores", {}).values():
             if size is not None:
@@ -271,7 +174,7 @@ def _sample_runs(
 ) -> Iterator[dict[str, Any]]:
     name = TOOL if several else task
     model = UNVERSIONED if results is None else results.model
-    version = UNVERSIONED if several else _version(results, task)
+    version = UNVERSIONED if several or results is None else results.version(task)
     origin = Origin(TOOL, NameVersion(name, model), NameVersion(name, version), file_id(path))
     lead = f"{task}/" if several else ""
     sums: dict[str, Fraction | None] = {}
@@ -354,9 +257,7 @@ def _scores(
         if value is not None and not is_number(value):
             tally.dropped["values_that_are_no_number"] += 1
         elif (
-            metric in LOWER_IS_BETTER
-            if results is None
-            else results.is_lower_better(task, metric)
+            metric in LOWER_IS_BETTER if results is None else results.is_lower_better(task, metric)
         ):
             _leave_lower(tally, label)
         else:
@@ -373,11 +274,12 @@ def _check_means(
 ) -> None:
     """Hold the results against their samples: they are of one run only if the means are equal."""
     for label, total in sums.items():
-        stated = results.tasks[task].get(label, results.tasks[task].get(label.partition(",")[0]))
-        if total is None or not is_number(stated):
+        metrics = results.tasks[task]
+        stated = metrics.get(label, metrics.get(label.partition(",")[0]))
+        if total is None or stated is None or not is_number(stated):
             continue
         mean = total / count
-        if abs(mean - Fraction(stated)) <= NEAR * max(1, abs(mean)):
+        if abs(mean - Fraction(stated)) <= NEAR * max(Fraction(1), abs(mean)):
             tally.read["means_that_agree"] += 1
             continue
         words = f"the results state {label} = {stated} for {task!r}; its samples give {_text(mean)}"

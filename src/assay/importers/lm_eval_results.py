@@ -1,0 +1,140 @@
+"""What a results file of lm-evaluation-harness says of its tasks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import InputError
+from assay.files.json_stream import stream_json
+from assay.importers.parts import is_number, name_of, optional, shaped
+from assay.importers.samples import UNVERSIONED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from assay.importers.tally import Tally
+
+LOWER_IS_BETTER = frozenset(
+    {
+        "perplexity",
+        "word_perplexity",
+        "byte_perplexity",
+        "bits_per_byte",
+        "brier_score",
+        "ter",
+        "wer",
+        "likelihood_diff",
+        "pct_stereotype",
+        "loss",
+    }
+)
+"""Metrics where less is better, for files that don't say it."""
+
+
+class Results(NamedTuple):
+    """What a results file says."""
+
+    path: str
+    model: str
+    tasks: dict[str, dict[str, Any]]
+    """The metrics of each task; of one that the file only announces, none."""
+    versions: Mapping[str, Any]
+    samples: Mapping[str, Any]
+    higher: Mapping[str, Any]
+    configs: Mapping[str, Any]
+
+    def size(self, task: str) -> int | None:
+        """How many documents the task has, where the file says it."""
+        stated = self.samples.get(task)
+        count = stated.get("effective") if isinstance(stated, dict) else None
+        count = self.tasks[task].get("sample_len") if count is None else count
+        return optional(count, int, f"the number of samples of {task!r}", self.path)
+
+    def is_lower_better(self, task: str, metric: str) -> bool:
+        """Whether less of the metric is better."""
+        stated = self.higher.get(task)
+        told = stated.get(metric) if isinstance(stated, dict) else None
+        return told is False or (told is None and metric in LOWER_IS_BETTER)
+
+    def is_mean(self, task: str, metric: str) -> bool:
+        """Whether the file says that the metric is the mean of its samples."""
+        config = self.configs.get(task)
+        listed = config.get("metric_list") if isinstance(config, dict) else None
+        return any(
+            isinstance(one, dict)
+            and one.get("metric") == metric
+            and one.get("aggregation") == "mean"
+            for one in (listed if isinstance(listed, list) else [])
+        )
+
+    def version(self, task: str) -> str:
+        """The version of a task, which older files have as a number."""
+        version = self.versions.get(task)
+        known = is_number(version) or isinstance(version, str)
+        return str(version) or UNVERSIONED if known else UNVERSIONED
+
+
+def read_results(path: str, tally: Tally) -> Results:
+    """What a results file says of its tasks. Groups, which repeat their tasks, are left out."""
+    parts: dict[str, Any] = {}
+    tasks: dict[str, dict[str, Any]] = {}
+    for place, value in stream_json(path, [("results", "*")]):
+        if len(place) == 2:
+            task = str(place[1])
+            tasks[name_of(task, "a task", path)] = shaped(value, dict, f"`results.{task}`", path)
+        elif place:
+            parts[str(place[0])] = value
+    found = {
+        key: shaped(parts.get(key) or {}, dict, f"`{key}`", path)
+        for key in (
+            "group_subtasks",
+            "groups",
+            "versions",
+            "n-samples",
+            "higher_is_better",
+            "configs",
+            "config",
+        )
+    }
+    groups = {name for name, inner in found["group_subtasks"].items() if inner} | set(
+        found["groups"]
+    )
+    announced = [
+        *found["n-samples"],
+        *(
+            name
+            for inner in found["group_subtasks"].values()
+            for name in shaped(inner, list, "`group_subtasks`", path)
+            if isinstance(name, str)
+        ),
+    ]
+    kept = {name: tasks.get(name, {}) for name in [*tasks, *announced] if name not in groups}
+    if not kept:
+        raise InputError("SCO-011", "has no task.", where=path)
+    dropped = sum(name in groups for name in tasks)
+    if dropped:
+        tally.dropped["groups_that_repeat_their_tasks"] += dropped
+    tally.read["tasks"] += len(kept)
+    return Results(
+        path,
+        _model(parts, found["config"], path),
+        kept,
+        found["versions"],
+        found["n-samples"],
+        found["higher_is_better"],
+        found["configs"],
+    )
+
+
+def _model(parts: Mapping[str, Any], config: Mapping[str, Any], path: str) -> str:
+    """The model, by the one argument that names it: other arguments may hold a key."""
+    given = parts.get("model_name")
+    if given:
+        return name_of(given, "`model_name`", path)
+    arguments = config.get("model_args")
+    if isinstance(arguments, str):
+        listed = dict(part.partition("=")[::2] for part in arguments.split(","))
+    else:
+        listed = arguments if isinstance(arguments, dict) else {}
+    named = listed.get("pretrained") or listed.get("model") or config.get("model")
+    return named if isinstance(named, str) and named else UNVERSIONED

@@ -1,0 +1,167 @@
+"""Results and samples of lm-evaluation-harness: its means, its counts, and no sample lost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from decimal import Decimal
+
+import pytest
+
+from assay.errors import InputError
+from peer_files import RECORDED, SHARED, broken, imported, needs_shared, survives, takers
+
+FOLDER = RECORDED / "lm_eval"
+RESULTS = next(FOLDER.glob("results_*.json"))
+WORDS = next(FOLDER.glob("samples_assay_words_*.jsonl"))
+COLOURS = next(FOLDER.glob("samples_assay_colours_*.jsonl"))
+
+
+def edited(path, change, to):
+    tree = json.loads(path.read_text())
+    change(tree)
+    to.write_text(json.dumps(tree))
+    return to
+
+
+def test_counts_and_means_are_those_that_the_tool_printed() -> None:
+    for made in json.loads((FOLDER / "made.json").read_text()):
+        paths = [FOLDER / name for name in made["files"]]
+        assert [takers(path) for path in paths] == [["lm_eval"]] * len(paths)
+        runs, tally = imported("lm_eval", *paths)
+        totals = dict(made["totals"])
+        assert totals.pop("samples") == len(runs) == tally.samples
+        for label, mean in totals.items():
+            assert float(tally.metrics[tally.metric(label)].mean) == pytest.approx(mean, abs=1e-12)
+
+
+def test_the_rows_of_several_filters_are_one_run() -> None:
+    runs, tally = imported("lm_eval", WORDS)
+    assert [run["dataset"]["sample_id"] for run in runs] == ["0", "1", "2"]
+    assert list(runs[0]["scores"]) == ["exact_match_strict", "exact_match_letter"]
+    assert (runs[0]["workflow"]["id"], runs[0]["dataset"]["id"]) == ("assay_words",) * 2
+    assert runs[0]["inputs"] == {"prompt": "What does the dummy model say?"}
+    assert (runs[0]["outputs"], runs[0]["expected"]) == ({"answer": "lol"}, "lol")
+    assert tally.read == {"rows": 6}
+
+
+def test_results_alone_have_a_run_for_each_task_and_groups_are_left_out() -> None:
+    runs, tally = imported("lm_eval", RESULTS)
+    assert [run["dataset"]["sample_id"] for run in runs] == ["assay_words", "assay_colours"]
+    assert runs[0]["scores"]["exact_match_strict"]["n"] == 3
+    assert runs[1]["metadata"] == {"task_version": "2.0"}
+    assert tally.dropped == {"groups_that_repeat_their_tasks": 1}
+
+
+@needs_shared
+def test_old_keys_and_number_versions_are_read() -> None:
+    expected = json.loads((SHARED / "expected.json").read_text())
+    for name in ("anli_r1", "arc_challenge", "arc_easy"):
+        path = SHARED / "lm_eval" / f"{name}-v0-res.json"
+        assert takers(path) == ["lm_eval"]
+        (run,), _ = imported("lm_eval", path)
+        stated = expected[f"lm_eval/{path.name}"]["results"][name]
+        metrics = {key: one for key, one in stated.items() if "stderr" not in key}
+        assert {key: float(one["raw"]) for key, one in run["scores"].items()} == metrics
+        assert run["dataset"] == {"id": name, "version": "0", "sample_id": name}
+    new = sorted((SHARED / "lm_eval_new").iterdir())
+    runs, tally = imported("lm_eval", *new)
+    assert [run["scores"]["exact_match_none"]["raw"] for run in runs] == [Decimal(0), Decimal(1)]
+    assert tally.read["means_that_agree"] == 1
+
+
+def test_results_that_are_not_of_these_samples_are_refused(tmp_path) -> None:
+    def other_mean(tree):
+        tree["results"]["assay_words"]["exact_match,strict"] = 0.9
+
+    def fewer(tree):
+        tree["n-samples"]["assay_words"]["effective"] = 2
+
+    def one_task(tree):
+        del tree["results"]["assay_colours"], tree["n-samples"]["assay_colours"]
+        tree["group_subtasks"]["assay_both"].remove("assay_colours")
+
+    for change, words in (
+        (other_mean, "its samples give 0.666667"),
+        (fewer, "has 3 documents; the results state 2"),
+        (one_task, "which the results don't have"),
+    ):
+        results = edited(RESULTS, change, tmp_path / "results.json")
+        with pytest.raises(InputError, match=words):
+            imported("lm_eval", results, WORDS, COLOURS)
+    with pytest.raises(InputError, match="no samples file of it is given"):
+        imported("lm_eval", RESULTS, WORDS)
+    with pytest.raises(InputError, match="two results files"):
+        imported("lm_eval", RESULTS, RESULTS)
+    with pytest.raises(InputError, match="two samples files"):
+        imported("lm_eval", WORDS, WORDS)
+
+
+def test_announced_samples_and_tasks_that_are_not_there_are_missing_runs(tmp_path) -> None:
+    def more(tree):
+        tree["n-samples"]["assay_words"]["effective"] = 5
+
+    runs, tally = imported("lm_eval", edited(RESULTS, more, tmp_path / "r.json"), WORDS, COLOURS)
+    lost = [run for run in runs if run["status"] == "cancelled"]
+    assert [run["dataset"]["sample_id"] for run in lost] == [
+        "assay_words/missing-1",
+        "assay_words/missing-2",
+    ]
+    assert (len(runs), tally.errors) == (7, 2)
+    assert not any(run.get("scores") for run in lost)
+
+    def forget(tree):
+        del tree["results"]["assay_words"]
+
+    runs, _ = imported("lm_eval", edited(RESULTS, forget, tmp_path / "r.json"))
+    assert [run["status"] for run in runs] == ["success", "cancelled"]
+
+
+def test_what_is_better_when_lower_is_not_graded(tmp_path) -> None:
+    def lower(tree):
+        tree["higher_is_better"]["assay_words"]["exact_match"] = False
+        tree["results"]["assay_colours"]["brier_score,none"] = 0.1
+
+    runs, tally = imported("lm_eval", edited(RESULTS, lower, tmp_path / "r.json"))
+    assert "scores" not in runs[0]
+    assert list(runs[1]["scores"]) == ["acc_none", "acc_norm_none"]
+    assert tally.dropped["metrics_where_lower_is_better"] == 3
+
+
+def test_a_mean_of_no_documents_is_missing(tmp_path) -> None:
+    def none(tree):
+        tree["n-samples"]["assay_words"]["effective"] = 0
+
+    runs, _ = imported("lm_eval", edited(RESULTS, none, tmp_path / "r.json"))
+    assert runs[0]["scores"]["exact_match_strict"]["raw"] is None
+
+
+def test_samples_in_one_list_of_an_older_version_are_read(tmp_path) -> None:
+    rows = [json.loads(line) for line in WORDS.read_text().splitlines()[:3]]
+    for row in rows:
+        del row["filter"], row["metrics"]
+    path = tmp_path / "samples_words.json"
+    path.write_text(json.dumps(rows))
+    assert takers(path) == ["lm_eval"]
+    runs, tally = imported("lm_eval", path)
+    assert (len(runs), runs[0]["workflow"]["id"]) == (3, "words")
+    assert list(tally.metrics) == ["exact_match_none"]
+
+
+def test_damaged_files_are_refused_or_read_and_nothing_else(tmp_path) -> None:
+    tree = json.loads(RESULTS.read_text())
+    path = tmp_path / "results.json"
+    results = []
+    for made in broken(tree, 60):
+        path.write_text(json.dumps(made))
+        results.append(survives("lm_eval", path))
+    rows = [json.loads(line) for line in WORDS.read_text().splitlines()[:2]]
+    samples = tmp_path / "samples_x.jsonl"
+    for made in broken(rows, 100):
+        samples.write_text("".join(json.dumps(row) + "\n" for row in made))
+        results.append(survives("lm_eval", samples))
+    assert {True, False} <= set(results)
+    shutil.copy(WORDS, samples)
+    samples.write_bytes(samples.read_bytes()[:-20])
+    with pytest.raises(InputError, match=r"cut off|unterminated"):
+        imported("lm_eval", samples)
