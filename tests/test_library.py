@@ -1,4 +1,4 @@
-"""The shelf and its upkeep: list, show, check, publish, versions, schema-of and doctor; the lints;
+"""The shelf and its upkeep: list, show, check, publish, versions and schema-of; the lints;
 and the fingerprints that move when behaviour does.
 """
 
@@ -23,6 +23,7 @@ from msgspec import structs
 import assay as package
 from assay import exact
 from assay.canon import digest
+from assay.cli.main import run as run_command
 from assay.exact import NORM_ONE
 from assay.files.json_files import Document
 from assay.formulas import FORMULAS
@@ -734,7 +735,7 @@ def test_a_changed_built_in_file_fails_every_check_and_is_not_graded_with(
         assert f"CHANGED {name}: published and changed since" in done.stdout
     assert own_copy.run("library", "publish").returncode == 3
     rubric.unlink()
-    done = own_copy.run("doctor")
+    done = own_copy.run("doctor", "--for", "run")
     assert done.returncode == 1, done.stderr
     assert "[FAIL] shelf: " in done.stdout
     assert "Reinstall Assay" in done.stdout
@@ -827,13 +828,32 @@ def test_behaviour_that_changed_under_its_old_version_fails_the_check_and_cannot
     refused = own_copy.run("library", "publish", "--json")
     assert refused.returncode == 3
     assert json.loads(refused.stderr)["error"]["code"] == "LIB-003"
-    done = own_copy.run("doctor", "--json")
+    done = own_copy.run("doctor", "--for", "run", "--json")
     found = json.loads(done.stdout)
     assert (done.returncode, found["ok"]) == (1, False)
     assert [check["what"] for check in found["checks"] if not check["ok"]] == ["behaviour"]
 
 
 # --- versions and fingerprints
+
+
+def test_a_system_without_its_extra_is_neither_changed_nor_confirmed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [
+        system._replace(fingerprint="none: needs x", unchecked="needs x")
+        if system.title == "flowmcp scoring"
+        else system
+        for system in fingerprint.current()
+    ]
+    assert fingerprint.check(now) == []
+    monkeypatch.setattr(fingerprint, "current", lambda: now)
+    assert run_command(["versions", "--check"]) == 4
+    printed = capsys.readouterr().out
+    assert "NOT CHECKED flowmcp scoring: needs x\n" in printed
+    assert "CHANGED flowmcp" not in printed.replace("NOT CHECKED", "")
+    with pytest.raises(package.AssayError):
+        fingerprint.recordable(now)
 
 
 def test_versions_prints_what_the_contract_says(assay: Any) -> None:
@@ -1376,25 +1396,6 @@ def test_a_schema_that_is_not_there_is_misuse_with_the_near_miss(assay: Any) -> 
     done = assay("schema-of", "scorecrad")
     assert (done.code, done.out) == (2, "")
     assert "Did you mean 'scorecard'?" in done.err
-
-
-# --- doctor
-
-
-def test_doctor_finds_a_whole_installation_whole(assay: Any) -> None:
-    done = assay("doctor", "--json")
-    found = done.json()
-    assert (done.code, found["ok"], found["version"]) == (0, True, package.__version__)
-    checks = {check["what"]: check for check in found["checks"]}
-    assert checks["shelf"]["found"] == f"{SHIPPED} items, {SHIPPED} published and unchanged"
-    assert checks["behaviour"]["found"] == "scoringSystem/1.0.0, gradingSystem/1.0.0"
-    assert assay("doctor").out.count("[ok  ]") == len(found["checks"])
-
-
-def test_doctor_finds_a_library_folder_that_is_not_there(assay: Any) -> None:
-    done = assay("doctor", env={"ASSAY_LIBRARY": "/nowhere/at/all"})
-    assert done.code == 1
-    assert "/nowhere/at/all" in done.out
 
 
 def test_every_item_on_the_shelf_loads_by_its_id() -> None:

@@ -1,71 +1,90 @@
-"""`assay doctor`: what is installed, and what is missing for what."""
+"""`assay doctor`: whether this installation works, and which jobs it can do (`doctor_jobs`)."""
 
 from __future__ import annotations
 
 import os
 import platform
 import sys
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from assay import __version__
 from assay.cli import options as opt
-from assay.cli.frame import Command
+from assay.cli.doctor_jobs import JOBS, JobCheck, check_job, import_fault, package_version
+from assay.cli.frame import Command, repeated
 from assay.errors import AssayError, ExitCode
 from assay.installing import install_hint
 
 if TYPE_CHECKING:
     import argparse
 
-_OPTIONAL = {
-    "reading schema modules": (
-        ("quickjs", "tree-sitter", "tree-sitter-javascript", "publicsuffixlist"),
-        "flowmcp",
-    ),
-    "live MCP servers": (("mcp",), "mcp"),
-    "asking judges": (("aiohttp",), "judge"),
-    "bootstrap intervals": (("numpy",), "stats"),
-    "signed attestations": (("cryptography",), "sign"),
-    "the server": (("fastapi", "uvicorn"), "server"),
-}
-_NEEDED = {
-    "jiter": "reading JSON",
-    "jsonschema-rs": "checking JSON Schemas",
-    "msgspec": "records",
-    "PyYAML": "the shelf",
-    "SQLAlchemy": "the ledger",
-    "alembic": "making the ledger",
-}
+_NEEDED = (
+    ("jiter", "jiter", "reading JSON"),
+    ("jsonschema_rs", "jsonschema-rs", "checking JSON Schemas"),
+    ("msgspec", "msgspec", "records"),
+    ("yaml", "PyYAML", "the shelf"),
+    ("jinja2", "Jinja2", "pages and reports"),
+    ("sqlalchemy", "SQLAlchemy", "the ledger"),
+    ("alembic", "alembic", "making the ledger"),
+)
+"""Every package of the core: its module, its name and its use."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check the installation; exit 1 when something does not work."""
+    """Check the installation; exit 1 when something it needs, or a job that `--for` names, does
+    not work.
+    """
     checks = [
         _python(),
-        *(_package(name, use) for name, use in _NEEDED.items()),
+        *(_package(*needed) for needed in _NEEDED),
         _yaml(),
-        *(_extra(use) for use in _OPTIONAL),
         _shelf(),
         _behaviour(),
         _library(),
         _temporary(),
     ]
+    wanted = dict.fromkeys(options.jobs)
+    jobs = [check_job(name) for name in wanted or JOBS]
+    ok = all(check["ok"] for check in checks)
+    if wanted:
+        ok = ok and all(job.ok for job in jobs)
     if options.json:
         opt.print_json(
-            {"version": __version__, "ok": all(check["ok"] for check in checks), "checks": checks}
+            {
+                "version": __version__,
+                "ok": ok,
+                "checks": checks,
+                "jobs": [job._asdict() for job in jobs],
+            }
         )
     else:
-        on = opt.colour()
-        for check in checks:
-            sign = (
-                opt.paint("ok  ", "green", on=on)
-                if check["ok"]
-                else opt.paint("FAIL", "red", on=on)
-            )
-            sys.stdout.write(f"[{sign}] {check['what']}: {check['found']}\n")
-            if not check["ok"]:
-                sys.stdout.write(f"       {check['fix']}\n")
-    return ExitCode.PASSED if all(check["ok"] for check in checks) else ExitCode.FAILED
+        _print(checks, jobs, required=bool(wanted))
+    return ExitCode.PASSED if ok else ExitCode.FAILED
+
+
+def _print(checks: list[dict[str, object]], jobs: list[JobCheck], *, required: bool) -> None:
+    on = opt.colour()
+    signs = {
+        "ok": opt.paint("ok  ", "green", on=on),
+        "fail": opt.paint("FAIL", "red", on=on),
+        "none": opt.paint("--  ", "yellow", on=on),
+    }
+    for check in checks:
+        sign = signs["ok" if check["ok"] else "fail"]
+        sys.stdout.write(f"[{sign}] {check['what']}: {check['found']}\n")
+        if not check["ok"]:
+            sys.stdout.write(f"       {check['fix']}\n")
+    sys.stdout.write("\nJobs that need more than the core:\n")
+    width = max(len(job.job) for job in jobs)
+    for job in jobs:
+        sign = signs["ok" if job.ok else "fail" if required else "none"]
+        sys.stdout.write(f"[{sign}] {job.job:<{width}}  {job.what}: {job.found}\n")
+        if not job.ok:
+            sys.stdout.write(f"       {job.fix}\n")
+    if not required and not all(job.ok for job in jobs):
+        sys.stdout.write(
+            "\nWhat is marked [--] is optional. `assay doctor --for JOB` exits 1 while that job"
+            " can't run.\n"
+        )
 
 
 def _found(what: str, ok: bool, found: str, fix: str = "") -> dict[str, object]:
@@ -81,24 +100,10 @@ def _python() -> dict[str, object]:
     )
 
 
-def _package(name: str, use: str) -> dict[str, object]:
-    try:
-        return _found(f"{name} ({use})", True, metadata.version(name))
-    except metadata.PackageNotFoundError:
-        return _found(f"{name} ({use})", False, "not installed", install_hint())
-
-
-def _extra(use: str) -> dict[str, object]:
-    """An extra that is not there is no fault: what needs it says so, and how to get it."""
-    packages, extra = _OPTIONAL[use]
-    try:
-        return _found(
-            f"{use} (optional)",
-            True,
-            ", ".join(f"{name} {metadata.version(name)}" for name in packages),
-        )
-    except metadata.PackageNotFoundError:
-        return _found(f"{use} (optional)", True, f"not installed: {install_hint(extra)}")
+def _package(module: str, name: str, use: str) -> dict[str, object]:
+    fault = import_fault(module, name)
+    found = fault or package_version(name)
+    return _found(f"{name} ({use})", not fault, found, install_hint() if fault else "")
 
 
 def _yaml() -> dict[str, object]:
@@ -142,6 +147,8 @@ def _behaviour() -> dict[str, object]:
     now = fingerprint.current()
     wrong = fingerprint.check(now)
     versions = ", ".join(dict.fromkeys(system.version for system in now))
+    left = "; ".join(fingerprint.unchecked(now))
+    versions += f" (not checked: {left})" if left else ""
     return _found(
         "behaviour",
         not wrong,
@@ -178,9 +185,18 @@ def _temporary() -> dict[str, object]:
 COMMANDS = {
     "doctor": Command(
         run,
-        "Check this installation: Python, packages, the shelf and both systems' behaviour.",
-        "assay doctor",
-        (),
+        "Check this installation: Python, packages, the shelf, both systems' behaviour, and for"
+        " each job whether it can run here and what to install.",
+        "assay doctor --for judge",
+        (
+            repeated(
+                "--for",
+                "JOB",
+                f"require this job, and exit 1 if it can't run: {', '.join(JOBS)}; may be repeated",
+                dest="jobs",
+                choices=list(JOBS),
+            ),
+        ),
         configured=False,
     ),
 }

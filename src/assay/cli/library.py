@@ -210,6 +210,7 @@ def _publish(options: argparse.Namespace, shelf: Shelf) -> int:
 def _versions(options: argparse.Namespace) -> int:
     now = fingerprint.current()
     wrong = fingerprint.check(now) if options.check or options.json else []
+    left = fingerprint.unchecked(now)
     document = fingerprint.versions(now, wrong)
     if options.json:
         opt.print_json(document)
@@ -227,9 +228,13 @@ def _versions(options: argparse.Namespace) -> int:
         if options.check:
             sys.stdout.write(
                 "".join(f"CHANGED {text}\n" for text in wrong)
+                + "".join(f"NOT CHECKED {text}\n" for text in left)
                 or "behaviour is what the versions say.\n"
             )
-    return ExitCode.FAILED if options.check and wrong else ExitCode.PASSED
+    if options.check and wrong:
+        return ExitCode.FAILED
+    # Without its extra a system's behaviour is unknown, which is not the same as unchanged.
+    return ExitCode.NOT_ENOUGH if options.check and left else ExitCode.PASSED
 
 
 def _schema_names() -> dict[str, Any]:
@@ -315,7 +320,7 @@ COMMANDS = {
             flag(
                 "--check",
                 "recompute both behaviour fingerprints; exit 1 if behaviour changed without a new"
-                " version",
+                " version, 4 if an extra is missing that one of them needs",
             ),
         ),
         configured=False,

@@ -29,6 +29,9 @@ class RuleSystem(NamedTuple):
     """`module:function`, which returns what the system makes of its golden inputs, as JSON."""
     data: str = ""
     """The folder of data files in the package that it decides by."""
+    needs: str = ""
+    """The module of an extra without which it can't run."""
+    extra: str = ""
 
 
 class Family(NamedTuple):

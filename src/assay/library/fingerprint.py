@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -17,6 +18,7 @@ import msgspec
 from assay.canon import digest
 from assay.errors import ShelfError
 from assay.files.atomic import atomic_write
+from assay.installing import install_hint
 from assay.library import tables
 from assay.library.behaviour import measure_fingerprints, profile_fingerprints
 from assay.library.families import FAMILIES
@@ -45,6 +47,8 @@ class System(NamedTuple):
     version: str
     fingerprint: str
     tables: Mapping[str, str] = {}
+    unchecked: str = ""
+    """Why its behaviour can't be taken here: an extra that it needs is not installed."""
 
     @property
     def title(self) -> str:
@@ -59,12 +63,19 @@ def current() -> list[System]:
     found = []
     for family in map(FAMILIES.__getitem__, FAMILIES):
         for system in family.systems:
+            unchecked = ""
             try:
-                fingerprint = digest(home_value(system.behaviour)())
+                if system.needs and find_spec(system.needs) is None:
+                    unchecked = f"needs {system.needs}: {install_hint(system.extra)}"
+                    fingerprint = f"none: {unchecked}"
+                else:
+                    fingerprint = digest(home_value(system.behaviour)())
             except ShelfError as error:
                 fingerprint = f"none: {error}"
             held = tables.of_system(family.id, system.name)
-            found.append(System(family.id, system.name, system.version, fingerprint, held))
+            found.append(
+                System(family.id, system.name, system.version, fingerprint, held, unchecked)
+            )
     return found
 
 
@@ -83,6 +94,8 @@ def check(now: list[System], recorded: dict[str, Any] | None = None) -> list[str
                 f"{system.version} is not recorded yet (the lock has {record['version']});"
                 f" {_PUBLISH}"
             )
+        elif system.unchecked:
+            continue  # told apart: see `unchecked`
         elif record["fingerprint"] != system.fingerprint:
             what = f"behaviour changed and the version is still {system.version}; {_NEW_VERSION}"
         else:
@@ -106,6 +119,11 @@ def check(now: list[System], recorded: dict[str, Any] | None = None) -> list[str
     if not wrong:
         found += [f"{fault.file}: {fault.message}" for fault in clashes(Shelf())]
     return found
+
+
+def unchecked(now: list[System]) -> list[str]:
+    """The systems whose behaviour can't be taken here, and why: neither changed nor confirmed."""
+    return [f"{system.title}: {system.unchecked}" for system in now if system.unchecked]
 
 
 def moved_tables(system: System) -> list[str]:
@@ -219,4 +237,5 @@ def versions(now: list[System], wrong: list[str]) -> dict[str, Any]:
         "fingerprints": fingerprints,
         "published": lock_of().published,
         "changed": wrong,
+        "unchecked": unchecked(now),
     }

@@ -20,6 +20,8 @@ FAMILY = Family(
             ("assay.tools",),
             "assay.tools.behaviour:scoring",
             data="tools/data",
+            needs="publicsuffixlist",
+            extra="flowmcp",
         ),
         RuleSystem(
             "grading",

@@ -1,0 +1,97 @@
+"""`assay doctor`: whether the installation works, and which jobs can be done here, tried and not
+only looked for.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import assay as package
+from assay.cli.doctor_jobs import JOBS
+from assay.library.lock import lock_of
+from conftest import ROOT
+
+NOT_FOR_USERS = {"dev", "bench", "peers"}
+HEAVY = ("langgraph", "agent_framework", "mcp", "fastapi", "litellm", "aiohttp", "psycopg")
+
+
+def test_every_extra_that_a_user_can_install_belongs_to_a_job() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    assert {needs.extra for needs in JOBS.values()} - {""} == set(extras) - NOT_FOR_USERS
+
+
+def test_a_job_is_ok_only_where_its_modules_really_load(tmp_path: Path) -> None:
+    (tmp_path / "openpyxl.py").write_text("print('noise')\nraise OSError('libfoo.so: no')\n")
+    (tmp_path / "rich.py").write_text("import no_such_module_anywhere\n")
+    (tmp_path / "mcp.py").write_text("class ClientSession: ...\n")
+    (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError('no', name='numpy')\n")
+    (tmp_path / "vl_convert.py").write_text("import sys\nsys.exit(0)\n")
+    (tmp_path / "duckdb.py").write_text("print('noise')\n")
+    program = (
+        f"import sys, json; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from assay.cli.doctor_jobs import check_job\n"
+        "print(json.dumps([check_job(name)._asdict() for name in sys.argv[1:]]))"
+    )
+    wanted = ("excel", "terminal", "mcp", "stats", "charts", "parquet")
+    done = subprocess.run(
+        [sys.executable, "-c", program, *wanted], capture_output=True, text=True, check=True
+    )
+    jobs = {job["job"]: job for job in json.loads(done.stdout)}
+    assert [job["ok"] for job in jobs.values()] == [False] * 5 + [True]
+    assert "can't be imported (libfoo.so: no)" in jobs["excel"]["found"]
+    assert "no_such_module_anywhere" in jobs["terminal"]["found"]
+    assert jobs["mcp"]["found"].endswith("is too old")
+    assert jobs["stats"]["found"] == "numpy is not installed"
+    assert all(f"[{job['extra']}]" in job["fix"] for job in jobs.values() if not job["ok"])
+    assert jobs["parquet"]["fix"] == ""
+
+
+def without(tmp_path: Path) -> dict[str, str]:
+    """An environment without frameworks and servers, and with no program on the path."""
+    for module in HEAVY:
+        (tmp_path / f"{module}.py").write_text(f"raise ModuleNotFoundError('', name={module!r})\n")
+    (tmp_path / "bin").mkdir()
+    return {"PYTHONPATH": str(tmp_path), "PATH": str(tmp_path / "bin")}
+
+
+def test_what_is_optional_and_missing_is_not_ok_and_fails_nothing(
+    assay: Any, tmp_path: Path
+) -> None:
+    done = assay("doctor", env=without(tmp_path))
+    assert done.code == 0, done.out
+    needed, jobs = done.out.split("Jobs that need more than the core:\n")
+    assert all(line.startswith("[ok  ] ") for line in needed.splitlines() if line)
+    lines = {line.split()[2]: line for line in jobs.splitlines() if line.startswith("[--")}
+    assert {"judge", "http", "serve", "mcp", "langgraph", "postgres"} <= set(lines)
+    assert lines["sandbox"].endswith("there is no `bwrap` on the path")
+    assert "Install bubblewrap: apt-get install bubblewrap" in jobs
+    assert "[judge]'\n" in jobs
+    assert "[FAIL]" not in jobs
+
+
+def test_a_job_that_is_asked_for_and_cannot_be_done_is_exit_1(assay: Any, tmp_path: Path) -> None:
+    done = assay("doctor", "--for", "run", "--for", "judge", "--json", env=without(tmp_path))
+    found = done.json()
+    assert (done.code, found["ok"], found["version"]) == (1, False, package.__version__)
+    assert all(set(check) == {"what", "ok", "found", "fix"} for check in found["checks"])
+    checks = {check["what"]: check for check in found["checks"]}
+    assert all(check["ok"] for check in found["checks"])
+    count = len(lock_of().published)
+    assert checks["shelf"]["found"] == f"{count} items, {count} published and unchanged"
+    assert checks["behaviour"]["found"] == "scoringSystem/1.0.0, gradingSystem/1.0.0"
+    assert [(job["job"], job["ok"]) for job in found["jobs"]] == [("run", True), ("judge", False)]
+    wrong = assay("doctor", "--for", "jugde")
+    assert (wrong.code, "judge" in wrong.err) == (2, True)
+
+
+def test_a_library_folder_that_is_not_there_fails(assay: Any) -> None:
+    done = assay("doctor", "--for", "run", env={"ASSAY_LIBRARY": "/nowhere/at/all"})
+    assert done.code == 1
+    assert "[FAIL] your own library: /nowhere/at/all" in done.out

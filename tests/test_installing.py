@@ -1,0 +1,253 @@
+"""How Assay is installed: the name, the texts that say so, the wheel and the sdist, and the command
+in an environment that has the core and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import venv
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from assay.installing import checkout, install_command, install_hint, requirement
+from conftest import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+TEXTS = {".py", ".md", ".yml", ".yaml", ".sh", ".toml", ".cfg", ".html", ".css", ".txt", ""}
+
+
+def files() -> list[Path]:
+    """Every file of the project that people read, but the history of changes."""
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip("this is no git checkout")
+    named = (ROOT / name for name in os.fsdecode(done.stdout).split("\0") if name)
+    return [
+        path
+        for path in named
+        if path.suffix in TEXTS and path.name != "CHANGELOG.md" and path.is_file()
+    ]
+
+
+# --- the texts
+
+
+def test_every_text_installs_by_the_right_name_with_extras_that_exist() -> None:
+    installing = re.compile(r"pip install((?: -[-\w]+)*) ([\"']?)([^\s\"'`;,)]+(?:\[[^\]]*\])?)")
+    old_name = re.compile(r"[\"'`\s]assay(?:\[[a-z]|==|>=|~=)")
+    seen = 0
+    for path in files():
+        name = str(path.relative_to(ROOT))
+        text = path.read_text(encoding="utf-8")
+        if name == "tests/test_installing.py":
+            continue
+        if "src/assay" in name and path.suffix == ".py" and not name.endswith("installing.py"):
+            assert "pip install" not in text, f"{name}: take it from assay.installing"
+        elif not name.endswith("installing.py"):
+            for _, _, what in installing.findall(text):
+                assert not re.fullmatch(r"assay([\[=<>~@].*)?", what), f"{name}: pip install {what}"
+        assert not old_name.search(text), f"{name}: {old_name.search(text)}"
+        for listed in re.findall(r"assaykit\[([a-z][a-z,-]*)\]", text):
+            assert set(listed.split(",")) <= set(EXTRAS), f"{name}: {listed}"
+            seen += 1
+        for listed in re.findall(r"install_(?:hint|command)\(\"([a-z-]+)\"\)", text):
+            assert listed in EXTRAS, f"{name}: {listed}"
+    assert seen > 10
+
+
+def test_the_name_in_the_project_file_is_the_one_that_is_printed() -> None:
+    assert requirement() == PROJECT["name"]
+    assert PROJECT["scripts"] == {"assay": "assay.__main__:main"}
+    for needed in EXTRAS.values():
+        assert not any(re.match(r"assay(?!kit)\b(?!-)", one) for one in needed)
+
+
+def test_in_a_checkout_the_hint_works_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert install_hint("judge") == "pip install -e '.[judge]'"
+    assert install_hint() == "pip install -e ."
+    monkeypatch.chdir(tmp_path)
+    assert install_hint("judge", "sign") == f"pip install -e '{ROOT}[judge,sign]'"
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert install_hint("judge") == f"pip install -e '{ROOT}[judge]'"
+
+
+def test_another_project_with_our_folder_names_is_no_checkout_of_ours(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "assay"
+    package.mkdir(parents=True)
+    assert checkout(str(package)) is None
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "theirs"\n')
+    assert checkout(str(package)) is None
+    (tmp_path / "pyproject.toml").write_bytes(b"\xff\xfe")
+    assert checkout(str(package)) is None
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "assaykit"\n')
+    assert checkout(str(package)) == str(tmp_path)
+    (tmp_path / "assay").mkdir()
+    assert checkout(str(tmp_path / "lib" / "assay")) is None
+
+
+# --- the distributions
+
+
+def build(folder: Path) -> tuple[Path, Path]:
+    """Build the wheel and the sdist in a copy of what they are made of."""
+    tree = folder / "tree"
+    tree.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
+        shutil.copy(ROOT / name, tree)
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.pyc")
+    shutil.copytree(ROOT / "src", tree / "src", ignore=ignored)
+    (tree / "tests").mkdir()
+    (tree / "tests" / "test_none.py").write_text("")
+    program = (
+        "from setuptools import build_meta as b; b.build_wheel('../dist'); b.build_sdist('../dist')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tree, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (wheel,) = (folder / "dist").glob("*.whl")
+    (sdist,) = (folder / "dist").glob("*.tar.gz")
+    return wheel, sdist
+
+
+def link_core(site: Path) -> None:
+    """Put the packages of the core into an environment, with all they need, as links."""
+    from packaging.requirements import Requirement
+
+    left, done = [Requirement(one) for one in PROJECT["dependencies"]], set()
+    while left:
+        wanted = left.pop()
+        if wanted.name in done or (wanted.marker and not wanted.marker.evaluate({"extra": ""})):
+            continue
+        done.add(wanted.name)
+        found = metadata.distribution(wanted.name)
+        for top in {path.parts[0] for path in found.files or () if path.parts[0] != ".."}:
+            target = site / top
+            if not target.exists() and top != "__pycache__":
+                target.symlink_to(str(found.locate_file(top)))
+        left += [Requirement(one) for one in found.requires or ()]
+
+
+HINTS = """
+import json, sys
+from importlib.metadata import distribution
+from assay.installing import install_hint
+noted = distribution("assaykit").locate_file("assaykit-%s.dist-info/direct_url.json" % sys.argv[1])
+said = [install_hint("judge")]
+for text in json.loads(sys.argv[2]):
+    noted.write_text(text)
+    said.append(install_hint("judge"))
+noted.unlink()
+print(json.dumps([*said, install_hint("judge"), install_hint()]))
+"""
+
+
+@pytest.mark.slow
+def test_the_wheel_works_in_an_environment_with_nothing_but_the_core(tmp_path: Path) -> None:
+    setuptools = metadata.version("setuptools")
+    if int(setuptools.split(".")[0]) < 77:
+        pytest.skip(f"building needs setuptools 77 or newer, and this is {setuptools}: make test")
+    wheel, sdist = build(tmp_path)
+
+    # what is in them: every file of the package, and nothing else
+    source = {
+        f"assay/{path.relative_to(ROOT / 'src' / 'assay')}"
+        for path in (ROOT / "src" / "assay").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    version = wheel.name.split("-")[1]
+    assert wheel.name == f"assaykit-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as opened:
+        packed = {name for name in opened.namelist() if ".dist-info/" not in name}
+        about = opened.read(f"assaykit-{version}.dist-info/METADATA").decode()
+    assert packed == source
+    assert "\nName: assaykit\n" in about
+    assert sdist.name == f"assaykit-{version}.tar.gz"
+    with tarfile.open(sdist) as opened_sdist:
+        names = [one.name.partition("/")[2] for one in opened_sdist.getmembers() if one.isfile()]
+    assert {name.removeprefix("src/") for name in names if name.startswith("src/assay/")} == source
+    rest = {name for name in names if not name.startswith("src/assay/")}
+    assert {"pyproject.toml", "README.md", "LICENSE", "PKG-INFO"} <= rest
+    assert not [name for name in rest if name.startswith("tests")]
+
+    # installed into an empty environment, with the packages of the core and none of an extra
+    place = tmp_path / "env"
+    venv.EnvBuilder(symlinks=True).create(place)
+    python = place / "bin" / "python"
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+    options = ["--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check"]
+    env = {"PATH": f"{place / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path), "NO_COLOR": "1"}
+    done = subprocess.run(
+        [*install, *options, str(wheel)], env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (site,) = (place / "lib").glob("python*/site-packages")
+    link_core(site)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        return subprocess.run(
+            list(arguments),
+            cwd=tmp_path / "empty",
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    demo = run("assay", "demo")
+    assert demo.returncode == 0, demo.stderr
+    assert (tmp_path / "empty" / "demo" / "report.html").stat().st_size > 10_000
+    hint = f"pip install 'assaykit[flowmcp] @ {wheel.as_uri()}'"
+    assert hint in demo.stdout, demo.stdout
+    doctor = run("assay", "doctor", "--json")
+    found = json.loads(doctor.stdout)
+    assert (doctor.returncode, found["ok"]) == (0, True), doctor.stdout
+    assert all(check["ok"] for check in found["checks"])
+    (behaviour,) = (check for check in found["checks"] if check["what"] == "behaviour")
+    assert "not checked: flowmcp scoring: needs publicsuffixlist: pip" in behaviour["found"]
+    jobs = {job["job"]: job for job in found["jobs"]}
+    assert {name for name, job in jobs.items() if job["ok"]} <= {"run", "sandbox"}
+    assert jobs["run"]["ok"]
+    assert jobs["flowmcp"]["fix"] == hint
+
+    # the hint fits where the copy came from
+    noted = [
+        '{"url": "https://example.org/a.git", "vcs_info": {"vcs": "git", "commit_id": "4c1"}}',
+        '{"url": "file:///nowhere/assay", "dir_info": {}}',
+        '{"url": "https://example.org/assaykit-1.zip", "archive_info": {}}',
+        "{oops",
+        "[]",
+        '{"url": 7}',
+    ]
+    said = run("python", "-c", HINTS, version, json.dumps(noted))
+    assert said.returncode == 0, said.stderr
+    plain = install_command("judge")
+    assert json.loads(said.stdout) == [
+        f"pip install 'assaykit[judge] @ {wheel.as_uri()}'",
+        "pip install 'assaykit[judge] @ git+https://example.org/a.git@4c1'",
+        plain,
+        "pip install 'assaykit[judge] @ https://example.org/assaykit-1.zip'",
+        plain,
+        plain,
+        plain,
+        plain,
+        "pip install assaykit",
+    ]
