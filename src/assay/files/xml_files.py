@@ -46,7 +46,7 @@ def stream_xml(path: str) -> Iterator[XmlStart | XmlEnd]:
         yield from _XmlReader(path).events(stream)
 
 
-class _Refusal(Exception):
+class _XmlRefusal(Exception):
     """What is not read, whatever follows."""
 
     def __init__(self, code: str, message: str, fix: str = "") -> None:
@@ -86,7 +86,7 @@ class _XmlReader:
     def _feed(self, data: bytes, ended: bool) -> None:
         try:
             self._parser.Parse(data, ended)
-        except _Refusal as refusal:
+        except _XmlRefusal as refusal:
             raise self._fault(refusal.code, refusal.message, refusal.fix) from None
         except expat.ExpatError as error:
             words = expat.ErrorString(error.code) or "not well-formed"
@@ -103,9 +103,9 @@ class _XmlReader:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if len(self._texts) >= MAX_DEPTH:
-            raise _Refusal("FIL-004", f"nests more than {MAX_DEPTH} deep.")
+            raise _XmlRefusal("FIL-004", f"nests more than {MAX_DEPTH} deep.")
         if len(attributes) > MAX_ATTRIBUTES:
-            raise _Refusal("FIL-004", f"<{name[:80]}> has more than {MAX_ATTRIBUTES} attributes.")
+            raise _XmlRefusal("FIL-004", f"<{name[:80]}> has over {MAX_ATTRIBUTES} attributes.")
         self._texts.append([])
         self._sizes.append(0)
         self._found.append(XmlStart(name, attributes, self._parser.CurrentLineNumber))
@@ -123,14 +123,14 @@ class _XmlReader:
             self._sizes[-1] += len(text)
 
     def _doctype(self, *_: object) -> None:
-        raise _Refusal(
+        raise _XmlRefusal(
             "FIL-006",
             "has a document type declaration (<!DOCTYPE ...>), which may define entities.",
             "Remove it: Assay reads XML without one.",
         )
 
     def _external(self, *_: object) -> int:
-        raise _Refusal("FIL-006", "refers to another file.")
+        raise _XmlRefusal("FIL-006", "refers to another file.")
 
 
 _CUT = frozenset(

@@ -106,7 +106,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
     for path in paths:
         name = NameVersion(short_id(title, 0), UNVERSIONED)
         origin = Origin("junit", name, name, file_id(path), answers=False, verdicts=True)
-        yield from _Reader(origin, wanted, tally, path, seen).runs()
+        yield from _SuiteReader(origin, wanted, tally, path, seen).runs()
     if tally.read["skipped tests"]:
         tally.note(
             "A skipped test is missing evidence, not a pass. To leave out tests that don't apply,"
@@ -124,7 +124,7 @@ def _title(path: str) -> str:
     return "junit"
 
 
-class _Reader:
+class _SuiteReader:
     def __init__(
         self, origin: Origin, wanted: Wanted, tally: Tally, path: str, seen: Counter[str]
     ) -> None:

@@ -17,6 +17,7 @@ KNOWN: Registry[Importer] = Registry(
         "assay.importers.junit:IMPORTER": ("junit",),
         "assay.importers.otlp:IMPORTER": ("otlp",),
         "assay.importers.own_runs:IMPORTER": ("assay",),
+        "assay.importers.pydantic_evals:IMPORTER": ("pydantic-evals",),
         "assay.importers.lm_eval:IMPORTER": ("lm_eval",),
     },
     group="assay.importers",

@@ -1,0 +1,269 @@
+"""Reports of pydantic-evals, as `EvaluationReportAdapter` writes them to JSON: one case is one
+sample, one more for each repeat of it.
+
+A case passed where all of its assertions hold. Scores and assertions are metrics; where some cases
+have assertions that others lack, the share of each case's own assertions stands for them. A case
+whose task failed and what an evaluator that failed would have given are missing evidence. Labels
+and the counts of an experiment (`metrics`) are kept, and not graded.
+
+A report is read twice: its names come after its cases.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+
+from assay.errors import InputError
+from assay.files.json_stream import stream_json
+from assay.importers.head import Head
+from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.parts import is_number, name_of, optional, shaped
+from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+from assay.importers.tally import Tally
+
+TOOL = "pydantic-evals"
+_LISTS = (("cases",), ("failures",))
+_REPEAT = re.compile(r" \[(\d{1,4})/(\d{1,4})\]$")
+
+
+def _fits(head: Head) -> bool:
+    return head.has("name", "cases") and (
+        head.has("cases[].assertions", "cases[].scores", "cases[].task_duration")
+        or head.has("failures[].error_stacktrace", "failures[].expected_output")
+    )
+
+
+class _Survey:
+    """What the whole report shows: its names, and which results its cases have."""
+
+    def __init__(self, path: str) -> None:
+        self.names: dict[str, Any] = {}
+        self.cases = 0
+        self.scores: set[str] = set()
+        self.assertions: Counter[str] = Counter()
+        self.failed = 0
+        """Cases with an evaluator that failed."""
+        self.judged: set[str] = set()
+        for place, value in stream_json(path, _LISTS):
+            if place[0] == "cases" and len(place) == 2:
+                self._look(shaped(value, dict, _at(place), path), _at(place), path)
+            elif len(place) == 1:
+                self.names[str(place[0])] = value
+        for key in ("cases", "failures"):
+            if key in self.names and self.names[key] is not None:
+                shaped(self.names[key], list, f"`{key}`", path)
+
+    def _look(self, case: dict[str, Any], at: str, path: str) -> None:
+        self.cases += 1
+        self.failed += bool(case.get("evaluator_failures"))
+        self.scores |= _results(case, "scores", at, path).keys()
+        self.assertions.update(_results(case, "assertions", at, path).keys())
+        for kind in ("scores", "assertions"):
+            for name, result in _results(case, kind, at, path).items():
+                source = result.get("source")
+                if isinstance(source, dict) and "judge" in str(source.get("name", "")).lower():
+                    self.judged.add(name)
+
+    def missing(self) -> dict[str, Any]:
+        """Every metric of the report, without a value."""
+        own = self.assertions if self.is_even else ["assertions"]
+        return dict.fromkeys([*sorted(self.scores), *own])
+
+    @property
+    def is_even(self) -> bool:
+        """Whether every case has the same assertions, as far as its evaluators worked."""
+        return all(count + self.failed >= self.cases for count in self.assertions.values())
+
+
+def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    for path in paths:
+        survey = _Survey(path)
+        name = name_of(survey.names.get("name"), "`name`", path)
+        dataset = optional(survey.names.get("dataset_name"), str, "`dataset_name`", path) or name
+        if survey.assertions and not survey.is_even:
+            tally.note(
+                "Cases have different assertions, so each case is graded by the share of its own"
+                " assertions that hold."
+            )
+        if survey.names.get("report_evaluator_failures"):
+            tally.note("An evaluator of the whole report failed; what it measures is missing.")
+        origin = Origin(
+            TOOL,
+            NameVersion(name, UNVERSIONED),
+            NameVersion(dataset, UNVERSIONED),
+            file_id(path),
+            verdicts=bool(survey.assertions),
+            judged=survey.judged,
+        )
+        yield from _ReportReader(origin, wanted, tally, path, survey).runs()
+
+
+class _ReportReader:
+    def __init__(
+        self, origin: Origin, wanted: Wanted, tally: Tally, path: str, survey: _Survey
+    ) -> None:
+        self._origin, self._wanted, self._tally = origin, wanted, tally
+        self._path, self._survey = path, survey
+        self._repeats: dict[str, set[int]] = {}
+        """The repeats of a case that haven't come yet."""
+
+    def runs(self) -> Iterator[dict[str, Any]]:
+        for place, value in stream_json(self._path, _LISTS):
+            if len(place) != 2:
+                continue
+            at = _at(place)
+            case = shaped(value, dict, at, self._path)
+            self._tally.read[str(place[0])] += 1
+            yield self._run(case, at) if place[0] == "cases" else self._failure(case, at)
+        reason = "the report counts this repeat and doesn't list it"
+        for sample_id, missing in self._repeats.items():
+            for attempt in sorted(missing):
+                yield self._sample(
+                    sample_id,
+                    attempt,
+                    status="cancelled",
+                    scores=self._survey.missing(),
+                    reason=reason,
+                )
+
+    def _run(self, case: dict[str, Any], at: str) -> dict[str, Any]:
+        given = _results(case, "scores", at, self._path)
+        scores = self._survey.missing() if case.get("evaluator_failures") else {}
+        scores |= {name: self._value(result, name, at) for name, result in given.items()}
+        assertions = _results(case, "assertions", at, self._path)
+        held = {
+            name: shaped(result.get("value"), bool, f"{at}.assertions.{name}.value", self._path)
+            for name, result in assertions.items()
+        }
+        failures = optional(
+            case.get("evaluator_failures"), list, f"{at}.evaluator_failures", self._path
+        )
+        if failures:
+            self._tally.read["evaluator failures"] += len(failures)
+        if self._survey.is_even:
+            scores |= {
+                name: held.get(name) for name in self._survey.assertions if name not in given
+            }
+        elif self._survey.assertions:
+            # an evaluator that failed might have given assertions that don't hold
+            share = None if failures or not held else Decimal(sum(held.values())) / len(held)
+            scores["assertions"] = None if share is None else round(share, 6)
+        labels = _results(case, "labels", at, self._path)
+        if labels:
+            self._tally.dropped["labels, which are not graded"] += len(labels)
+        metrics = optional(case.get("metrics"), dict, f"{at}.metrics", self._path) or {}
+        sample_id, attempt = self._repeat(case, at)
+        return self._sample(
+            sample_id,
+            attempt,
+            scores=scores,
+            verdict=False if False in held.values() else True if held and not failures else None,
+            reason=self._reason(assertions, held, failures or []),
+            inputs=_inputs(case.get("inputs")),
+            outputs={"answer": case.get("output")},
+            expected=_expected(case),
+            latency_ms=self._milliseconds(case),
+            cost_usd=metrics.get("cost") if is_number(metrics.get("cost")) else None,
+            tokens=_tokens(metrics),
+            metadata={
+                "labels": {name: result.get("value") for name, result in labels.items()},
+                "metrics": metrics,
+            },
+        )
+
+    def _failure(self, case: dict[str, Any], at: str) -> dict[str, Any]:
+        sample_id, attempt = self._repeat(case, at)
+        return self._sample(
+            sample_id,
+            attempt,
+            status="error",
+            scores=self._survey.missing(),
+            reason=str(case.get("error_message") or "the task failed"),
+            inputs=_inputs(case.get("inputs")),
+            expected=_expected(case),
+        )
+
+    def _sample(self, sample_id: str, attempt: int, **more: Any) -> dict[str, Any]:
+        return sample_run(
+            self._origin, self._wanted, self._tally, sample_id=sample_id, attempt=attempt, **more
+        )
+
+    def _repeat(self, case: dict[str, Any], at: str) -> tuple[str, int]:
+        """The id of a case, and which repeat of it this is."""
+        name = name_of(case.get("name"), f"{at}.name", self._path)
+        source = optional(case.get("source_case_name"), str, f"{at}.source_case_name", self._path)
+        number = _REPEAT.search(name)
+        if source is None or number is None:
+            return short_id(name, 0), 1
+        sample_id, attempt = short_id(source, 0), max(1, int(number[1]))
+        due = self._repeats.setdefault(sample_id, set(range(1, int(number[2]) + 1)))
+        due.discard(attempt)
+        return sample_id, attempt
+
+    def _value(self, result: dict[str, Any], name: str, at: str) -> Any:
+        value = result.get("value")
+        if value is not None and not is_number(value):
+            raise InputError(
+                "SCO-011",
+                f"{at}.scores.{name}.value must be a number; here it is {value!r:.60}.",
+                where=self._path,
+            )
+        return value
+
+    @staticmethod
+    def _reason(
+        assertions: dict[str, dict[str, Any]], held: dict[str, bool], failures: list[Any]
+    ) -> str:
+        wrong = [name for name, holds in held.items() if not holds]
+        words = [
+            f"{name}: {why}" if (why := assertions[name].get("reason")) else name for name in wrong
+        ]
+        words += [
+            f"{one.get('name')} failed: {one.get('error_message')}"
+            for one in failures
+            if isinstance(one, dict)
+        ]
+        return "; ".join(words)
+
+    @staticmethod
+    def _milliseconds(case: dict[str, Any]) -> Decimal | None:
+        seconds = case.get("task_duration")
+        if not isinstance(seconds, int | Decimal) or not 0 <= seconds < 10**9:
+            return None
+        return round(Decimal(seconds) * 1000, 3)
+
+
+def _at(place: tuple[str | int, ...]) -> str:
+    return f"{place[0]}[{place[1]}]"
+
+
+def _results(case: dict[str, Any], kind: str, at: str, path: str) -> dict[str, dict[str, Any]]:
+    """The results of one kind, by name."""
+    results = optional(case.get(kind), dict, f"{at}.{kind}", path) or {}
+    return {
+        name: shaped(result, dict, f"{at}.{kind}.{name}", path) for name, result in results.items()
+    }
+
+
+def _inputs(value: Any) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    return value if isinstance(value, dict) else {"input": value}
+
+
+def _expected(case: dict[str, Any]) -> dict[str, Any] | None:
+    wanted = case.get("expected_output")
+    return None if wanted is None else {"answer": wanted}
+
+
+def _tokens(metrics: dict[str, Any]) -> int | None:
+    counts = [metrics.get(name) for name in ("input_tokens", "output_tokens")]
+    whole = [one for one in counts if isinstance(one, int) and not isinstance(one, bool)]
+    return sum(whole) if len(whole) == 2 and min(whole) >= 0 and sum(whole) < 2**53 else None
+
+
+IMPORTER = Importer(TOOL, "reports of pydantic-evals (JSON)", _fits, _read)
