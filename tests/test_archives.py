@@ -111,6 +111,13 @@ def test_names_that_leave_the_folder_and_names_that_stand_twice_are_refused() ->
         unpacked(packed(("a", b"x", STORED), ("a", b"y", STORED)))
 
 
+def test_the_last_entry_of_a_name_holds_where_the_tool_writes_so() -> None:
+    data = packed(("a", b"old", STORED), ("b", b"x", STORED), ("a", b"new", STORED))
+    archive = Archive(io.BytesIO(data), "x")
+    found = [archive.read(entry, 100) for entry in archive.entries(superseded=True)]
+    assert found == [b"x", b"new"]
+
+
 def test_bombs_are_refused_before_they_unpack(monkeypatch) -> None:
     bomb = b"\0" * (archives.FREE + 1)
     for method in (DEFLATE, ZSTANDARD):

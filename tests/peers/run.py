@@ -45,8 +45,8 @@ Each tool ran on a few samples of ours with a scripted model, and Assay imported
 *Their total* is what the tool itself printed, *our total* what Assay counts in the same file.
 `passed` is the tool's own verdict; the other numbers are means of its metrics.
 
-| tool | version tried | file | items | their total | our total |
-|---|---|---|---:|---|---|
+| tool | version tried | file | their total | our total |
+|---|---|---|---|---|
 """
 
 
@@ -69,12 +69,9 @@ class Row:
                 read_run(Document(run, name))
         except AssayError as error:
             self.faults.append(str(error))
-        self.samples = tally.samples
-        self.ours: dict[str, Any] = {"passed": tally.passed}
+        self.ours: dict[str, Any] = {"samples": tally.samples, "passed": tally.passed}
         self.ours |= {one.label: one.mean for one in tally.metrics.values()}
-        self.theirs = {key: one for key, one in made["totals"].items() if key != "samples"}
-        if made["totals"]["samples"] != tally.samples:
-            self.faults.append(f"{made['totals']['samples']} samples, we have {tally.samples}")
+        self.theirs = made["totals"]
         for key, value in self.theirs.items():
             if not agree(value, self.ours.get(key)):
                 self.faults.append(f"{key} {value}, we have {shown(self.ours.get(key))}")
@@ -86,7 +83,7 @@ class Row:
         )
         theirs = "; ".join(f"{key} {shown(value)}" for key, value in self.theirs.items())
         ours = "; ".join(f"{key} {shown(self.ours.get(key))}" for key in self.theirs)
-        cells = (self.tool, self.made["version"], what, str(self.samples), theirs, ours)
+        cells = (self.tool, self.made["version"], what, theirs, ours)
         return f"| {' | '.join(cells)} |"
 
 

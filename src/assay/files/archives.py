@@ -68,16 +68,25 @@ class Archive:
         self.count, self._directory, self._at = self._end()
         self._window, self._window_at = b"", 0
 
-    def entries(self) -> Iterator[Entry]:
-        """The entries in the order of the archive's list, each of them checked."""
-        seen: set[str] = set()
+    def entries(self, *, superseded: bool = False) -> Iterator[Entry]:
+        """The entries in the order of the archive's list, each of them checked. Two of one name are
+        refused, unless the tool writes a new version of an entry behind the old one: with
+        `superseded`, the last of a name is it.
+        """
+        last: dict[str, int] = {}
+        for index, entry in enumerate(self._entries()):
+            if entry.name in last and not superseded:
+                raise self._fault("FIL-003", f"two entries are named {entry.name[:80]!r}.")
+            last[entry.name] = index
+        for index, entry in enumerate(self._entries()):
+            if last[entry.name] == index:
+                yield entry
+
+    def _entries(self) -> Iterator[Entry]:
         total = packed = 0
         at, end = self._at, self._at + self._directory
         for _ in range(self.count):
             entry, at = self._entry(at, end)
-            if entry.name in seen:
-                raise self._fault("FIL-003", f"two entries are named {entry.name[:80]!r}.")
-            seen.add(entry.name)
             total += entry.size
             packed += entry.packed
             if total > MAX_TOTAL:

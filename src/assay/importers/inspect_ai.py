@@ -1,0 +1,311 @@
+"""Logs of inspect_ai: `.eval` archives and `.json`, of tasks that ended well or not.
+
+Every sample of every epoch is a run; an epoch is an attempt. Each scorer is a metric, and so is
+each key of a scorer that gives several values. A sample that failed, that was invalidated, or that
+the log declares and does not have, is missing evidence: it has no score.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import InputError, NotEnoughEvidence
+from assay.files.archives import open_archive
+from assay.files.json_files import MAX_LINE, open_input
+from assay.files.json_stream import loads, stream_json
+from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.inspect_samples import parts_of
+from assay.importers.samples import UNVERSIONED, Origin, sample_run, short_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from decimal import Decimal
+
+    from assay.importers.head import Head
+    from assay.importers.tally import Tally
+
+_SAMPLE = re.compile(r"samples/.*_epoch_\d+(\.json|/sample\.json)", re.DOTALL)
+_HEADERS = ("header.json", "_journal/start.json")
+_ENTRIES = tuple(name.encode() for name in _HEADERS)
+_LARGE = [("events",), ("messages",), ("attachments", "*"), ("store", "*"), ("timelines",)]
+"""Parts of a sample that may be large and are read piece by piece."""
+_MEANS = ("accuracy", "mean")
+MAX_DECLARED = 1_000_000
+"""Samples that a log may declare."""
+
+
+def _fits(head: Head) -> bool:
+    if head.is_zip:
+        return any(name in head.data for name in _ENTRIES)
+    return head.has("version", "status", "eval.task", "eval.model")
+
+
+def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    for path in paths:
+        with open_input(path) as stream:
+            packed = stream.peek(4)[:2] == b"PK"  # type: ignore[attr-defined]
+        found = _packed(path, tally) if packed else _plain(path)
+        yield from _Log(path, wanted, tally, only=len(paths) == 1).runs(found)
+
+
+def _plain(path: str) -> Iterator[tuple[str, Any]]:
+    """The parts of a `.json` log: those of its header by their names, and its samples."""
+    for place, value in stream_json(path, [("samples",), ("reductions",)]):
+        if place and place[0] == "samples" and len(place) == 2:
+            yield "sample", value
+        elif len(place) == 1:
+            yield str(place[0]), value
+        elif not place:
+            raise InputError("FIL-006", "is not a log of inspect_ai.", where=path)
+
+
+def _packed(path: str, tally: Tally) -> Iterator[tuple[str, Any]]:
+    """The parts of an `.eval` archive."""
+    with open_archive(path) as archive:
+        headers = {}
+        live = 0
+        for entry in archive.entries(superseded=True):
+            live += 1
+            if entry.name in _HEADERS:
+                headers[entry.name] = entry
+        if live < archive.count:
+            tally.dropped["superseded_entries"] += archive.count - live
+        entry = next((headers[name] for name in _HEADERS if name in headers), None)
+        if entry is None:
+            raise InputError(
+                "FIL-006",
+                "is a ZIP archive without a header.json, so it is not a log of inspect_ai.",
+                where=path,
+            )
+        header = loads(archive.read(entry, MAX_LINE), f"{path}/{entry.name}")
+        if not isinstance(header, dict):
+            raise InputError("FIL-006", f"{entry.name} is not an object.", where=path)
+        yield from header.items()
+        for entry in archive.entries(superseded=True):
+            if _SAMPLE.fullmatch(entry.name):
+                with archive.open(entry) as stream:
+                    yield "sample", _sample(f"{path}/{entry.name}", stream)
+
+
+def _sample(where: str, stream: Any) -> dict[str, Any]:
+    """One sample of an archive, without the parts that nothing here looks at."""
+    sample: dict[str, Any] = {}
+    for place, value in stream_json(where, _LARGE, opened=stream):
+        if len(place) == 1:
+            sample[str(place[0])] = value
+        elif place and place[0] == "attachments":
+            if "attachment://" in str(sample.get("input")) + str(sample.get("output")):
+                sample.setdefault("attachments", {})[place[1]] = value
+        elif place and place[0] == "messages":
+            sample["messages"] = [value]  # the last one
+        elif not place:
+            raise InputError("FIL-006", "a sample is not an object.", where=where)
+    return sample
+
+
+class _Declared(NamedTuple):
+    """The samples that a log says it has, or that its task would have had."""
+
+    ids: list[str]
+    epochs: int
+    total: int | None
+
+
+class _Log:
+    """One log, on its way to runs."""
+
+    def __init__(self, path: str, wanted: Wanted, tally: Tally, *, only: bool) -> None:
+        self._path, self._wanted, self._tally, self._only = path, wanted, tally, only
+        self._header: dict[str, Any] = {}
+        self._seen: set[tuple[str, int]] = set()
+        self._origin: Origin | None = None
+
+    def runs(self, parts: Iterator[tuple[str, Any]]) -> Iterator[dict[str, Any]]:
+        for key, value in parts:
+            if key == "sample":
+                yield self._run(value)
+            else:
+                self._header[key] = value
+        origin = self._origin or self._named()
+        declared = self._declared()
+        if not self._seen and (self._header.get("status") == "success" or not declared.ids):
+            raise NotEnoughEvidence(
+                "FIL-005",
+                "the log has no samples.",
+                where=self._path,
+                fix="Run inspect without --no-log-samples.",
+            )
+        yield from self._missing(origin, declared)
+        self._state(declared)
+
+    # --- what the header says
+
+    def _part(self, key: str) -> dict[str, Any]:
+        value = self._header.get(key)
+        if value is not None and not isinstance(value, dict):
+            raise InputError("SCO-011", f"its `{key}` is not an object.", where=self._path)
+        return value or {}
+
+    def _named(self) -> Origin:
+        spec = self._part("eval")
+        task, model = spec.get("task"), spec.get("model")
+        if not isinstance(task, str) or not task.strip():
+            raise InputError(
+                "SCO-011", "its `eval` does not name the task before the samples.", where=self._path
+            )
+        if not isinstance(model, str) or not model.strip():
+            model = UNVERSIONED
+        solver = spec.get("solver")
+        if isinstance(solver, str) and solver.strip():
+            model = f"{model} with {solver}"
+        data = spec.get("dataset")
+        name = data.get("name") if isinstance(data, dict) else None
+        edition = spec.get("task_version")
+        ids = (
+            [spec.get("eval_id")]
+            if spec.get("eval_id")
+            else [spec.get("run_id"), spec.get("task_id")]
+        )
+        run = ".".join(one for one in ids if isinstance(one, str) and one) or task
+        scorers = spec.get("scorers")
+        judged = {
+            one["name"]
+            for one in (scorers if isinstance(scorers, list) else [])
+            if isinstance(one, dict) and "model_graded" in str(one.get("name"))
+        }
+        status = self._header.get("status")
+        if status != "success":
+            self._tally.note(f"the status of the log is {str(status)[:40]!r}, not 'success'")
+        if self._header.get("invalidated"):
+            self._tally.note("samples of the log were invalidated; they have no scores")
+        return Origin(
+            "inspect_ai",
+            NameVersion(task, model[:200]),
+            NameVersion(
+                name if isinstance(name, str) and name.strip() else task,
+                str(edition) if edition and isinstance(edition, int | str) else UNVERSIONED,
+            ),
+            run[:200],
+            judged={*judged, "model_graded_qa", "model_graded_fact"},
+        )
+
+    def _declared(self) -> _Declared:
+        spec, results = self._part("eval"), self._part("results")
+        data, config = spec.get("dataset"), spec.get("config")
+        data = data if isinstance(data, dict) else {}
+        config = config if isinstance(config, dict) else {}
+        epochs = _count(config.get("epochs")) or 1
+        ids = data.get("sample_ids")
+        named = [short_id(one, 0) for one in ids] if isinstance(ids, list) else []
+        total = _count(results.get("total_samples"))
+        if total is None and not named and "samples" in data:
+            limit = config.get("limit")
+            total = min(_count(data["samples"]) or 0, _count(limit) or MAX_DECLARED) * epochs
+            total = None if isinstance(limit, list) else total
+        if max(total or 0, len(named) * epochs) > MAX_DECLARED:
+            raise InputError(
+                "FIL-004", f"it declares more than {MAX_DECLARED:,} samples.", where=self._path
+            )
+        return _Declared(named, epochs, total)
+
+    # --- samples
+
+    def _run(self, sample: Any) -> dict[str, Any]:
+        if self._origin is None:
+            self._origin = self._named()
+        self._tally.read["samples"] += 1
+        made = parts_of(sample, self._path, self._tally, self._scorer())
+        mark = (made["sample_id"], made["attempt"])
+        if mark in self._seen:
+            raise InputError(
+                "FIL-007",
+                f"the sample {mark[0]!r} of epoch {mark[1]} stands twice in the log.",
+                where=self._path,
+            )
+        self._seen.add(mark)
+        return sample_run(self._origin, self._wanted, self._tally, **made)
+
+    def _scorer(self) -> str:
+        """The name of the only scorer, which samples of old logs don't repeat."""
+        results = self._part("results")
+        first = results.get("scorer") or next(iter(_objects(results.get("scores"))), None)
+        name = first.get("name") if isinstance(first, dict) else None
+        return name if isinstance(name, str) and name else "score"
+
+    def _missing(self, origin: Origin, declared: _Declared) -> Iterator[dict[str, Any]]:
+        """The samples that are declared and not there."""
+        absent = [
+            (name, epoch)
+            for name in declared.ids
+            for epoch in range(1, declared.epochs + 1)
+            if (name, epoch) not in self._seen
+        ]
+        left = (declared.total or 0) - len(self._seen) - len(absent)
+        absent += [(f"missing-{index}", 1) for index in range(1, left + 1)]
+        if absent:
+            self._tally.note(
+                f"{len(absent):,} samples that the log declares are not in it; they are missing"
+                " evidence"
+            )
+        for name, epoch in absent:
+            yield sample_run(
+                origin,
+                self._wanted,
+                self._tally,
+                sample_id=name,
+                status="cancelled",
+                attempt=epoch,
+                reason="the log declares this sample and does not have it",
+            )
+
+    # --- totals
+
+    def _state(self, declared: _Declared) -> None:
+        known = len(declared.ids) * declared.epochs
+        if declared.total is not None and self._part("results"):
+            if declared.total >= known:
+                self._tally.state("samples", declared.total)
+            else:
+                self._tally.note(
+                    f"the log counts {declared.total:,} samples and declares {known:,}"
+                )
+        if not self._only:
+            return
+        for label, mean in self._means():
+            self._tally.state(self._tally.metric(label), mean)
+
+    def _means(self) -> Iterator[tuple[str, Decimal | int]]:
+        """The means that the log has for metrics of ours, by their labels. A reducer other than
+        the mean makes another number of several epochs.
+        """
+        results = self._part("results")
+        labels = {metric.label for metric in self._tally.metrics.values()}
+        scores = _objects(results.get("scores")) or _objects([results.get("scorer")])
+        done: set[str] = set()
+        for score in scores:
+            metrics = score.get("metrics", results.get("metrics"))
+            if score.get("reducer") not in (None, "mean") or not isinstance(metrics, dict):
+                continue
+            name, scorer = str(score.get("name")), str(score.get("scorer"))
+            label = name if name in labels else f"{scorer}/{name}"
+            if label not in labels or label in done:
+                continue
+            done.add(label)
+            for key in _MEANS:
+                one = metrics.get(key)
+                value = one.get("value") if isinstance(one, dict) else one
+                if value is not None and not isinstance(value, bool | str | list | dict):
+                    yield label, value
+                    break
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+IMPORTER = Importer("inspect_ai", "logs of inspect_ai (.eval, .json)", _fits, _read)

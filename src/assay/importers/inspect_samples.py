@@ -1,0 +1,182 @@
+"""One sample of an inspect_ai log: its answer, its scores, and how it ended."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import InputError
+from assay.importers.samples import short_id
+
+if TYPE_CHECKING:
+    from assay.importers.tally import Tally
+
+LETTERS = {"C": Decimal(1), "P": Decimal("0.5"), "I": Decimal(0), "N": Decimal(0)}
+"""Correct, partially correct, incorrect, no answer."""
+WORDS = {"yes": Decimal(1), "true": Decimal(1), "no": Decimal(0), "false": Decimal(0)}
+_NUMBER = re.compile(r"[-+]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][-+]?\d{1,2})?")
+_ATTACHED = "attachment://"
+
+
+def parts_of(sample: Any, where: str, tally: Tally, scorer: str) -> dict[str, Any]:
+    """What `sample_run` needs of a sample. `scorer` names a score that has no name."""
+    if not isinstance(sample, dict):
+        raise InputError("SCO-011", "a sample is not an object.", where=where)
+    number, epoch = sample.get("id"), sample.get("epoch", 1)
+    if isinstance(number, bool) or not isinstance(number, int | str) or number == "":
+        raise InputError("SCO-011", f"a sample has the id {number!r:.60}.", where=where)
+    if isinstance(epoch, bool) or not isinstance(epoch, int) or not 1 <= epoch < 10**6:
+        raise InputError(
+            "SCO-011", f"the sample {number!r:.60} has the epoch {epoch!r:.60}.", where=where
+        )
+    status, reason = _ending(sample)
+    attached = sample.get("attachments")
+    texts = attached if isinstance(attached, dict) else {}
+    scores = _scores(sample, where, tally, scorer)
+    if status != "success":
+        scores = {}
+    elif not scores:
+        reason = reason or "no scorer gave a score"
+    target = sample.get("target")
+    answer = _resolved(_answer(sample), texts)
+    return {
+        "sample_id": short_id(number, 0),
+        "attempt": epoch,
+        "status": status,
+        "reason": reason,
+        "scores": scores,
+        "inputs": {"input": _resolved(sample.get("input"), texts)} if "input" in sample else None,
+        "outputs": {"answer": answer},
+        "expected": {"answer": target} if target not in (None, "", []) else None,
+        "latency_ms": _milliseconds(sample.get("total_time")),
+        "tokens": _tokens(sample.get("model_usage")),
+        "retries": len(retried)
+        if isinstance(retried := sample.get("error_retries"), list)
+        else None,
+        "tags": _limit(sample),
+    }
+
+
+def _ending(sample: dict[str, Any]) -> tuple[str, str]:
+    """The status of a sample, and why."""
+    error = sample.get("error")
+    if error is not None:
+        message = error.get("message") if isinstance(error, dict) else error
+        return "error", str(message)[:2000]
+    if sample.get("invalidation") is not None:
+        return "cancelled", "the sample was invalidated after it ran"
+    if sample.get("limit") is not None and not (sample.get("scores") or sample.get("score")):
+        return "timeout", f"stopped by a limit: {_limit(sample)}"
+    return "success", ""
+
+
+def _limit(sample: dict[str, Any]) -> list[str] | None:
+    limit = sample.get("limit")
+    if limit is None:
+        return None
+    kind = limit.get("type") if isinstance(limit, dict) else limit
+    return [f"limit:{str(kind)[:40]}"]
+
+
+def _scores(sample: dict[str, Any], where: str, tally: Tally, scorer: str) -> dict[str, Any]:
+    scores = sample.get("scores")
+    if scores is None and sample.get("score") is not None:
+        scores = {scorer: sample["score"]}
+    if scores is None:
+        return {}
+    if not isinstance(scores, dict):
+        raise InputError(
+            "SCO-011",
+            f"the scores of the sample {sample.get('id')!r:.60} are not an object.",
+            where=where,
+        )
+    made: dict[str, Any] = {}
+    for name, score in scores.items():
+        value = score.get("value") if isinstance(score, dict) else score
+        several = (
+            value
+            if isinstance(value, dict)
+            else dict(enumerate(value))
+            if isinstance(value, list)
+            else None
+        )
+        labelled = (
+            {name: value}
+            if several is None
+            else {f"{name}/{key}": one for key, one in several.items()}
+        )
+        for label, one in labelled.items():
+            read = number(one)
+            if read is None and one is not None:
+                tally.dropped["scores_that_are_no_numbers"] += 1
+            else:
+                made[label] = read
+    return made
+
+
+def number(value: Any) -> Decimal | int | bool | None:
+    """The number that inspect_ai takes a value for; None where it is none.
+
+    >>> [number(value) for value in ("C", "P", "N", "yes", True, "0.5", "blue")]
+    [Decimal('1'), Decimal('0.5'), Decimal('0'), Decimal('1'), True, Decimal('0.5'), None]
+    """
+    if isinstance(value, int | Decimal):
+        return value
+    if not isinstance(value, str):
+        return None
+    found = LETTERS.get(value, WORDS.get(value.lower()))
+    if found is None and _NUMBER.fullmatch(value.strip()):
+        found = Decimal(value.strip())
+    return found
+
+
+def _answer(sample: dict[str, Any]) -> Any:
+    """The text of the model's answer: the completion, or the last message."""
+    output = sample.get("output")
+    choices = output.get("choices") if isinstance(output, dict) else None
+    messages = sample.get("messages")
+    for listed in (
+        [choices[0].get("message")]
+        if isinstance(choices, list) and choices and isinstance(choices[0], dict)
+        else [],
+        messages[-1:] if isinstance(messages, list) else [],
+    ):
+        for message in listed:
+            if isinstance(message, dict) and message.get("role", "assistant") == "assistant":
+                return _text(message.get("content"))
+    return output.get("completion") if isinstance(output, dict) else None
+
+
+def _text(content: Any) -> Any:
+    if not isinstance(content, list):
+        return content
+    parts = [one for one in content if isinstance(one, dict) and isinstance(one.get("text"), str)]
+    return "\n".join(one["text"] for one in parts)
+
+
+def _resolved(value: Any, texts: dict[str, Any]) -> Any:
+    """A value with the texts that the log keeps apart."""
+    if isinstance(value, str) and value.startswith(_ATTACHED):
+        return texts.get(value.removeprefix(_ATTACHED), value)
+    if isinstance(value, list):
+        return [_resolved(one, texts) for one in value]
+    if isinstance(value, dict):
+        return {key: _resolved(one, texts) for key, one in value.items()}
+    return value
+
+
+def _milliseconds(seconds: Any) -> Decimal | int | None:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | Decimal):
+        return None
+    return seconds * 1000 if 0 <= seconds < 10**9 else None
+
+
+def _tokens(usage: Any) -> int | None:
+    counts = [
+        one.get("total_tokens")
+        for one in (usage.values() if isinstance(usage, dict) else ())
+        if isinstance(one, dict)
+    ]
+    known = [n for n in counts if isinstance(n, int) and not isinstance(n, bool) and n >= 0]
+    return sum(known) if known else None

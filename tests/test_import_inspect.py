@@ -1,0 +1,272 @@
+"""Logs of inspect_ai: its own totals, and nothing that failed or is missing has a score."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from decimal import Decimal
+
+import pytest
+
+from assay.errors import AssayError, InputError, NotEnoughEvidence
+from assay.files.archives import ZSTANDARD, open_archive
+from peer_files import RECORDED, SHARED, broken, imported, needs_shared, survives, takers
+
+FOLDER = RECORDED / "inspect_ai"
+PLAIN = json.loads((FOLDER / "plain.json").read_text())
+
+
+def log(*samples: dict, **header) -> dict:
+    """A small log by hand."""
+    spec = {
+        "run_id": "r1",
+        "task_id": "t1",
+        "task": "capitals",
+        "model": "m",
+        "dataset": {"name": "towns"},
+        **header.pop("eval", {}),
+    }
+    results = {"total_samples": len(samples), "scores": []}
+    made = {"version": 2, "status": "success", "eval": spec, "results": results, **header}
+    return {**made, "samples": list(samples)}
+
+
+def sample(number=1, value="C", **more) -> dict:
+    message = {"role": "assistant", "content": "Paris"}
+    return {
+        "id": number,
+        "epoch": 1,
+        "input": "?",
+        "target": "Paris",
+        "output": {"choices": [{"message": message}]},
+        "scores": {"match": {"value": value}},
+        **more,
+    }
+
+
+def read(tmp_path, tree, name="log.json"):
+    path = tmp_path / name
+    path.write_text(json.dumps(tree))
+    return imported("inspect_ai", path)
+
+
+def raw(run: dict) -> dict:
+    return {name: one["raw"] for name, one in run.get("scores", {}).items()}
+
+
+def archive(path, entries: dict[str, object]) -> None:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, tree in entries.items():
+            packed.writestr(name, json.dumps(tree))
+    path.write_bytes(made.getvalue())
+
+
+def test_totals_are_those_of_the_tool() -> None:
+    for made in json.loads((FOLDER / "made.json").read_text()):
+        (path,) = (FOLDER / name for name in made["files"])
+        assert takers(path) == ["inspect_ai"]
+        runs, tally = imported("inspect_ai", path)
+        totals = dict(made["totals"])
+        assert totals.pop("samples") == len(runs) == tally.samples
+        assert tally.stated.get("samples", len(runs)) == len(runs)
+        for label, mean in totals.items():
+            name = tally.metric(label)
+            assert float(tally.metrics[name].mean) == pytest.approx(mean, abs=1e-12)
+            assert float(tally.stated[name]) == pytest.approx(mean, abs=1e-12)
+
+
+@needs_shared
+def test_totals_of_the_shared_logs() -> None:
+    expected = json.loads((SHARED / "expected.json").read_text())
+    for name, totals in expected.items():
+        if not name.startswith("inspect_ai/"):
+            continue
+        assert takers(SHARED / name) == ["inspect_ai"]
+        runs, tally = imported("inspect_ai", SHARED / name)
+        assert len(runs) == tally.samples == totals["total_samples"]
+        assert {run["workflow"]["id"] for run in runs} == {totals["task"]}
+        assert {run["workflow"]["version"] for run in runs} == {totals["model"]}
+        for score in totals["scores"]:
+            accuracy = score["metrics"]["accuracy"]
+            assert float(tally.metrics[score["name"]].mean) == pytest.approx(accuracy)
+        for one, run in zip(totals["sample_scores"], runs, strict=True):
+            letters = {key: {"C": 1, "I": 0}[value] for key, value in one["scores"].items()}
+            assert raw(run) == letters
+            assert (run["dataset"]["sample_id"], run["attempt"]) == (str(one["id"]), one["epoch"])
+
+
+def test_zstandard_entries_are_read() -> None:
+    with open_archive(str(FOLDER / "two-scorers.eval")) as packed:
+        assert ZSTANDARD in {entry.method for entry in packed.entries()}
+    runs, _ = imported("inspect_ai", FOLDER / "two-scorers.eval")
+    assert runs[0]["outputs"] == {"answer": "Paris"}
+    assert runs[0]["expected"] == {"answer": "Paris"}
+    assert runs[0]["tokens"] == 12
+
+
+def test_a_failed_sample_has_no_score_and_an_unfinished_log_counts_what_it_lacks() -> None:
+    runs, tally = imported("inspect_ai", FOLDER / "errors.eval")
+    (failed,) = (run for run in runs if run["status"] != "success")
+    assert (failed["dataset"]["sample_id"], failed["status"]) == ("peru", "error")
+    assert "scores" not in failed
+    assert "the tool is not there" in failed["metadata"]["reason"]
+    runs, tally = imported("inspect_ai", FOLDER / "stopped.eval")
+    assert sorted(run["status"] for run in runs) == ["error", "error", "success", "success"]
+    assert all(bool(raw(run)) == (run["status"] == "success") for run in runs)
+    assert {run["dataset"]["sample_id"] for run in runs} == {"france", "spain", "peru", "norway"}
+    assert tally.errors == 2
+    assert any("'error'" in note for note in tally.notes)
+
+
+def test_epochs_are_attempts() -> None:
+    runs, _ = imported("inspect_ai", FOLDER / "epochs.eval")
+    assert sorted((run["dataset"]["sample_id"], run["attempt"]) for run in runs) == [
+        (land, epoch) for land in ("france", "norway", "peru", "spain") for epoch in (1, 2)
+    ]
+
+
+def test_values_mean_what_inspect_documents(tmp_path) -> None:
+    values = ["C", "P", "I", "N", True, False, 0.25, "yes", "no", "0.5"]
+    runs, tally = read(tmp_path, log(*(sample(n, value) for n, value in enumerate(values, 1))))
+    assert [raw(run)["match"] for run in runs] == [
+        1,
+        Decimal("0.5"),
+        0,
+        0,
+        1,
+        0,
+        Decimal("0.25"),
+        1,
+        0,
+        Decimal("0.5"),
+    ]
+    runs, tally = read(tmp_path, log(sample(1, "blue"), sample(2, float("nan")), sample(3, [1, 0])))
+    assert [raw(run) for run in runs] == [{}, {"match": None}, {"match/0": 1, "match/1": 0}]
+    assert tally.dropped == {"scores_that_are_no_numbers": 1}
+
+
+def test_errors_invalidated_samples_and_limits(tmp_path) -> None:
+    runs, _ = read(
+        tmp_path,
+        log(
+            sample(1, error={"message": "boom", "traceback": ""}),
+            sample(2, invalidation={"author": "x"}),
+            sample(3, limit={"type": "token", "limit": 9}),
+            sample(4, limit={"type": "time", "limit": 9}, scores=None),
+            sample(5, scores={}),
+        ),
+    )
+    assert [run["status"] for run in runs] == [
+        "error",
+        "cancelled",
+        "success",
+        "timeout",
+        "success",
+    ]
+    assert [raw(run) for run in runs] == [{}, {}, {"match": 1}, {}, {}]
+    assert runs[2]["tags"] == ["limit:token"]
+
+
+def test_old_logs_have_one_score_and_name_its_scorer_once(tmp_path) -> None:
+    old = sample(1, score={"value": "C"})
+    del old["scores"]
+    results = {"scorer": {"name": "includes"}, "metrics": {"accuracy": {"value": 1.0}}}
+    runs, tally = read(tmp_path, log(old, version=1, results=results))
+    assert raw(runs[0]) == {"includes": 1}
+    assert tally.stated == {"includes": 1}
+
+
+def test_declared_samples_that_are_absent_are_missing(tmp_path) -> None:
+    data = {"dataset": {"name": "towns", "sample_ids": [1, 2]}, "config": {"epochs": 2}}
+    runs, tally = read(tmp_path, log(sample(1), eval=data, status="cancelled", results=None))
+    assert [(run["dataset"]["sample_id"], run["attempt"], run["status"]) for run in runs] == [
+        ("1", 1, "success"),
+        ("1", 2, "cancelled"),
+        ("2", 1, "cancelled"),
+        ("2", 2, "cancelled"),
+    ]
+    old = log(sample(1), results={"total_samples": 3, "scores": []})
+    runs, tally = read(tmp_path, old)
+    assert [run["dataset"]["sample_id"] for run in runs] == ["1", "missing-1", "missing-2"]
+    assert tally.stated["samples"] == 3
+    never = {"dataset": {"name": "towns", "samples": 9}, "config": {"limit": 2}}
+    runs, _ = read(tmp_path, log(sample(1), eval=never, status="started", results=None))
+    assert len(runs) == 2
+
+
+def test_a_log_that_is_still_written_or_was_cut_short(tmp_path) -> None:
+    path = tmp_path / "log.eval"
+    tree = log(eval={"dataset": {"sample_ids": ["a", "b"]}})
+    start = {key: tree[key] for key in ("version", "eval")}
+    chunked = "samples/b_epoch_1/sample.json"
+    archive(path, {"_journal/start.json": start, chunked: sample("b"), "x/notes.json": {}})
+    assert takers(path) == ["inspect_ai"]
+    runs, _ = imported("inspect_ai", path)
+    assert [(run["dataset"]["sample_id"], run["status"]) for run in runs] == [
+        ("b", "success"),
+        ("a", "cancelled"),
+    ]
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(InputError, match="damaged ZIP"):
+        imported("inspect_ai", path)
+
+
+def test_a_newer_version_of_an_entry_replaces_the_older(tmp_path) -> None:
+    path = tmp_path / "log.eval"
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as packed:
+        packed.writestr("header.json", json.dumps(log(sample(), status="started")))
+        packed.writestr("samples/1_epoch_1.json", json.dumps(sample(1, "C")))
+        with pytest.warns(UserWarning, match="Duplicate"):
+            packed.writestr("samples/1_epoch_1.json", json.dumps(sample(1, "I")))
+    path.write_bytes(made.getvalue())
+    runs, tally = imported("inspect_ai", path)
+    assert [raw(run) for run in runs] == [{"match": 0}]
+    assert tally.dropped == {"superseded_entries": 1}
+
+
+def test_texts_that_the_log_keeps_apart_are_put_back(tmp_path) -> None:
+    apart = sample(1, input="attachment://abc", attachments={"abc": "a long question", "d": "x"})
+    path = tmp_path / "log.eval"
+    archive(path, {"header.json": log(apart), "samples/1_epoch_1.json": apart})
+    runs, _ = imported("inspect_ai", path)
+    assert runs[0]["inputs"] == {"input": "a long question"}
+
+
+def test_bad_logs_are_refused(tmp_path) -> None:
+    for tree, words in (
+        (log(sample(1), sample(1)), "stands twice"),
+        (log(sample(1), sample("1")), "stands twice"),
+        (log({"epoch": 1}), "has the id None"),
+        (log(sample(1, epoch=0)), "has the epoch 0"),
+        (log(sample(1, scores=[1])), "are not an object"),
+        ({**log(sample()), "eval": {}}, "does not name the task"),
+        ({**log(sample()), "eval": []}, "`eval` is not an object"),
+        (log("x"), "not an object"),
+        ([1], "not a log"),
+    ):
+        with pytest.raises(InputError, match=words):
+            read(tmp_path, tree)
+    with pytest.raises(NotEnoughEvidence, match="no samples"):
+        read(tmp_path, log())
+    path = tmp_path / "log.eval"
+    archive(path, {"a.json": {}})
+    with pytest.raises(InputError, match=r"without a header.json"):
+        imported("inspect_ai", path)
+
+
+def test_broken_logs_are_refused_or_read_but_never_a_crash(tmp_path) -> None:
+    tree = {**PLAIN, "samples": PLAIN["samples"][:1]}
+    path = tmp_path / "log.json"
+    results = []
+    for made in broken(tree, 150):
+        path.write_text(json.dumps(made))
+        results.append(survives("inspect_ai", path))
+    assert {True, False} <= set(results)
+    whole = (FOLDER / "epochs.eval").read_bytes()
+    for cut in range(0, len(whole), 499):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(AssayError):
+            imported("inspect_ai", path)
