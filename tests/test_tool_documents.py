@@ -168,7 +168,8 @@ def test_terms_are_attached_only_from_the_registrable_domain_of_the_api(
 ) -> None:
     from datetime import UTC, datetime
 
-    from assay.tools.checks import ModuleLists, check_terms, run_checks, veto_of
+    from assay.tools.checks import ModuleLists, check_terms, veto_of
+    from assay.tools.server_checks import run_checks
 
     schema = _schema(termsOfService=link) if link else _schema()
     assert check_terms(schema).outcome == outcome

@@ -250,6 +250,7 @@ def _schema_names() -> dict[str, Any]:
     from assay.running.config import ConfigFile
     from assay.scoring.profile import Profile
     from assay.scoring.rubric import Rubric
+    from assay.tools.declaration import Declaration
 
     exams = {
         "exam": ExamFile,
@@ -266,6 +267,7 @@ def _schema_names() -> dict[str, Any]:
         "decision": Decision,
         "evaluation": Evaluation,
         "config": ConfigFile,
+        "tool-declaration": Declaration,
         **exams,
     }
 

@@ -250,7 +250,7 @@ def print_findings(item: inp.Assessed, *, levels: Sequence[str] = tuple(_PAINT))
         # where the schema links no terms, the finding terms-missing says so already
         unlinked = check.id == "tos-attached" and check.evidence.get("link") is None
         if check.outcome != "clean" and not unlinked:
-            colour = "red" if check.outcome == "veto" else "yellow"
+            colour = {"veto": "red", "not applicable": "dim"}.get(check.outcome, "yellow")
             outcome = opt.paint(f"{check.outcome:<7}", colour, on=on)
             sys.stdout.write(f"  {outcome} {check.id}: {printable(check.reason)}\n")
 

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 from assay.cli import options as opt
 from assay.cli.frame import arg, policy_option, repeated
@@ -18,16 +20,18 @@ from assay.files.json_files import open_input, read_json
 from assay.files.yaml_files import parse_yaml
 from assay.records.tool_finding import SchemaFinding
 from assay.registry import near_miss
-from assay.tools.checks import ModuleLists, VetoCheck, read_module_lists, run_checks
+from assay.tools.checks import ModuleLists, VetoCheck, read_module_lists
 from assay.tools.key_owners import read_aliases
 from assay.tools.names import parse_iso, parse_stamp
 from assay.tools.policy import SchemaRules
+from assay.tools.server_checks import run_checks
 from assay.tools.source import ToolSchema
 from assay.tools.tree import OWNERS, Tree
 from assay.tools.validation import assess
 
 if TYPE_CHECKING:
     from assay.archive.store import Store
+    from assay.tools.reading.declared import Launch
 
 SOURCE = (
     arg(
@@ -39,6 +43,14 @@ SOURCE = (
     arg("--mcp", metavar="COMMAND", help='a live MCP server over stdio, as "python server.py"'),
     arg("--mcp-url", metavar="URL", help="a live MCP server over streamable HTTP"),
     arg("--snapshot", metavar="FILE", help="what an MCP server answered to tools/list, as JSON"),
+    arg(
+        "--declare",
+        metavar="FILE",
+        help=(
+            "YAML with what an MCP server does not show: its modules, keys and hosts (`assay"
+            " schema-of tool-declaration`)"
+        ),
+    ),
     repeated(
         "--header",
         "'NAME: VALUE'",
@@ -234,22 +246,45 @@ def read_sources(options: argparse.Namespace) -> Sources:
     from assay.tools.reading import files, folders
 
     if options.path and os.path.isdir(options.path):
+        if options.declare:
+            raise UsageError(
+                "CLI-001",
+                f"--declare is about one server, and {options.path} is a folder.",
+                fix="Name the snapshot of the server.",
+            )
         folder = folders.read_folder(options.path)
         return Sources(list(folder.schemas), list(folder.unread), list(folder.skipped), True)
-    return Sources([files.read_schema(options.snapshot or options.path)])
+    return Sources([_declared(options, files.read_schema(options.snapshot or options.path))])
+
+
+def _declared(
+    options: argparse.Namespace, schema: ToolSchema, launch: Launch | None = None
+) -> ToolSchema:
+    """The tools of a server with the declaration that the options name, if they name one."""
+    if not options.declare:
+        return schema
+    from assay.tools.declaration import read_declaration
+    from assay.tools.reading.declared import Launch, declare
+
+    declaration = read_declaration(options.declare)
+    return declare(schema, declaration, launch or Launch(), where=options.declare)
 
 
 def _read_server(options: argparse.Namespace) -> ToolSchema:
     from assay.tools.reading import server
+    from assay.tools.reading.declared import Launch
 
     if options.mcp_url:
-        headers = {}
+        headers, names = {}, []
         for text in options.header:
             name, colon, value = text.partition(":")
             if not colon or not name.strip():
                 raise UsageError("CLI-001", "a header is 'NAME: VALUE'.")
             headers[name.strip()] = os.path.expandvars(value.strip())
-        return server.read_http(options.mcp_url, timeout_s=options.timeout, headers=headers)
+            names += re.findall(r"\$\{?(\w+)", value)
+        schema = server.read_http(options.mcp_url, timeout_s=options.timeout, headers=headers)
+        host = urlsplit(options.mcp_url).hostname or ""
+        return _declared(options, schema, Launch(host=host, env=names))
     try:
         command = shlex.split(options.mcp)
     except ValueError as error:
@@ -258,7 +293,8 @@ def _read_server(options: argparse.Namespace) -> ToolSchema:
     if missing:
         raise UsageError("CLI-001", f"the environment has no {', '.join(missing)}.")
     env = {name: os.environ[name] for name in options.env}
-    return server.read_stdio(command, timeout_s=options.timeout, env=env)
+    schema = server.read_stdio(command, timeout_s=options.timeout, env=env)
+    return _declared(options, schema, Launch(command=command, env=options.env))
 
 
 def shown_source(path: str) -> str:

@@ -93,6 +93,7 @@ CODES: dict[str, str] = {
     "FMC-014": "An entry of this moment is already there.",
     "FMC-015": "A node may not be graded now: it, or what it depends on, is rejected or blocked.",
     "FMC-016": "Envelopes and options contradict each other.",
+    "FMC-017": "The declaration of an MCP server is malformed, or does not fit the server.",
     "PRO-001": "A document is of an unknown scoring protocol, or of none.",
     "PRO-002": "A document of the scoring protocol is not of its shape.",
     "PRO-003": "A score of the protocol is not a number from 1.0 to 5.0.",

@@ -16,11 +16,12 @@ from assay.tools import gate, status
 from assay.tools.aggregate import aggregate
 from assay.tools.aging import age_score
 from assay.tools.answers import shown
-from assay.tools.checks import ModuleLists, VetoCheck, run_checks
+from assay.tools.checks import ModuleLists, VetoCheck
 from assay.tools.envelope import http_score
 from assay.tools.policy import SchemaRules
 from assay.tools.protocol import build_prompts
 from assay.tools.report import grade_scores
+from assay.tools.server_checks import run_checks
 from assay.tools.source import Module, ToolSchema
 from assay.tools.validation import validate
 from assay.tools.veto import trigger_of

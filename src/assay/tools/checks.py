@@ -274,20 +274,6 @@ def check_terms(schema: ToolSchema) -> VetoCheck:
     return VetoCheck("tos-attached", CLEAN, f"the terms lie on {theirs}, as the API does", evidence)
 
 
-def run_checks(
-    schema: ToolSchema, *, lists: ModuleLists, aliases: Mapping[str, Iterable[str]] | None = None
-) -> list[VetoCheck]:
-    """Both checks of a schema. A server of the MCP family states neither modules nor keys: both are
-    beyond what can be seen from outside.
-    """
-    if schema.kind == "mcp":
-        return [
-            VetoCheck(name, UNDETERMINED, "the tools of a server do not show it", {})
-            for name in ("malicious-module", "api-key-domain-mismatch")
-        ]
-    return [check_modules(schema, lists), check_key_domain(schema, aliases), check_terms(schema)]
-
-
 def veto_of(checks: Iterable[VetoCheck], *, now: datetime) -> CategoricalVeto | None:
     """The first veto among checks, as an entry holds it."""
     for check in checks:

@@ -15,14 +15,15 @@ from assay.errors import InputError, printable
 from assay.records.tool_entry import IndexNode, NamespaceIndex, SchemaNode
 from assay.records.tool_finding import SchemaFinding
 from assay.registry import near_miss
-from assay.tools.checks import ModuleLists, VetoCheck, run_checks
+from assay.tools.checks import ModuleLists, VetoCheck
 from assay.tools.ecma import hash8
 from assay.tools.manifest import tools_of
 from assay.tools.policy import SchemaRules, at_least
 from assay.tools.reading.files import schema_of
+from assay.tools.server_checks import run_checks
 from assay.tools.status import NODE_REJECTED, STABLE
 from assay.tools.validation import assess
-from assay.tools.veto import CLEAN, TRIGGERS, VETO
+from assay.tools.veto import CLEAN, NOT_APPLICABLE, TRIGGERS, VETO
 
 
 class GateRule(NamedTuple):
@@ -84,6 +85,8 @@ class Inspection(NamedTuple):
     checks: Sequence[VetoCheck] = ()
     tools: Collection[str] | None = None
     """The tools in the source."""
+    tested: bool = True
+    """Whether tools of this kind carry tests; those of a server don't."""
     unread: str | None = None
 
 
@@ -152,6 +155,7 @@ def _inspect(subject: str, node: SchemaNode | None, evidence: GateEvidence) -> I
         assess(schema),
         run_checks(schema, lists=evidence.modules, aliases=evidence.aliases),
         list(tools_of(schema.main)),
+        schema.kind != "mcp",
     )
 
 
@@ -168,7 +172,7 @@ def schema_gate(
     """
     if node is None:
         return ToolGateResult(name, (GateRule("graded", None, "the tree does not hold it"),))
-    primitives = _primitives(node.tools, source.tools)
+    primitives = _primitives(node.tools, source)
     if source.unread is not None:
         validation = GateRule("validation", None, source.unread)
         veto = GateRule("no_veto", False if node.status == NODE_REJECTED else None, source.unread)
@@ -202,16 +206,22 @@ def _schema_veto(
     if vetoes or node.status == NODE_REJECTED:
         return GateRule("no_veto", False, vetoes[0] if vetoes else node.reason or "rejected")
     asked = [check for check in checks if check.id in TRIGGERS]
-    unclear = [check for check in asked if check.outcome != CLEAN]
+    unclear = [check for check in asked if check.outcome not in (CLEAN, NOT_APPLICABLE)]
     return GateRule(
         "no_veto",
         None if unclear else True,
-        "; ".join(f"{check.id}: {check.reason}" for check in unclear or asked),
+        "; ".join(f"{check.id}: {_answer(check)}" for check in unclear or asked),
     )
 
 
-def _primitives(graded: Mapping[str, IndexNode], tools: Collection[str] | None) -> GateRule:
+def _answer(check: VetoCheck) -> str:
+    named = f"{NOT_APPLICABLE} " if check.outcome == NOT_APPLICABLE else ""
+    return f"{named}{check.reason}"
+
+
+def _primitives(graded: Mapping[str, IndexNode], source: Inspection) -> GateRule:
     """Whether every tool of the source is stable, and every graded one is in it."""
+    tools = source.tools
     if not tools:
         why = "its tools could not be read" if tools is None else "it has no tools"
         return GateRule("primitives", None, why)
@@ -220,7 +230,9 @@ def _primitives(graded: Mapping[str, IndexNode], tools: Collection[str] | None) 
     return GateRule(
         "primitives",
         not failing,
-        "; ".join(failing[:10]) or f"every tool is stable ({len(tools)})",
+        "; ".join(failing[:10])
+        or f"every tool is stable ({len(tools)})"
+        + ("" if source.tested else f"; tests: {NOT_APPLICABLE}, a server has none"),
     )
 
 

@@ -198,10 +198,13 @@ def _create(tree: Tree, path: str, data: bytes) -> None:
 
 def check_open(tree: Tree, schema: ToolSchema, checks: Sequence[VetoCheck]) -> None:
     """Refuse to grade a rejected schema, unless every check that rejected it is determined now. A
-    veto of a person or a model is lifted only by `record`.
+    veto of a person or a model is lifted only by `record`, and so is every veto of a server: what
+    its checks rest on is declared, and a new declaration must not undo what the old one showed.
     """
     check_import(tree, schema)
-    determined = {check.id for check in checks if check.outcome in (CLEAN, VETO)}
+    determined = {
+        check.id for check in checks if schema.kind != "mcp" and check.outcome in (CLEAN, VETO)
+    }
     node = tree.node(AREA, {"namespace": schema.namespace, "schema": schema.base})
     for entry in node.vetoes:
         veto = entry.categorical_veto

@@ -109,6 +109,36 @@ def brand_of(name: str) -> str:
     return "".join(_tokens(name))
 
 
+def is_credential(name: str) -> bool:
+    """Whether the name of a variable says that it holds a secret.
+
+    >>> is_credential("ACME_API_KEY"), is_credential("TZ")
+    (True, False)
+    """
+    return any(word.lower() in _words().credential for word in _WORDS.findall(name))
+
+
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", re.ASCII)
+_KEY_ENDING = re.compile(
+    r"_(API|ACCESS|AUTH|SECRET|CLIENT|BEARER)_?(KEY|TOKEN|SECRET)\Z|_PASSWORD\Z", re.ASCII
+)
+
+
+def named_keys(text: str) -> list[str]:
+    """The keys that a text names: variables that end as keys do, or that speak of a known owner.
+    `PRIMARY_KEY` is none.
+
+    >>> named_keys("Needs OPENAI_KEY or ACME_API_KEY; sorts by PRIMARY_KEY.")
+    ['OPENAI_KEY', 'ACME_API_KEY']
+    """
+    found = dict.fromkeys(_VARIABLE.findall(text))
+    return [
+        name
+        for name in found
+        if _KEY_ENDING.search(name) or (is_credential(name) and _owners_in(_tokens(name)))
+    ]
+
+
 def _only_related(text: str) -> bool:
     """Whether a text is made of words that stand beside a brand, as `apidata`."""
     return not text or any(
@@ -180,8 +210,7 @@ def _known_owner(
         return UNDETERMINED, f"{theirs}, and {domain} may or may not be"
     if owner.shared or label.startswith(word):
         return UNDETERMINED, f"{theirs}, and nothing shows whether {domain} is"
-    secret = any(part.lower() in _words().credential for part in _WORDS.findall(name))
-    if not whole and not secret:
+    if not whole and not is_credential(name):
         return UNDETERMINED, f"{theirs}, and the name does not say that it is a key"
     return VETO, f"{theirs}; {domain} is not"
 

@@ -22,7 +22,7 @@ SIGNS = {
     **dict.fromkeys(("partial", "graded"), "◐"),
     **dict.fromkeys(("undetermined", "not_enough_evidence", "hold", "stale", "unknown"), "?"),
     **dict.fromkeys(("queued", "running", "executing", "evaluating", "cancelling", "pending"), "…"),
-    **dict.fromkeys(("skipped", "cancelled", "none"), "–"),
+    **dict.fromkeys(("skipped", "cancelled", "none", "not applicable"), "–"),
 }
 """The sign of a verdict. A word that is missing here looks bad: an unknown one must not look good.
 """

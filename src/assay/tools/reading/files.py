@@ -13,9 +13,10 @@ import stat
 from typing import Any
 
 from assay.errors import InputError
-from assay.files.json_files import json_fault, open_input
+from assay.files.json_files import Document, json_fault, open_input
 from assay.files.yaml_files import parse_yaml
 from assay.tools import ecma
+from assay.tools.declaration import check_declaration
 from assay.tools.reading import limits
 from assay.tools.reading.engine import Engine, NoExport, required_libraries, too_large
 from assay.tools.source import ToolSchema
@@ -72,6 +73,7 @@ def from_tools_list(
     instructions: str | None,
     path: str,
     source: bytes,
+    declaration: Any = None,
 ) -> ToolSchema:
     """The schema of an MCP server from what it answered to `tools/list`, all pages together.
 
@@ -120,6 +122,11 @@ def from_tools_list(
         "description": instructions or "",
         "tools": by_name,
     }
+    if declaration is not None:
+        stated = check_declaration(Document(declaration, path, None, None))
+        main["declaration"] = stated.document()
+        if isinstance(stated.about, str):
+            main["resources"] = {"about": stated.about}
     plain = _plain(main, path)
     return ToolSchema(
         "mcp", path, namespace, "tools", plain, ecma.stringify(plain["tools"]), source
@@ -144,6 +151,9 @@ def schema_in(path: str, source: bytes, engine: Engine | None) -> ToolSchema:
             fix=f"These are read: {known}.",
         )
     tree = _json(source, path) if extension == ".json" else parse_yaml(source, path).tree
+    declaration = None
+    if isinstance(tree, list) and len(tree) > 1 and _is_declaration(tree[0]):
+        declaration, tree = tree[0]["declaration"], tree[1:]
     pages = _pages(tree, path)
     if pages is not None:
         tools, about = pages
@@ -161,6 +171,7 @@ def schema_in(path: str, source: bytes, engine: Engine | None) -> ToolSchema:
             instructions=instructions if isinstance(instructions, str) else None,
             path=os.path.abspath(path),
             source=source,
+            declaration=declaration,
         )
     main = _plain(_main_of(tree), path)
     return ToolSchema(
@@ -270,6 +281,13 @@ def _main_of(tree: Any) -> Any:
         "has no `tools`, so it is not a tool schema.",
         "A FlowMCP schema has `tools` as an object, a `tools/list` answer as a list.",
     )
+
+
+def _is_declaration(part: Any) -> bool:
+    """Whether a part of a list is a declaration, as `reading.declared` puts it before the pages. An
+    answer of a server is an object, so no server declares itself.
+    """
+    return isinstance(part, dict) and part.keys() == {"declaration"}
 
 
 def _pages(tree: Any, path: str) -> tuple[list[dict[str, Any]], dict[str, Any]] | None:
