@@ -69,8 +69,8 @@ class Row:
                 read_run(Document(run, name))
         except AssayError as error:
             self.faults.append(str(error))
-        self.ours: dict[str, Any] = {"samples": tally.samples, "passed": tally.passed}
-        self.ours |= {one.label: one.mean for one in tally.metrics.values()}
+        self.ours: dict[str, Any] = {one.label: one.mean for one in tally.metrics.values()}
+        self.ours |= {"samples": tally.samples, "passed": tally.passed}
         self.theirs = made["totals"]
         for key, value in self.theirs.items():
             if not agree(value, self.ours.get(key)):

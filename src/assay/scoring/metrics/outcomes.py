@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from assay.errors import FaultList, NotEnoughEvidence
 from assay.files.json_files import Document, Unread
+from assay.files.swe_bench import is_names
 from assay.scoring.metrics.measure import Measure, Undetermined
 
 if TYPE_CHECKING:
@@ -245,11 +246,6 @@ def _share(given: Any) -> Share | str:
             f" {'among the passed and among the failed' if both else 'twice'}. Keep one."
         )
     return Share(len(passed), len(names))
-
-
-def is_names(given: Any) -> bool:
-    """Whether this is a list of texts."""
-    return isinstance(given, list) and all(isinstance(item, str) for item in given)
 
 
 # --- measures of one run

@@ -8,17 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError
-from assay.scoring.metrics.outcomes import is_names, resolution_rates
+from assay.files.swe_bench import report_lists
+from assay.scoring.metrics.outcomes import resolution_rates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-def is_report(tree: Any) -> bool:
-    """Whether this is a run report of SWE-bench, old or new."""
-    return isinstance(tree, dict) and (
-        "resolved_ids" in tree or {"generated", "applied", "resolved"} <= tree.keys()
-    )
 
 
 def read_report(tree: Any, *, where: str = "") -> dict[str, Any]:
@@ -29,86 +23,17 @@ def read_report(tree: Any, *, where: str = "") -> dict[str, Any]:
     too; its counts must be those of its lists. `all` are the instances named anywhere, once each:
     an id may stand in two of the lists. A newer report may count more (`total_instances`).
     """
-    if not is_report(tree):
-        raise InputError(
-            "SCO-034",
-            "is not a run report: it must list instance ids under `generated`, `applied` and"
-            " `resolved`.",
-            where=where,
-        )
-    total = 0
-    if "resolved_ids" in tree:
-        tree, total = _from_new(tree, where)
-    wrong = [key for key, ids in tree.items() if not is_names(ids)]
-    if wrong:
-        raise InputError("SCO-034", f"`{wrong[0]}` must be a list of instance ids.", where=where)
-    sets = {key: set(ids) for key, ids in tree.items()}
-    if not sets["resolved"] <= sets["applied"] or not sets["applied"] <= sets["generated"]:
-        raise InputError(
-            "SCO-034",
-            "an instance is resolved that did not apply, or applied that was not generated.",
-            where=where,
-        )
-    not_resolved = sets["resolved"].intersection(
-        name for key in _NOT_RESOLVED for name in sets.get(key, ())
-    )
-    if not_resolved:
-        raise InputError(
-            "SCO-034",
-            f"instance {min(not_resolved)!r} is resolved, and also listed as failed.",
-            where=where,
-        )
-    everything = max(total, len(set().union(*sets.values())))
+    lists = report_lists(tree, where=where)
+    sets = {key: set(ids) for key, ids in lists.ids.items()}
+    everything = max(lists.total, lists.named)
     rates, reasons = resolution_rates(
         len(sets["resolved"]), everything, len(sets["generated"]), len(sets["applied"])
     )
     return {
-        "counts": {**{key: len(ids) for key, ids in tree.items()}, "all": everything},
+        "counts": {**{key: len(ids) for key, ids in lists.ids.items()}, "all": everything},
         "rates": rates,
         **({"reasons": reasons} if reasons else {}),
     }
-
-
-_NOT_RESOLVED = (
-    "unresolved",
-    "error",
-    "no_apply",
-    "install_fail",
-    "reset_failed",
-    "test_errored",
-    "test_timeout",
-)
-
-
-def _from_new(tree: dict[str, Any], where: str) -> tuple[dict[str, Any], int]:
-    """The lists of a newer report under the names of the older one, and how many instances it
-    counts in all.
-    """
-    lists = {key.removesuffix("_ids"): ids for key, ids in tree.items() if key.endswith("_ids")}
-    for name, ids in lists.items():
-        count = tree.get(f"{name}_instances", len(ids) if is_names(ids) else 0)
-        if not is_names(ids) or len(set(ids)) != len(ids) or count != len(ids):
-            raise InputError(
-                "SCO-034",
-                f"`{name}_ids` must be a list of instance ids, each once, as many as"
-                f" `{name}_instances` says.",
-                where=where,
-            )
-    total = tree.get("total_instances", 0)
-    if type(total) is not int or not {"submitted", "completed", "resolved"} <= lists.keys():
-        raise InputError(
-            "SCO-034",
-            "is not a run report: it must list `submitted_ids`, `completed_ids` and"
-            " `resolved_ids`.",
-            where=where,
-        )
-    empty = set(lists.get("empty_patch", []))
-    generated = [name for name in lists["submitted"] if name not in empty]
-    return {
-        "generated": generated,
-        "applied": lists["completed"],
-        **{name: ids for name, ids in lists.items() if name != "completed"},
-    }, total
 
 
 def check_report(tree: Any, document: Mapping[str, Any], *, where: str = "") -> None:
