@@ -235,6 +235,18 @@ def test_an_honest_answer_passes_without_a_judge_and_a_wrong_number_does_not(
     assert "citations_present_for_claims" in result["hard_gate_failures"]
 
 
+def test_an_honest_search_earns_an_a_and_one_that_misses_a_document_does_not(
+    tmp_path: Path,
+) -> None:
+    code = filled(RAG, CLAIM=HONEST, CITES="[]")
+    found = one_run(tmp_path, code, {"relevant_ids": ["ferry"]}, family="retrieval")
+    assert_an_a(graded(found, "retrieval"))
+    missed = one_run(tmp_path, code, {"relevant_ids": ["ferry", "pier"]}, family="retrieval")
+    assert not graded(missed, "retrieval")["passed"]
+    unjudged = one_run(tmp_path, code, {"answer": "9:30"}, family="retrieval")
+    assert not graded(unjudged, "retrieval")["passed"]
+
+
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [

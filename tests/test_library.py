@@ -104,6 +104,7 @@ def test_list_names_every_item_and_show_shows_each(assay: Any) -> None:
         "rag-measured@2",
         "rag@1",
         "rag@2",
+        "retrieval@1",
         "tool-use-measured@1",
         "tool-use-measured@2",
         "tool-use@1",

@@ -11,6 +11,7 @@ from assay.cli.memory import uncollected
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document, read_json, stream_documents
 from assay.files.swe_bench import is_report
+from assay.files.trec_files import read_qrels, read_run
 from assay.registry import near_miss
 from assay.scoring.metrics.comparing import COMPARE, STEPS
 from assay.scoring.metrics.outcomes import read_instances, summarise
@@ -19,7 +20,6 @@ from assay.scoring.metrics.retrieval import DEFAULT_METRICS, METRIC_NAMES, evalu
 from assay.scoring.metrics.similarity import edit_similarity
 from assay.scoring.metrics.swe_reports import check_report, read_report
 from assay.scoring.metrics.tool_calls import measure_tool_calls
-from assay.scoring.metrics.trec_files import read_qrels, read_run
 from assay.scoring.metrics.values import is_close, numeric
 
 if TYPE_CHECKING:

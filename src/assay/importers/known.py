@@ -20,6 +20,7 @@ KNOWN: Registry[Importer] = Registry(
         "assay.importers.own_runs:IMPORTER": ("assay",),
         "assay.importers.pydantic_evals:IMPORTER": ("pydantic-evals",),
         "assay.importers.human_eval:IMPORTER": ("human_eval",),
+        "assay.importers.trec:IMPORTER": ("trec",),
         "assay.importers.lm_eval:IMPORTER": ("lm_eval",),
         "assay.importers.swe_bench:IMPORTER": ("swe_bench",),
     },

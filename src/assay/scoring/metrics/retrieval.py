@@ -7,7 +7,8 @@ sums run in rank order, so that they are trec_eval's to the last digit; means ar
 that no order of queries changes them. Scores are compared as they are, like trec_eval 10 does;
 pytrec_eval and trec_eval 9 first round them to single precision, and see more ties.
 
-Files are read in `trec_files`. What a single run of a workflow retrieved is measured in `passages`.
+Files are read in `files.trec_files`. What a single run of a workflow retrieved is measured in
+`passages`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from operator import add, truediv
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import InputError, UsageError
+from assay.files.trec_files import ranking
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
@@ -80,17 +82,6 @@ class _Ranking(NamedTuple):
     scores: Mapping[str, float]
     ascending: Sequence[float]
     level: int
-
-
-def ranking(scores: Mapping[str, float]) -> list[str]:
-    """Document ids in trec_eval's order: by score, then by id, both from high to low.
-
-    >>> ranking({"a": 1.0, "b": 1.0, "c": 2.0})
-    ['c', 'b', 'a']
-    """
-    # ids are compared by code point, which for UTF-8 is the order of strcmp; the second sort keeps
-    # it among equals
-    return sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)
 
 
 def _placed(

@@ -16,7 +16,7 @@ from assay.errors import FaultList, InputError
 from assay.files.json_files import open_input
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 T = TypeVar("T")
 
@@ -121,6 +121,17 @@ def read_run(path: str) -> dict[str, dict[str, float]]:
     is not a finite number. A file without results is a fault.
     """
     return _read(path, _RESULT, same_again=False)
+
+
+def ranking(scores: Mapping[str, float]) -> list[str]:
+    """Document ids in trec_eval's order: by score, then by id, both from high to low.
+
+    >>> ranking({"a": 1.0, "b": 1.0, "c": 2.0})
+    ['c', 'b', 'a']
+    """
+    # ids are compared by code point, which for UTF-8 is the order of strcmp; the second sort keeps
+    # it among equals
+    return sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)
 
 
 def _read(path: str, shape: _Shape[T], *, same_again: bool) -> dict[str, dict[str, T]]:
