@@ -15,8 +15,8 @@ import tempfile
 import pytrec_eval
 from timing import functions, table
 
-from assay.scoring.metrics import retrieval
 from assay.files.trec_files import read_run
+from assay.scoring.metrics import retrieval
 
 QUERIES, DEPTH, JUDGED, POOL = 10_000, 100, 30, 1_000
 METRICS = ["ndcg_cut_10", "map", "recip_rank", "recall_100"]
