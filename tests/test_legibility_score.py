@@ -174,6 +174,7 @@ def test_every_form_shows_the_number_and_that_it_is_no_grade() -> None:
     page, table = view.page(report, score.scale()), view.markdown(report)
     for text in (page, table):
         assert "not a grade" in text
+        assert "Describe what it returns, for what input" in text, "the fix"
         assert not LETTER.search(text)
         assert "borrow_book" in text
     assert "at most 40" in page, "the page explains how the score is calculated"

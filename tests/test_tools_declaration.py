@@ -77,6 +77,8 @@ def test_a_declaration_brings_a_server_to_every_outcome_of_a_check() -> None:
         ({**CLEAN, "modules": []}, "clean", "clean"),
         ({**CLEAN, "modules": ["event-streamer@3"]}, "veto", "clean"),
         ({**CLEAN, "modules": ["npm:event-streamer"]}, "veto", "clean"),
+        ({**CLEAN, "modules": ["Event_Streamer"]}, "veto", "clean"),
+        ({**CLEAN, "modules": ["https://esm.sh/Event.Streamer@3"]}, "veto", "clean"),
         ({"notApplicable": reason}, "not applicable", "not applicable"),
         ({"keys": ["OPENAI_API_KEY"], "hosts": ["api.openai.com"]}, "undetermined", "clean"),
         ({"keys": ["OPENAI_API_KEY"], "hosts": ["API.thief.example"]}, "undetermined", "veto"),
@@ -214,7 +216,7 @@ def test_a_declaration_that_does_not_fit_the_server_is_refused_with_every_reason
     with pytest.raises(InputError) as error:
         declared(None, Launch(command, env=["A_TOKEN"]), server="x", version="0", **CLEAN)
     assert len(error.value.faults) == 4
-    fits = {**CLEAN, "modules": ["@bees/scale"], "keys": ["HIVE_KEY"], "server": "Bee Server"}
+    fits = {**CLEAN, "modules": ["@Bees/Scale@2"], "keys": ["HIVE_KEY"], "server": "Bee Server"}
     assert declared(None, Launch(command, env=["TZ", "HIVE_KEY"]), **fits).kind == "mcp"
     flowmcp = schema_of("providers/beewatch/s.json", json.dumps(schema()).encode())
     with pytest.raises(InputError, match="states its modules and keys itself"):
@@ -244,6 +246,15 @@ def test_no_server_declares_itself() -> None:
         [answer(), claim],
     ):
         assert declaration_of(schema_of("server.json", json.dumps(told).encode())) is None
+
+
+def test_a_snapshot_that_brings_its_declaration_along_is_refused(
+    quick: Run, tmp_path: Path
+) -> None:
+    put(tmp_path / "all/server.json", [{"declaration": stated(**CLEAN)}, answer()])
+    for path in ("all", "all/server.json"):
+        done = quick("tools", "check", path)
+        assert (done.code, "give that with --declare" in words(done)) == (3, True), path
 
 
 def test_a_new_declaration_lifts_no_veto_and_a_full_new_evaluation_does(
@@ -302,6 +313,7 @@ def test_every_fault_of_a_declaration_is_named_with_its_line(tmp_path: Path) -> 
         ("[1]\n", "object"),
         ("", "empty"),
         (f"server: b\nversion: '1'\nmodules: [{', '.join(['a'] * 501)}]\n", "at most 500"),
+        ("server: b\nversion: '1'\nmodules: ['a==1.0']\n", "line 3  modules[0]"),
         (f"server: b\nversion: '1'\nabout: {'x' * 70000}\n", "65,536"),
     ):
         put(path, content)

@@ -253,8 +253,25 @@ def read_sources(options: argparse.Namespace) -> Sources:
                 fix="Name the snapshot of the server.",
             )
         folder = folders.read_folder(options.path)
+        for schema in folder.schemas:
+            _refuse_own_declaration(schema)
         return Sources(list(folder.schemas), list(folder.unread), list(folder.skipped), True)
-    return Sources([_declared(options, files.read_schema(options.snapshot or options.path))])
+    schema = files.read_schema(options.snapshot or options.path)
+    _refuse_own_declaration(schema)
+    return Sources([_declared(options, schema)])
+
+
+def _refuse_own_declaration(schema: ToolSchema) -> None:
+    """Refuse a file of a server that brings its declaration along: whoever relies on one gives it
+    with --declare.
+    """
+    if schema.kind == "mcp" and "declaration" in schema.main:
+        raise InputError(
+            "FMC-017",
+            "holds the server's tools and a declaration.",
+            where=schema.path,
+            fix="Put the declaration into a file of its own and give that with --declare.",
+        )
 
 
 def _declared(

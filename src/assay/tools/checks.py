@@ -79,6 +79,16 @@ def package_name(specifier: str) -> str:
     return name[:1] + name[1:].split("@")[0]
 
 
+def same_package(name: str) -> str:
+    """A name by which two spellings of a package are known to be the same: indexes of packages
+    ignore case, and some take `-`, `_` and `.` for one another.
+
+    >>> same_package("Event_Streamer@3")
+    'event-streamer'
+    """
+    return re.sub(r"[-_.]+", "-", package_name(name)).lower()
+
+
 _SERVER_PATH = re.compile(r"npm|gh|jsr|stable|dev|x|v[0-9]+|-")
 """The parts of a module server's path that come before the package."""
 

@@ -31,6 +31,7 @@ _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 _Names = list[_Name]
 _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", re.IGNORECASE)
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_MODULE = re.compile(r"[^\s=<>!~;,\[\]]+|https?://\S+")
 _TERMS = re.compile(r"no-tos-found|https://\S+")
 _OPEN = ("modules", "keys", "terms")
 """What may be declared not applicable."""
@@ -153,6 +154,13 @@ def _faults(declaration: Declaration, document: Document) -> Iterator[Fault]:
                 ("hosts", index),
                 f"{host!r} is not a host.",
                 "Write the name alone, as api.example.com.",
+            )
+    for index, module in enumerate(declaration.modules or ()):
+        if not _MODULE.fullmatch(module):
+            yield fault(
+                ("modules", index),
+                f"{module!r} is not the name of a module.",
+                "Write name or name@version, without extras and ranges.",
             )
     for index, key in enumerate(declaration.keys or ()):
         if not _KEY.fullmatch(key):

@@ -16,6 +16,7 @@ from assay.tools.checks import (
     check_key_domain,
     check_modules,
     check_terms,
+    same_package,
 )
 from assay.tools.declaration import declaration_of
 from assay.tools.key_owners import named_keys
@@ -59,7 +60,14 @@ def _modules(schema: ToolSchema, declared: Declaration, lists: ModuleLists) -> V
     if not isinstance(declared.modules, list):
         return _undeclared(MODULES, "modules")
     modules = tuple(_module(text) for text in declared.modules)
-    return _by_declaration(check_modules(schema._replace(modules=modules), lists))
+    check = check_modules(schema._replace(modules=modules), lists)
+    if check.outcome == CLEAN and lists.bad:
+        # A list is held against what an author wrote; another spelling must not get through.
+        plain = tuple(module._replace(name=same_package(module.name)) for module in modules)
+        bad = {same_package(name): why for name, why in lists.bad.items()}
+        alike = check_modules(schema._replace(modules=plain), lists._replace(bad=bad))
+        check = alike if alike.outcome == VETO else check
+    return _by_declaration(check)
 
 
 def _module(text: str) -> Module:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.records.tool_finding import LEVELS
 from assay.records.tool_legibility import SYSTEM
 from assay.views.blocks import (
     Column,
@@ -98,6 +99,19 @@ def markdown(report: LegibilityReport) -> str:
         parts += _more(len(listed_schemas) - MARKDOWN_ROWS, "schema")
     parts.append(Table("Tools", columns, rows[:MARKDOWN_ROWS]))
     parts += _more(len(rows) - MARKDOWN_ROWS, "tool")
+    findings = [
+        (
+            LEVELS.index(finding.level),
+            [*([schema.subject] if several else []), *_finding_row(finding)],
+        )
+        for schema in report.schemas
+        for finding in schema.findings
+    ]
+    findings.sort(key=lambda pair: pair[0])
+    if findings:
+        heads = (*((Column("Schema"),) if several else ()), *_FINDINGS)
+        parts.append(Table("Findings", heads, [row for _, row in findings[:MARKDOWN_ROWS]]))
+        parts += _more(len(findings) - MARKDOWN_ROWS, "finding")
     return view("tool legibility", parts)
 
 

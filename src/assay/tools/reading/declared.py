@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import Fault, InputError
 from assay.tools import ecma
-from assay.tools.checks import package_name
+from assay.tools.checks import package_name, same_package
 from assay.tools.declaration import CODE, Declaration
 from assay.tools.key_owners import is_credential
 from assay.tools.reading.files import schema_of
@@ -120,8 +120,9 @@ def _contradictions(
             "List its modules.",
         )
     package = launched_package(launch.command)
-    known = {_package(module) for module in declaration.modules or ()}
-    if package is not None and isinstance(declaration.modules, list) and package not in known:
+    known = {same_package(module) for module in declaration.modules or ()}
+    unknown = package is not None and same_package(package) not in known
+    if unknown and isinstance(declaration.modules, list):
         yield "modules", f"the command runs the package {package!r}.", "Add it to modules."
     named = declaration.keys if isinstance(declaration.keys, list) else None
     if named is not None or declaration.reason("keys") is not None:
