@@ -24,19 +24,35 @@ from assay.store.drafts import Draft, evidence_draft
 Take = Callable[[list[Draft]], None]
 
 
-class RunGroup(NamedTuple):
-    """Runs of one version of a workflow on one version of a dataset."""
+class RunGroup:
+    """One version of a workflow on one version of a dataset, and when its runs were made. The runs
+    themselves are not kept.
+    """
 
-    workflow: VersionedName
-    dataset: VersionedName
-    runs: list[Mapping[str, Any]]
+    def __init__(self, run: Mapping[str, Any]) -> None:
+        self.workflow, self.dataset = (
+            VersionedName(id=str(run[what]["id"]), version=str(run[what]["version"]))
+            for what in ("workflow", "dataset")
+        )
+        self._key = _key(run)
+        self._first: datetime | None = None
+        self._last: datetime | None = None
+
+    def add(self, run: Mapping[str, Any]) -> None:
+        """Count a run."""
+        for name in ("started_at", "finished_at"):
+            moment = _moment(run.get(name))
+            if moment is not None:
+                self._first = moment if self._first is None else min(self._first, moment)
+                self._last = moment if self._last is None else max(self._last, moment)
 
     def span(self, now: datetime) -> tuple[datetime, datetime]:
         """When the first of them started and the last one finished; now, where they don't say."""
-        began = [_moment(run.get("started_at")) for run in self.runs]
-        ended = [_moment(run.get("finished_at")) for run in self.runs]
-        known = [moment for moment in (*began, *ended) if moment is not None]
-        return (min(known), max(known)) if known else (now, now)
+        return self._first or now, self._last or now
+
+    def has(self, run: Mapping[str, Any]) -> bool:
+        """Whether a run is of these versions."""
+        return _key(run) == self._key
 
 
 class MadeEvaluation(NamedTuple):
@@ -48,15 +64,19 @@ class MadeEvaluation(NamedTuple):
 
 def run_groups(runs: Iterable[Mapping[str, Any]]) -> list[RunGroup]:
     """Runs by workflow and dataset, in the order in which they come."""
-    found: dict[tuple[Any, ...], RunGroup] = {}
+    found: dict[tuple[str, ...], RunGroup] = {}
     for run in runs:
-        named = [
-            VersionedName(id=str(run[what]["id"]), version=str(run[what]["version"]))
-            for what in ("workflow", "dataset")
-        ]
-        key = tuple((one.id, one.version) for one in named)
-        found.setdefault(key, RunGroup(named[0], named[1], [])).runs.append(run)
+        group = found.get(_key(run))
+        if group is None:
+            group = found[_key(run)] = RunGroup(run)
+        group.add(run)
     return list(found.values())
+
+
+def _key(run: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(
+        str(run[what][part]) for what in ("workflow", "dataset") for part in ("id", "version")
+    )
 
 
 def evaluate_runs(

@@ -109,6 +109,8 @@ def _set_runs(options: argparse.Namespace, now: datetime, ledger: Store | None) 
         "summary": side.summary,
         **{name: ", ".join(side.fingerprint[name]) for name in ENGINE},
     }
+    if "made_profile" in options:  # no shelf has it, and a candidate is graded by it
+        facts["made_profile"] = options.made_profile
     return store(options.dir, options.name, kind="runs", facts=facts, write=write, now=now)
 
 
@@ -141,7 +143,8 @@ def _exam(
     """A graded exam as a baseline; None where the files are none. Every number of it is made again
     first.
     """
-    if len(options.files) != 1 or not options.files[0].endswith(".json"):
+    (path, *more) = options.files
+    if more or isinstance(path, StoredInput) or not path.endswith(".json"):
         return None
     document = read_json(options.files[0])
     if not isinstance(document.tree, dict) or document.tree.get("schema") != "assay.exam/1":

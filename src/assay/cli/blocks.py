@@ -41,12 +41,12 @@ def read_blocks(file: str) -> Iterator[LineBlock]:
             lines.append(line)
             size += len(line)
             if size >= BLOCK:
-                yield LineBlock(file, first, lines, size)
+                yield LineBlock(str(file), first, lines, size)
                 first, lines, size = first + len(lines), [], 0
             if len(line) > MAX_LINE:
                 break
     if lines:
-        yield LineBlock(file, first, lines, size)
+        yield LineBlock(str(file), first, lines, size)
 
 
 def graded_blocks(

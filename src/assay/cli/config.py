@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.configured import COMMAND_LINE, DEFAULT, ENVIRONMENT, PLACES, verb_names
-from assay.cli.frame import Command, arg, config_path, load_command
+from assay.cli.frame import Command, arg, load_command
+from assay.cli.parsing import config_path
 from assay.errors import ExitCode, UsageError
 from assay.files.upwards import CONFIG_FILE
 from assay.registry import near_miss

@@ -17,9 +17,10 @@ from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.cli.parsing import add_config, add_output, config_path, make_parser
 from assay.cli.verbs import VERBS
 from assay.errors import EXIT_CODES_TEXT, ExitCode, UsageError
-from assay.files.upwards import find_config
+from assay.importers.head import looks_own
 from assay.registry import is_path, near_miss
 
 if TYPE_CHECKING:
@@ -87,8 +88,8 @@ COMMON: dict[str, Argument] = {
         nargs="+",
         metavar="FILE",
         help=(
-            ".json, .jsonl, - for standard input, or a name from the ledger: an evaluation,"
-            " latest, latest~1, a run's id"
+            ".json, .jsonl, - for standard input, another tool's result file, or a name from the"
+            " ledger: an evaluation, latest, latest~1, a run's id"
         ),
     ).of_runs(),
     "--profile": arg(
@@ -131,6 +132,15 @@ COMMON: dict[str, Argument] = {
         metavar="NAME",
         default="default",
         help="the project of the ledger (default: default)",
+    ),
+    "--from": arg(
+        "--from",
+        dest="kind",
+        metavar="KIND",
+        help=(
+            "the tool that wrote the files, such as promptfoo (default: told from the content;"
+            " `assay import --help` lists them)"
+        ),
     ),
     "--db": arg("--db", metavar="URL", default="", help=f"the ledger: {_LEDGER}"),
     "--jobs": arg(
@@ -235,7 +245,7 @@ class Command(NamedTuple):
         parser = make_parser(verb, self.description, self.example)
         if self.configured:
             add_config(parser)
-        add(parser, *self.arguments, *(self._ledger() if self.runs else ()))
+        add(parser, *self.arguments, *(self._sources() if self.runs else ()))
         if self.formats:
             add_output(parser, self.formats)
         parser.set_defaults(**self.defaults)
@@ -247,57 +257,11 @@ class Command(NamedTuple):
         listed = (COMMON[one] if isinstance(one, str) else one for one in self.arguments)
         return [argument.dest for argument in listed if argument.runs]
 
-    def _ledger(self) -> list[str]:
-        """The options that choose the ledger of names, as far as the command has none itself."""
-        return [name for name in ("--db", "--project") if name not in self.arguments]
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> Any:
-        raise UsageError("CLI-001", f"{message}.", fix=f"`{self.prog} --help` shows what it takes.")
-
-
-def make_parser(verb: str, description: str, example: str) -> argparse.ArgumentParser:
-    """A parser for one verb: one sentence, an example to paste, what the exit codes mean."""
-    parser = _Parser(
-        prog=f"assay {verb}",
-        description=description,
-        epilog=f"example: {example}\n\n{EXIT_CODES_TEXT}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print one JSON document on standard output and nothing else there",
-    )
-    return parser
-
-
-def add_config(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose the configuration."""
-    configuration = parser.add_mutually_exclusive_group()
-    configuration.add_argument(
-        "--config",
-        metavar="FILE",
-        dest="config_file",
-        help="take defaults from this file (default: assay.yaml in this folder or above it)",
-    )
-    configuration.add_argument(
-        "--no-config", action="store_true", help="take no defaults from any assay.yaml"
-    )
-
-
-def config_path(argv: list[str]) -> str | None:
-    """The configuration that a command line gets its defaults from; None where it gets none."""
-    if {"--no-config", "-h", "--help"}.intersection(argv):
-        return None
-    for index, word in enumerate(argv):
-        if word == "--config":
-            return argv[index + 1] if index + 1 < len(argv) else None
-        if word.startswith("--config="):
-            return word.partition("=")[2]
-    return find_config()
+    def _sources(self) -> list[str]:
+        """The options that say where runs come from, as far as the command has none itself: the
+        ledger of names, and the tool that wrote a file.
+        """
+        return [name for name in ("--db", "--project", "--from") if name not in self.arguments]
 
 
 def add(parser: argparse.ArgumentParser, *arguments: Argument | str) -> None:
@@ -305,22 +269,6 @@ def add(parser: argparse.ArgumentParser, *arguments: Argument | str) -> None:
     for argument in arguments:
         declared = COMMON[argument] if isinstance(argument, str) else argument
         parser.add_argument(*declared.names, **declared.settings)
-
-
-def add_output(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
-    """Add the option `-o`, which may be repeated."""
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help=(
-            f"write to a file; the extension picks the format ({' '.join(formats)}); may be"
-            " repeated"
-        ),
-    )
-    parser.set_defaults(formats=formats)
 
 
 def choose(
@@ -379,11 +327,17 @@ def dispatch(name: str, argv: list[str]) -> int:
 def with_runs(spec: Command, options: argparse.Namespace) -> AbstractContextManager[None]:
     """Around the work of a command: its options with every name of runs replaced by those runs."""
     named = {dest: _texts(getattr(options, dest)) for dest in spec.runs}
-    if all(map(is_path, chain.from_iterable(named.values()))):
+    texts = list(chain.from_iterable(named.values()))
+    if not texts or (options.kind is None and all(map(_is_plain, texts))):
         return nullcontext()
     from assay.cli.references import resolved
 
     return resolved(options, named)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text is a file that every command reads as it is."""
+    return is_path(text) and (text == "-" or looks_own(text))
 
 
 def _texts(value: str | list[str] | None) -> list[str]:

@@ -76,7 +76,11 @@ def choice_of(options: argparse.Namespace) -> Choice:
 def _profile(options: argparse.Namespace) -> str | None:
     """The profile that is asked for; where `assay.yaml` declares scorers, with what they add."""
     config = getattr(options, "config", None)
-    if config is None or not (config.spec.scorers or config.spec.gates):
+    if (
+        "made_profile" in options
+        or config is None
+        or not (config.spec.scorers or config.spec.gates)
+    ):
         asked: str | None = options.profile
         return asked
     from assay.cli.run_profile import configured_profile  # only where scorers are declared

@@ -13,20 +13,26 @@ from assay.cli.grade import choice_of
 from assay.cli.hints import command
 from assay.cli.ledger import ledger_options, storing
 from assay.errors import printable
-from assay.files.json_files import Document
+from assay.files.atomic import write_file
+from assay.files.json_files import read_documents
+from assay.views.documents import pretty
 from assay.views.evaluations import evaluation_line
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from assay.archive.evaluating import MadeEvaluation
+    from assay.pipeline.importing import ImportedRuns
+    from assay.scoring.profile import Profile
 
 
 def store_evaluations(
-    options: argparse.Namespace, runs: Sequence[Mapping[str, Any]], kind: str
+    options: argparse.Namespace, imported: ImportedRuns, *, profile: Profile | None, folder: str
 ) -> list[MadeEvaluation]:
-    """Grade imported runs and store their evaluations; nothing where nothing is to be stored."""
+    """Grade imported runs and store their evaluations; nothing where nothing is to be stored.
+    `profile` was made from their metrics.
+    """
     if options.name is not None:
         from assay.archive.evaluations import check_name
 
@@ -39,20 +45,26 @@ def store_evaluations(
         from assay.archive.grades import basis_of
 
         choice = choice_of(options).dated()
+        if profile is not None:
+            path = os.path.join(folder, f"{profile.id}.yaml")
+            write_file(path, pretty(profile))
+            choice = choice._replace(profile=path)
         grader, basis = choice.grader(), basis_of(choice.read_cards(), choice.now)
         now = opt.moment(options.now) or datetime.now(UTC)
         settings = {
-            "importer": kind,
-            "files": [_file(path) for path in options.files],
+            "importer": imported.importer.name,
+            "files": [_file(path) for path in imported.files],
             "profile": options.profile,
             "policy": options.policy,
             "rubric": options.rubric,
+            "own_profile": None if profile is None else {"profile": profile, "rubric": None},
         }
+        groups = run_groups(document.tree for document in read_documents(imported.spool))
         made: list[MadeEvaluation] = []
         names: Counter[str] = Counter()
         if basis.drafts:
             store.add(list(basis.drafts))
-        for group in run_groups(runs):
+        for group in groups:
             name = options.name or default_name(group.workflow.id, now)
             names[name] += 1
             started, finished = group.span(now)
@@ -64,7 +76,11 @@ def store_evaluations(
                 started=started,
                 source="import",
             )
-            documents = (Document(run, options.files[0]) for run in group.runs)
+            documents = (
+                document._replace(file=imported.files[0])
+                for document in read_documents(imported.spool)
+                if len(groups) == 1 or group.has(document.tree)
+            )
             made.append(
                 evaluate_runs(documents, grader, builder, store.add, finished=finished, basis=basis)
             )

@@ -1,97 +1,72 @@
-"""`assay import`: what another tool wrote, as evidence."""
+"""`assay import`: what another tool wrote, as evidence and as an evaluation.
+
+The runs wait in a temporary file until all of the input was good. Only then the outputs take their
+names and the evaluation goes into the ledger.
+"""
 
 from __future__ import annotations
 
+import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+import tempfile
+from typing import IO, TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.frame import CHOICES, STORE, Command, arg
+from assay.cli.hints import command
 from assay.cli.import_evaluations import shown, store_evaluations, tell_evaluations
-from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
-from assay.files.atomic import write_file
-from assay.files.json_files import open_input
-from assay.importers.head import HEAD, Head
+from assay.cli.imported_inputs import counted, left_out
+from assay.errors import ExitCode, NotEnoughEvidence, printable
+from assay.files.atomic import atomic_write, write_file
 from assay.importers.importer import Wanted, named
-from assay.importers.known import KNOWN, fitting
-from assay.importers.tally import Tally
-from assay.registry import near_miss
-from assay.views.documents import encode, pretty
+from assay.importers.known import KNOWN
+from assay.pipeline.importing import import_runs, totals
+from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     import argparse
 
-    from assay.importers.importer import Importer
+    from assay.importers.tally import ImportTally
+    from assay.pipeline.importing import ImportedRuns
+    from assay.scoring.profile import Profile
 
 FORMATS = (".jsonl", ".json")
+_PROFILE = ".profile.yaml"
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb."""
     paths = opt.outputs(options)
-    if options.files.count("-") > 1 or ("-" in options.files and options.kind is None):
-        raise UsageError(
-            "CLI-001",
-            "standard input can be read once, and its kind cannot be told.",
-            fix="Give it once, with --from KIND.",
+    with tempfile.TemporaryDirectory() as folder:
+        imported = import_runs(options.files, folder, kind=options.kind, wanted=_wanted(options))
+        profile, problem = _made_profile(options, imported)
+        made = (
+            []
+            if problem is not None
+            else store_evaluations(options, imported, profile=profile, folder=folder)
         )
-    importer = _importer(options)
-    tally = Tally()
-    runs = list(importer.read(options.files, _wanted(options), tally))
-    if not runs:
-        raise NotEnoughEvidence(
-            "FIL-005",
-            f"there is no run in them ({_counted(tally.read)}).",
-            where=", ".join(options.files),
-        )
-    _refuse_twins(runs)
-    for path in paths:
-        write_file(path, pretty(runs) if path.endswith(".json") else _lines(runs))
-    made = store_evaluations(options, runs, importer.name)
-    if options.json:
-        opt.print_json({**_document(runs, tally, paths), "evaluations": shown(made)})
-    else:
-        if not paths:
-            sys.stdout.buffer.write(_lines(runs))
-            sys.stdout.buffer.flush()
-        _tell(runs, tally, paths)
-        tell_evaluations(options, made, sys.stdout if paths else sys.stderr)
-    return ExitCode.PASSED
-
-
-def _importer(options: argparse.Namespace) -> Importer:
-    if options.kind is not None:
-        found = KNOWN.get(options.kind)
-        if found is None:
-            raise UsageError(
-                "CLI-001",
-                f"nothing is imported from '{options.kind}'.{near_miss(options.kind, KNOWN)}",
-                fix=f"Supported: {', '.join(KNOWN)}.",
+        written = _write(paths, imported, profile)
+        if options.json:
+            opt.print_json(
+                {
+                    **_document(imported, profile, written, with_runs=not paths),
+                    "evaluations": shown(made),
+                }
             )
-        return found
-    fits = {importer.name: importer for path in options.files for importer in _fitting(path)}
-    if len(fits) > 1:
-        raise UsageError(
-            "CLI-001",
-            f"the files may be of several kinds: {', '.join(fits)}.",
-            fix="Say which with --from KIND, one kind at a time.",
-        )
-    return next(iter(fits.values()))
-
-
-def _fitting(path: str) -> list[Importer]:
-    with open_input(path) as stream:
-        head = stream.read(HEAD)
-    fits = fitting(Head(path, head))
-    if not fits:
-        what = "is empty." if not head.strip() else "is not a file that Assay imports."
-        raise InputError(
-            "FIL-006",
-            what,
-            where=path,
-            fix=f"Supported: {', '.join(KNOWN)}; --from KIND says which.",
-        )
-    return fits
+        else:
+            if not paths:
+                with open(imported.spool, "rb") as stream:
+                    shutil.copyfileobj(stream, sys.stdout.buffer)
+                sys.stdout.buffer.flush()
+            out = sys.stdout if paths else sys.stderr
+            _tell(imported, profile, out)
+            for path in written:
+                out.write(f"wrote {path}\n")
+            tell_evaluations(options, made, out)
+            _hint(options, paths, profile, out)
+    if problem is not None:
+        raise problem
+    return ExitCode.PASSED
 
 
 def _wanted(options: argparse.Namespace) -> Wanted:
@@ -103,51 +78,121 @@ def _wanted(options: argparse.Namespace) -> Wanted:
     )
 
 
-def _refuse_twins(runs: list[dict[str, Any]]) -> None:
-    """Two runs of one id would be one run to the next reader."""
-    seen: set[str] = set()
-    for found in runs:
-        if found["run_id"] in seen:
-            raise InputError(
-                "FIL-007",
-                f"two runs have the id {found['run_id'][:80]!r}.",
-                fix="Give each its own, or import the files one by one.",
-            )
-        seen.add(found["run_id"])
+def _made_profile(
+    options: argparse.Namespace, imported: ImportedRuns
+) -> tuple[Profile | None, NotEnoughEvidence | None]:
+    """The profile made from the file's metrics, where no other is chosen; or why there is none."""
+    if options.profile is not None or options.family is not None:
+        return None, None
+    if imported.importer.profile is not None:
+        options.profile = imported.importer.profile
+    try:
+        return imported.made_profile(), None
+    except NotEnoughEvidence as problem:  # the runs are worth having all the same
+        return None, problem
 
 
-def _lines(runs: list[dict[str, Any]]) -> bytes:
-    return b"".join(encode(found) + b"\n" for found in runs)
-
-
-def _document(runs: list[dict[str, Any]], tally: Tally, paths: list[str]) -> dict[str, Any]:
-    counts = {
-        "runs": len(runs),
-        "read": dict(tally.read),
-        "dropped": dict(tally.dropped),
-    }
-    return {
-        "runs": [] if paths else runs,
-        "counts": counts,
-        "notes": tally.notes,
-        "written": paths,
-    }
-
-
-def _tell(runs: list[dict[str, Any]], tally: Tally, paths: list[str]) -> None:
-    """What was read and what was left out, where it is in nobody's way."""
-    out = sys.stdout if paths else sys.stderr
-    out.write(f"{len(runs):,} run{'s' if len(runs) != 1 else ''} from {_counted(tally.read)}\n")
-    for reason, count in sorted(tally.dropped.items()):
-        out.write(f"  left out: {count:,} {reason.replace('_', ' ')}\n")
-    for note in tally.notes:
-        out.write(f"  note: {printable(note)}\n")
+def _write(paths: list[str], imported: ImportedRuns, profile: Profile | None) -> list[str]:
+    """Write the outputs, with the profile next to each, and name what was written."""
+    written = []
     for path in paths:
-        out.write(f"wrote {path}\n")
+        with atomic_write(path) as out:
+            _copy(imported.spool, out, as_list=path.endswith(".json"))
+        written.append(path)
+        if profile is not None:
+            write_file(profile_path(path), pretty(profile))
+            written.append(profile_path(path))
+    return written
 
 
-def _counted(read: Any) -> str:
-    return ", ".join(f"{count:,} {what}" for what, count in read.items())
+def profile_path(path: str) -> str:
+    """Where the profile of runs is written.
+
+    >>> profile_path("out/runs.jsonl")
+    'out/runs.profile.yaml'
+    """
+    return path.rpartition(".")[0] + _PROFILE
+
+
+def _copy(spool: str, out: IO[bytes], *, as_list: bool) -> None:
+    with open(spool, "rb") as stream:
+        if not as_list:
+            shutil.copyfileobj(stream, out, 1024 * 1024)
+            return
+        joint = b"[\n"
+        for line in stream:
+            out.write(joint + line.rstrip(b"\n"))
+            joint = b",\n"
+        out.write(b"\n]\n")
+
+
+def _document(
+    imported: ImportedRuns, profile: Profile | None, written: list[str], *, with_runs: bool
+) -> dict[str, Any]:
+    tally = imported.tally
+    return {
+        "runs": _lines(imported.spool) if with_runs else [],
+        "importer": imported.importer.name,
+        "counts": {
+            "runs": imported.n,
+            "errors": tally.errors,
+            "read": dict(tally.read),
+            "dropped": dict(tally.dropped),
+        },
+        "totals": totals(tally) if tally.samples else [],
+        "profile": profile,
+        "notes": tally.notes,
+        "written": written,
+    }
+
+
+def _lines(spool: str) -> list[Any]:
+    import msgspec
+
+    with open(spool, "rb") as stream:
+        return [msgspec.Raw(line) for line in stream]
+
+
+def _tell(imported: ImportedRuns, profile: Profile | None, out: IO[str]) -> None:
+    """What was read and what was left out, and the tool's totals next to ours."""
+    tally = imported.tally
+    read = ", ".join(f"{count:,} {what}" for what, count in tally.read.items())
+    out.write(f"{counted(imported.n, 'run')} from {imported.importer.title} ({read})\n")
+    if tally.errors:
+        out.write(f"  errors: {tally.errors:,} of {tally.samples:,} samples\n")
+    for line in left_out(tally):
+        out.write(f"  {printable(line)}\n")
+    if tally.samples:
+        _tell_totals(tally, out)
+    if profile is not None:
+        criteria = ", ".join(item.label for item in profile.criteria)
+        gates = "".join(f"; gate {ref.id}" for ref in profile.gates)
+        out.write(f"  profile {profile.id}, made from {profile.made_from}\n")
+        out.write(f"    {printable(criteria)}, equal weights, no floors{gates}\n")
+
+
+def _tell_totals(tally: ImportTally, out: IO[str]) -> None:
+    rows = totals(tally)
+    width = max(len(row["total"]) for row in rows)
+    out.write(f"  {'':<{width}}  {'theirs':>10}  {'ours':>10}\n")
+    for row in rows:
+        n = f"  n={row['n']:,}" if "n" in row else ""
+        theirs, ours = _number(row["theirs"]), _number(row["ours"])
+        out.write(f"  {printable(row['total']):<{width}}  {theirs:>10}  {ours:>10}{n}\n")
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{float(value):.4f}"
+
+
+def _hint(
+    options: argparse.Namespace, paths: list[str], profile: Profile | None, out: IO[str]
+) -> None:
+    if paths and profile is not None:
+        words = command("grade", paths[0], "--profile", profile_path(paths[0]), options=options)
+        out.write(f"{words}  grades the runs again.\n")
 
 
 COMMANDS = {

@@ -8,7 +8,6 @@ written to a temporary file for the time of the command, byte for byte as the le
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -21,8 +20,17 @@ from assay.archive.evaluations import (
     stored_runs,
     versions_of,
 )
+from assay.cli.imported_inputs import (
+    ImportedInput,
+    import_input,
+    is_chosen,
+    is_importable,
+    report,
+    report_import,
+    use_made_profile,
+)
 from assay.cli.ledger_names import LedgerNames, Named, ambiguous, described, is_relative
-from assay.errors import UsageError, printable
+from assay.errors import UsageError
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, StoredInput, stream_documents
 from assay.registry import is_path
@@ -53,18 +61,16 @@ def resolved(options: argparse.Namespace, named: Mapping[str, Sequence[str]]) ->
         with found:
             for dest, texts in named.items():
                 baseline = dest == "baseline"
-                made = [
-                    text if is_path(text) else found.input(text, baseline=baseline)
-                    for text in texts
-                ]
-                if not baseline:
-                    found.candidates += made
+                made = found.inputs(texts, baseline=baseline)
+                (found.baselines if baseline else found.candidates).extend(made)
                 if made:
                     several = isinstance(getattr(options, dest), list)
                     setattr(options, dest, made if several else made[0])
-            if not getattr(options, "stored_grades", False):
+            if not getattr(options, "stored_grades", False) or found.imported:
                 found.choose()
             options.stored = found.made
+        for one in found.imported:
+            report_import(one.imported)
         yield
 
 
@@ -77,6 +83,7 @@ class _Resolver:
         self._made: dict[tuple[str, bool], StoredInput] = {}
         self.candidates: list[str] = []
         """What a baseline is compared with."""
+        self.baselines: list[str] = []
 
     def __enter__(self) -> _Resolver:
         self._names.__enter__()
@@ -89,6 +96,25 @@ class _Resolver:
     def made(self) -> list[StoredInput]:
         """What the names stand for."""
         return list(self._made.values())
+
+    @property
+    def imported(self) -> list[ImportedInput]:
+        """What other tools wrote."""
+        both = (*self.candidates, *self.baselines)
+        return [one for one in both if isinstance(one, ImportedInput)]
+
+    def inputs(self, texts: Sequence[str], *, baseline: bool) -> list[str]:
+        """The runs of names and files. Files of other tools are imported together."""
+        kind = self._options.kind
+        foreign = [text for text in texts if is_importable(text, kind)]
+        made = [
+            text if is_path(text) else self.input(text, baseline=baseline)
+            for text in texts
+            if text not in foreign
+        ]
+        if foreign:
+            made.append(import_input(foreign, self._folder, kind))
+        return made
 
     def input(self, text: str, *, baseline: bool) -> str:
         """The runs of a name. The name of a stored baseline stays as it is, for the command to
@@ -115,7 +141,7 @@ class _Resolver:
                 return text  # it may be a baseline of the ledger
             raise self._names.unknown(ledger, text, known if baseline else None)
         if found.evaluation is not None and found.evaluation.evaluation.workflow in judged:
-            _report(
+            report(
                 f"{text} is of the same version as the candidate: this compares"
                 f" {_version(found.evaluation)} with itself"
             )
@@ -146,7 +172,7 @@ class _Resolver:
             assert run is not None
             same = ledger.count("run", {"run_id": text}, project=self._project).n
             if same > 1:
-                _report(f"{text} is the newest of {same:,} stored runs with this id")
+                report(f"{text} is the newest of {same:,} stored runs with this id")
             made = StoredInput(text, f"{place}.jsonl", run.digest.removeprefix("sha256:"))
             _write(made.file, [run])
             if self._wants_grades:
@@ -159,7 +185,7 @@ class _Resolver:
         ).n
         label = evaluation.name if same == 1 else evaluation.id
         if text not in (evaluation.name, evaluation.id) or (same > 1 and text != evaluation.id):
-            _report(_taken(text, stored, same))
+            report(_taken(text, stored, same))
         made = StoredInput(label, f"{place}.jsonl", stored.digest.removeprefix("sha256:"))
         made.evaluation = stored
         made.graded = _first_grade(ledger, stored, self._project)
@@ -178,7 +204,9 @@ class _Resolver:
         else.
         """
         stored = [one for one in self._made.values() if one.evaluation is not None]
-        self._use_own_profile(stored)
+        use_made_profile(self._options, self.candidates, self.baselines, self._folder)
+        if "made_profile" not in self._options:
+            self._use_own_profile(stored)
         for name, default in _CHOSEN:
             option = "grading_policy" if f"grading_{name}" in self._options else name
             if not stored or getattr(self._options, option, "") != default:
@@ -209,9 +237,7 @@ class _Resolver:
         that every run has what was added to it.
         """
         sources = getattr(self._options, "sources", {})
-        named = getattr(self._options, "profile", "")
-        typed = named is not None and sources.get("profile", "command line") == "command line"
-        if named == "" or typed:
+        if is_chosen(self._options):
             return
         owns = [one.evaluation.evaluation.settings.get("own_profile") for one in stored]
         own = owns[0] if owns else None
@@ -262,7 +288,3 @@ def _write(path: str, items: Iterable[Any]) -> None:
         for item in items:
             item.tree()  # what is not what its digest says is refused, never used
             stream.write(item.body + b"\n")
-
-
-def _report(text: str) -> None:
-    sys.stderr.write(f"assay: {printable(text)}\n")

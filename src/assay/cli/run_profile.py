@@ -50,8 +50,11 @@ def extend_profile(
 
 def configured_profile(options: argparse.Namespace) -> str | None:
     """The profile that the options ask for, with what the scorers of `assay.yaml` add to it: what a
-    team declares is required of every run, also of one that was made without it.
+    team declares is required of every run, also of one that was made without it. Another tool's
+    results are graded by what that tool measured.
     """
+    if "made_profile" in options:
+        return str(options.profile)
     scorers = configured_scorers(options)
     additions = scorer_additions(scorers)
     if not additions.gates and not additions.criteria:

@@ -21,6 +21,7 @@ from assay.errors import Fault, InputError, ShelfError
 from assay.files.atomic import atomic_write
 from assay.files.json_files import (
     Document,
+    StoredInput,
     Unread,
     parse_line,
     stream_documents,
@@ -342,7 +343,8 @@ def _graded(
     for file in files:
         try:
             size = file_size(file)
-            if size >= LARGE and file.endswith((".jsonl", ".ndjson")):
+            read_from = file.file if isinstance(file, StoredInput) else file
+            if size >= LARGE and read_from.endswith((".jsonl", ".ndjson")):
                 from assay.cli.blocks import graded_blocks, read_blocks
 
                 progress = Progress(size, file)
@@ -372,6 +374,7 @@ def _graded(
 def file_size(path: str) -> int:
     """The bytes of a file; 0 for standard input, and where nobody knows."""
     try:
-        return os.path.getsize(path) if path != "-" else 0
+        read_from = path.file if isinstance(path, StoredInput) else path
+        return os.path.getsize(read_from) if path != "-" else 0
     except OSError:
         return 0

@@ -68,6 +68,7 @@ CODES: dict[str, str] = {
     "FIL-007": "An id appears more than once.",
     "FIL-008": "A file cannot be written.",
     "FIL-009": "A file above the working folder belongs to another user.",
+    "FIL-010": "A result file states totals that its samples don't have.",
     "CFG-001": "A configuration (assay.yaml) is not of its shape, or contradicts itself.",
     "CFG-002": "A configuration names code outside its folder.",
     "CFG-003": "A configuration contains a key or password.",

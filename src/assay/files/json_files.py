@@ -48,8 +48,9 @@ class Unread(NamedTuple):
 
 
 class StoredInput(str):
-    """Runs that came from a ledger by a name. As a text it is that name, for every message; it is
-    read from `file`. `digest` is that of the record that the name stands for.
+    """Runs that came from a ledger by a name, or from another tool's file. As a text it is that
+    name, for every message; it is read from `file`. `digest` is that of the record or the file that
+    the name stands for.
     """
 
     file: str
@@ -225,13 +226,14 @@ def stream_documents(path: str, *, digest: Any = None) -> Iterator[Document | Un
     read, so that it names what was read, whatever happens to the file afterwards.
     """
     name = "<stdin>" if path == "-" else path
+    file = path.file if isinstance(path, StoredInput) else path
     with open_input(path) as opened:
         stream: Any = opened if digest is None else _Hashed(opened, digest)
-        if path.endswith((".jsonl", ".ndjson")):
+        if file.endswith((".jsonl", ".ndjson")):
             yield from _lines(stream, name)
             return
         head = stream.readline(MAX_LINE + 1)
-        if not path.endswith(".json") and _is_document(head):
+        if not file.endswith(".json") and _is_document(head):
             yield from _lines(stream, name, first=head)
             return
         data = head + stream.read(max(0, MAX_LINE + 1 - len(head)))

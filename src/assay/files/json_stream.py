@@ -53,10 +53,10 @@ def stream_json(
     `opened` is read in place of the file, such as an entry of an archive; `path` then names it.
     """
     if opened is not None:
-        yield from _Reader(opened, path).document(frozenset(each))
+        yield from _StreamReader(opened, path).document(frozenset(each))
         return
     with open_input(path) as stream:
-        yield from _Reader(stream, path).document(frozenset(each))
+        yield from _StreamReader(stream, path).document(frozenset(each))
 
 
 def stream_lines(path: str, *, opened: IO[bytes] | None = None) -> Iterator[tuple[int, Any]]:
@@ -76,7 +76,7 @@ def stream_lines(path: str, *, opened: IO[bytes] | None = None) -> Iterator[tupl
 
 def loads(data: bytes, path: str, line: int | None = None) -> Any:
     """One document, read as `stream_json` reads."""
-    reader = _Reader(_Nothing(), path, _text(data, path, line), line or 1)
+    reader = _StreamReader(_Nothing(), path, _text(data, path, line), line or 1)
     found = [value for _, value in reader.document(frozenset())]
     return found[0]
 
@@ -86,7 +86,7 @@ class _Nothing:
         return b""
 
 
-class _Reader:
+class _StreamReader:
     def __init__(self, stream: Any, path: str, text: str = "", line: int = 1) -> None:
         self._stream, self._path = stream, "<stdin>" if path == "-" else path
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()

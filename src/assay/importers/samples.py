@@ -30,7 +30,7 @@ MAX_RUN_ID = 500
 STATUSES = ("success", "failed", "error", "cancelled", "timeout")
 
 
-class Origin(NamedTuple):
+class ResultOrigin(NamedTuple):
     """Where the samples of a file come from. What the user says of it wins."""
 
     tool: str
@@ -45,6 +45,9 @@ class Origin(NamedTuple):
     """Whether the format has the tool's own verdict, passed or not, for each sample."""
     judged: Collection[str] = ()
     """The metrics, by their labels in the tool, that a model scored."""
+
+
+Origin = ResultOrigin
 
 
 def short_id(content: Any, index: int) -> str:
@@ -80,7 +83,7 @@ def gate_name(tool: str) -> str:
 
 
 def sample_run(
-    origin: Origin,
+    origin: ResultOrigin,
     wanted: Wanted,
     tally: Tally,
     *,
@@ -143,7 +146,9 @@ def _short(run_id: str) -> str:
     return f"{run_id[: MAX_RUN_ID - 17]}~{sha256(run_id.encode()).hexdigest()[:16]}"
 
 
-def _score(origin: Origin, tally: Tally, label: str, value: Any, sample_id: str) -> dict[str, Any]:
+def _score(
+    origin: ResultOrigin, tally: Tally, label: str, value: Any, sample_id: str
+) -> dict[str, Any]:
     if isinstance(value, bool):
         value = int(value)
     if value is not None and not isinstance(value, int | Decimal):
@@ -159,6 +164,8 @@ def _score(origin: Origin, tally: Tally, label: str, value: Any, sample_id: str)
             f" {Decimal(value).adjusted():+} is its order of magnitude.",
             where=origin.run,
         )
-    tally.metrics[tally.metric(label)].add(value)
+    metric = tally.metrics[tally.metric(label)]
+    metric.add(value)
+    metric.judged = metric.judged or label in origin.judged
     kind = "llm" if label in origin.judged else "script"
     return {"raw": value, "source": {"kind": kind, "name": f"{origin.tool}:{label}"}}

@@ -24,6 +24,8 @@ class Metric:
         self.sum = Fraction(0)
         self.low: Decimal | None = None
         self.high: Decimal | None = None
+        self.judged = False
+        """Whether a model gave the scores."""
 
     def add(self, value: Decimal | int | None) -> None:
         """Count the value of one sample; None where it has none."""
@@ -47,7 +49,7 @@ class Metric:
         return self.low is not None and self.high is not None and 0 <= self.low <= self.high <= 1
 
 
-class Tally:
+class ImportTally:
     """Counts while an importer reads. `samples.sample_run` fills in samples, metrics and verdicts;
     the importer counts what it reads and leaves out, and states the tool's own totals.
     """
@@ -86,7 +88,7 @@ class Tally:
     def metric(self, label: str) -> str:
         """The name of the criterion for a metric of the tool, the same for the same label.
 
-        >>> tally = Tally()
+        >>> tally = ImportTally()
         >>> tally.metric("exact_match,none"), tally.metric("Täuschung"), tally.metric("a b")
         ('exact_match_none', 'T_uschung', 'a b')
         >>> tally.metric("exact_match;none"), tally.metric("exact_match,none")
@@ -102,3 +104,6 @@ class Tally:
             self._names[label] = name
             self.metrics[name] = Metric(label)
         return name
+
+
+Tally = ImportTally

@@ -31,7 +31,9 @@ def select_profile(
 ) -> tuple[Profile, str]:
     """The profile, and why it is that one."""
     if asked is not None:
-        return shelf.profile(asked), "asked for with --profile"
+        profile = shelf.profile(asked)
+        made = profile.made_from
+        return profile, "asked for with --profile" if made is None else f"made from {made}"
     if named is not None:
         return shelf.profile(shelf_name(named, "profile")), f"named by {said_by}"
     if family is not None:

@@ -73,14 +73,22 @@ def extended(profile: Profile, additions: Additions) -> Profile:
         return profile
     version = str(profile.version).partition("+")[0]  # what is added in steps is added
     made = structs.replace(profile, version=version, gates=gates, criteria=criteria, alias=None)
+    return marked(made)
+
+
+def marked(profile: Profile) -> Profile:
+    """The profile with the digest of its content in its version; the order of its gates and
+    criteria means nothing.
+    """
     mark = digest(
         structs.replace(
-            made,
-            gates=sorted(gates, key=lambda ref: ref.id),
-            criteria=sorted(criteria, key=lambda one: one.id),
+            profile,
+            gates=sorted(profile.gates, key=lambda ref: ref.id),
+            criteria=sorted(profile.criteria, key=lambda one: one.id),
         )
     )
-    return structs.replace(made, version=f"{version}+{mark.removeprefix('sha256:')[:12]}")
+    version = f"{profile.version}+{mark.removeprefix('sha256:')[:12]}"
+    return structs.replace(profile, version=version)
 
 
 def _is_same(one: ProfileCriterion, other: ProfileCriterion) -> bool:

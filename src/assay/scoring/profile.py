@@ -103,6 +103,8 @@ class Profile(ClosedRecord, frozen=True):
     judge: ProfileJudgeTerms | None = None
     scoring_system: Version = FIRST
     description: str | None = None
+    made_from: str | None = None
+    """What a profile was made from that nobody wrote, such as the metrics of a result file."""
 
     @property
     def id(self) -> str:

@@ -1,0 +1,251 @@
+"""Another tool's result file where a command takes runs: it is imported to a temporary file, and
+graded by the profile that its metrics make.
+
+In a comparison the baseline's metrics make the profile: a candidate that lacks one of them loses
+it, and what it has besides doesn't count. Results of two tools are never compared.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from decimal import Decimal
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import to_builtins
+
+from assay.errors import AssayError, InputError, UsageError, printable
+from assay.files.atomic import write_file
+from assay.files.json_files import Document, StoredInput, stream_documents
+from assay.importers.head import looks_own
+from assay.importers.known import fitting
+from assay.importers.recognition import read_head, unrecognised
+from assay.pipeline.importing import import_runs
+from assay.registry import is_path
+from assay.views.documents import pretty
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from assay.importers.tally import ImportTally
+    from assay.pipeline.importing import ImportedRuns
+    from assay.scoring.profile import Profile
+
+MADE = "the metrics of the results"
+"""Where the value of `--profile` comes from that was made from metrics."""
+
+
+class ImportedInput(StoredInput):
+    """Runs imported for one command; named by the files they came from."""
+
+    imported: ImportedRuns
+    profile: Profile | None = None
+    """The profile made from their metrics."""
+
+
+def is_importable(text: str, kind: str | None) -> bool:
+    """Whether a text is a file that has to be imported first. A file that nobody knows and that is
+    not JSON is refused here, with what it looks like.
+    """
+    if not is_path(text) or (text == "-" and kind is None):
+        return False
+    if kind is not None:
+        return text == "-" or not looks_own(text)
+    if looks_own(text):
+        return False
+    head = read_head(text)
+    if fitting(head):
+        return True
+    if head.data.strip() and not head.text.startswith(("{", "[")):
+        raise unrecognised(head)
+    return False  # whoever reads it says what is wrong with it
+
+
+def import_input(texts: Sequence[str], folder: str, kind: str | None) -> ImportedInput:
+    """Import files that a command takes together."""
+    place = os.path.join(folder, "imported")
+    os.makedirs(place, exist_ok=True)
+    imported = import_runs(texts, place, kind=kind)
+    made = ImportedInput(", ".join(texts), imported.spool, file_digest(texts))
+    made.imported = imported
+    return made
+
+
+def file_digest(paths: Sequence[str]) -> str:
+    """The digest of a file's bytes; of several files, of the list of theirs."""
+    found = [] if "-" in paths else [_digest(path) for path in paths]
+    return found[0] if len(found) == 1 else sha256("\n".join(found).encode()).hexdigest()
+
+
+def _digest(path: str) -> str:
+    with open(path, "rb") as stream:
+        own = sha256()
+        while block := stream.read(1024 * 1024):
+            own.update(block)
+    return own.hexdigest()
+
+
+class _Graded(NamedTuple):
+    """An input whose profile was made from metrics: its tool and that profile."""
+
+    name: str
+    tool: str
+    profile: Mapping[str, Any]
+
+
+def use_made_profile(
+    options: argparse.Namespace, candidates: Sequence[str], baselines: Sequence[str], folder: str
+) -> None:
+    """Grade by the profile that the metrics of imported results make, where the command line names
+    no other.
+    """
+    if is_chosen(options):
+        return
+    shelved = [
+        one.imported.importer.profile
+        for one in (*candidates, *baselines)
+        if isinstance(one, ImportedInput) and one.imported.importer.profile is not None
+    ]
+    if shelved:
+        _use(options, shelved[0])
+        return
+    asked = baselines or candidates
+    made = [(one, _made(options, one)) for one in asked]
+    rest = [(one, _made(options, one)) for one in candidates] if baselines else []
+    known = [profile for _, profile in (*made, *rest) if profile is not None]
+    if not known:
+        return
+    if any(profile is None for _, profile in (*made, *rest)):
+        other = next(one for one, profile in (*made, *rest) if profile is None)
+        raise InputError(
+            "REL-002",
+            f"{known[0].name} comes from {known[0].tool}, and {other} does not.",
+            fix="Compare results of one tool, or give a profile for all of them with --profile.",
+        )
+    tools = {one.tool: one.name for one in reversed(known)}
+    if len(tools) > 1:
+        listed = ", ".join(f"{name} comes from {tool}" for tool, name in tools.items())
+        raise InputError(
+            "REL-002",
+            f"results of two tools can't be compared: {listed}.",
+            fix="Compare results of one tool.",
+        )
+    chosen = known[0]
+    if any(profile != chosen.profile for _, one in made if one for profile in (one.profile,)):
+        raise UsageError(
+            "CLI-001",
+            "the results have different metrics, and each makes its own profile.",
+            fix="Give them one by one, or say which profile to use with --profile.",
+        )
+    names = [item["id"] for item in chosen.profile["criteria"]]
+    for one, _ in rest:
+        _refuse_other_scale(one, names)
+        if isinstance(one, ImportedInput):
+            _compare_metrics(one, names)
+    path = os.path.join(folder, f"{chosen.profile['profile']}@{chosen.profile['version']}.yaml")
+    write_file(path, pretty(chosen.profile))
+    _use(options, path)
+    options.made_profile = chosen.profile
+
+
+def is_chosen(options: argparse.Namespace) -> bool:
+    """Whether the command line names a profile, or the command takes none."""
+    named = getattr(options, "profile", "")
+    source = getattr(options, "sources", {}).get("profile", "command line")
+    return named == "" or (named is not None and source == "command line")
+
+
+def _use(options: argparse.Namespace, profile: str) -> None:
+    options.profile = profile
+    options.rubric = None
+    options.sources = {**getattr(options, "sources", {}), "profile": MADE, "rubric": MADE}
+
+
+def _made(options: argparse.Namespace, one: str) -> _Graded | None:
+    """The profile that was made for an input; None where it was not made from metrics."""
+    own: Any = None
+    if isinstance(one, ImportedInput):
+        one.profile = one.profile or one.imported.made_profile()
+        own = to_builtins(one.profile, builtin_types=(Decimal,))
+    elif isinstance(one, StoredInput):
+        settings = {} if one.evaluation is None else one.evaluation.evaluation.settings
+        own = (settings.get("own_profile") or {}).get("profile")
+    elif not is_path(one):
+        own = _of_baseline(options, one)
+    if not own or not own.get("made_from"):
+        return None
+    return _Graded(str(one), str(own["profile"]).partition("-")[2], own)
+
+
+def _of_baseline(options: argparse.Namespace, name: str) -> Any:
+    """The profile that a stored baseline was made with; whoever reads the baseline says what is
+    wrong with it.
+    """
+    from assay.release.baseline import find
+
+    try:
+        return find(options.baselines, name).record.get("made_profile")
+    except AssayError:
+        return None
+
+
+def _compare_metrics(one: ImportedInput, names: Sequence[str]) -> None:
+    tally = one.imported.tally
+    has = [name for name, metric in tally.metrics.items() if metric.n]
+    for name in names:
+        if name not in has:
+            report(f"{one} has no {name}, which the baseline has: every sample of it loses that")
+    if extra := [name for name in has if name not in names]:
+        report(f"{one}: {', '.join(extra)} doesn't count, because the baseline doesn't have it")
+
+
+def _refuse_other_scale(one: str, names: Iterable[str]) -> None:
+    """Refuse a candidate with values beyond the scale of the baseline: a 5 of 5 would count as a
+    perfect share.
+    """
+    for document in stream_documents(one) if isinstance(one, StoredInput) else ():
+        scores = document.tree.get("scores") or {} if isinstance(document, Document) else {}
+        for name in names:
+            raw = (scores.get(name) or {}).get("raw")
+            if raw is not None and not 0 <= raw <= 1:
+                raise InputError(
+                    "REL-002",
+                    f"{name} is {raw} in {one}, and from 0 to 1 in the baseline.",
+                    fix="Evaluate both sides with the same metrics.",
+                )
+
+
+def report_import(imported: ImportedRuns) -> None:
+    """Say on standard error what was imported and what was left out."""
+    tally = imported.tally
+    text = (
+        f"{', '.join(imported.files)}: {counted(imported.n, 'run')} from {imported.importer.title}"
+    )
+    report(text + (f", {tally.errors:,} with errors" if tally.errors else ""))
+    for line in left_out(tally):
+        report(f"  {line}")
+
+
+def left_out(tally: ImportTally) -> list[str]:
+    """What was not taken over, and what else a reader should know."""
+    dropped = [
+        f"left out: {count:,} {reason.replace('_', ' ')}"
+        for reason, count in sorted(tally.dropped.items())
+    ]
+    return [*dropped, *(f"note: {note}" for note in tally.notes)]
+
+
+def counted(n: int, what: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "run"), counted(2000, "run")
+    ('1 run', '2,000 runs')
+    """
+    return f"{n:,} {what}{'s' if n != 1 else ''}"
+
+
+def report(text: str) -> None:
+    """A line on standard error."""
+    sys.stderr.write(f"assay: {printable(text)}\n")

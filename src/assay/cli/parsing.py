@@ -1,0 +1,75 @@
+"""The parser of one verb: its help, the options that every verb has, and errors in the words of the
+others.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from assay.errors import EXIT_CODES_TEXT, UsageError
+from assay.files.upwards import find_config
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        raise UsageError("CLI-001", f"{message}.", fix=f"`{self.prog} --help` shows what it takes.")
+
+
+def make_parser(verb: str, description: str, example: str) -> argparse.ArgumentParser:
+    """A parser for one verb: one sentence, an example to paste, what the exit codes mean."""
+    parser = _Parser(
+        prog=f"assay {verb}",
+        description=description,
+        epilog=f"example: {example}\n\n{EXIT_CODES_TEXT}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON document on standard output and nothing else there",
+    )
+    return parser
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose the configuration."""
+    configuration = parser.add_mutually_exclusive_group()
+    configuration.add_argument(
+        "--config",
+        metavar="FILE",
+        dest="config_file",
+        help="take defaults from this file (default: assay.yaml in this folder or above it)",
+    )
+    configuration.add_argument(
+        "--no-config", action="store_true", help="take no defaults from any assay.yaml"
+    )
+
+
+def config_path(argv: list[str]) -> str | None:
+    """The configuration that a command line gets its defaults from; None where it gets none."""
+    if {"--no-config", "-h", "--help"}.intersection(argv):
+        return None
+    for index, word in enumerate(argv):
+        if word == "--config":
+            return argv[index + 1] if index + 1 < len(argv) else None
+        if word.startswith("--config="):
+            return word.partition("=")[2]
+    return find_config()
+
+
+def add_output(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
+    """Add the option `-o`, which may be repeated."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help=(
+            f"write to a file; the extension picks the format ({' '.join(formats)}); may be"
+            " repeated"
+        ),
+    )
+    parser.set_defaults(formats=formats)

@@ -1,0 +1,133 @@
+"""Which importer reads a file: told by its content, or named by a person. A file that none reads is
+refused with what it looks like and what is supported.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from typing import TYPE_CHECKING
+
+from assay.errors import InputError, UsageError, printable
+from assay.files.json_files import open_input
+from assay.importers.head import HEAD, Head
+from assay.importers.known import KNOWN, fitting
+from assay.registry import near_miss
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.importers.importer import Importer
+
+SHOWN = 8
+"""Keys, columns or entries that an error names."""
+_COLUMNS = re.compile(r"[,;\t|]")
+
+
+def importer_named(kind: str) -> Importer:
+    """The importer that `--from` names."""
+    found = KNOWN.get(kind)
+    if found is None:
+        raise UsageError(
+            "CLI-001",
+            f"nothing is imported from '{kind}'.{near_miss(kind, KNOWN)}",
+            fix=f"Supported: {', '.join(KNOWN)}.",
+        )
+    return found
+
+
+def read_head(path: str) -> Head:
+    """The beginning of a file."""
+    with open_input(path) as stream:
+        return Head(path, stream.read(HEAD))
+
+
+def importer_of(path: str) -> Importer:
+    """The one importer that takes a file for its own."""
+    head = read_head(path)
+    fits = fitting(head)
+    if not fits:
+        raise unrecognised(head)
+    if len(fits) > 1:
+        named = " and ".join(f"{one.name} ({one.title})" for one in fits)
+        raise UsageError(
+            "CLI-001",
+            f"the file looks like one of {named}.",
+            where=path,
+            fix=f"Say which with --from {fits[0].name} or --from {fits[1].name}.",
+        )
+    return fits[0]
+
+
+def importer_of_all(paths: Sequence[str], kind: str | None) -> Importer:
+    """The one importer of several files that belong together."""
+    if kind is not None:
+        return importer_named(kind)
+    found = {path: importer_of(path) for path in paths}
+    names = {importer.name: path for path, importer in reversed(found.items())}
+    if len(names) > 1:
+        listed = ", ".join(f"{path} from {name}" for name, path in sorted(names.items()))
+        raise UsageError(
+            "CLI-001",
+            f"the files are of several kinds: {listed}.",
+            fix="Import the files of one kind at a time.",
+        )
+    return found[paths[0]]
+
+
+def unrecognised(head: Head) -> InputError:
+    """The refusal of a file that no importer takes, with what it looks like."""
+    if not head.data.strip():
+        return InputError("FIL-005", "the file is empty.", where=head.path)
+    return InputError(
+        "FIL-006",
+        f"Assay doesn't know this file: it is {described(head)}.",
+        where=head.path,
+        fix=(
+            f"Supported: {', '.join(KNOWN)}. Name the kind with --from KIND, or the columns of a"
+            " CSV or JSONL file with --map."
+        ),
+    )
+
+
+def described(head: Head) -> str:
+    r"""What a file looks like, in words.
+
+    >>> described(Head("x.json", b'{"verdicts": [1], "model": "m"}'))
+    'JSON with the keys model, verdicts'
+    >>> described(Head("x.csv", b"id;answer\n1;yes\n"))
+    'text with the columns id, answer'
+    """
+    if head.is_zip:
+        return f"a ZIP archive with the entries {_entries(head.path)}"
+    if head.data.startswith(b"PAR1"):
+        return "a Parquet file"
+    if not head.text:
+        return "a binary file"
+    if head.text.startswith("<"):
+        tag = re.search(r"<([A-Za-z_][\w:.-]*)", head.text)
+        return f"XML with the root element <{tag[1]}>" if tag else "XML"
+    if head.keys:
+        top = sorted(key for key in head.keys if "." not in key.removeprefix("[]."))
+        what = "a JSON list of objects" if top and top[0].startswith("[]") else "JSON"
+        return f"{what} with the keys {_listed([key.removeprefix('[].') for key in top])}"
+    if head.text.startswith(("{", "[")):
+        return "JSON without keys"
+    columns = [one.strip().strip('"') for one in _COLUMNS.split(head.first_line)]
+    if len(columns) > 1:
+        return f"text with the columns {_listed(columns)}"
+    return f"text that begins with {printable(head.first_line[:60])!r}"
+
+
+def _entries(path: str) -> str:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _listed([os.path.normpath(one) for one in archive.namelist()[: SHOWN + 1]])
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
+        return "unreadable: it is damaged or cut off"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(printable(name[:60]) for name in names[:SHOWN])
+    return shown + (", ..." if len(names) > SHOWN else "")

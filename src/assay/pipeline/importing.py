@@ -1,0 +1,166 @@
+"""Another tool's files on the way to grades: an importer reads them, and its runs wait in a file of
+their own, in the memory of one run.
+
+Everything behind it reads that file as it reads any runs. What the tool itself stated is compared
+with what was counted; nothing is graded here and nothing is stored.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from fractions import Fraction
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.files.json_files import Document
+from assay.importers.importer import Wanted
+from assay.importers.recognition import importer_of_all
+from assay.importers.tally import ImportTally
+from assay.pipeline.made_profile import make_profile
+from assay.records.reading import read_run
+from assay.views.documents import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.importers.importer import Importer
+    from assay.scoring.profile import Profile
+
+COUNTS = ("samples", "passed")
+"""The totals that have to be the same."""
+_CLOSE = Fraction(1, 10_000)
+"""How far two means may be apart by rounding."""
+
+
+class ImportedRuns(NamedTuple):
+    """What files came to: a .jsonl file of runs, and the account of it."""
+
+    files: tuple[str, ...]
+    importer: Importer
+    spool: str
+    """Where the runs are, one on each line."""
+    n: int
+    tally: ImportTally
+
+    def made_profile(self) -> Profile | None:
+        """The profile made from the metrics, with a note for each metric that it leaves out; None
+        where the importer's runs are scored by their evidence.
+        """
+        if not self.tally.samples or self.importer.profile is not None:
+            return None
+        made = make_profile(self.importer.name, self.tally, where=", ".join(self.files))
+        for note in made.not_graded:
+            self.tally.note(note)
+        return made.profile
+
+
+def import_runs(
+    paths: Sequence[str], folder: str, *, kind: str | None = None, wanted: Wanted | None = None
+) -> ImportedRuns:
+    """Read files that belong together. Their runs go into a new file in `folder`; where anything is
+    wrong, an error says so and the caller has nothing.
+    """
+    if "-" in paths and (len(paths) > 1 or kind is None):
+        raise UsageError(
+            "CLI-001",
+            "standard input can be read once, and its kind cannot be told.",
+            fix="Give it alone, with --from KIND.",
+        )
+    importer = importer_of_all(paths, kind)
+    where = ", ".join("<stdin>" if path == "-" else path for path in paths)
+    read_from = [_stdin(folder)] if paths[0] == "-" else paths
+    tally, seen = ImportTally(), set[bytes]()
+    spool = os.path.join(folder, f"{len(os.listdir(folder))}.jsonl")
+    with open(spool, "xb", buffering=1024 * 1024) as stream:
+        for run in importer.read(read_from, wanted or Wanted(), tally):
+            read_run(Document(run, where))
+            stream.write(encode(run) + b"\n")
+            _note_id(run["run_id"], seen, where)
+    if not seen:
+        counted = ", ".join(f"{count:,} {what}" for what, count in tally.read.items())
+        raise NotEnoughEvidence(
+            "FIL-005", f"there is no run in it{f' ({counted})' if counted else ''}.", where=where
+        )
+    _compare(tally, importer.name, where)
+    return ImportedRuns(tuple(paths), importer, spool, len(seen), tally)
+
+
+def _stdin(folder: str) -> str:
+    """Standard input as a file: an importer may read its input more than once."""
+    path = os.path.join(folder, "stdin")
+    with open(path, "wb") as stream:
+        shutil.copyfileobj(sys.stdin.buffer, stream, 1024 * 1024)
+    return path
+
+
+def _note_id(run_id: str, seen: set[bytes], where: str) -> None:
+    """Two runs of one id would be one run to the next reader. 128 bits stand for each."""
+    digest = blake2b(run_id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    if digest in seen:
+        raise InputError(
+            "FIL-007",
+            f"two runs have the id {run_id[:80]!r}.",
+            where=where,
+            fix="Give each its own id, or import the files one by one.",
+        )
+    seen.add(digest)
+
+
+def ours(tally: ImportTally, total: str) -> int | Fraction | None:
+    """What was counted here, for a total that the tool states."""
+    if total in COUNTS:
+        return int(getattr(tally, total))
+    metric = tally.metrics.get(total)
+    return None if metric is None else metric.mean
+
+
+def _compare(tally: ImportTally, tool: str, where: str) -> None:
+    """Refuse counts that differ from what the tool states, and note means that do: a tool may weigh
+    or leave out samples in a mean, but not in a count.
+    """
+    for total, stated in tally.stated.items():
+        counted = ours(tally, total)
+        if total in COUNTS and counted != stated:
+            raise InputError(
+                "FIL-010",
+                f"{tool} states {stated} {total}, and the file has {counted}.",
+                where=where,
+                fix="The file is cut off or was changed. Write it again.",
+            )
+        if total not in COUNTS and (
+            counted is None or abs(counted - Fraction(stated)) > _CLOSE * max(1, abs(counted))
+        ):
+            mean = "none" if counted is None else f"{float(counted):.4f}"
+            tally.note(
+                f"{tool} states a mean {total} of {stated}; the mean of its samples is {mean}"
+            )
+
+
+def totals(tally: ImportTally) -> list[dict[str, Any]]:
+    """The tool's totals next to ours, each with the number of samples behind it."""
+    rows: list[dict[str, Any]] = [
+        {"total": "samples", "theirs": tally.stated.get("samples"), "ours": tally.samples}
+    ]
+    if tally.verdicts or "passed" in tally.stated:
+        rows.append(
+            {
+                "total": "passed",
+                "theirs": tally.stated.get("passed"),
+                "ours": tally.passed,
+                "n": tally.verdicts,
+            }
+        )
+    for name, metric in tally.metrics.items():
+        mean = metric.mean
+        rows.append(
+            {
+                "total": f"mean {metric.label}",
+                "theirs": tally.stated.get(name),
+                "ours": None if mean is None else float(mean),
+                "n": metric.n,
+            }
+        )
+    return rows

@@ -1,0 +1,85 @@
+"""The profile that is made from the metrics of another tool's results: one criterion for each, with
+equal weights, no floors and no roles; the tool's own verdict is a gate.
+
+A metric counts where all of its values are from 0 to 1, the one scale that needs no explanation.
+Any other is named and not graded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.errors import NotEnoughEvidence
+from assay.importers.samples import gate_name
+from assay.scoring.extension import marked
+from assay.scoring.gates import GATES
+from assay.scoring.profile import GateRef, Profile, ProfileCriterion
+
+if TYPE_CHECKING:
+    from assay.importers.tally import ImportTally, Metric
+
+PREFIX = "imported-"
+"""How the names of these profiles begin."""
+PASSED = "passed"
+"""The criterion of results that have a verdict and no metric."""
+
+
+class MadeProfile(NamedTuple):
+    """A profile made from metrics, and why others are not part of it."""
+
+    profile: Profile
+    not_graded: tuple[str, ...]
+
+
+def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
+    """The profile for what one import counted."""
+    gate = gate_name(tool)
+    criteria, left_out = [], []
+    for name, metric in tally.metrics.items():
+        if why := _why_not(name, metric, gate):
+            left_out.append(f"{metric.label} is not graded: {why}")
+            continue
+        criteria.append(
+            ProfileCriterion(
+                id=name,
+                label=metric.label.strip() or name,
+                weight=1,
+                layer=2 if metric.judged else 1,
+                formula="zero_one",
+            )
+        )
+    if not criteria:
+        lacking = f" {left_out[0]}." if left_out else " Its samples have no scores."
+        raise NotEnoughEvidence(
+            "SCO-010",
+            f"there is nothing to grade in what {tool} wrote.{lacking}",
+            where=where,
+            fix="Give a profile that measures these runs with --profile P.",
+        )
+    made = Profile(
+        profile=f"{PREFIX}{tool}",
+        version="1",
+        title=f"Made from the metrics that {tool} wrote",
+        family=f"{PREFIX}{tool}",
+        gates=[GateRef(id=gate, verdict=True, title=f"{tool}: passed")] if tally.verdicts else [],
+        criteria=criteria,
+        description=(
+            f"Assay made this profile from the metrics in a result file of {tool}: one criterion"
+            " for each metric, equal weights, no floors. Write a profile with weights and floors"
+            " of your own and give it with --profile."
+        ),
+        made_from=f"the metrics that {tool} wrote",
+    )
+    return MadeProfile(marked(made), tuple(left_out))
+
+
+def _why_not(name: str, metric: Metric, gate: str) -> str:
+    if name in GATES or name == gate:
+        return "its name is that of a gate"
+    if not metric.n:
+        return "no sample has a value"
+    if not metric.is_share:
+        return (
+            f"its values run from {metric.low} to {metric.high}, and only 0 to 1 is a known scale"
+        )
+    return ""
