@@ -54,11 +54,12 @@ def run(options: argparse.Namespace) -> int:
                 }
             )
         else:
-            if not paths:
+            printed = not paths and not (made and sys.stdout.isatty())
+            if printed:
                 with open(imported.spool, "rb") as stream:
                     shutil.copyfileobj(stream, sys.stdout.buffer)
                 sys.stdout.buffer.flush()
-            out = sys.stdout if paths else sys.stderr
+            out = sys.stderr if printed else sys.stdout
             _tell(imported, profile, out)
             for path in written:
                 out.write(f"wrote {path}\n")
@@ -157,7 +158,7 @@ def _tell(imported: ImportedRuns, profile: Profile | None, out: IO[str]) -> None
     """What was read and what was left out, and the tool's totals next to ours."""
     tally = imported.tally
     read = ", ".join(f"{count:,} {what}" for what, count in tally.read.items())
-    out.write(f"{counted(imported.n, 'run')} from {imported.importer.title} ({read})\n")
+    out.write(f"{counted(imported.n, 'run')} from {read}: {imported.importer.title}\n")
     if tally.errors:
         out.write(f"  errors: {tally.errors:,} of {tally.samples:,} samples\n")
     for line in left_out(tally):

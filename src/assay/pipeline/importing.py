@@ -131,7 +131,7 @@ def _compare(tally: ImportTally, tool: str, where: str) -> None:
                 fix="The file is cut off or was changed. Write it again.",
             )
         if total not in COUNTS and (
-            counted is None or abs(counted - Fraction(stated)) > _CLOSE * max(1, abs(counted))
+            counted is None or abs(counted - Fraction(stated)) > _CLOSE * max(Fraction(1), abs(counted))
         ):
             mean = "none" if counted is None else f"{float(counted):.4f}"
             tally.note(

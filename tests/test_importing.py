@@ -1,0 +1,150 @@
+"""`assay import` and the other verbs on another tool's result file: one evaluation, a profile made
+from its metrics, and a gate that a candidate can't open by leaving things out.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.cli.main import run as assay
+from assay.errors import ExitCode
+
+N = 40
+
+
+def scores(
+    path: Path,
+    *,
+    drop: int = 0,
+    value: Any = None,
+    names: tuple[str, ...] = ("F1", "EM"),
+    failed: int = 0,
+) -> Path:
+    """A file of autoevals: N answers, each with a score by each scorer."""
+    listed = []
+    for index in range(N - drop):
+        for name in names:
+            score: Any = (0.9 if index % 4 else 0.8) if value is None else value
+            listed.append(
+                {
+                    "name": name,
+                    "score": None if index < failed else score,
+                    "metadata": {},
+                    "input": f"question {index}",
+                    "output": f"answer {index} {path.stem}",
+                    "expected": f"answer {index}",
+                }
+            )
+    path.write_text(json.dumps(listed))
+    return path
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: Any, code: int = 0) -> Any:
+    assert assay([*map(str, words), "--json"]) == code, capsys.readouterr().err
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_file_becomes_one_evaluation_with_its_own_profile(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores(here / "old.json")
+    done = printed(capsys, "import", "old.json", "-o", "runs.jsonl")
+    assert done["counts"]["runs"] == N
+    assert [item["label"] for item in done["profile"]["criteria"]] == ["F1", "EM"]
+    assert {item["weight"] for item in done["profile"]["criteria"]} == {1}
+    assert done["written"] == ["runs.jsonl", "runs.profile.yaml"]
+    assert [one["totals"]["n"] for one in done["evaluations"]] == [N]
+    mean = next(row for row in done["totals"] if row["total"] == "mean F1")
+    assert (mean["ours"], mean["n"]) == (pytest.approx(0.875), N)
+    # the same grades from the files, from the evaluation, and from the result file itself
+    name = done["evaluations"][0]["name"]
+    again = [
+        ("grade", "runs.jsonl", "--profile", "runs.profile.yaml"),
+        ("grade", "old.json"),
+        ("explain", name),
+    ]
+    results = [printed(capsys, *words)["results"] for words in again]
+    assert results[0][0]["weighted_score"] == results[1][0]["weighted_score"] == 80
+    assert [one["grade"] for one in results[1]] == [one["grade"] for one in results[2]]
+    for found in results:
+        assert (
+            found[0]["selection"]["profile"]["why"] == "made from the metrics that autoevals wrote"
+        )
+    assert assay(["report", "summary", "old.json"]) == ExitCode.PASSED
+
+
+def test_the_gate_holds_against_a_candidate_that_leaves_things_out(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores(here / "old.json")
+    assert printed(capsys, "gate", scores(here / "new.json"), "--baseline", "old.json")
+    for worse in (
+        scores(here / "dropped.json", drop=4),
+        scores(here / "lacking.json", names=("F1",)),
+        scores(here / "failed.json", failed=10),
+        scores(here / "other.json", names=("F1", "Em")),
+    ):
+        decided = printed(capsys, "gate", worse.name, "--baseline", "old.json", code=1)
+        assert decided["outcome"] in ("reject", "hold"), worse
+    # values beyond the baseline's scale would count as perfect
+    scores(here / "scale.json", value=5)
+    assert assay(["gate", "scale.json", "--baseline", "old.json"]) == ExitCode.MALFORMED
+    assert "is 5 in scale.json, and from 0 to 1 in the baseline" in capsys.readouterr().err
+    # a metric that the baseline lacks neither helps nor hurts
+    scores(here / "more.json", names=("F1", "EM", "Extra"))
+    assert printed(capsys, "gate", "more.json", "--baseline", "old.json")["outcome"] == "promote"
+    assert assay(["gate", "more.json", "--baseline", "old.json"]) == ExitCode.PASSED
+    assert "Extra doesn't count" in capsys.readouterr().err
+
+
+def test_a_stored_baseline_keeps_the_profile_that_candidates_are_graded_by(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores(here / "old.json")
+    assert assay(["baseline", "set", "production", "old.json"]) == ExitCode.PASSED
+    scores(here / "new.json")
+    assert assay(["gate", "new.json", "--baseline", "production"]) == ExitCode.PASSED
+    scores(here / "lacking.json", names=("F1",))
+    assert assay(["gate", "lacking.json", "--baseline", "production"]) == ExitCode.FAILED
+    printed(capsys, "import", "old.json", "--workflow", "bot@1", "--name", "first")
+    printed(capsys, "import", "new.json", "--workflow", "bot@2")
+    assert printed(capsys, "gate", "latest", "--baseline", "latest~1")["outcome"] == "promote"
+    assert printed(capsys, "gate", "new.json", "--baseline", "first")["outcome"] == "promote"
+
+
+def test_nothing_is_half_imported(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "cut.json").write_text(scores(here / "old.json").read_text()[:-40])
+    twice = json.loads((here / "old.json").read_text())
+    (here / "empty.json").write_text("[]")
+    (here / "strange.json").write_text('{"verdicts": [1], "model": "m"}')
+    (here / "strange.zip").write_bytes(b"PK\x03\x04nothing")
+    assert twice
+    for name, words in {
+        "cut.json": "ends in the middle",
+        "empty.json": "",
+        "strange.json": "JSON with the keys model, verdicts",
+        "strange.zip": "ZIP archive",
+    }.items():
+        assert assay(["import", name, "-o", "runs.jsonl"]) in (3, 4)
+        assert words in capsys.readouterr().err, name
+        assert not (here / "runs.jsonl").exists()
+        assert not (here / ".assay" / "ledger.db").exists()
+    assert assay(["import", "old.json", "--from", "autoeval"]) == ExitCode.MISUSE
+    assert "Did you mean 'autoevals'" in capsys.readouterr().err
+
+
+def test_the_real_command_reads_a_result_file_from_standard_input(here: Path, assay: Any) -> None:
+    text = scores(here / "old.json").read_text()
+    done = assay("grade", "-", "--from", "autoevals", stdin=text)
+    assert done.code == 0, done.err
+    assert b"40 passed" in done.out
