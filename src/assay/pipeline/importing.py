@@ -130,13 +130,15 @@ def _compare(tally: ImportTally, tool: str, where: str) -> None:
                 where=where,
                 fix="The file is cut off or was changed. Write it again.",
             )
-        if total not in COUNTS and (
-            counted is None or abs(counted - Fraction(stated)) > _CLOSE * max(Fraction(1), abs(counted))
-        ):
+        if total not in COUNTS and not _is_close(counted, Fraction(stated)):
             mean = "none" if counted is None else f"{float(counted):.4f}"
             tally.note(
                 f"{tool} states a mean {total} of {stated}; the mean of its samples is {mean}"
             )
+
+
+def _is_close(counted: int | Fraction | None, stated: Fraction) -> bool:
+    return counted is not None and abs(counted - stated) <= _CLOSE * max(Fraction(1), abs(stated))
 
 
 def totals(tally: ImportTally) -> list[dict[str, Any]]:
