@@ -116,6 +116,7 @@ def test_a_stored_baseline_keeps_the_profile_that_candidates_are_graded_by(
     assert assay(["gate", "new.json", "--baseline", "production"]) == ExitCode.PASSED
     scores(here / "lacking.json", names=("F1",))
     assert assay(["gate", "lacking.json", "--baseline", "production"]) == ExitCode.FAILED
+    capsys.readouterr()
     printed(capsys, "import", "old.json", "--workflow", "bot@1", "--name", "first")
     printed(capsys, "import", "new.json", "--workflow", "bot@2")
     assert printed(capsys, "gate", "latest", "--baseline", "latest~1")["outcome"] == "promote"
@@ -147,4 +148,4 @@ def test_the_real_command_reads_a_result_file_from_standard_input(here: Path, as
     text = scores(here / "old.json").read_text()
     done = assay("grade", "-", "--from", "autoevals", stdin=text)
     assert done.code == 0, done.err
-    assert b"40 passed" in done.out
+    assert "40 passed" in done.out

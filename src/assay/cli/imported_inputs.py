@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from assay.importers.tally import ImportTally
     from assay.pipeline.importing import ImportedRuns
-    from assay.scoring.profile import Profile
 
 MADE = "the metrics of the results"
 """Where the value of `--profile` comes from that was made from metrics."""
@@ -41,8 +40,6 @@ class ImportedInput(StoredInput):
     """Runs imported for one command; named by the files they came from."""
 
     imported: ImportedRuns
-    profile: Profile | None = None
-    """The profile made from their metrics."""
 
 
 def is_importable(text: str, kind: str | None) -> bool:
@@ -68,7 +65,8 @@ def import_input(texts: Sequence[str], folder: str, kind: str | None) -> Importe
     place = os.path.join(folder, "imported")
     os.makedirs(place, exist_ok=True)
     imported = import_runs(texts, place, kind=kind)
-    made = ImportedInput(", ".join(texts), imported.spool, file_digest(texts))
+    name = ", ".join("<stdin>" if text == "-" else text for text in texts)
+    made = ImportedInput(name, imported.spool, file_digest(texts))
     made.imported = imported
     return made
 
@@ -112,8 +110,8 @@ def use_made_profile(
         _use(options, shelved[0])
         return
     asked = baselines or candidates
-    made = [(one, _made(options, one)) for one in asked]
-    rest = [(one, _made(options, one)) for one in candidates] if baselines else []
+    made = [(one, _made(options, one, needed=True)) for one in asked]
+    rest = [(one, _made(options, one, needed=False)) for one in candidates] if baselines else []
     known = [profile for _, profile in (*made, *rest) if profile is not None]
     if not known:
         return
@@ -163,12 +161,15 @@ def _use(options: argparse.Namespace, profile: str) -> None:
     options.sources = {**getattr(options, "sources", {}), "profile": MADE, "rubric": MADE}
 
 
-def _made(options: argparse.Namespace, one: str) -> _Graded | None:
-    """The profile that was made for an input; None where it was not made from metrics."""
+def _made(options: argparse.Namespace, one: str, *, needed: bool) -> _Graded | None:
+    """The profile that was made for an input; None where it was not made from metrics. A candidate
+    is graded by the baseline's, and needs none of its own.
+    """
     own: Any = None
     if isinstance(one, ImportedInput):
-        one.profile = one.profile or one.imported.made_profile()
-        own = to_builtins(one.profile, builtin_types=(Decimal,))
+        if not needed and one.imported.tally.samples:
+            return _Graded(str(one), one.imported.importer.name, {})
+        own = to_builtins(one.imported.made_profile(), builtin_types=(Decimal,))
     elif isinstance(one, StoredInput):
         settings = {} if one.evaluation is None else one.evaluation.evaluation.settings
         own = (settings.get("own_profile") or {}).get("profile")
