@@ -360,6 +360,9 @@ GROUPS: dict[str, dict[str, Verb]] = {
         "conform": Verb("conform", "run a file of conformance cases"),
         "schema-of": Verb("library", "print the JSON Schema of a document"),
         "doctor": Verb("doctor", "show what is installed, and what is missing for what"),
+        "completion": Verb(
+            "completion", "print a script that completes commands in bash, zsh or fish"
+        ),
         "demo": Verb(
             "demo", "do the main job on bundled examples: every family graded, a report written"
         ),

@@ -11,6 +11,7 @@ import msgspec
 
 from assay.errors import UsageError
 from assay.files.json_files import MAX_LINE
+from assay.installing import install_hint
 from assay.views.exporters import Exporter
 from assay.views.spooled import Spooled
 
@@ -120,7 +121,7 @@ def _duckdb() -> Any:
         import duckdb
     except ImportError:
         raise UsageError(
-            "RUN-004", "writing Parquet needs duckdb.", fix="pip install 'assay[parquet]'"
+            "RUN-004", "writing Parquet needs duckdb.", fix=install_hint("parquet")
         ) from None
     return duckdb
 
