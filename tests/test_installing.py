@@ -61,7 +61,7 @@ def test_every_text_installs_by_the_right_name_with_extras_that_exist() -> None:
         for listed in re.findall(r"assaykit\[([a-z][a-z,-]*)\]", text):
             assert set(listed.split(",")) <= set(EXTRAS), f"{name}: {listed}"
             seen += 1
-        for listed in re.findall(r"install_(?:hint|command)\(\"([a-z-]+)\"\)", text):
+        for listed in re.findall(r"install_(?:hint|command)\([\"']([a-z-]+)[\"']\)", text):
             assert listed in EXTRAS, f"{name}: {listed}"
     assert seen > 10
 

@@ -341,7 +341,7 @@ def test_a_published_server_with_its_declaration_is_checked_live(
     pytest.importorskip("mcp_types", reason="the extra 'mcp' is not installed")
     path = which("mcp-server-time", path=str(Path(sys.executable).parent))
     if path is None:
-        pytest.skip("mcp-server-time is not installed: pip install 'assay[peers]'")
+        pytest.skip("mcp-server-time is not installed: pip install 'assaykit[peers]'")
     from importlib.metadata import version
 
     claim = stated(server="mcp-time", version=version("mcp-server-time"), **CLEAN)

@@ -64,6 +64,9 @@ JOBS: dict[str, JobNeeds] = {
     ),
     "parquet": JobNeeds("read and write Parquet", "parquet", (("duckdb", "duckdb"),)),
     "excel": JobNeeds("read Excel workbooks", "excel", (("openpyxl", "openpyxl"),)),
+    "inspect": JobNeeds(
+        "read inspect_ai logs packed with Zstandard", "inspect", (("zstandard", "zstandard"),)
+    ),
     "otel": JobNeeds(
         "read OpenTelemetry's binary form",
         "otel",
