@@ -46,7 +46,7 @@ _FIELD = Struct("<2H")
 _FULL16, _FULL32 = 0xFFFF, 0xFFFFFFFF
 
 
-class Entry(NamedTuple):
+class ArchiveEntry(NamedTuple):
     """One file in an archive."""
 
     name: str
@@ -68,7 +68,7 @@ class Archive:
         self.count, self._directory, self._at = self._end()
         self._window, self._window_at = b"", 0
 
-    def entries(self, *, superseded: bool = False) -> Iterator[Entry]:
+    def entries(self, *, superseded: bool = False) -> Iterator[ArchiveEntry]:
         """The entries in the order of the archive's list, each of them checked. Two of one name are
         refused, unless the tool writes a new version of an entry behind the old one: with
         `superseded`, the last of a name is it.
@@ -82,7 +82,7 @@ class Archive:
             if last[entry.name] == index:
                 yield entry
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[ArchiveEntry]:
         total = packed = 0
         at, end = self._at, self._at + self._directory
         for _ in range(self.count):
@@ -100,7 +100,7 @@ class Archive:
             raise self._broken("its list of entries is longer than it states")
 
     @contextmanager
-    def open(self, entry: Entry) -> Iterator[IO[bytes]]:
+    def open(self, entry: ArchiveEntry) -> Iterator[IO[bytes]]:
         """The bytes of an entry, as a stream that is checked to the end."""
         head = self._part(entry.offset, _LOCAL.size)
         sign, *_, name_length, more_length = _LOCAL.unpack(head)
@@ -110,7 +110,7 @@ class Archive:
         packed = _Packed(self._stream, begin, entry.packed)
         yield _Unpacked(self._unpacker(packed, entry), entry, self)  # type: ignore[misc]
 
-    def read(self, entry: Entry, limit: int) -> bytes:
+    def read(self, entry: ArchiveEntry, limit: int) -> bytes:
         """A whole small entry."""
         if entry.size > limit:
             raise self._fault(
@@ -151,7 +151,7 @@ class Archive:
             raise self._broken("its list of entries is missing")
         return count, size, begin
 
-    def _entry(self, at: int, end: int) -> tuple[Entry, int]:
+    def _entry(self, at: int, end: int) -> tuple[ArchiveEntry, int]:
         """The entry that is listed there, and where the next one is."""
         if at + _ENTRY.size > end:
             raise self._broken("its list of entries is shorter than it states")
@@ -167,7 +167,7 @@ class Archive:
         except UnicodeDecodeError:
             raise self._fault("FIL-002", "the name of an entry is not UTF-8.") from None
         size, packed, offset = self._wide(rest[names:], size, packed, offset)
-        entry = Entry(name, method, crc, packed, size, offset)
+        entry = ArchiveEntry(name, method, crc, packed, size, offset)
         self._check(entry, flags)
         return entry, after
 
@@ -187,7 +187,7 @@ class Archive:
             at += 4 + length
         raise self._broken("the size of an entry is missing")
 
-    def _check(self, entry: Entry, flags: int) -> None:
+    def _check(self, entry: ArchiveEntry, flags: int) -> None:
         name = entry.name
         parts = name.split("/")
         if (
@@ -243,7 +243,7 @@ class Archive:
             raise self._broken("it ends too early")
         return data
 
-    def _unpacker(self, packed: _Packed, entry: Entry) -> Any:
+    def _unpacker(self, packed: _Packed, entry: ArchiveEntry) -> Any:
         if entry.method == STORED:
             return packed
         if entry.method == DEFLATE:
@@ -262,7 +262,7 @@ class Archive:
             read_across_frames=True,
         )
 
-    def broken(self, entry: Entry, what: str) -> InputError:
+    def broken(self, entry: ArchiveEntry, what: str) -> InputError:
         """An entry whose bytes are not what the list says."""
         return self._broken(f"the entry {entry.name!r} {what}")
 
@@ -308,7 +308,7 @@ class _Inflated:
 class _Unpacked:
     """The bytes of an entry, counted and summed as they come."""
 
-    def __init__(self, source: Any, entry: Entry, archive: Archive) -> None:
+    def __init__(self, source: Any, entry: ArchiveEntry, archive: Archive) -> None:
         self._source, self._entry, self._archive = source, entry, archive
         self._left, self._crc = entry.size, 0
 

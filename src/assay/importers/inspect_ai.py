@@ -71,16 +71,16 @@ def _packed(path: str, tally: Tally) -> Iterator[tuple[str, Any]]:
                 headers[entry.name] = entry
         if live < archive.count:
             tally.dropped["superseded_entries"] += archive.count - live
-        entry = next((headers[name] for name in _HEADERS if name in headers), None)
-        if entry is None:
+        header_entry = next((headers[name] for name in _HEADERS if name in headers), None)
+        if header_entry is None:
             raise InputError(
                 "FIL-006",
                 "is a ZIP archive without a header.json, so it is not a log of inspect_ai.",
                 where=path,
             )
-        header = loads(archive.read(entry, MAX_LINE), f"{path}/{entry.name}")
+        header = loads(archive.read(header_entry, MAX_LINE), f"{path}/{header_entry.name}")
         if not isinstance(header, dict):
-            raise InputError("FIL-006", f"{entry.name} is not an object.", where=path)
+            raise InputError("FIL-006", f"{header_entry.name} is not an object.", where=path)
         yield from header.items()
         for entry in archive.entries(superseded=True):
             if _SAMPLE.fullmatch(entry.name):
