@@ -168,6 +168,23 @@ def csv_rows(path: str, *, opened: IO[bytes] | None = None) -> Rows:
         with open_input(path) as stream:
             yield from csv_rows(path, opened=stream)
         return
+    records = csv_records(path, opened=opened)
+    names = _distinct(next(records, ([], 0))[0], path)
+    for fields, line in records:
+        if len(fields) != len(names):
+            raise InputError(
+                "FIL-006",
+                f"the row that ends on line {line} has {len(fields)} instead of"
+                f" {len(names)} columns.",
+                where=path,
+            )
+        yield dict(zip(names, fields, strict=True)), f"line {line}"
+
+
+def csv_records(path: str, *, opened: IO[bytes]) -> Iterator[tuple[list[str], int]]:
+    """The records of a CSV file with the lines they end on, the first line among them: of files
+    whose columns have no names of their own.
+    """
     lines = _text_lines(opened, path)
     first = next(lines, None)
     if first is None:
@@ -175,18 +192,9 @@ def csv_rows(path: str, *, opened: IO[bytes] | None = None) -> Rows:
     limit = csv.field_size_limit(MAX_FIELD)
     try:
         reader = csv.reader(_again(first, lines), delimiter=_separator(first), strict=True)
-        names = _distinct(next(reader), path)
         for fields in reader:
-            if not fields:
-                continue
-            if len(fields) != len(names):
-                raise InputError(
-                    "FIL-006",
-                    f"the row that ends on line {reader.line_num} has {len(fields)} instead of"
-                    f" {len(names)} columns.",
-                    where=path,
-                )
-            yield dict(zip(names, fields, strict=True)), f"line {reader.line_num}"
+            if fields:
+                yield fields, reader.line_num
     except csv.Error as error:
         raise InputError(
             "FIL-002", f"is not CSV: line {reader.line_num}: {error}.", where=path

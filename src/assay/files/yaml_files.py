@@ -1,7 +1,8 @@
 """YAML that others wrote.
 
-It is read through its events: the core schema only (`yes` and `012` are texts), no tags, no
-anchors, every key with its line.
+It is read through its events: the core schema only (`yes` and `012` are texts), no tags, every key
+with its line. Anchors are refused, except in what a program wrote: some write a value that occurs
+twice as an alias.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ from assay.errors import Fault, InputError
 from assay.files.json_files import Document, Path, open_input, show_path
 
 MAX_YAML = 1024 * 1024
+MAX_WRITTEN_YAML = 16 * 1024 * 1024
+"""Bytes of YAML that a program wrote."""
 MAX_YAML_DEPTH = 40
+MAX_ALIASED = 2_000_000
+"""Values that all aliases of a document may stand for."""
 
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -105,13 +110,33 @@ def document_part(document: Document, key: str) -> Document:
     return document._replace(tree=tree, lines=lines)
 
 
+def read_written_yaml(path: str) -> Any:
+    """The tree of a YAML file that a program wrote: larger than what people write, and with
+    aliases. Nobody looks for lines in it.
+    """
+    with open_input(path) as stream:
+        data = stream.read(MAX_WRITTEN_YAML + 1)
+    if len(data) > MAX_WRITTEN_YAML:
+        raise InputError(
+            "FIL-004",
+            f"is larger than {MAX_WRITTEN_YAML // 1024**2} MiB.",
+            where=path,
+            fix="Let the tool write JSON, which is read piece by piece.",
+        )
+    return _parsed(data, _AliasBuilder(path)).tree
+
+
 def parse_yaml(data: bytes, file: str) -> Document:
     """A YAML document with the line of each of its parts, or an error with every fault found."""
-    import yaml  # a third of the cost of starting up, and not every command reads YAML
-
     if len(data) > MAX_YAML:
         raise InputError("FIL-004", f"is larger than {MAX_YAML // 1024} KiB.", where=file)
-    builder = _YamlBuilder(file)
+    return _parsed(data, _YamlBuilder(file))
+
+
+def _parsed(data: bytes, builder: _YamlBuilder) -> Document:
+    import yaml  # a third of the cost of starting up, and not every command reads YAML
+
+    file = builder.file
     try:
         for event in yaml.parse(
             data.decode("utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -244,6 +269,56 @@ class _YamlBuilder:
         else:
             top.value[top.key] = value
             top.key = _NO_KEY
+
+
+class _AliasBuilder(_YamlBuilder):
+    """The same with aliases, as long as what they stand for has an end."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(file)
+        self.anchors: dict[str, Any] = {}
+        self.sizes: dict[int, int] = {}
+        self.aliased = 0
+
+    def take(self, event: Any) -> None:
+        kind = type(event).__name__
+        anchor = getattr(event, "anchor", None)
+        if kind == "AliasEvent":
+            self._alias(str(anchor), event.start_mark.line + 1)
+            return
+        if anchor is not None:
+            event.anchor = None
+        super().take(event)
+        self.lines.clear()
+        if anchor is not None and kind in ("MappingStartEvent", "SequenceStartEvent"):
+            self.anchors[anchor] = self.stack[-1].value
+        elif anchor is not None:
+            self.anchors[anchor] = _scalar(event.value) if event.implicit[0] else event.value
+
+    def _alias(self, anchor: str, line: int) -> None:
+        value = self.anchors.get(anchor)
+        if anchor not in self.anchors or any(value is one.value for one in self.stack):
+            raise InputError(
+                "FIL-002", f"line {line}: the alias {anchor!r} stands for nothing.", where=self.file
+            )
+        self.aliased += self._size(value)
+        if self.aliased > MAX_ALIASED:
+            raise InputError(
+                "FIL-004",
+                f"line {line}: aliases stand for more than {MAX_ALIASED:,} values.",
+                where=self.file,
+            )
+        self._put(value, line)
+
+    def _size(self, value: Any) -> int:
+        """How many values this is, written out."""
+        if not isinstance(value, dict | list):
+            return 1
+        known = self.sizes.get(id(value))
+        if known is None:
+            parts = value.values() if isinstance(value, dict) else value
+            known = self.sizes[id(value)] = 1 + sum(self._size(one) for one in parts)
+        return known
 
 
 def locate(source: bytes) -> dict[str, int]:

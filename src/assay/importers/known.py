@@ -18,6 +18,7 @@ KNOWN: Registry[Importer] = Registry(
         "assay.importers.inspect_ai:IMPORTER": ("inspect_ai",),
         "assay.importers.otlp:IMPORTER": ("otlp",),
         "assay.importers.own_runs:IMPORTER": ("assay",),
+        "assay.importers.promptfoo:IMPORTER": ("promptfoo",),
         "assay.importers.pydantic_evals:IMPORTER": ("pydantic-evals",),
         "assay.importers.human_eval:IMPORTER": ("human_eval",),
         "assay.importers.trec:IMPORTER": ("trec",),

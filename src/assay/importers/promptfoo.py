@@ -1,0 +1,211 @@
+"""Results of promptfoo: each answer to a test is a run, with promptfoo's own verdict and score.
+
+Where a file has several prompts or several providers, they are part of the sample's id and its
+tags. Repeats of a test are attempts. Named metrics are criteria where every graded answer has them;
+a metric that belongs to some tests only is inside `score`, which all of them have. A row that ended
+in an error has no verdict and no score.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from assay.canon import digest
+from assay.errors import NotEnoughEvidence
+from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.parts import is_number
+from assay.importers.promptfoo_rows import COLUMN, Row, is_line, is_yaml, parts_of
+from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from assay.importers.head import Head
+    from assay.importers.tally import Tally
+
+
+def _fits(head: Head) -> bool:
+    if is_line(head) or is_yaml(head):
+        return True
+    if not head.text.startswith("{"):
+        return _is_table(head.text)
+    return any(
+        head.has(*keys)
+        for keys in (
+            ("results.version", "results.results[].vars"),
+            ("results.version", "results.results[].success"),
+            ("results.version", "results.prompts[].provider"),
+            ("results.version", "results.table.head"),
+            ("version", "results[].prompt", "results[].success"),
+            ("config", "results[].promptIdx", "results[].success"),
+            ("id", "createdAt", "config.prompts", "config.providers"),
+            ("table.head.prompts", "table.body"),
+            ("head.prompts", "head.vars", "body"),
+        )
+    )
+
+
+def _is_table(text: str) -> bool:
+    """Whether it is CSV with a column of answers and one of verdicts, or verdicts in the answers.
+    The heads of columns may have several lines.
+    """
+    if "[" not in text or text[:1] in "[<":
+        return False
+    try:
+        names = next(csv.reader(io.StringIO(text)), [])
+    except csv.Error:
+        return False
+    stated = "Status" in names or re.search(r"\[(PASS|FAIL|ERROR)\]", text)
+    return bool(stated) and any(COLUMN.fullmatch(name) for name in names)
+
+
+class _Survey:
+    """What is known of a file before its rows become runs."""
+
+    def __init__(self) -> None:
+        self.providers: dict[str, None] = {}
+        self.prompts: dict[str, None] = {}
+        self.names: dict[str, None] | None = None
+        """The metrics that every graded row has; None before the first."""
+        self.loose: set[str] = set()
+        """Those that only some have."""
+        self.scored = False
+        self.rows = self.table = 0
+        self.description: Any = None
+        self.ids: list[Any] = []
+
+    def take(self, key: str, value: Any) -> None:
+        if key in ("row", "table"):
+            self.rows += key == "row"
+            self.table += key == "table"
+            self._row(value)
+        elif key == "description":
+            self.description = value
+        elif key in ("evalId", "id"):
+            self.ids.append(value)
+
+    def _row(self, row: Row) -> None:
+        self.providers[row.provider] = self.prompts[row.prompt] = None
+        if row.error is not None:
+            return
+        self.scored = self.scored or row.score is not None
+        mine = {name for name, value in row.named.items() if value is not None}
+        if self.names is None:
+            self.names = dict.fromkeys(row.named)
+        gone = [name for name in self.names if name not in mine]
+        self.loose.update(gone, mine - self.names.keys())
+        for name in gone:
+            del self.names[name]
+
+
+def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    for path in paths:
+        survey = _Survey()
+        for key, value in parts_of(path):
+            survey.take(key, value)
+        if not survey.rows and not survey.table:
+            raise NotEnoughEvidence("FIL-005", "the file has no results.", where=path)
+        if survey.loose:
+            listed = ", ".join(sorted(survey.loose)[:5])
+            tally.note(f"metrics that only some tests have are inside `score`: {listed}")
+        yield from _runs(path, survey, wanted, tally)
+
+
+def _runs(path: str, survey: _Survey, wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    origin = _origin(path, survey)
+    kind = "row" if survey.rows else "table"
+    attempts: Counter[str] = Counter()
+    for key, value in parts_of(path):
+        if key == kind:
+            tally.read["results"] += 1
+            yield _run(value, origin, survey, wanted, tally, attempts)
+        elif key == "table":
+            tally.read["table_cells"] += 1
+        elif key == "stats":
+            _state(value, tally)
+
+
+def _origin(path: str, survey: _Survey) -> Origin:
+    text = survey.description
+    name = text.strip()[:120] if isinstance(text, str) and text.strip() else "promptfoo"
+    only = next(iter(survey.providers)) if len(survey.providers) == 1 else ""
+    ids = [one for one in survey.ids if isinstance(one, str) and one.strip()]
+    return Origin(
+        "promptfoo",
+        NameVersion(name, only[:120] or UNVERSIONED),
+        NameVersion(name, UNVERSIONED),
+        ids[0][:120] if ids else file_id(path),
+        verdicts=True,
+    )
+
+
+def _run(
+    row: Row,
+    origin: Origin,
+    survey: _Survey,
+    wanted: Wanted,
+    tally: Tally,
+    attempts: Counter[str],
+) -> dict[str, Any]:
+    variants = [
+        (what, value)
+        for what, value, all_ in (
+            ("prompt", row.prompt, survey.prompts),
+            ("provider", row.provider, survey.providers),
+        )
+        if len(all_) > 1
+    ]
+    content = [row.vars, row.checks] if row.checks else row.vars
+    if not row.vars and "prompt" not in dict(variants):
+        content = [row.prompt, row.checks]
+    parts = [digest(content)[7:19], *(_short(value) for _, value in variants)]
+    sample_id = "/".join(parts)
+    attempts[sample_id] += 1
+    scores: dict[str, Any] = {}
+    if row.reason == "No assertions":
+        tally.note("promptfoo passes answers that no assertion checks, and some here are such")
+    if row.error is None:
+        scores = {"score": row.score} if survey.scored else {"passed": row.passed}
+        scores |= {name: row.named.get(name) for name in survey.names or ()}
+    return sample_run(
+        origin,
+        wanted,
+        tally,
+        sample_id=sample_id,
+        attempt=attempts[sample_id],
+        status="success" if row.error is None else "error",
+        scores=scores,
+        verdict=row.passed if row.error is None else None,
+        reason=row.reason if row.error is None else row.error,
+        inputs=row.vars or {"prompt": row.prompt},
+        outputs={"answer": row.answer},
+        tags=[f"{what}:{value}"[:200] for what, value in variants if value] or None,
+        latency_ms=_amount(row.latency_ms),
+        cost_usd=_amount(row.cost_usd),
+        tokens=row.tokens if isinstance(row.tokens, int) and _amount(row.tokens) else None,
+    )
+
+
+def _short(text: str) -> str:
+    return short_id(text if len(text) <= 40 else [text], 0) if text else "-"
+
+
+def _amount(value: Any) -> Any:
+    fine = is_number(value) and not isinstance(value, bool) and 0 <= value < 10**15
+    return value if fine else None
+
+
+def _state(stats: Any, tally: Tally) -> None:
+    """Promptfoo's own totals."""
+    counts = {} if not isinstance(stats, dict) else stats
+    known = [counts.get(key, 0) for key in ("successes", "failures", "errors")]
+    if "successes" in counts and all(isinstance(n, int) and n >= 0 for n in known):
+        tally.state("samples", sum(known))
+        tally.state("passed", known[0])
+
+
+IMPORTER = Importer("promptfoo", "results of promptfoo", _fits, _read)

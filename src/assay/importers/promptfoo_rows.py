@@ -1,0 +1,327 @@
+"""The results of promptfoo, whichever way it wrote them: rows of one shape from JSON of its layouts
+1 to 4, JSON Lines, YAML, CSV of old and new versions, and tables.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import InputError
+from assay.files.json_files import open_input
+from assay.files.json_stream import loads, stream_json, stream_lines
+from assay.files.tables import csv_records
+from assay.files.yaml_files import read_written_yaml
+from assay.importers.parts import head_of, optional, shaped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from assay.importers.head import Head
+
+COLUMN = re.compile(r"\[([^\]]+)\] (.*)", re.DOTALL)
+"""The head of a column of answers: who was asked, and by which prompt."""
+_YAML = re.compile(r"(evalId|version|results|createdAt|id|config): *[^\n]*\n")
+_STATED = re.compile(r"\[(PASS|FAIL|ERROR)\](?: \((-?[\d.]{1,20})\))?\s*(.*)", re.DOTALL)
+_REASON = re.compile(r"\n\n(?:Pass|Fail) Reason:\s*(.*)\Z", re.DOTALL)
+_ROWS = [
+    ("results",),
+    ("results", "results"),
+    ("results", "table", "body"),
+    ("table", "body"),
+    ("body",),
+    ("config", "tests"),
+]
+FAILED = 2
+"""`failureReason` of a row whose model or assertion could not be asked."""
+
+
+class Row(NamedTuple):
+    """One answer to one test."""
+
+    vars: dict[str, Any]
+    prompt: str
+    provider: str
+    answer: Any
+    passed: bool | None
+    score: Any
+    named: dict[str, Any]
+    error: str | None
+    """Why there is no verdict."""
+    reason: str
+    checks: list[Any]
+    """What tells this test from another with the same variables."""
+    latency_ms: Any = None
+    cost_usd: Any = None
+    tokens: Any = None
+
+
+Part = tuple[str, Any]
+"""`row` and a Row, `table` and a Row of a table, or the name and value of a part of the header."""
+
+
+def parts_of(path: str) -> Iterator[Part]:
+    """The parts of a file, in their order."""
+    head = head_of(path)
+    if is_line(head):
+        for number, value in stream_lines(path):
+            yield "row", _row(value, f"{path}:{number}")
+    elif head.text.startswith(("{", "[")):
+        yield from _header(stream_json(path, _ROWS), path)
+    elif is_yaml(head):
+        yield from _header(_walk(read_written_yaml(path)), path)
+    else:
+        with open_input(path) as stream:
+            yield from _csv(path, stream)
+
+
+def is_line(head: Head) -> bool:
+    """Whether each line is a row."""
+    return head.has("success", "vars") and (head.has("gradingResult") or head.has("namedScores"))
+
+
+def is_yaml(head: Head) -> bool:
+    """Whether it is a YAML document with results."""
+    return bool(_YAML.match(head.text)) and "\nresults:" in f"\n{head.text}"
+
+
+def _walk(tree: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """A tree in the pieces that `stream_json` would give."""
+    if isinstance(tree, list) and place in _ROWS:
+        for index, one in enumerate(tree):
+            yield (*place, index), one
+    elif isinstance(tree, dict) and (not place or any(row[: len(place)] == place for row in _ROWS)):
+        for key, one in tree.items():
+            yield from _walk(one, (*place, key))
+    else:
+        yield place, tree
+
+
+def _header(pieces: Iterator[tuple[tuple[Any, ...], Any]], path: str) -> Iterator[Part]:
+    head: dict[str, Any] = {}
+    for place, value in pieces:
+        keys = place[1:] if place[:1] == ("results",) and len(place) > 1 else place
+        if place[:1] == ("results",) and (
+            (len(place) == 2 and isinstance(place[1], int)) or place[1:2] == ("results",)
+        ):
+            if not isinstance(place[-1], int):
+                raise InputError("SCO-011", "`results` is not a list of rows.", where=path)
+            yield "row", _row(value, f"{path}: results[{place[-1]}]")
+        elif keys[-2:-1] == ("head",) or keys in (("head",), ("table", "head")):
+            head |= value if isinstance(value, dict) else {str(keys[-1]): value}
+        elif keys[-2:-1] == ("body",):
+            for row in _table_rows(value, head, f"{path}: body[{keys[-1]}]"):
+                yield "table", row
+        elif place[:1] == ("config",):
+            if len(place) == 2 and place[1] == "description":
+                yield "description", value
+        elif not place:
+            raise InputError("FIL-006", "is not a result of promptfoo.", where=path)
+        else:
+            yield str(keys[-1]), value
+
+
+# --- rows
+
+
+def _row(value: Any, where: str) -> Row:
+    row = shaped(value, dict, "a row", where)
+    grading = optional(row.get("gradingResult"), dict, "`gradingResult`", where) or {}
+    test = optional(row.get("testCase"), dict, "`testCase`", where) or {}
+    variables = row.get("vars", test.get("vars"))
+    prompt = row.get("prompt")
+    provider = row.get("provider")
+    response = row.get("response", row.get("providerResponse"))
+    response = response if isinstance(response, dict) else {"output": response}
+    usage = response.get("tokenUsage", row.get("tokenUsage"))
+    error = _error(row, grading, response)
+    named = row.get("namedScores") or grading.get("namedScores") or {}
+    success = optional(row.get("success", grading.get("pass")), bool, "`success`", where)
+    return Row(
+        vars=_variables(variables, where),
+        prompt=_prompt(prompt),
+        provider=_provider(provider),
+        answer=response.get("output"),
+        passed=success,
+        score=row.get("score", grading.get("score")),
+        named=shaped(named, dict, "`namedScores`", where),
+        error=error,
+        reason=_reason(grading, row),
+        checks=_checks(test.get("assert")),
+        latency_ms=row.get("latencyMs"),
+        cost_usd=row.get("cost"),
+        tokens=usage.get("total") if isinstance(usage, dict) else None,
+    )
+
+
+def _error(row: dict[str, Any], grading: dict[str, Any], response: dict[str, Any]) -> str | None:
+    """Why the row has no verdict. Before there was a `failureReason`, `error` also told why an
+    assertion failed; such a row was graded.
+    """
+    error, why = row.get("error"), row.get("failureReason")
+    failed = why == FAILED if isinstance(why, int) else bool(error) and not grading
+    if failed or response.get("error"):
+        return str(error or response.get("error") or "it ended in an error")
+    return None
+
+
+def _reason(grading: dict[str, Any], row: dict[str, Any]) -> str:
+    """Why it passed or failed: the reasons of the assertions that failed, or that of the whole."""
+    parts = grading.get("componentResults")
+    failed = [
+        str(one.get("reason"))
+        for one in (parts if isinstance(parts, list) else [])
+        if isinstance(one, dict) and one.get("pass") is False and one.get("reason")
+    ]
+    return "; ".join(failed) or str(grading.get("reason") or row.get("error") or "")
+
+
+def _variables(value: Any, where: str) -> dict[str, Any]:
+    made = optional(value, dict, "`vars`", where) or {}
+    # promptfoo gives each conversation an id of its own
+    return {str(key): one for key, one in made.items() if key != "sessionId"}
+
+
+def _prompt(value: Any) -> str:
+    if isinstance(value, dict):
+        value = next((value[key] for key in ("label", "display", "raw") if value.get(key)), "")
+    return value if isinstance(value, str) else ""
+
+
+def _provider(value: Any) -> str:
+    if isinstance(value, dict):
+        value = value.get("label") or value.get("id")
+    return value if isinstance(value, str) else ""
+
+
+def _checks(value: Any) -> list[Any]:
+    return [
+        [one.get(key) for key in ("type", "value", "metric")]
+        for one in (value if isinstance(value, list) else [])
+        if isinstance(one, dict)
+    ]
+
+
+# --- tables
+
+
+def _table_rows(value: Any, head: dict[str, Any], where: str) -> Iterator[Row]:
+    """The rows of one line of a table: one for each of its columns."""
+    line = shaped(value, dict, "a line of the table", where)
+    outputs = shaped(line.get("outputs"), list, "`outputs`", where)
+    names = optional(head.get("vars"), list, "`vars` of the head", where) or []
+    texts = line.get("vars")
+    variables = (
+        dict(zip(map(str, names), texts, strict=False)) if isinstance(texts, list) else texts
+    )
+    prompts = optional(head.get("prompts"), list, "`prompts` of the head", where) or []
+    test = line.get("test")
+    for index, output in enumerate(outputs):
+        column = prompts[index] if index < len(prompts) else ""
+        cell = output if isinstance(output, dict) else _cell(output)
+        grading = cell.get("gradingResult")
+        made = {
+            "vars": variables,
+            "prompt": column if column else cell.get("prompt"),
+            "provider": column.get("provider")
+            if isinstance(column, dict)
+            else cell.get("provider"),
+            "response": {"output": cell.get("text"), "tokenUsage": cell.get("tokenUsage")},
+            "success": cell.get("pass"),
+            "testCase": cell.get("testCase", test),
+            **{key: cell[key] for key in _CELL if key in cell},
+            "gradingResult": grading,
+        }
+        yield _row(made, where)
+
+
+_CELL = ("score", "namedScores", "latencyMs", "cost", "error", "failureReason")
+
+
+def _cell(text: Any) -> dict[str, Any]:
+    """What the text of a cell says: its verdict in brackets, its score, and the answer."""
+    found = _STATED.match(text) if isinstance(text, str) else None
+    if found is None:
+        return {"text": text}
+    verdict, score, answer = found.groups()
+    why = _REASON.search(answer)
+    reason = why[1] if why else ""
+    return {
+        "text": answer[: why.start()] if why else answer,
+        "pass": verdict == "PASS",
+        "score": _number(score),
+        "failureReason": FAILED if verdict == "ERROR" else None,
+        "error": answer if verdict == "ERROR" else None,
+        "gradingResult": None if verdict == "ERROR" else {"reason": reason},
+    }
+
+
+def _number(text: str | None) -> Decimal | None:
+    try:
+        return Decimal(text) if text else None
+    except ArithmeticError:
+        return None
+
+
+def _csv(path: str, stream: Any) -> Iterator[Part]:
+    records = csv_records(path, opened=stream)
+    names = next(records)[0]
+    starts = [index for index, name in enumerate(names) if COLUMN.fullmatch(name)]
+    if not starts:
+        raise InputError(
+            "FIL-006",
+            "is not a CSV file of promptfoo: no column is named '[provider] prompt'.",
+            where=path,
+        )
+    ends = [*starts[1:], len(names)]
+    first = names[0] == "Description" and starts[0] > 0
+    for fields, line in records:
+        where = f"{path}:{line}"
+        if len(fields) != len(names):
+            raise InputError(
+                "FIL-006",
+                f"the row has {len(fields)} instead of {len(names)} columns.",
+                where=where,
+            )
+        variables = dict(zip(names[first : starts[0]], fields[first : starts[0]], strict=True))
+        for start, end in zip(starts, ends, strict=True):
+            asked = COLUMN.fullmatch(names[start])
+            assert asked is not None
+            more = dict(zip(names[start + 1 : end], fields[start + 1 : end], strict=True))
+            cell = _csv_cell(fields[start], more, where)
+            made = {
+                **cell,
+                "vars": variables,
+                "provider": asked[1],
+                "prompt": asked[2],
+                "response": {"output": cell.pop("text")},
+                "success": cell.pop("pass", None),
+            }
+            yield "row", _row(made, where)
+
+
+def _csv_cell(text: str, more: dict[str, str], where: str) -> dict[str, Any]:
+    """What the columns of one answer say: older files have all of it in the first."""
+    status = more.get("Status")
+    if status is None:
+        cell = _cell(text)
+        if "pass" not in cell:
+            raise InputError(
+                "SCO-011", f"the cell {text[:60]!r} has no verdict such as [PASS].", where=where
+            )
+        return cell
+    if status not in ("PASS", "FAIL", "ERROR"):
+        raise InputError("SCO-011", f"a status is {status[:60]!r}.", where=where)
+    reason = more.get("Grader Reason", "")
+    listed = more.get("Named Scores")
+    named = loads(listed.encode(), where) if listed else {}
+    return {
+        "text": None if status == "ERROR" else text,
+        "pass": status == "PASS",
+        "score": _number(more.get("Score")),
+        "namedScores": named,
+        "failureReason": FAILED if status == "ERROR" else None,
+        "error": reason or "it ended in an error" if status == "ERROR" else None,
+        "gradingResult": None if status == "ERROR" else {"reason": reason},
+    }

@@ -1,0 +1,251 @@
+"""Results of promptfoo in every format and layout: its own totals, and no verdict on an error."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import pytest
+
+from assay.errors import AssayError, InputError, NotEnoughEvidence
+from peer_files import RECORDED, SHARED, broken, imported, needs_shared, survives, takers
+
+FOLDER = RECORDED / "promptfoo"
+CAPITALS = json.loads((FOLDER / "capitals.json").read_text())
+GATE = "promptfoo_passed"
+
+
+def row(land="Peru", **more) -> dict:
+    return {
+        "prompt": {"raw": f"Capital of {land}?", "display": "Capital of {{land}}?"},
+        "provider": {"id": "openai:m"},
+        "vars": {"land": land},
+        "response": {"output": "Lima"},
+        "success": True,
+        "score": 1,
+        "namedScores": {},
+        "gradingResult": {"pass": True, "score": 1, "reason": "fine"},
+        **more,
+    }
+
+
+def layout2(*rows: dict, **more) -> dict:
+    results = {"version": 2, "results": list(rows), "stats": {"successes": 0, "failures": 0}}
+    return {"results": {**results, **more}, "config": {"description": "by hand"}}
+
+
+def read(tmp_path, tree, name="output.json"):
+    path = tmp_path / name
+    path.write_text(tree if isinstance(tree, str) else json.dumps(tree))
+    assert takers(path) == ["promptfoo"]
+    return imported("promptfoo", path)
+
+
+def raw(run: dict) -> dict:
+    return {name: one["raw"] for name, one in run.get("scores", {}).items()}
+
+
+def test_totals_of_every_format_are_those_of_the_tool() -> None:
+    for made in json.loads((FOLDER / "made.json").read_text()):
+        (path,) = (FOLDER / name for name in made["files"])
+        assert takers(path) == ["promptfoo"]
+        runs, tally = imported("promptfoo", path)
+        totals = dict(made["totals"])
+        assert totals.pop("samples") == len(runs) == tally.samples
+        assert totals.pop("passed") == tally.passed
+        if path.suffix in (".json", ".yaml"):
+            assert tally.stated == {"samples": tally.samples, "passed": tally.passed}
+        for label, mean in totals.items():
+            assert float(tally.metrics[tally.metric(label)].mean) == pytest.approx(mean, abs=1e-12)
+
+
+def test_all_formats_have_the_same_answers_and_verdicts() -> None:
+    found = {}
+    for kind in ("json", "jsonl", "yaml", "csv"):
+        runs, _ = imported("promptfoo", FOLDER / f"capitals.{kind}")
+        found[kind] = sorted(
+            (
+                run["inputs"]["land"],
+                *run["tags"],
+                run["outputs"].get("answer"),
+                str(run["gates"][GATE]["passed"]),
+                str({key: float(value) for key, value in sorted(raw(run).items())}),
+            )
+            for run in runs
+            if run["status"] == "success"
+        )
+    assert len(found["json"]) == 14
+    assert found["json"] == found["jsonl"] == found["yaml"] == found["csv"]
+
+
+@needs_shared
+def test_totals_of_the_shared_files() -> None:
+    expected = json.loads((SHARED / "expected.json").read_text())
+    for name, totals in expected.items():
+        if not name.startswith("promptfoo/") or "n_results" not in totals:
+            continue
+        assert takers(SHARED / name) == ["promptfoo"]
+        runs, tally = imported("promptfoo", SHARED / name)
+        assert (len(runs), tally.passed) == (totals["n_results"], totals["successes_counted"])
+        assert sum(raw(run).get("score", 0) for run in runs) == totals["score_sum"]
+        if totals["stats"]:
+            assert tally.stated["passed"] == totals["stats"]["successes"]
+    runs, tally = imported("promptfoo", SHARED / "promptfoo" / "simple-cli__output.csv")
+    assert (len(runs), tally.passed, tally.metrics["score"].mean) == (8, 8, 1)
+    assert any("no assertion" in note for note in tally.notes)
+
+
+def test_an_error_has_no_verdict_and_no_score() -> None:
+    runs, tally = imported("promptfoo", FOLDER / "capitals.json")
+    failed = [run for run in runs if run["status"] == "error"]
+    assert len(failed) == tally.errors == 2
+    for run in failed:
+        assert run["gates"][GATE] == {"passed": None, "reason": "the endpoint answered 503"}
+        assert "scores" not in run
+        assert run["outputs"] == {}
+
+
+def test_prompts_and_providers_are_variants_and_repeats_are_attempts() -> None:
+    runs, _ = imported("promptfoo", FOLDER / "capitals.json")
+    assert len({run["dataset"]["sample_id"] for run in runs}) == 16
+    assert {tag for run in runs for tag in run["tags"]} == {
+        "prompt:Capital of {{land}}?",
+        "prompt:You are brief.\nName the capital of {{land}}.",
+        "provider:short",
+        "provider:wordy",
+    }
+    runs, _ = imported("promptfoo", FOLDER / "repeated.json")
+    assert sorted(run["attempt"] for run in runs) == [1, 1, 2, 2, 3, 3]
+    assert len({run["dataset"]["sample_id"] for run in runs}) == 2
+    assert runs[0]["workflow"] == {"id": "Repeated", "version": "short"}
+    assert "tags" not in runs[0]
+
+
+def test_old_rows_tell_why_an_assertion_failed_in_the_place_of_an_error(tmp_path) -> None:
+    wrong = {"pass": False, "score": 0, "reason": "no Lima"}
+    runs, _ = read(
+        tmp_path,
+        layout2(
+            row("Peru", success=False, score=0, error="no Lima", gradingResult=wrong),
+            row(
+                "Chad", success=False, score=0, error="timed out", gradingResult=None, response=None
+            ),
+            row("Mali", success=True, score=1, error=None, response={"error": "refused"}),
+            row("Cuba", success=True, score=1, failureReason=2, error="half-way"),
+            stats={"successes": 1, "failures": 3},
+        ),
+    )
+    assert [run["status"] for run in runs] == ["success", "error", "error", "error"]
+    assert [run["gates"][GATE]["passed"] for run in runs] == [False, None, None, None]
+    assert [raw(run) for run in runs] == [{"score": 0}, {}, {}, {}]
+
+
+def test_metrics_of_some_tests_only_are_no_criteria(tmp_path) -> None:
+    runs, tally = read(
+        tmp_path,
+        layout2(
+            row("Peru", namedScores={"Right": 1, "Tone": 0.5}),
+            row("Chad", namedScores={"Right": 0}),
+        ),
+    )
+    assert [raw(run) for run in runs] == [{"score": 1, "Right": 1}, {"score": 1, "Right": 0}]
+    assert any("Tone" in note for note in tally.notes)
+
+
+def test_tables_alone_are_read(tmp_path) -> None:
+    head = {"prompts": [{"provider": "a:m", "raw": "x"}, {"provider": "b:m", "raw": "x"}]}
+    grading = {"pass": False, "score": 0.25, "reason": "no"}
+    body = [
+        {
+            "outputs": [
+                {"text": "Lima", "pass": True, "score": 1, "namedScores": {}, "latencyMs": 7},
+                {"text": "Quito", "pass": False, "score": 0.25, "gradingResult": grading},
+            ],
+            "vars": ["Peru"],
+        },
+        {"outputs": ["[FAIL] (0.50)\n\nTripoli", "[ERROR] 503"], "vars": ["Chad"]},
+    ]
+    table = {"head": {**head, "vars": ["land"]}, "body": body}
+    for tree in (
+        {"results": {"version": 2, "table": table, "results": []}},
+        {"results": {"version": 3, "table": table}},
+        {"version": 1, "table": table},
+        table,
+    ):
+        runs, _ = read(tmp_path, tree)
+        assert [run["gates"][GATE]["passed"] for run in runs] == [True, False, False, None]
+        assert [raw(run).get("score") for run in runs] == [
+            1,
+            Decimal("0.25"),
+            Decimal("0.50"),
+            None,
+        ]
+        assert [run["inputs"]["land"] for run in runs] == ["Peru", "Peru", "Chad", "Chad"]
+        assert runs[0]["latency_ms"] == 7
+        assert {tag for run in runs for tag in run["tags"]} == {"provider:a:m", "provider:b:m"}
+
+
+def test_a_table_without_verdicts_proves_nothing(tmp_path) -> None:
+    head = {"prompts": ["Capital of {{land}}?"], "vars": ["land"]}
+    table = {"head": head, "body": [{"outputs": ["Lima"], "vars": ["Peru"]}]}
+    runs, tally = read(tmp_path, {"version": 1, "table": table})
+    assert runs[0]["gates"][GATE]["passed"] is None
+    assert raw(runs[0]) == {"passed": None}
+    assert tally.verdicts == 0
+
+
+def test_aliases_of_yaml_are_followed_as_far_as_they_end(tmp_path) -> None:
+    assert "*ref_0" in (FOLDER / "capitals.yaml").read_text()
+    bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+    for last, name in zip("abcdefgh", "bcdefghi", strict=True):
+        bomb += f"{name}: &{name} [{', '.join([f'*{last}'] * 10)}]\n"
+    path = tmp_path / "x.yaml"
+    for text, words in (
+        (f"version: 2\n{bomb}results: *i\n", "stand for more than"),
+        ("version: 2\nresults: &a\n  - *a\n", "stands for nothing"),
+        ("version: 2\nresults: *a\n", "stands for nothing|undefined|not YAML"),
+    ):
+        path.write_text(text)
+        with pytest.raises(InputError, match=words):
+            imported("promptfoo", path)
+
+
+def test_what_is_not_a_result_is_refused(tmp_path) -> None:
+    path = tmp_path / "x.json"
+    for text, words in (
+        (json.dumps(layout2(row(success="yes"))), "must be true or false"),
+        (json.dumps(layout2(row(vars=[1]))), "must be an object"),
+        (json.dumps(layout2(row(score="high"))), "a score is a number"),
+        (json.dumps(layout2(row()))[:-40], "cut off"),
+        ('{"results": {"version": 3, "results": {"a": 1}}}', "not a list of rows"),
+        ("a,b\n1,2\n", "no column is named"),
+        ("a,[m] p,Status\n1,2\n", "instead of 3 columns"),
+        ("a,[m] p,Status\n1,2,MAYBE\n", "a status is 'MAYBE'"),
+        ("a,[m] p\n1,hello\n", "no verdict"),
+    ):
+        path.write_text(text)
+        with pytest.raises(InputError, match=words):
+            imported("promptfoo", path)
+    path.write_text(json.dumps(layout2()))
+    with pytest.raises(NotEnoughEvidence):
+        imported("promptfoo", path)
+
+
+def test_broken_files_are_refused_or_read_but_never_a_crash(tmp_path) -> None:
+    tree = {**CAPITALS, "config": {}}
+    tree["results"] = {**tree["results"], "results": tree["results"]["results"][:2], "prompts": []}
+    path = tmp_path / "x.json"
+    results = []
+    for made in broken(tree, 70):
+        path.write_text(json.dumps(made))
+        results.append(survives("promptfoo", path))
+    assert {True, False} <= set(results)
+    for kind in ("csv", "yaml", "jsonl"):
+        whole = (FOLDER / f"capitals.{kind}").read_text()
+        path = tmp_path / f"x.{kind}"
+        for cut in (1, 700, 1500):
+            path.write_text(whole[:-cut])
+            try:
+                imported("promptfoo", path)
+            except AssayError:
+                continue
