@@ -716,3 +716,19 @@ def test_every_code_of_this_family_is_a_prefix_and_a_number() -> None:
 def test_an_unknown_tier_is_refused_with_the_near_miss() -> None:
     with pytest.raises(InputError, match="autonomous"):
         aggregate([], "autonomus", RULES)
+
+
+@pytest.mark.req("F-037")
+def test_an_entry_says_all_that_an_aggregation_found() -> None:
+    built = build_entry(
+        SUBJECT,
+        [answer(score=5, reasoning="clear"), answer("Q-parameters", "stale")],
+        RULES,
+        now=NOW,
+        harness="another",
+    )
+    entry = built.entry
+    assert (entry["aggregateGrade"], entry["rawGrade"]) == ("B", "A")
+    assert (entry["maxAttainableGrade"], entry["normalizedScore"]) == ("B", 5)
+    assert any("capped at B" in note for note in entry["notes"])
+    assert any("stale" in note for note in built.result.warnings), "a warning is not an error"

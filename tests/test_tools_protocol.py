@@ -1021,7 +1021,7 @@ def test_scores_keep_the_order_of_the_prompts_and_say_who_made_them(
     assert consumed.json()["reports"][0]["report"]["score"] == 3.875
 
 
-@pytest.mark.req("F-127")
+@pytest.mark.req("F-127", "F-143")
 def test_each_prompt_is_judged_by_a_process_of_its_own_in_an_empty_folder(
     assay: Run, prompts: Path, tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ from assay.tools.answers import (
     dimension_of,
     weighted_mean,
 )
+from assay.tools.catalogue import dimension, stated
 from assay.tools.entry import EntrySubject
 from assay.tools.envelope import complete_answers, http_score
 from assay.tools.names import AREAS
@@ -479,6 +480,26 @@ def test_evidence_and_reasoning_are_kept_as_they_were_given() -> None:
     )
 
 
+@pytest.mark.req("F-038")
+def test_an_answer_that_calls_itself_a_veto_is_neither_left_out_nor_lost() -> None:
+    marked = {"answers": [answer(score="fail", isVeto=True), answer("Q-parameters", 5)]}
+    assert refused(complete_answers, marked, {}, area="single-test") == "VET-002"
+    plain = {"answers": [answer(score="fail", isVeto=False), answer("Q-parameters", 5)]}
+    counted = complete_answers(plain, {}, area="single-test")
+    assert aggregate_answers(counted, "autonomous", RULES).mean == 3
+
+
+@pytest.mark.req("F-043")
+def test_a_mixed_dimension_is_split_in_two_questions_and_never_answered_as_one() -> None:
+    assert refused(check_answer, answer(determinism="mixed")) == "GRD-011"
+    halves = [probe("Q-tosMatch-link", "pass", evidence="200"), answer("Q-tosMatch-reading", 3)]
+    made = built(*halves)
+    assert [item["determinism"] for item in made["gradings"]] == [
+        "deterministic",
+        "non-deterministic",
+    ]
+
+
 # --- HTTP
 
 
@@ -570,6 +591,65 @@ def test_a_question_leads_to_its_dimension_however_its_id_is_spelled(name: str) 
         == name
     )
     assert dimension_of(f"Q-{name}-02") is None
+
+
+OLD_DIMENSIONS = [
+    "apiAvailability",
+    "apiResponseValid",
+    "schemaStructureValid",
+    "tosCompliance",
+    "descriptionNeutrality",
+    "parametersTyping",
+    "whenToUseClarity",
+    "aboutConventionCompliance",
+    "namespaceSkillValidity",
+    "errorCodePattern",
+    "tosAvailability",
+    "domainConformance",
+    "selectionSkillL1",
+    "selectionSkillL2",
+    "selectionSkillL3",
+    "personaUseCaseFit",
+    "maintainerResponsiveness",
+]
+CATALOGUE_DIMENSIONS = [
+    "docsUrlReachable",
+    "outputSchemaMatch",
+    "apiKeyDomainMatch",
+    "descriptionClarity",
+    "descriptionSpecConformance",
+    "paramConsistency",
+    "exampleQuality",
+    "toolNameSemantic",
+    "errorCasesDocumented",
+    "verbPrefixConsistent",
+    "routesUniqueNames",
+    "namingConsistency",
+    "tagCoherence",
+    "requiredServerParamsConsistent",
+    "routesCoherence",
+    "descriptionVoice",
+    "namespaceDescriptionClarity",
+    "domainCoverage",
+    "aboutRouteExists",
+    "personaReference",
+    "valueProposition",
+    "useCaseClarity",
+    "coverage",
+    "personaFit",
+    "skillAdequacy",
+    "domainAlignment",
+]
+
+
+@pytest.mark.req("F-065", "F-067", "X-03")
+def test_dimensions_of_other_lists_come_from_a_catalogue_and_never_from_an_id() -> None:
+    for name in (*OLD_DIMENSIONS, *CATALOGUE_DIMENSIONS):
+        known = name if name in DIMENSIONS else None
+        assert dimension_of(f"Q-{name}") == known, name
+        catalogue = stated({"Q-single-test-01": {"dimension": name}})
+        assert dimension("Q-single-test-01", catalogue) == name
+    assert sum(name in DIMENSIONS for name in OLD_DIMENSIONS) == 9
 
 
 @pytest.mark.req("X-13")

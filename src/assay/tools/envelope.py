@@ -90,6 +90,14 @@ def _complete(
     now: datetime | None,
 ) -> dict[str, Any]:
     question = str(answer.get("questionId"))
+    if answer.get("isVeto"):
+        # Other programs mark a veto so and leave the answer out of the mean. Read as a plain score,
+        # the veto would be lost.
+        raise InputError(
+            "VET-002",
+            f"{question} is marked isVeto, and an answer is not a veto.",
+            fix="Give `categoricalVeto` next to the answers, with its evidence.",
+        )
     known = catalogue.get(question, {})
     shared = ("graderIdentity", "llmModel", "selectionContext", "timestamp")
     whole = {
