@@ -21,6 +21,8 @@ KNOWN: Registry[Importer] = Registry(
         "assay.importers.promptfoo:IMPORTER": ("promptfoo",),
         "assay.importers.pydantic_evals:IMPORTER": ("pydantic-evals",),
         "assay.importers.human_eval:IMPORTER": ("human_eval",),
+        "assay.importers.mlflow:IMPORTER": ("mlflow",),
+        "assay.importers.ragas:IMPORTER": ("ragas",),
         "assay.importers.trec:IMPORTER": ("trec",),
         "assay.importers.lm_eval:IMPORTER": ("lm_eval",),
         "assay.importers.swe_bench:IMPORTER": ("swe_bench",),

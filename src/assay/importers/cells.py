@@ -1,0 +1,154 @@
+"""Cells of a table, whose types its format may have lost: in CSV everything is text.
+
+A blank cell, `nan`, `null` and `None` are no value. Python programs write lists and objects into
+CSV the way Python prints them; such text is read as data and never run.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from decimal import Decimal, InvalidOperation
+from itertools import islice
+from typing import Any
+
+from assay.importers.tally import Tally
+
+INDEXES = frozenset({"", "index", "Unnamed: 0", "__index_level_0__"})
+"""The columns in which pandas numbers its rows."""
+MAX_STRUCTURE = 1024 * 1024
+"""Characters of a cell that are looked into for a list or an object."""
+LOOKED_AT = 500
+"""Rows that tell what a column is."""
+_ABSENT = frozenset({"", "nan", "none", "null", "na", "n/a", "<na>", "nat"})
+_TRUTHS = {"true": True, "false": False}
+
+
+def present(value: Any) -> Any:
+    """The value of a cell; None where it stands for none.
+
+    >>> present("NaN"), present(" "), present("no")
+    (None, None, 'no')
+    """
+    if isinstance(value, str) and len(value) < 8 and value.strip().lower() in _ABSENT:
+        return None
+    if isinstance(value, float | Decimal) and value != value:
+        return None
+    return value
+
+
+def number_of(value: Any) -> Decimal | int | bool | None:
+    """The number in a cell; None where there is none. Raises ValueError for anything else.
+
+    >>> number_of("0.50"), number_of("True"), number_of(""), number_of(0.1)
+    (Decimal('0.50'), True, None, Decimal('0.1'))
+    """
+    value = present(value)
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        value = repr(value)
+    if isinstance(value, str):
+        text = value.strip().lower()
+        if text in _TRUTHS:
+            return _TRUTHS[text]
+        try:
+            value = Decimal(text) if len(text) < 400 and "_" not in text else None
+        except InvalidOperation:
+            value = None
+    if not isinstance(value, Decimal) or not value.is_finite():
+        raise ValueError("not a number")
+    return value
+
+
+def structure_of(value: Any) -> Any:
+    """The list or object that a text shows, as JSON or as Python prints it; any other value as it
+    is.
+
+    >>> structure_of("['it''s', 2]"), structure_of('{"a": null}'), structure_of("[sic]")
+    (['its', 2], {'a': None}, '[sic]')
+    """
+    value = present(value)
+    if not isinstance(value, str) or len(value) > MAX_STRUCTURE:
+        return value
+    text = value.strip()
+    if text[:1] not in ("[", "{") or text[-1:] not in ("]", "}"):
+        return value
+    try:
+        return _plain(json.loads(text, parse_float=Decimal))
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return _plain(ast.literal_eval(text))
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return value
+
+
+def _plain(value: Any) -> Any:
+    """A literal as JSON has it."""
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return None if value != value or value in (1e999, -1e999) else Decimal(repr(value))
+    return value if value is None or isinstance(value, str | int | Decimal) else str(value)
+
+
+class MetricColumns:
+    """The columns of a table that are metrics: those whose first values are numbers, and those that
+    have no value there at all, because a metric that could not be computed is missing, not gone.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[Any],
+        tally: Tally,
+        *,
+        other: Collection[str],
+        read: Callable[[Any], Any] = number_of,
+    ) -> None:
+        """Look at the first of `rows`. `other` are the columns known to be something else; `read`
+        makes a number of a value, or raises ValueError.
+        """
+        self._tally, self._read = tally, read
+        self._known = frozenset(other) | INDEXES
+        self._texts: set[str] = set()
+        numbers: set[str] = set()
+        for row in islice(rows, LOOKED_AT):
+            for column, value in row.items() if isinstance(row, dict) else ():
+                try:
+                    if read(value) is not None:
+                        numbers.add(column)
+                except ValueError:
+                    self._texts.add(column)
+        self._texts -= numbers
+
+    def number(self, column: str, value: Any) -> Decimal | int | bool | None:
+        """The value of a metric; a text among numbers is none, and counted."""
+        try:
+            return self._read(value)  # type: ignore[no-any-return]
+        except ValueError:
+            self._tally.dropped[f"values of {column} that are not numbers"] += 1
+            return None
+
+    def scores(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The metrics of a row; None for one without a value."""
+        return {
+            column: self.number(column, value)
+            for column, value in row.items()
+            if column not in self._known and column not in self._texts
+        }
+
+    def is_text(self, column: str) -> bool:
+        """Whether a column has words where a metric has numbers."""
+        return column in self._texts
+
+    def texts(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """What a row has besides metrics and known columns."""
+        return {
+            column: value
+            for column, value in row.items()
+            if column in self._texts and column not in self._known and present(value) is not None
+        }

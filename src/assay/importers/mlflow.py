@@ -1,0 +1,232 @@
+"""Evaluation tables of MLflow, saved as JSON, CSV or Parquet: one row is one sample.
+
+`mlflow.evaluate` writes eval_results_table.json with a column `<metric>/v1/score` for each metric;
+`mlflow.genai.evaluate` has `<name>/value` and `<name>/rationale` in its `result_df`; and
+`mlflow.search_traces` has a list of `assessments` for each trace. A yes or no of a judge is 1 or 0,
+as MLflow counts it; any other word is kept and not graded. A scorer that failed is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from assay.files.tables import table_rows
+from assay.importers.cells import INDEXES, MetricColumns, number_of, present, structure_of
+from assay.importers.head import Head
+from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.parts import optional, shaped
+from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+from assay.importers.tally import Tally
+
+TOOL = "mlflow"
+_SCORE = re.compile(r"(?P<label>.+/v\d+)/score|(?P<name>.+)/value")
+_DETAIL = re.compile(r".+/v\d+/\w+|.+/(?:rationale|error_message|error_code)")
+_OUTPUTS = ("outputs", "predictions", "prediction", "output", "response", "answer")
+_TARGETS = ("targets", "target", "ground_truth", "expected_response", "expectations", "label")
+_INPUTS = ("inputs", "request", "question", "query", "input", "prompt")
+_ERRORS = ("error_message", "model_error_message")
+_RUNS = ("trace_id", "request_id", "client_request_id", "request_time", "timestamp_ms", "run_id")
+_UNUSED = ("trace", "spans", "trace_metadata", "tags", "request_metadata", "request_preview")
+_UNUSED_TOO = ("response_preview", "status", "state", "execution_duration", "execution_time_ms")
+_TIMES = ("execution_duration", "execution_time_ms", "latency_ms")
+_NUMBERS = ("token_count", "latency")
+"""Columns of `mlflow.evaluate` that say how long an answer was and how long it took."""
+_WORDS = {"yes": 1, "no": 0}
+_FAILED = ("ERROR", "TRACESTATUS.ERROR", "TRACESTATE.ERROR")
+
+
+def _fits(head: Head) -> bool:
+    columns = head.columns
+    if any(re.fullmatch(r".+/v\d+/(?:score|justification)", column) for column in columns):
+        return True
+    if {"trace_id", "assessments"} <= columns:
+        return not columns.isdisjoint(("request", "response", "state"))
+    named = {column.removesuffix("/value") for column in columns if column.endswith("/value")}
+    return any(
+        f"{name}/{detail}" in columns for name in named for detail in ("rationale", "error_code")
+    )
+
+
+def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    for path in paths:
+        yield from _TableReader(path, wanted, tally).runs()
+
+
+class _Scores:
+    """The metrics of a row, with what was said about them."""
+
+    def __init__(self, tally: Tally, columns: MetricColumns) -> None:
+        self._tally, self._columns = tally, columns
+        self.values: dict[str, Any] = {}
+        self.reasons: dict[str, str] = {}
+        self.labels: dict[str, Any] = {}
+
+    def add(self, label: str, value: Any, *, reason: Any = None, error: Any = None) -> None:
+        """Add the value of a metric: a number, or the word of a judge."""
+        if present(error) is not None:
+            value, reason = None, error
+            self._tally.read["scorers that failed"] += 1
+        if present(reason) is not None:
+            self.reasons[label] = str(reason)[:2000]
+        if not self._columns.is_text(label):
+            self.values[label] = self._columns.number(label, value)
+        elif present(value) is not None:
+            self.labels[label] = value
+            self._tally.dropped["values in words, which are not graded"] += 1
+
+
+def _read_value(value: Any) -> Any:
+    """A number, or the yes or no of a judge."""
+    word = value.strip().lower() if isinstance(value, str) else None
+    return _WORDS[word] if word in _WORDS else number_of(value)
+
+
+def _valued(row: Any) -> dict[str, Any]:
+    """The values of a row's metrics, by their labels."""
+    if not isinstance(row, dict):
+        return {}
+    found = {}
+    for column, value in row.items():
+        named = _SCORE.fullmatch(column)
+        if named is not None:
+            found[named["label"] or named["name"]] = value
+    listed = structure_of(row.get("assessments"))
+    for one in listed if isinstance(listed, list) else ():
+        feedback = one.get("feedback") if isinstance(one, dict) else None
+        if isinstance(feedback, dict):
+            found[_label(one)] = feedback.get("value")
+    return found
+
+
+def _label(assessment: Mapping[str, Any]) -> str:
+    return str(assessment.get("assessment_name") or assessment.get("name") or "assessment")
+
+
+class _TableReader:
+    def __init__(self, path: str, wanted: Wanted, tally: Tally) -> None:
+        self._path, self._wanted, self._tally = path, wanted, tally
+        self._judged: set[str] = set()
+        name = NameVersion(TOOL, UNVERSIONED)
+        self._origin = Origin(TOOL, name, name, file_id(path), judged=self._judged)
+        first = (_valued(row) for row, _ in table_rows(path))
+        self._columns = MetricColumns(first, tally, other=(), read=_read_value)
+        self._seen: Counter[str] = Counter()
+
+    def runs(self) -> Iterator[dict[str, Any]]:
+        for index, (value, place) in enumerate(table_rows(self._path), 1):
+            row = shaped(value, dict, place, self._path)
+            if index == 1:
+                answers = not row.keys().isdisjoint(_OUTPUTS)
+                self._origin = self._origin._replace(answers=answers)
+            self._tally.read["rows"] += 1
+            yield self._run(row, place, index)
+
+    def _run(self, row: dict[str, Any], place: str, index: int) -> dict[str, Any]:
+        expected = _expected(row)
+        scores = self._scores(row)
+        for one in _assessments(row, f"{place}.assessments", self._path):
+            feedback, expectation = one.get("feedback"), one.get("expectation")
+            if isinstance(feedback, dict):
+                source = one.get("source")
+                if isinstance(source, dict) and "LLM" in str(source.get("source_type")):
+                    self._judged.add(_label(one))
+                error = one.get("error") or feedback.get("error")
+                value, reason = feedback.get("value"), one.get("rationale")
+                scores.add(_label(one), value, reason=reason, error=error)
+            elif isinstance(expectation, dict):
+                expected[_label(one)] = expectation.get("value")
+        inputs, failure = _inputs(row), _failure(row)
+        sample_id = short_id(inputs or None, index)
+        self._seen[sample_id] += 1
+        notes = (("reasons", scores.reasons), ("labels", scores.labels))
+        return sample_run(
+            self._origin,
+            self._wanted,
+            self._tally,
+            sample_id=sample_id,
+            status="success" if failure is None else "error",
+            reason=failure or "",
+            scores=scores.values if failure is None else dict.fromkeys(scores.values),
+            inputs=inputs or None,
+            outputs={"answer": _first(row, _OUTPUTS)} if self._origin.answers else None,
+            expected=expected or None,
+            latency_ms=_latency(row),
+            attempt=self._seen[sample_id],
+            metadata={key: value for key, value in notes if value},
+        )
+
+    def _scores(self, row: dict[str, Any]) -> _Scores:
+        scores = _Scores(self._tally, self._columns)
+        for column, value in row.items():
+            named = _SCORE.fullmatch(column)
+            if named is None:
+                continue
+            label = named["label"] or named["name"]
+            reason = row.get(f"{label}/justification", row.get(f"{label}/rationale"))
+            if present(reason) is not None:
+                self._judged.add(label)
+            scores.add(label, value, reason=reason, error=row.get(f"{label}/error_message"))
+        return scores
+
+
+def _failure(row: Mapping[str, Any]) -> str | None:
+    failure = next((present(row[name]) for name in _ERRORS if name in row), None)
+    if failure is None and str(row.get("state", row.get("status"))).upper() in _FAILED:
+        failure = "the trace ended in an error"
+    return None if failure is None else str(failure)
+
+
+def _assessments(row: Mapping[str, Any], what: str, path: str) -> list[dict[str, Any]]:
+    listed = optional(structure_of(row.get("assessments")), list, what, path) or []
+    return [
+        shaped(structure_of(one), dict, f"{what}[{index}]", path)
+        for index, one in enumerate(listed)
+    ]
+
+
+def _first(row: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((present(row[name]) for name in names if name in row), None)
+
+
+def _expected(row: Mapping[str, Any]) -> dict[str, Any]:
+    wanted = structure_of(_first(row, _TARGETS))
+    if wanted is None:
+        return {}
+    return dict(wanted) if isinstance(wanted, dict) else {"answer": wanted}
+
+
+def _inputs(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What the sample was asked: the column that MLflow names, or every column that is nothing
+    else.
+    """
+    given = structure_of(_first(row, _INPUTS))
+    if given is not None:
+        return given if isinstance(given, dict) else {"input": given}
+    known = {*INDEXES, *_OUTPUTS, *_TARGETS, *_ERRORS, *_RUNS, *_UNUSED, *_UNUSED_TOO, *_NUMBERS}
+    return {
+        column: value
+        for column, value in row.items()
+        if column not in known | {"assessments"}
+        and not _SCORE.fullmatch(column)
+        and not _DETAIL.fullmatch(column)
+        and present(value) is not None
+    }
+
+
+def _latency(row: Mapping[str, Any]) -> Any:
+    """Milliseconds; the old column `latency` has seconds."""
+    for names, factor in ((_TIMES, 1), (("latency",), 1000)):
+        try:
+            value = number_of(_first(row, names))
+        except ValueError:
+            continue
+        if isinstance(value, int | Decimal) and 0 <= value < 10**12:
+            return value * factor
+    return None
+
+
+IMPORTER = Importer(TOOL, "evaluation tables of MLflow (JSON, CSV, Parquet)", _fits, _read)

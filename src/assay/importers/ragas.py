@@ -1,0 +1,125 @@
+"""Results of ragas: the table of `EvaluationResult.to_pandas()`, saved as CSV, JSON or Parquet.
+
+One row is one sample. Columns that ragas knows are the question, the answer, the passages and the
+reference, under their old names (question, answer, contexts, ground_truth) as well; every other
+column of numbers is a metric. ragas writes NaN where a metric could not be computed: that is
+missing, and not 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from assay.files.tables import table_rows
+from assay.importers.cells import MetricColumns, present, structure_of
+from assay.importers.head import Head
+from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.parts import shaped
+from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+from assay.importers.tally import Tally
+
+TOOL = "ragas"
+QUESTION = ("user_input", "question")
+ANSWER = ("response", "answer")
+CONTEXTS = ("retrieved_contexts", "contexts")
+REFERENCE = ("reference", "ground_truth", "ground_truths")
+OTHER = (
+    "reference_contexts",
+    "multi_responses",
+    "retrieved_context_ids",
+    "reference_context_ids",
+    "reference_tool_calls",
+    "reference_topics",
+    "rubric",
+    "rubrics",
+    "persona_name",
+    "query_style",
+    "query_length",
+    "synthesizer_name",
+    "evolution_type",
+    "episode_done",
+    "metadata",
+    "id",
+)
+KNOWN_COLUMNS = (*QUESTION, *ANSWER, *CONTEXTS, *REFERENCE, *OTHER)
+_PLAIN = ("exact_match", "string_present", "bleu_score", "rouge_score", "chrf_score", "id_based")
+"""Metrics that no model scores, by the beginnings of their names."""
+
+
+def _fits(head: Head) -> bool:
+    columns = head.columns
+    if "user_input" in columns:
+        return not columns.isdisjoint(("response", "retrieved_contexts", "reference"))
+    return columns.issuperset(("question", "answer", "contexts"))
+
+
+def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    for path in paths:
+        name = NameVersion(TOOL, UNVERSIONED)
+        judged: set[str] = set()
+        origin = Origin(TOOL, name, name, file_id(path), judged=judged)
+        first = (row for row, _ in table_rows(path))
+        metrics = MetricColumns(first, tally, other=KNOWN_COLUMNS)
+        seen: Counter[str] = Counter()
+        for index, (value, place) in enumerate(table_rows(path), 1):
+            row = shaped(value, dict, place, path)
+            if index == 1:
+                answers = not row.keys().isdisjoint(ANSWER)
+                origin = origin._replace(answers=answers)
+            tally.read["rows"] += 1
+            scores = metrics.scores(row)
+            judged |= {label for label in scores if not _is_plain(label)}
+            question, reference = _question(row), _first(row, REFERENCE)
+            sample_id = short_id(_content(row, question, reference), index)
+            seen[sample_id] += 1
+            yield sample_run(
+                origin,
+                wanted,
+                tally,
+                sample_id=sample_id,
+                scores=scores,
+                inputs=None if question is None else {"question": question},
+                outputs={"answer": _first(row, ANSWER)} if origin.answers else None,
+                expected=None if reference is None else {"answer": reference},
+                retrieval=_passages(structure_of(_first(row, CONTEXTS))),
+                attempt=seen[sample_id],
+                metadata=metrics.texts(row) or None,
+            )
+
+
+def _is_plain(label: str) -> bool:
+    return label.startswith(_PLAIN) or "non_llm" in label
+
+
+def _first(row: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The value of the first of these columns that there is."""
+    return next((present(row[name]) for name in names if name in row), None)
+
+
+def _question(row: Mapping[str, Any]) -> Any:
+    """A text, or the messages of a conversation."""
+    question = _first(row, QUESTION)
+    is_listed = isinstance(question, str) and question.startswith("[{")
+    return structure_of(question) if is_listed else question
+
+
+def _content(row: Mapping[str, Any], question: Any, reference: Any) -> Any:
+    own = present(row.get("id"))
+    if own is not None:
+        return own
+    return None if question is None else {"question": question, "reference": reference}
+
+
+def _passages(contexts: Any) -> list[dict[str, Any]] | None:
+    if contexts is None:
+        return None
+    listed = contexts if isinstance(contexts, list) else [contexts]
+    return [
+        {"id": str(rank), "text": text if isinstance(text, str) else str(text), "rank": rank}
+        for rank, text in enumerate(listed, 1)
+    ]
+
+
+IMPORTER = Importer(TOOL, "tables of ragas (CSV, JSON, Parquet)", _fits, _read)

@@ -1,0 +1,162 @@
+"""Evaluation tables of MLflow: of `evaluate`, of `genai.evaluate`, and of traces."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.errors import AssayError
+from peer_files import broken, imported, survives, takers
+
+TABLE: dict[str, Any] = {
+    "columns": [
+        "question",
+        "targets",
+        "outputs",
+        "latency",
+        "token_count",
+        "toxicity/v1/score",
+        "answer_similarity/v1/score",
+        "answer_similarity/v1/justification",
+    ],
+    "data": [
+        ["Ferry?", "9:30", "At 9:30.", 0.25, 4, 0.001, 5, "same time"],
+        ["Bus?", "No", None, 0.5, 0, 0.0, None, None],
+    ],
+}
+GENAI = [
+    {
+        "request_id": "a1",
+        "inputs": {"question": "Ferry?"},
+        "outputs": "At 9:30.",
+        "expectations": {"expected_response": "9:30"},
+        "trace": '{"info": {}}',
+        "correctness/value": "yes",
+        "correctness/rationale": "It says so.",
+        "correctness/error_message": None,
+        "correctness/error_code": None,
+        "length/value": 0.5,
+        "length/rationale": None,
+        "tone/value": "friendly",
+        "tone/rationale": "polite",
+    },
+    {
+        "request_id": "a2",
+        "inputs": {"question": "Bus?"},
+        "outputs": "Yes",
+        "expectations": {},
+        "correctness/value": None,
+        "correctness/rationale": None,
+        "correctness/error_message": "the judge timed out",
+        "correctness/error_code": "JUDGE_ERROR",
+        "length/value": True,
+        "tone/value": "curt",
+    },
+    {
+        "request_id": "a3",
+        "inputs": {"question": "Taxi?"},
+        "error_message": "no answer",
+        "correctness/value": "no",
+        "length/value": 1,
+    },
+]
+TRACES = [
+    {
+        "trace_id": "tr-1",
+        "state": "OK",
+        "request": '{"question": "Ferry?"}',
+        "response": "At 9:30.",
+        "execution_duration": 250,
+        "assessments": [
+            {
+                "assessment_name": "correctness",
+                "source": {"source_type": "LLM_JUDGE", "source_id": "m"},
+                "feedback": {"value": "yes"},
+                "rationale": "right",
+            },
+            {"assessment_name": "expected_answer", "expectation": {"value": "9:30"}},
+        ],
+    },
+    {
+        "trace_id": "tr-2",
+        "state": "ERROR",
+        "request": '{"question": "Bus?"}',
+        "response": None,
+        "execution_duration": 10,
+        "assessments": [{"name": "correctness", "feedback": {"value": True}, "rationale": None}],
+    },
+]
+
+
+def _file(folder: Path, tree: Any, name: str = "table.json") -> Path:
+    path = folder / name
+    path.write_text(json.dumps(tree))
+    return path
+
+
+def _scores(run: dict[str, Any]) -> dict[str, Any]:
+    return {name: one["raw"] for name, one in run["scores"].items()}
+
+
+def test_a_results_table_has_its_scores_and_answers(tmp_path: Path) -> None:
+    path = _file(tmp_path, TABLE, "eval_results_table.json")
+    assert takers(path) == ["mlflow"]
+    runs, tally = imported("mlflow", path)
+    assert _scores(runs[0]) == {"toxicity/v1": Decimal("0.001"), "answer_similarity/v1": 5}
+    assert _scores(runs[1]) == {"toxicity/v1": 0, "answer_similarity/v1": None}
+    assert runs[0]["inputs"] == {"input": "Ferry?"}
+    assert runs[0]["expected"] == {"answer": "9:30"}
+    assert runs[0]["latency_ms"] == 250
+    assert runs[1]["outputs"] == {}
+    assert runs[1]["required_outputs"] == ["answer"]
+    assert runs[0]["metadata"]["reasons"] == {"answer_similarity/v1": "same time"}
+    assert runs[0]["scores"]["answer_similarity/v1"]["source"]["kind"] == "llm"
+    assert tally.read == {"rows": 2}
+
+
+def test_feedback_of_genai_counts_yes_as_one_and_a_failed_judge_as_missing(tmp_path: Path) -> None:
+    path = _file(tmp_path, GENAI)
+    assert takers(path) == ["mlflow"]
+    runs, tally = imported("mlflow", path)
+    assert _scores(runs[0]) == {"correctness": 1, "length": Decimal("0.5")}
+    assert _scores(runs[1]) == {"correctness": None, "length": 1}
+    assert _scores(runs[2]) == {"correctness": None, "length": None}
+    assert [run["status"] for run in runs] == ["success", "success", "error"]
+    assert runs[0]["metadata"]["labels"] == {"tone": "friendly"}
+    assert runs[0]["expected"] == {"expected_response": "9:30"}
+    assert tally.dropped == {"values in words, which are not graded": 2}
+    import pandas as pd
+
+    pd.DataFrame(GENAI).to_csv(tmp_path / "t.csv", index=False)
+    assert takers(tmp_path / "t.csv") == ["mlflow"]
+    again, _ = imported("mlflow", tmp_path / "t.csv")
+    assert [_scores(run) for run in again] == [_scores(run) for run in runs]
+    assert [run["dataset"] for run in again] == [run["dataset"] for run in runs]
+
+
+def test_assessments_of_traces_are_scores_and_expectations(tmp_path: Path) -> None:
+    path = _file(tmp_path, TRACES)
+    assert takers(path) == ["mlflow"]
+    runs, _ = imported("mlflow", path)
+    assert _scores(runs[0]) == {"correctness": 1}
+    assert _scores(runs[1]) == {"correctness": None}
+    assert runs[0]["expected"] == {"expected_answer": "9:30"}
+    assert runs[0]["latency_ms"] == 250
+    assert runs[0]["scores"]["correctness"]["source"]["kind"] == "llm"
+    assert runs[1]["status"] == "error"
+
+
+def test_a_damaged_table_is_refused_in_words_or_read(tmp_path: Path) -> None:
+    survived = count = 0
+    for tree in (TABLE, GENAI, TRACES):
+        for made in broken(tree, 80):
+            survived += survives("mlflow", _file(tmp_path, made))
+            count += 1
+    assert 0 < survived < count
+    wrong = [{**TRACES[0], "assessments": "some"}]
+    with pytest.raises(AssayError, match="must be a list"):
+        imported("mlflow", _file(tmp_path, wrong))
