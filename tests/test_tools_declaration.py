@@ -21,7 +21,17 @@ from assay.tools.server_checks import KEYS, MODULES, TERMS, run_checks
 from assay.tools.source import ToolSchema
 from forking import Commands
 from test_storing import newest
-from test_tools_cli import PERSONA, RECORDED, VETO, envelope, record, rule, status
+from test_tools_cli import (
+    LATER,
+    PERSONA,
+    RECORDED,
+    VETO,
+    envelope,
+    record,
+    rule,
+    selection,
+    status,
+)
 from test_tools_protocol import GRADED, Run, forked, put, schema, scores, words
 
 BAD = ModuleLists({"event-streamer": "steals wallets"})
@@ -150,6 +160,10 @@ def test_a_declared_server_grows_to_an_operational_namespace_and_an_open_gate(
     assert quick("tools", "gate", "bee-server").code == 4, "modules without a list to check them"
     digest = newest(f"sqlite:///{tmp_path}/l.db", "decision")
     assert quick("ledger", "replay", digest, "--db", "l.db").code == 0
+    put(tmp_path / "city.json", {**selection([]), "members": [{"schemaId": "bee-server.tools"}]})
+    assert quick("tools", "import", "city.json", "--now", RECORDED).code == 0
+    assert quick("tools", "index", "city-bees", "--lock", "--now", LATER).code == 0
+    assert status(quick, "city-bees")["summary"]["membersStable"] == 1, "it can be a member"
     put(tmp_path / "bees.yaml", json.dumps(stated(**CLEAN, about="# Bees\nNew.\n")))
     assert quick("tools", "import", *given, "--now", GRADED.replace("05-18", "05-19")).code == 0
     assert status(quick, "bee-server")["status"] != "operational", "it is another subject now"

@@ -101,7 +101,8 @@ def _scored(
             "PRO-006",
             "the schema has changed since its prompts were written.",
             where=path,
-            fix="Write the prompts anew and score them again.",
+            fix="Write the prompts anew and score them again."
+            + (" Give the same --declare both times." if schema.kind == "mcp" else ""),
         )
     return ScoredSchema(scores, state)
 

@@ -131,8 +131,8 @@ def _stated(schema: ToolSchema, declared: Declaration, keys: list[str]) -> ToolS
 
 
 def _by_declaration(check: VetoCheck) -> VetoCheck:
-    by = "by its declaration, " if check.outcome == CLEAN else "its declaration: "
-    return check._replace(reason=f"{by}{check.reason}")
+    said = check.reason.replace("the schema", "the server")
+    return check._replace(reason=f"by its declaration, {said}" if check.outcome == CLEAN else said)
 
 
 def _not_applicable(name: str, reason: str) -> VetoCheck:
