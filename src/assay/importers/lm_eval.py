@@ -18,7 +18,16 @@ from assay.files.json_stream import stream_json
 from assay.files.line_groups import Line, LineGroups
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.lm_eval_results import LOWER_IS_BETTER, Results, read_results
-from assay.importers.parts import file_stem, head_of, is_number, name_of, optional, shaped
+from assay.importers.parts import (
+    exact,
+    file_stem,
+    head_of,
+    is_near,
+    is_number,
+    name_of,
+    optional,
+    shaped,
+)
 from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run
 
 if TYPE_CHECKING:
@@ -49,8 +58,6 @@ _NO_METRICS = frozenset(
         "samples",
     }
 )
-NEAR = Fraction(1, 10**6)
-"""Means that differ by less are the same: the tool adds floats, and rounds in some versions."""
 
 
 def _is_results(head: Head) -> bool:
@@ -193,7 +200,9 @@ def _sample_runs(
                     )
                 scores[label] = value
                 total = sums.get(label, Fraction(0))
-                sums[label] = None if total is None or value is None else total + Fraction(value)
+                sums[label] = (
+                    None if total is None or value is None else total + exact(value, label, where)
+                )
         row = rows[0].tree
         count += 1
         yield sample_run(
@@ -276,10 +285,10 @@ def _check_means(
     for label, total in sums.items():
         metrics = results.tasks[task]
         stated = metrics.get(label, metrics.get(label.partition(",")[0]))
-        if total is None or stated is None or not is_number(stated):
+        if total is None or not is_number(stated):
             continue
         mean = total / count
-        if abs(mean - Fraction(stated)) <= NEAR * max(Fraction(1), abs(mean)):
+        if is_near(mean, exact(stated, label, results.path)):
             tally.read["means_that_agree"] += 1
             continue
         words = f"the results state {label} = {stated} for {task!r}; its samples give {_text(mean)}"

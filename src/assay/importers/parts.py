@@ -7,13 +7,16 @@ from __future__ import annotations
 import os
 import re
 from decimal import Decimal
-from typing import Any, TypeVar
+from fractions import Fraction
+from typing import Any, TypeGuard, TypeVar
 
 from assay.errors import InputError
 from assay.files.json_files import open_input
 from assay.importers.head import HEAD, Head
+from assay.importers.samples import MAX_EXPONENT
 
 T = TypeVar("T")
+NEAR = Fraction(1, 10**6)
 _KINDS: dict[Any, str] = {
     dict: "an object",
     list: "a list",
@@ -58,9 +61,21 @@ def name_of(value: Any, what: str, where: str) -> str:
     return text
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[int | Decimal]:
     """Whether this can be a score."""
     return isinstance(value, int | Decimal)
+
+
+def exact(value: int | Decimal, what: str, where: str) -> Fraction:
+    """A number as a fraction. One of hundreds of digits is refused: it would fill the memory."""
+    if value and abs(Decimal(value).adjusted()) > MAX_EXPONENT:
+        raise InputError("SCO-011", f"{what} is out of range.", where=where)
+    return Fraction(value)
+
+
+def is_near(one: Fraction, other: Fraction) -> bool:
+    """Whether two numbers are the same but for how floats add up and are printed."""
+    return abs(one - other) <= NEAR * max(Fraction(1), abs(other))
 
 
 def head_of(path: str) -> Head:

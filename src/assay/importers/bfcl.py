@@ -1,0 +1,298 @@
+"""Score files of the Berkeley Function Calling Leaderboard, alone or with their result files.
+
+A score file has a line with its counts and then the items that failed. The items that passed are
+not listed: they come from the result file of the same category, or, without one, from the count
+alone. An item whose inference failed is missing evidence, also where the leaderboard counts it as
+correct.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import InputError
+from assay.files.json_stream import stream_lines
+from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.parts import exact, file_stem, head_of, is_near, is_number, name_of, shaped
+from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+
+if TYPE_CHECKING:
+    from assay.importers.head import Head
+    from assay.importers.tally import Tally
+
+TOOL = "bfcl"
+_FILE = re.compile(r"(?:BFCL_v\d+_|gorilla_openfunctions_v1_test_)?(.+?)(?:_score|_result)?")
+_NAMED = re.compile(r"BFCL_v\d+_.+_result")
+_BROKEN = "Error during inference"
+
+
+class Counts(NamedTuple):
+    """The first line of a score file."""
+
+    total: int
+    correct: int
+
+
+def _is_score(head: Head) -> bool:
+    return head.has("accuracy", "correct_count", "total_count")
+
+
+def _is_result(head: Head) -> bool:
+    told = "input_token_count" in head.keys or bool(_NAMED.fullmatch(file_stem(head.path)))
+    return head.has("id", "result") and told
+
+
+def _fits(head: Head) -> bool:
+    return _is_score(head) or _is_result(head)
+
+
+def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    scores: dict[str, str] = {}
+    results: dict[str, str] = {}
+    for path in paths:
+        category = _category(path)
+        files = scores if _is_score(head_of(path)) else results
+        if category in files:
+            raise _refuse(
+                f"two files of the category {category!r}.", path, "Import them one by one."
+            )
+        files[category] = path
+    several = len(scores.keys() | results.keys()) > 1
+    model = _model(list(scores.values()))
+    for category, path in scores.items():
+        origin = _origin(category, path, model, several)
+        yield from _scored(origin, category, path, results.pop(category, None), wanted, tally)
+    for category, path in results.items():
+        tally.note(f"{path} has no verdicts: give the score file of {category!r} too.")
+        origin = _origin(category, path, model, several)
+        for where, row in _rows(path):
+            tally.read["results"] += 1
+            yield _result(origin, row, where, None, wanted, tally)
+
+
+def _origin(category: str, path: str, model: str, several: bool) -> Origin:
+    name = TOOL if several else category
+    return Origin(
+        TOOL,
+        NameVersion(name, model),
+        NameVersion(name, UNVERSIONED),
+        file_id(path),
+        answers=False,
+        verdicts=True,
+    )
+
+
+def _model(paths: Sequence[str]) -> str:
+    """The model, which the first failure of a score file names."""
+    found: set[str] = set()
+    for path in paths:
+        for _, row in islice(_rows(path), 1, 2):
+            name = row.get("model_name")
+            found |= {name} if isinstance(name, str) and name else set()
+    if len(found) > 1:
+        words = " and ".join(sorted(found)[:2])
+        raise _refuse(f"the files are of two models: {words}.", paths[0], "Import one at a time.")
+    return found.pop() if found else UNVERSIONED
+
+
+def _scored(
+    origin: Origin,
+    category: str,
+    path: str,
+    results: str | None,
+    wanted: Wanted,
+    tally: Tally,
+) -> Iterator[dict[str, Any]]:
+    rows = _rows(path)
+    where, header = next(rows)
+    counts = _counts(header, where)
+    listed: dict[str, bool] = {}
+    for where, row in rows:
+        name = name_of(row.get("id"), "`id`", where)
+        if name in listed:
+            raise _refuse(f"the item {name!r} is listed twice.", where, "Keep one.")
+        listed[name] = shaped(row.get("valid", False), bool, "`valid`", where)
+        tally.read["failures"] += not listed[name]
+        yield _failure(origin, name, row, listed[name], wanted, tally)
+    failed = sum(not valid for valid in listed.values())
+    if failed > counts.total - counts.correct or len(listed) > counts.total:
+        raise _refuse(
+            f"lists {failed:,} failures; its first line says {counts.total - counts.correct:,}.",
+            path,
+            "Evaluate the results again.",
+        )
+    lost = counts.total - counts.correct - failed
+    good = counts.correct - (len(listed) - failed)
+    broken = 0
+    if results is not None:
+        broken = yield from _passed(origin, results, listed, good + lost, lost, wanted, tally)
+    else:
+        if good:
+            tally.note(
+                f"{path} doesn't name the {good:,} items that passed: they are numbered, and pair"
+                " with no other run. Give the result file of the category to name them."
+            )
+        for index in range(good):
+            yield sample_run(
+                origin,
+                wanted,
+                tally,
+                sample_id=f"{category}/passed-{index + 1}",
+                scores={"valid": True},
+                verdict=True,
+            )
+        for index in range(lost):
+            yield sample_run(
+                origin,
+                wanted,
+                tally,
+                sample_id=f"{category}/missing-{index + 1}",
+                status="cancelled",
+                scores={"valid": None},
+                reason="counted as failed, and not listed",
+            )
+    tally.state("samples", counts.total)
+    tally.state("passed", counts.correct - broken)
+
+
+def _passed(
+    origin: Origin,
+    path: str,
+    listed: Mapping[str, bool],
+    rest: int,
+    lost: int,
+    wanted: Wanted,
+    tally: Tally,
+) -> Generator[dict[str, Any], None, int]:
+    """The items of a result file that the score file doesn't list, which passed. Returns how many
+    of them failed in the inference. Where failures are missing in the score file, nobody knows
+    which items passed, and none has a verdict.
+    """
+    count = broken = 0
+    for where, row in _rows(path):
+        tally.read["results"] += 1
+        if name_of(row.get("id"), "`id`", where) in listed:
+            continue
+        count += 1
+        run = _result(origin, row, where, None if lost else True, wanted, tally)
+        broken += run["status"] == "error"
+        yield run
+    if count != rest:
+        raise _refuse(
+            f"has {count:,} items that the score file doesn't list; it counts {rest:,}.",
+            path,
+            "Give the score file and the result file of the same run.",
+        )
+    if broken:
+        tally.note(
+            "BFCL counts items as correct whose inference failed; here they are missing:"
+            f" {broken:,}."
+        )
+    return rest - lost if lost else broken
+
+
+def _counts(header: Mapping[str, Any], where: str) -> Counts:
+    total = shaped(header.get("total_count"), int, "`total_count`", where)
+    correct = shaped(header.get("correct_count"), int, "`correct_count`", where)
+    accuracy = header.get("accuracy")
+    if not 0 <= correct <= total or total > 10**7:
+        raise _refuse(f"counts {correct} correct items of {total}.", where, "")
+    share = Fraction(correct, total or 1)
+    if not is_number(accuracy) or not is_near(exact(accuracy, "the accuracy", where), share):
+        raise _refuse(
+            f"the accuracy is {accuracy}, and {correct:,} of {total:,} items are correct.",
+            where,
+            "Evaluate the results again.",
+        )
+    return Counts(total, correct)
+
+
+def _failure(
+    origin: Origin,
+    name: str,
+    row: Mapping[str, Any],
+    valid: bool,
+    wanted: Wanted,
+    tally: Tally,
+) -> dict[str, Any]:
+    error = row.get("error")
+    kind = row.get("error_type")
+    if isinstance(error, dict):
+        kind = error.get("error_type", kind)
+        error = error.get("error_message", error.get("error"))
+    words = error if isinstance(error, list) else [error]
+    told = "; ".join(str(one)[:300] for one in words if one is not None)
+    answer = row.get("model_result", row.get("model_result_raw"))
+    broken = str(kind).endswith("inference_error") or _is_broken(answer)
+    prompt = row.get("prompt")
+    return sample_run(
+        origin,
+        wanted,
+        tally,
+        sample_id=short_id(name, 1),
+        status="error" if broken else "success",
+        scores={"valid": None if broken else valid},
+        verdict=None if broken else valid,
+        reason=f"{kind}: {told}" if kind is not None else told,
+        inputs=None if prompt is None else {"prompt": prompt},
+        outputs=None if answer is None else {"answer": answer},
+        expected=row.get("possible_answer"),
+    )
+
+
+def _result(
+    origin: Origin,
+    row: Mapping[str, Any],
+    where: str,
+    verdict: bool | None,
+    wanted: Wanted,
+    tally: Tally,
+) -> dict[str, Any]:
+    answer = row.get("result")
+    broken = _is_broken(answer)
+    verdict = None if broken else verdict
+    tokens = [row.get(f"{key}_token_count") for key in ("input", "output")]
+    latency = row.get("latency")
+    return sample_run(
+        origin,
+        wanted,
+        tally,
+        sample_id=short_id(name_of(row.get("id"), "`id`", where), 1),
+        status="error" if broken else "success",
+        scores={"valid": verdict},
+        verdict=verdict,
+        reason=str(answer)[:300] if broken else "",
+        outputs=None if broken or answer is None else {"answer": answer},
+        tokens=sum(tokens) if all(type(one) is int and one >= 0 for one in tokens) else None,
+        latency_ms=latency * 1000 if is_number(latency) and latency >= 0 else None,
+    )
+
+
+def _is_broken(answer: Any) -> bool:
+    return isinstance(answer, str) and answer.startswith(_BROKEN)
+
+
+def _rows(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for line, row in stream_lines(path):
+        yield f"{path}:{line}", shaped(row, dict, "a line", f"{path}:{line}")
+
+
+def _category(path: str) -> str:
+    """The category, which is in the name of a file.
+
+    >>> _category("score/m/BFCL_v4_simple_python_score.json")
+    'simple_python'
+    """
+    found = _FILE.fullmatch(file_stem(path))
+    return found[1] if found else TOOL
+
+
+def _refuse(message: str, where: str, fix: str) -> InputError:
+    return InputError("SCO-011", message, where=where, fix=fix)
+
+
+IMPORTER = Importer(TOOL, "score and result files of BFCL", _fits, _read)

@@ -1,0 +1,262 @@
+"""Results of a HELM run: `per_instance_stats.json`, with `run_spec.json`, `scenario_state.json` and
+`stats.json` where they are given.
+
+An instance, a perturbation of it and a train trial are one sample; its statistics are in several
+places of the file. What counts tokens, seconds and prompts is no score. The scenario state has the
+prompts and completions, and the instances that were asked: one without statistics is missing.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
+
+from assay.canon import digest
+from assay.errors import InputError
+from assay.files.json_stream import stream_json
+from assay.files.line_groups import Line, LineGroups
+from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.parts import exact, head_of, is_near, is_number, name_of, optional, shaped
+from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+
+if TYPE_CHECKING:
+    from assay.importers.head import Head
+    from assay.importers.tally import Tally
+
+TOOL = "helm"
+KINDS = {
+    "run_spec.json": ("scenario_spec", "adapter_spec", "metric_specs"),
+    "scenario_state.json": ("adapter_spec", "request_states"),
+    "per_instance_stats.json": ("[].instance_id", "[].train_trial_index", "[].stats"),
+    "stats.json": ("[].name.name", "[].count", "[].sum_squared"),
+}
+BOOKKEEPING = (
+    "num_",
+    "finish_reason_",
+    "training_",
+    "inference_",
+    "batch_size",
+    "prompt_truncated",
+)
+LOWER_IS_BETTER = ("perplexity", "bits_per_byte", "ece_", "toxic", "bias", "stereotyp")
+NO_QUALITY = ("max_prob", "predicted_index", "platt_")
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def _kind(head: Head) -> str | None:
+    return next((name for name, keys in KINDS.items() if head.has(*keys)), None)
+
+
+def _fits(head: Head) -> bool:
+    return _kind(head) is not None
+
+
+def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    files: dict[str, str] = {}
+    for path in paths:
+        kind = _kind(head_of(path))
+        if kind is None or kind in files:
+            words = "is no file of a HELM run" if kind is None else f"a second {kind}"
+            raise _refuse(f"{words}.", path, "Import the runs one by one.")
+        files[kind] = path
+    main = files.get("per_instance_stats.json")
+    if main is None:
+        raise _refuse("has no scores of instances.", paths[0], "Give per_instance_stats.json too.")
+    name, model = _names(files.get("run_spec.json"), main)
+    state = files.get("scenario_state.json")
+    origin = Origin(
+        TOOL,
+        NameVersion(name, model),
+        NameVersion(name, UNVERSIONED),
+        file_id(main),
+        answers=state is not None,
+    )
+    with tempfile.TemporaryFile() as spool:
+        _spool_stats(main, spool, tally)
+        if state is not None:
+            _spool_states(state, spool, tally)
+        with LineGroups(main, "sample", opened=spool) as groups:
+            for group in groups:
+                yield _run(group, origin, wanted, tally, main)
+    if "stats.json" in files:
+        _state_means(files["stats.json"], tally)
+
+
+def _names(run_spec: str | None, main: str) -> tuple[str, str]:
+    """The run's name without its model, and the model. HELM calls a run's folder by its name."""
+    model: Any = None
+    if run_spec is not None:
+        parts = dict(stream_json(run_spec, [("adapter_spec", "*")]))
+        full = name_of(parts.get(("name",)), "`name`", run_spec)
+        model = parts.get(("adapter_spec", "model"))
+    else:
+        full = os.path.basename(os.path.dirname(os.path.abspath(main)))
+        if ":" not in full or "model=" not in full:
+            return TOOL, UNVERSIONED
+    base, _, arguments = full.partition(":")
+    kept = [part for part in arguments.split(",") if part and not part.startswith("model=")]
+    named = [part[6:] for part in arguments.split(",") if part.startswith("model=")]
+    version = model if isinstance(model, str) and model else (named or [UNVERSIONED])[0]
+    return (f"{base}:{','.join(kept)}" if kept else base) or TOOL, version or UNVERSIONED
+
+
+# --- what belongs to one sample, gathered in a temporary file
+
+
+def _key(instance_id: str, perturbation: Any, trial: int) -> tuple[str, str]:
+    """What an entry belongs to, and the sample's id."""
+    sample_id = short_id(instance_id, 1)
+    if perturbation is not None:
+        name = perturbation.get("name") if isinstance(perturbation, dict) else None
+        sample_id += f"/{name or 'perturbed'}-{digest(perturbation)[7:13]}"
+    return f"{trial}/{sample_id}", sample_id
+
+
+def _spool_stats(path: str, spool: IO[bytes], tally: Tally) -> None:
+    for place, value in stream_json(path, [()]):
+        where = f"{path}: entry {place[0] if place else 0}"
+        entry = shaped(value, dict, "an entry", where)
+        instance = name_of(entry.get("instance_id"), "`instance_id`", where)
+        trial = shaped(entry.get("train_trial_index", 0), int, "`train_trial_index`", where)
+        perturbation = optional(entry.get("perturbation"), dict, "`perturbation`", where)
+        key, sample_id = _key(instance, perturbation, trial)
+        stats: dict[str, Any] = {}
+        split: str | None = None
+        for stat in shaped(entry.get("stats"), list, "`stats`", where):
+            name = shaped(shaped(stat, dict, "a stat", where).get("name"), dict, "`name`", where)
+            label = name_of(name.get("name"), "the name of a stat", where)
+            split = optional(name.get("split"), str, "`split`", where) or split
+            if name.get("perturbation") != perturbation:
+                raise _refuse(f"{label!r} is of another perturbation than its entry.", where, "")
+            if label in stats:
+                raise _refuse(f"has {label!r} twice.", where, "")
+            stats[label] = _mean(stat, label, where)
+            tally.read["stats"] += 1
+        line = {"sample": key, "id": sample_id, "trial": trial, "split": split, "stats": stats}
+        spool.write(_encode(line) + b"\n")
+
+
+def _mean(stat: Mapping[str, Any], label: str, where: str) -> Any:
+    """The mean of a statistic; None where it counts nothing."""
+    count = shaped(stat.get("count", 0), int, f"the count of {label!r}", where)
+    mean, total = stat.get("mean"), stat.get("sum", 0)
+    if count == 0 or mean is None:
+        return None
+    if not is_number(mean) or not is_number(total):
+        raise _refuse(f"{label!r} has a mean or a sum that is no number.", where, "")
+    found = exact(mean, f"the mean of {label!r}", where) * min(count, 10**9)
+    if not is_near(found, exact(total, f"the sum of {label!r}", where)):
+        words = f"{label!r} has the mean {mean}, and {count} values of sum {total}."
+        raise _refuse(words, where, "")
+    return mean
+
+
+def _spool_states(path: str, spool: IO[bytes], tally: Tally) -> None:
+    for place, value in stream_json(path, [("request_states",)]):
+        if len(place) != 2:
+            continue
+        where = f"{path}: request {place[1]}"
+        state = shaped(value, dict, "a request state", where)
+        instance = shaped(state.get("instance"), dict, "`instance`", where)
+        trial = shaped(state.get("train_trial_index", 0), int, "`train_trial_index`", where)
+        name = name_of(instance.get("id"), "the `id` of an instance", where)
+        key, sample_id = _key(name, instance.get("perturbation"), trial)
+        result = optional(state.get("result"), dict, "`result`", where) or {}
+        request = optional(state.get("request"), dict, "`request`", where) or {}
+        completions = shaped(result.get("completions") or [], list, "`completions`", where)
+        texts = [one.get("text") for one in completions if isinstance(one, dict)]
+        line = {
+            "sample": key,
+            "id": sample_id,
+            "trial": trial,
+            "prompt": request.get("prompt"),
+            "answer": texts[0] if texts else None,
+            "succeeded": result.get("success") is True,
+            "error": str(result.get("error") or "")[:500],
+            "references": instance.get("references"),
+        }
+        tally.read["requests"] += 1
+        spool.write(_encode(line) + b"\n")
+
+
+# --- runs
+
+
+def _run(
+    group: Sequence[Line], origin: Origin, wanted: Wanted, tally: Tally, path: str
+) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    states = [line.tree for line in group if "stats" not in line.tree]
+    measured = [line.tree for line in group if "stats" in line.tree]
+    for entry in measured:
+        for label, value in entry["stats"].items():
+            if label in values and values[label] != value:
+                where = f"{path}: {entry['id']}"
+                raise _refuse(f"has two values of {label!r}: {values[label]}, {value}.", where, "")
+            values[label] = value
+    first = group[0].tree
+    failed = next((state for state in states if not state["succeeded"]), None)
+    status = "error" if failed else "success" if measured else "cancelled"
+    scores = {label: value for label, value in values.items() if _is_score(label, tally)}
+    if status != "success":
+        scores = dict.fromkeys(scores)
+    asked = states[0] if states else {}
+    tokens = [
+        int(value)
+        for value in (values.get("num_prompt_tokens"), values.get("num_output_tokens"))
+        if is_number(value) and value >= 0
+    ]
+    seconds = values.get("inference_runtime")
+    split = next((entry["split"] for entry in measured if entry["split"]), None)
+    return sample_run(
+        origin,
+        wanted,
+        tally,
+        sample_id=first["id"],
+        status=status,
+        scores=scores,
+        reason=failed["error"] if failed else "" if measured else "no statistics of this request",
+        inputs=None if asked.get("prompt") is None else {"prompt": asked["prompt"]},
+        outputs={"answer": asked.get("answer")} if states else None,
+        expected=asked.get("references"),
+        attempt=max(0, first["trial"]) + 1,
+        latency_ms=seconds * 1000 if is_number(seconds) and seconds >= 0 else None,
+        tokens=sum(tokens) if len(tokens) == 2 else None,
+        tags=[f"split:{split}"] if split else None,
+    )
+
+
+def _is_score(label: str, tally: Tally) -> bool:
+    if label.startswith((*BOOKKEEPING, *NO_QUALITY)):
+        tally.dropped["statistics_that_are_no_scores"] += 1
+        return False
+    if any(word in label for word in LOWER_IS_BETTER):
+        tally.dropped["metrics_where_lower_is_better"] += 1
+        tally.note(f"{label!r} is better when lower, so it isn't graded.")
+        return False
+    return True
+
+
+def _state_means(path: str, tally: Tally) -> None:
+    """The run's own means, where each has one split and no perturbation."""
+    found: dict[str, list[Any]] = {}
+    for _, value in stream_json(path, [()]):
+        name = shaped(shaped(value, dict, "a stat", path).get("name"), dict, "`name`", path)
+        label = name_of(name.get("name"), "the name of a stat", path)
+        mean = None if name.get("perturbation") else value.get("mean")
+        found.setdefault(label, []).append(mean)
+    for metric in list(tally.metrics.values()):
+        means = found.get(metric.label, [])
+        if len(means) == 1 and is_number(means[0]) and not metric.missing:
+            tally.state(tally.metric(metric.label), means[0])
+
+
+def _refuse(message: str, where: str, fix: str) -> InputError:
+    return InputError("SCO-011", message, where=where, fix=fix)
+
+
+IMPORTER = Importer(TOOL, "HELM per-instance statistics", _fits, _read)

@@ -1,0 +1,162 @@
+"""Output items of a run of OpenAI's Evals API: pages as the API lists them, a list, or lines.
+
+An item has the results of its graders, each with `passed` and perhaps a `score`. It passes where
+all of them pass. An item whose sample ended in an error, and a page after which the API has more,
+are missing evidence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import InputError
+from assay.files.json_stream import stream_json, stream_lines
+from assay.importers.importer import NameVersion, Wanted
+from assay.importers.parts import head_of, is_number, name_of, optional, shaped
+from assay.importers.samples import UNVERSIONED, Origin, sample_run, short_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from assay.importers.head import Head
+    from assay.importers.tally import Tally
+
+_KIND = "eval.run.output_item"
+
+
+def is_items(head: Head) -> bool:
+    """Whether this is a page, a list or lines of output items."""
+    return _KIND in head.text and any(
+        f"{base}datasource_item_id" in head.keys for base in ("", "[].", "data[].")
+    )
+
+
+def read_items(
+    tool: str, paths: Sequence[str], wanted: Wanted, tally: Tally
+) -> Iterator[dict[str, Any]]:
+    """The runs of output items; pages of one run may be several files."""
+    ends: list[bool] = []
+    last: Origin | None = None
+    for path in paths:
+        for where, item in _items(path, ends):
+            tally.read["items"] += 1
+            last = _origin(tool, item, where)
+            yield _run(last, item, where, wanted, tally)
+    if ends and all(ends) and last is not None:
+        tally.note("The last page says `has_more`: fetch the rest of the items.")
+        yield sample_run(
+            last,
+            wanted,
+            tally,
+            sample_id="missing-1",
+            status="cancelled",
+            reason="the API has more items than these pages",
+        )
+
+
+def _items(path: str, ends: list[bool]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The items of a file with the place of each; `has_more` of its pages goes to `ends`."""
+    head = head_of(path)
+    if "datasource_item_id" in head.keys and not head.text.startswith("["):
+        for line, item in stream_lines(path):
+            yield f"{path}:{line}", shaped(item, dict, "an item", f"{path}:{line}")
+        return
+    for place, value in stream_json(path, [(), ("data",)]):
+        if place == ("has_more",):
+            ends.append(shaped(value, bool, "`has_more`", path))
+        elif place and (len(place) == 2 or isinstance(place[0], int)):
+            where = f"{path}: item {place[-1]}"
+            yield where, shaped(value, dict, "an item", where)
+
+
+def _origin(tool: str, item: Mapping[str, Any], where: str) -> Origin:
+    if item.get("object") != _KIND:
+        raise InputError("SCO-011", f"`object` isn't {_KIND!r} in this item.", where=where)
+    name = name_of(item.get("eval_id"), "`eval_id`", where)
+    sample = optional(item.get("sample"), dict, "`sample`", where) or {}
+    model = sample.get("model")
+    judged = [
+        one["name"]
+        for one in shaped(item.get("results") or [], list, "`results`", where)
+        if isinstance(one, dict)
+        and isinstance(one.get("name"), str)
+        and "model" in str(one.get("type"))
+    ]
+    return Origin(
+        tool,
+        NameVersion(name, model if isinstance(model, str) and model else UNVERSIONED),
+        NameVersion(name, UNVERSIONED),
+        name_of(item.get("run_id"), "`run_id`", where),
+        answers=False,  # items of stored answers have none of their own
+        verdicts=True,
+        judged=judged,
+    )
+
+
+def _run(
+    origin: Origin, item: Mapping[str, Any], where: str, wanted: Wanted, tally: Tally
+) -> dict[str, Any]:
+    sample = item.get("sample") or {}
+    fault = optional(sample.get("error"), dict, "`sample.error`", where)
+    scores: dict[str, Any] = {}
+    verdicts: list[bool | None] = []
+    failed: list[str] = []
+    for result in item.get("results") or []:
+        shaped(result, dict, "a result", where)
+        label = name_of(result.get("name"), "the `name` of a result", where)
+        passed = optional(result.get("passed"), bool, "`passed`", where)
+        score = result.get("score", passed)
+        if score is not None and not is_number(score):
+            raise InputError("SCO-011", f"the score of {label!r} is no number.", where=where)
+        if label in scores:
+            raise InputError("SCO-011", f"two results are named {label!r}.", where=where)
+        scores[label] = score
+        verdicts.append(passed)
+        failed += [] if passed else [label]
+    verdict = None if not verdicts or None in verdicts else all(verdicts)
+    status = optional(item.get("status"), str, "`status`", where)
+    if verdict and status in ("fail", "failed"):
+        verdict, failed = False, [f"the item's status, {status!r}"]
+    if verdict is False and status in ("pass", "passed"):
+        raise InputError(
+            "SCO-011",
+            f"the item's status is {status!r}, and {failed[0]!r} did not pass.",
+            where=where,
+            fix="Fetch the items again.",
+        )
+    broken = fault is not None or status in ("error", "errored", "failed_to_run")
+    if broken:
+        verdict, scores = None, dict.fromkeys(scores)
+    usage = sample.get("usage")
+    tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
+    answer = _answer(sample.get("output"))
+    datasource = optional(item.get("datasource_item"), dict, "`datasource_item`", where)
+    return sample_run(
+        origin,
+        wanted,
+        tally,
+        sample_id=short_id(
+            name_of(item.get("datasource_item_id"), "`datasource_item_id`", where), 1
+        ),
+        status="error" if broken else "success",
+        scores=scores,
+        verdict=verdict,
+        reason=_reason(fault, failed, broken),
+        inputs={"item": datasource} if datasource else None,
+        outputs=None if answer is None else {"answer": answer},
+        tokens=tokens if type(tokens) is int and tokens >= 0 else None,
+    )
+
+
+def _reason(fault: Mapping[str, Any] | None, failed: Sequence[str], broken: bool) -> str:
+    if broken:
+        told = (fault or {}).get("message") or (fault or {}).get("code")
+        return f"the sample ended in an error: {told}" if told else "the sample ended in an error"
+    return f"not passed: {', '.join(failed)}" if failed else ""
+
+
+def _answer(output: Any) -> Any:
+    """The text of the last message."""
+    if isinstance(output, list) and output and isinstance(output[-1], dict):
+        return output[-1].get("content")
+    return output if isinstance(output, str) else None

@@ -1,0 +1,120 @@
+"""Score and result files of BFCL: what passed comes from the counts, and errors never pass."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from assay.errors import InputError
+from peer_files import RECORDED, broken, imported, survives, takers
+
+FOLDER = RECORDED / "bfcl"
+SCORE, RESULT, IRRELEVANT, IRRELEVANT_RESULT = (
+    FOLDER / f"BFCL_v4_{name}.json"
+    for name in (
+        "simple_python_score",
+        "simple_python_result",
+        "irrelevance_score",
+        "irrelevance_result",
+    )
+)
+ROWS = [json.loads(line) for line in SCORE.read_text().splitlines()]
+
+
+def written(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def verdicts(runs):
+    return {run["dataset"]["sample_id"]: run["gates"]["bfcl_passed"]["passed"] for run in runs}
+
+
+def test_each_file_is_taken_for_its_own() -> None:
+    paths = (SCORE, RESULT, IRRELEVANT, IRRELEVANT_RESULT)
+    assert [takers(path) for path in paths] == [["bfcl"]] * 4
+
+
+def test_what_passed_comes_from_the_counts_of_a_score_file() -> None:
+    runs, tally = imported("bfcl", SCORE)
+    assert verdicts(runs) == {
+        "simple_python_1": False,
+        "simple_python_3": False,
+        "simple_python/passed-1": True,
+        "simple_python/passed-2": True,
+    }
+    assert (tally.samples, tally.passed) == (4, 2)
+    assert tally.stated == {"samples": 4, "passed": 2}
+    assert runs[0]["workflow"] == {"id": "simple_python", "version": "acme-small-1-FC"}
+    reason = runs[0]["gates"]["bfcl_passed"]["reason"]
+    assert reason.startswith("value_error:others: Invalid value for parameter 'b'")
+    assert "doesn't name the 2 items" in tally.notes[0]
+
+
+def test_the_result_file_names_what_passed() -> None:
+    runs, tally = imported("bfcl", SCORE, RESULT)
+    assert verdicts(runs) == {f"simple_python_{index}": index in (0, 2) for index in range(4)}
+    found = {run["dataset"]["sample_id"]: run for run in runs}
+    assert (found["simple_python_0"]["tokens"], found["simple_python_0"]["latency_ms"]) == (49, 500)
+    assert not tally.notes
+
+
+def test_an_item_whose_inference_failed_never_passes() -> None:
+    runs, tally = imported("bfcl", IRRELEVANT, IRRELEVANT_RESULT)
+    assert verdicts(runs) == {"irrelevance_0": True, "irrelevance_1": None}
+    assert tally.stated == {"samples": 2, "passed": tally.passed}
+    assert "whose inference failed" in tally.notes[0]
+
+
+def test_several_categories_are_one_evaluation() -> None:
+    runs, tally = imported("bfcl", SCORE, IRRELEVANT)
+    assert {(run["workflow"]["id"], run["workflow"]["version"]) for run in runs} == {
+        ("bfcl", "acme-small-1-FC")
+    }
+    assert tally.stated == {"samples": 6, "passed": 4}
+
+
+def test_results_alone_have_no_verdict() -> None:
+    runs, tally = imported("bfcl", RESULT)
+    assert set(verdicts(runs).values()) == {None}
+    assert "has no verdicts" in tally.notes[0]
+
+
+def test_failures_that_are_counted_and_not_listed_are_missing(tmp_path) -> None:
+    path = written(tmp_path / SCORE.name, ROWS[:2])
+    runs, tally = imported("bfcl", path)
+    assert runs[-1]["status"] == "cancelled"
+    assert (tally.samples, tally.passed) == (4, 2)
+    runs, tally = imported("bfcl", path, RESULT)
+    assert [one for one in verdicts(runs).values()] == [False, None, None, None]  # noqa: C416
+    assert tally.stated == {"samples": 4, "passed": 0}
+
+
+def test_counts_that_do_not_add_up_are_refused(tmp_path) -> None:
+    header = ROWS[0]
+    for rows, words in (
+        ([{**header, "accuracy": 0.75}], "the accuracy is 0.75, and 2 of 4"),
+        ([{**header, "correct_count": 5}], "counts 5 correct items of 4"),
+        ([{**header, "accuracy": 0.75, "correct_count": 3}, *ROWS[1:]], "lists 2 failures"),
+        ([*ROWS, ROWS[1]], "is listed twice"),
+        ([{**header, "total_count": 10**9}], "counts 2 correct"),
+    ):
+        with pytest.raises(InputError, match=words):
+            imported("bfcl", written(tmp_path / SCORE.name, rows))
+    short = written(tmp_path / RESULT.name, [json.loads(RESULT.read_text().splitlines()[0])])
+    with pytest.raises(InputError, match="has 1 items that the score file doesn't list"):
+        imported("bfcl", SCORE, short)
+    other = [ROWS[0], {**ROWS[1], "model_name": "other"}]
+    with pytest.raises(InputError, match="two models"):
+        imported("bfcl", SCORE, written(tmp_path / "BFCL_v4_java_score.json", other))
+    with pytest.raises(InputError, match="two files of the category"):
+        imported("bfcl", SCORE, SCORE)
+
+
+def test_damaged_files_are_refused_or_read_and_nothing_else(tmp_path) -> None:
+    path = tmp_path / SCORE.name
+    results = [survives("bfcl", written(path, made)) for made in broken(ROWS, 80)]
+    rows = [json.loads(line) for line in RESULT.read_text().splitlines()]
+    results += [survives("bfcl", written(path, made)) for made in broken(rows, 60)]
+    assert {True, False} <= set(results)
