@@ -15,6 +15,7 @@ KNOWN: Registry[Importer] = Registry(
     homes={
         "assay.importers.autoevals:IMPORTER": ("autoevals",),
         "assay.importers.junit:IMPORTER": ("junit",),
+        "assay.importers.deepeval:IMPORTER": ("deepeval",),
         "assay.importers.inspect_ai:IMPORTER": ("inspect_ai",),
         "assay.importers.otlp:IMPORTER": ("otlp",),
         "assay.importers.own_runs:IMPORTER": ("assay",),

@@ -1,0 +1,273 @@
+"""Test runs of deepeval, as it saves them: each test case is a run, with deepeval's own verdict and
+the scores of its metrics.
+
+A metric that ended in an error has no score, and a case without another failure then has no
+verdict. In a run of `evaluate()` every metric belongs to every case, so that one that was skipped
+is missing. In a test file each test may have metrics of its own; those that all of them have are
+criteria. Of a metric that is better when lower, its pass or fail is the score.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.canon import digest
+from assay.errors import NotEnoughEvidence
+from assay.files.json_stream import stream_json
+from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.parts import is_number, optional, shaped
+from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from assay.importers.head import Head
+    from assay.importers.tally import Tally
+
+CASES, TALKS = "testCases", "conversationalTestCases"
+_WRAPPED = "testRunData"
+_EACH = [(CASES,), (TALKS,), (_WRAPPED, CASES), (_WRAPPED, TALKS)]
+_CONTENT = ("input", "expectedOutput", "context", "scenario", "expectedOutcome")
+
+
+def _fits(head: Head) -> bool:
+    return any(
+        head.has(f"{above}{cases}[].metricsData")
+        or head.has(f"{above}{cases}", f"{above}testPassed")
+        for above in ("", f"{_WRAPPED}.")
+        for cases in (CASES, TALKS)
+    )
+
+
+class Measured(NamedTuple):
+    """What one metric made of one case."""
+
+    name: str
+    score: Any
+    success: bool | None
+    error: str | None
+    reason: str
+
+
+def _parts(path: str) -> Iterator[tuple[str, Any]]:
+    """The cases of a file, and the rest of it by its keys."""
+    for place, value in stream_json(path, _EACH):
+        keys = place[1:] if place[:1] == (_WRAPPED,) else place
+        if len(keys) == 2 and keys[0] in (CASES, TALKS):
+            yield "case", shaped(value, dict, f"{keys[0]}[{keys[1]}]", path)
+        elif len(keys) == 1:
+            if keys[0] in (CASES, TALKS):
+                shaped(value, list, f"`{keys[0]}`", path)
+            yield str(keys[0]), value
+        else:
+            shaped(value, dict, "the file", path)
+
+
+def _measured(case: dict[str, Any], path: str) -> list[Measured]:
+    made = []
+    for one in optional(case.get("metricsData"), list, "`metricsData`", path) or []:
+        metric = shaped(one, dict, "a metric", path)
+        name = shaped(metric.get("name"), str, "the `name` of a metric", path)
+        success = optional(metric.get("success"), bool, "`success`", path)
+        error = metric.get("error")
+        score = None if error else metric.get("score")
+        reason = str(error or metric.get("reason") or "")
+        made.append(Measured(name, score, success, str(error) if error else None, reason))
+    return made
+
+
+class _TestRun:
+    """What is known of a file before its cases become runs."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.header: dict[str, Any] = {}
+        self.cases = self.open = 0
+        self.counts: Counter[str] = Counter()
+        self.judged: set[str] = set()
+        self.lower: set[str] = set()
+        self.talks: set[bool] = set()
+        for key, value in _parts(path):
+            if key == "case":
+                self._take(value)
+            else:
+                self.header[key] = value
+
+    def _take(self, case: dict[str, Any]) -> None:
+        self.cases += 1
+        self.open += case.get("success") is None
+        self.talks.add("turns" in case)
+        listed = case.get("metricsData")
+        names = set()
+        for one in listed if isinstance(listed, list) else ():
+            if not isinstance(one, dict) or not isinstance(name := one.get("name"), str):
+                continue
+            names.add(name)
+            if one.get("evaluationModel"):
+                self.judged.add(name)
+            score: Any = one.get("score")
+            line, success = one.get("threshold"), one.get("success")
+            known = is_number(score) and is_number(line) and isinstance(success, bool)
+            if known and score != line and success is (score < line):
+                self.lower.add(name)
+        self.counts.update(names)
+
+    @property
+    def criteria(self) -> list[str]:
+        """The metrics that every case must have."""
+        if "testFile" in self.header or len(self.talks) > 1:
+            return [name for name, count in self.counts.items() if count == self.cases]
+        return list(self.counts)
+
+    def text(self, key: str) -> str | None:
+        """A text of the header."""
+        value = self.header.get(key)
+        return value.strip()[:120] or None if isinstance(value, str) else None
+
+    def origin(self) -> Origin:
+        """Where the cases come from."""
+        settings = self.header.get("hyperparameters")
+        model = settings.get("model") if isinstance(settings, dict) else None
+        if not isinstance(model, str) or not model.strip():
+            model = self.text("identifier") or UNVERSIONED
+        file = os.path.basename((self.text("testFile") or "").replace("\\", "/"))
+        data = self.text("datasetAlias")
+        name = file.removesuffix(".py") or data or "deepeval"
+        return Origin(
+            "deepeval",
+            NameVersion(name, model.strip()[:120]),
+            NameVersion(data or name, self.text("datasetVersion") or UNVERSIONED),
+            file_id(self.path),
+            verdicts=True,
+            judged=self.judged,
+        )
+
+
+def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    for path in paths:
+        run = _TestRun(path)
+        if not run.cases:
+            raise NotEnoughEvidence("FIL-005", "the file has no test cases.", where=path)
+        origin, names = run.origin(), run.criteria
+        loose = sorted(run.counts.keys() - set(names))
+        if loose:
+            tally.note(
+                "metrics that only some tests have count by deepeval's verdict alone:"
+                f" {', '.join(loose[:5])}"
+            )
+        if run.lower:
+            tally.note(
+                "lower is better, so that pass or fail is the score:"
+                f" {', '.join(sorted(run.lower)[:5])}"
+            )
+        attempts: Counter[str] = Counter()
+        for key, case in _parts(path):
+            if key == "case":
+                tally.read["test_cases"] += 1
+                yield _run(case, run, origin, names, attempts, wanted, tally)
+        _state(run, tally, only=len(paths) == 1)
+
+
+def _run(
+    case: dict[str, Any],
+    run: _TestRun,
+    origin: Origin,
+    names: list[str],
+    attempts: Counter[str],
+    wanted: Wanted,
+    tally: Tally,
+) -> dict[str, Any]:
+    path = run.path
+    measured = _measured(case, path)
+    success = optional(case.get("success"), bool, "`success`", path)
+    errors = [one for one in measured if one.error]
+    failures = [one for one in measured if one.success is False and not one.error]
+    if success is False and errors and not failures:
+        success = None
+    if not measured and success:
+        tally.note("deepeval passes cases that no metric measured, and some here are such")
+    reasons = [f"{one.name}: {one.reason}" for one in (*errors, *failures)]
+    values = {one.name: one.success if one.name in run.lower else one.score for one in measured}
+    turns = optional(case.get("turns"), list, "`turns`", path)
+    content = {key: case[key] for key in _CONTENT if case.get(key) is not None}
+    if turns is not None and "scenario" not in case:
+        content["turns"] = [_said(turn) for turn in turns if _role(turn) == "user"]
+    sample_id = digest(content)[7:19]
+    attempts[sample_id] += 1
+    if case.get("trace") is not None:
+        tally.dropped["traces"] += 1
+    cost: Any = case.get("tokenCost")
+    return sample_run(
+        origin,
+        wanted,
+        tally,
+        sample_id=sample_id,
+        attempt=attempts[sample_id],
+        scores={name: values.get(name) for name in names}
+        or {"passed": success if measured else None},
+        verdict=success,
+        reason="; ".join(reasons),
+        inputs=_inputs(case, turns),
+        outputs={"answer": _answer(case, turns)},
+        expected=_expected(case),
+        latency_ms=_milliseconds(case.get("completionTime")),
+        cost_usd=cost if is_number(cost) and 0 <= cost < 10**9 else None,
+        metadata={"name": str(case["name"])[:200]} if "name" in case else None,
+    )
+
+
+def _inputs(case: dict[str, Any], turns: list[Any] | None) -> dict[str, Any]:
+    if turns is None:
+        return {"input": case.get("input")} if "input" in case else {}
+    told = [_said(turn) for turn in turns if _role(turn) == "user"]
+    scenario = {"scenario": case["scenario"]} if case.get("scenario") is not None else {}
+    return {"turns": told, **scenario}
+
+
+def _answer(case: dict[str, Any], turns: list[Any] | None) -> Any:
+    if turns is None:
+        return case.get("actualOutput")
+    return [_said(turn) for turn in turns if _role(turn) == "assistant"] or None
+
+
+def _expected(case: dict[str, Any]) -> dict[str, Any] | None:
+    wanted = case.get("expectedOutput", case.get("expectedOutcome"))
+    return None if wanted is None else {"answer": wanted}
+
+
+def _role(turn: Any) -> Any:
+    return turn.get("role") if isinstance(turn, dict) else None
+
+
+def _said(turn: Any) -> Any:
+    return turn.get("content") if isinstance(turn, dict) else None
+
+
+def _milliseconds(seconds: Any) -> Any:
+    fine = is_number(seconds) and not isinstance(seconds, bool) and 0 <= seconds < 10**9
+    return seconds * 1000 if fine else None
+
+
+def _state(run: _TestRun, tally: Tally, *, only: bool) -> None:
+    """Deepeval's own totals."""
+    passed, failed = (run.header.get(key) for key in ("testPassed", "testFailed"))
+    if isinstance(passed, int) and isinstance(failed, int) and min(passed, failed) >= 0:
+        tally.state("passed", int(passed))
+        tally.state("samples", passed + failed + run.open)
+    listed = run.header.get("metricsScores")
+    for one in listed if only and isinstance(listed, list) else ():
+        scores = one.get("scores") if isinstance(one, dict) else None
+        name = one.get("metric") if isinstance(one, dict) else None
+        if not isinstance(name, str) or not isinstance(scores, list):
+            continue
+        if name in run.lower or name not in run.criteria:
+            continue
+        criterion = tally.metric(name)
+        if scores and all(map(is_number, scores)) and len(scores) == tally.metrics[criterion].n:
+            tally.state(criterion, Decimal(sum(scores)) / len(scores))
+
+
+IMPORTER = Importer("deepeval", "test runs of deepeval", _fits, _read)

@@ -1,0 +1,140 @@
+"""Test runs of deepeval: its own totals; errors and skipped metrics are missing evidence."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from assay.errors import InputError, NotEnoughEvidence
+from peer_files import RECORDED, SHARED, broken, imported, needs_shared, survives, takers
+
+FOLDER = RECORDED / "deepeval"
+GATE = "deepeval_passed"
+
+
+def case(asked="?", success=True, **metrics) -> dict:
+    listed = [{"name": name, **one} for name, one in metrics.items()]
+    return {
+        "name": "x",
+        "input": asked,
+        "actualOutput": "a",
+        "success": success,
+        "metricsData": listed,
+    }
+
+
+def scored(score, success, **more) -> dict:
+    return {"score": score, "success": success, "threshold": 0.5, **more}
+
+
+def read(tmp_path, *cases: dict, **header):
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({"testCases": list(cases), **header}))
+    assert takers(path) == ["deepeval"]
+    return imported("deepeval", path)
+
+
+def raw(run: dict) -> dict:
+    return {name: one["raw"] for name, one in run.get("scores", {}).items()}
+
+
+def test_totals_are_those_of_the_tool() -> None:
+    for made in json.loads((FOLDER / "made.json").read_text()):
+        (path,) = (FOLDER / name for name in made["files"])
+        assert takers(path) == ["deepeval"]
+        runs, tally = imported("deepeval", path)
+        totals = dict(made["totals"])
+        assert totals.pop("samples") == len(runs) == tally.stated["samples"]
+        assert totals.pop("passed") == tally.passed == tally.stated["passed"]
+        for label, mean in totals.items():
+            name = tally.metric(label)
+            assert float(tally.metrics[name].mean) == pytest.approx(mean, abs=1e-12)
+            assert float(tally.stated[name]) == pytest.approx(mean, abs=1e-12)
+
+
+@needs_shared
+def test_totals_of_the_shared_run() -> None:
+    path = SHARED / "deepeval" / "test_run.json"
+    assert takers(path) == ["deepeval"]
+    runs, tally = imported("deepeval", path)
+    assert (len(runs), tally.passed) == (2, 0)
+    assert [raw(run) for run in runs] == [
+        {"Contains": 1, "Exact Match": 0},
+        {"Contains": 0, "Exact Match": 0},
+    ]
+    assert tally.stated == {"samples": 2, "passed": 0, "Contains": 0.5, "Exact Match": 0}
+
+
+def test_a_metric_that_failed_has_no_score_and_leaves_no_verdict() -> None:
+    runs, _ = imported("deepeval", FOLDER / "errors.json")
+    assert raw(runs[2]) == {"Contains": 1, "Fragile": None}
+    assert runs[2]["gates"][GATE]["passed"] is None
+    assert "the metric broke" in runs[2]["gates"][GATE]["reason"]
+    assert runs[1]["gates"][GATE]["passed"] is False
+
+
+def test_a_skipped_metric_is_missing_and_lower_is_better_counts_by_its_verdict() -> None:
+    runs, tally = imported("deepeval", FOLDER / "skipped.json")
+    assert raw(runs[3]) == {"Shouting": 1, "Exact Match": None}
+    assert any("lower is better" in note for note in tally.notes)
+    assert runs[0]["workflow"] == {"id": "deepeval", "version": "towns-1"}
+    assert runs[0]["latency_ms"] == 500
+
+
+def test_conversations_are_cases(tmp_path) -> None:
+    runs, _ = imported("deepeval", FOLDER / "talks.json")
+    assert runs[0]["outputs"] == {"answer": ["Paris, please."]}
+    assert runs[0]["inputs"] == {"scenario": "asks for the capital of France", "turns": ["France?"]}
+    wrapped = tmp_path / ".latest_test_run.json"
+    tree = json.loads((FOLDER / "talks.json").read_text())
+    wrapped.write_text(json.dumps({"testRunData": tree, "testRunLink": None}))
+    assert takers(wrapped) == ["deepeval"]
+    again, tally = imported("deepeval", wrapped)
+    assert [raw(run) for run in again] == [raw(run) for run in runs]
+    assert tally.stated["passed"] == 1
+
+
+def test_tests_of_a_file_have_metrics_of_their_own(tmp_path) -> None:
+    runs, tally = read(
+        tmp_path,
+        case("1", A=scored(1, True), B=scored(0.5, True)),
+        case("2", A=scored(0, False)),
+        testFile="tests/test_bot.py",
+        datasetAlias="towns",
+    )
+    assert [raw(run) for run in runs] == [{"A": 1}, {"A": 0}]
+    assert any("verdict alone: B" in note for note in tally.notes)
+    assert runs[0]["workflow"]["id"] == "test_bot"
+    assert runs[0]["dataset"]["id"] == "towns"
+
+
+def test_unmeasured_cases_have_no_score_and_repeats_are_attempts(tmp_path) -> None:
+    runs, tally = read(tmp_path, case("1"), case("1", None), testPassed=1, testFailed=0)
+    assert [raw(run) for run in runs] == [{"passed": None}, {"passed": None}]
+    assert [run["attempt"] for run in runs] == [1, 2]
+    assert tally.stated == {"samples": 2, "passed": 1}
+    assert any("no metric measured" in note for note in tally.notes)
+
+
+def test_what_is_not_a_test_run_is_refused(tmp_path) -> None:
+    path = tmp_path / "run.json"
+    for tree, words in (
+        ({"testCases": [case("1", A={"score": "high"})]}, "a score is a number"),
+        ({"testCases": [case("1", "yes")]}, "must be true or false"),
+        ({"testCases": {"a": 1}}, "must be a list"),
+        ({"testCases": [1]}, "must be an object"),
+        ([1], "must be an object"),
+    ):
+        path.write_text(json.dumps(tree))
+        with pytest.raises(InputError, match=words):
+            imported("deepeval", path)
+    path.write_text('{"testCases": []}')
+    with pytest.raises(NotEnoughEvidence):
+        imported("deepeval", path)
+    for name in ("skipped", "talks"):
+        results = []
+        for made in broken(json.loads((FOLDER / f"{name}.json").read_text()), 70):
+            path.write_text(json.dumps(made))
+            results.append(survives("deepeval", path))
+        assert {True, False} <= set(results)
