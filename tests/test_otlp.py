@@ -1353,8 +1353,8 @@ def test_the_command_refuses_what_it_cannot_import(tmp_path: Path) -> None:
     (tmp_path / "build.jsonl").write_text(json.dumps(otlp([span(1, name="workflow.build")])))
     (tmp_path / "good.jsonl").write_text(json.dumps(otlp([agent(1)])))
     for arguments, kind, words in (
-        (("x.json",), InputError, "not a file that Assay imports"),
-        (("good.jsonl", "--from", "otpl"), UsageError, "Supported: otlp"),
+        (("x.json",), InputError, "JSON with the keys hello"),
+        (("good.jsonl", "--from", "otpl"), UsageError, "Supported: assay, "),
         (("good.jsonl", "--workflow", "calc"), UsageError, "an id and a version"),
         (("build.jsonl", *OPTIONS), NotEnoughEvidence, "no run"),
         (("good.jsonl",), InputError, "which workflow"),

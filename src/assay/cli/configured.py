@@ -73,7 +73,7 @@ _KINDS: dict[str, dict[str, Kind]] = {
 """Options that take something which the file describes, by its name."""
 KEYS_WITHOUT_OPTION = (
     *("workflow", "workflows", "dataset", "datasets", "judge", "judges"),
-    *("scorers", "gates", "outputs", "commands"),
+    *("scorers", "gates", "outputs", "map", "commands"),
 )
 """Keys that are not the value of one option: `_keys_of` or the verb itself reads them."""
 _PATHS = ("FILE", "DIR", "KEY")

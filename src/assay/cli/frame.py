@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.cli.parsing import add_config, add_output, config_path, make_parser
 from assay.cli.verbs import VERBS
 from assay.errors import EXIT_CODES_TEXT, ExitCode, UsageError
-from assay.importers.head import looks_own
+from assay.files.own_files import looks_own
 from assay.registry import is_path, near_miss
 
 if TYPE_CHECKING:
@@ -142,6 +142,12 @@ COMMON: dict[str, Argument] = {
             " `assay import --help` lists them)"
         ),
     ),
+    "--map": repeated(
+        "--map",
+        "KEY=COLUMN,...",
+        "what the columns of a CSV or JSONL file are, such as"
+        " id=ticket,answer=output,score:quality=stars:1..5 (default: guessed by their names)",
+    ),
     "--db": arg("--db", metavar="URL", default="", help=f"the ledger: {_LEDGER}"),
     "--jobs": arg(
         "--jobs",
@@ -261,7 +267,8 @@ class Command(NamedTuple):
         """The options that say where runs come from, as far as the command has none itself: the
         ledger of names, and the tool that wrote a file.
         """
-        return [name for name in ("--db", "--project", "--from") if name not in self.arguments]
+        names = ("--db", "--project", "--from", "--map")
+        return [name for name in names if name not in self.arguments]
 
 
 def add(parser: argparse.ArgumentParser, *arguments: Argument | str) -> None:
@@ -328,7 +335,7 @@ def with_runs(spec: Command, options: argparse.Namespace) -> AbstractContextMana
     """Around the work of a command: its options with every name of runs replaced by those runs."""
     named = {dest: _texts(getattr(options, dest)) for dest in spec.runs}
     texts = list(chain.from_iterable(named.values()))
-    if not texts or (options.kind is None and all(map(_is_plain, texts))):
+    if not texts or (not (options.kind or options.map) and all(map(_is_plain, texts))):
         return nullcontext()
     from assay.cli.references import resolved
 

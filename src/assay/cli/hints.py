@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
 
-GRADED_BY = tuple(name for name in CHOICES if name != "--now")
-"""The options that choose how runs are graded."""
+GRADED_BY = (*(name for name in CHOICES if name != "--now"), "--from", "--map")
+"""The options that choose how runs are read and graded."""
 _PRINTED = ("command line", "default")
 """Where a value comes from that a printed command has to name; `default` for a resumed run."""
 

@@ -18,10 +18,13 @@ from msgspec import to_builtins
 from assay.errors import AssayError, InputError, UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, StoredInput, stream_documents
-from assay.importers.head import looks_own
+from assay.files.own_files import looks_own
+from assay.importers.column_map import check_map, parse_map
+from assay.importers.importer import Wanted
 from assay.importers.known import fitting
 from assay.importers.recognition import read_head, unrecognised
 from assay.pipeline.importing import import_runs
+from assay.pipeline.made_profile import PASSED
 from assay.registry import is_path
 from assay.views.documents import pretty
 
@@ -42,29 +45,48 @@ class ImportedInput(StoredInput):
     imported: ImportedRuns
 
 
-def is_importable(text: str, kind: str | None) -> bool:
+def mapping_of(options: argparse.Namespace) -> dict[str, str]:
+    """What the columns of a table are: as `--map` says it, else as assay.yaml does."""
+    if options.map:
+        return parse_map(options.map)
+    config = getattr(options, "config", None)
+    if config is None or not config.spec.map:
+        return {}
+    check_map(config.spec.map, config.place("map"))
+    return dict(config.spec.map)
+
+
+def is_importable(text: str, options: argparse.Namespace) -> bool:
     """Whether a text is a file that has to be imported first. A file that nobody knows and that is
     not JSON is refused here, with what it looks like.
     """
+    kind = options.kind
     if not is_path(text) or (text == "-" and kind is None):
         return False
-    if kind is not None:
+    if kind is not None or options.map:
         return text == "-" or not looks_own(text)
     if looks_own(text):
         return False
     head = read_head(text)
-    if fitting(head):
+    if fitting(head, mapping_of(options)):
         return True
     if head.data.strip() and not head.text.startswith(("{", "[")):
         raise unrecognised(head)
     return False  # whoever reads it says what is wrong with it
 
 
-def import_input(texts: Sequence[str], folder: str, kind: str | None) -> ImportedInput:
+def kind_of(options: argparse.Namespace) -> str | None:
+    """The importer that the command line names: with `--map` it is that of tables."""
+    kind: str | None = options.kind
+    return "table" if kind is None and options.map else kind
+
+
+def import_input(texts: Sequence[str], folder: str, options: argparse.Namespace) -> ImportedInput:
     """Import files that a command takes together."""
     place = os.path.join(folder, "imported")
     os.makedirs(place, exist_ok=True)
-    imported = import_runs(texts, place, kind=kind)
+    wanted = Wanted(mapping=mapping_of(options))
+    imported = import_runs(texts, place, kind=kind_of(options), wanted=wanted)
     name = ", ".join("<stdin>" if text == "-" else text for text in texts)
     made = ImportedInput(name, imported.spool, file_digest(texts))
     made.imported = imported
@@ -139,6 +161,8 @@ def use_made_profile(
         )
     names = [item["id"] for item in chosen.profile["criteria"]]
     for one, _ in rest:
+        if isinstance(one, ImportedInput) and PASSED in names:
+            one.imported.score_verdicts()
         _refuse_other_scale(one, names)
         if isinstance(one, ImportedInput):
             _compare_metrics(one, names)
@@ -225,6 +249,9 @@ def report_import(imported: ImportedRuns) -> None:
         f"{', '.join(imported.files)}: {counted(imported.n, 'run')} from {imported.importer.title}"
     )
     report(text + (f", {tally.errors:,} with errors" if tally.errors else ""))
+    if tally.mapping:
+        columns = ", ".join(f"{key}={column}" for key, column in tally.mapping.items())
+        report(f"  columns: {columns}")
     for line in left_out(tally):
         report(f"  {line}")
 

@@ -12,10 +12,11 @@ import tempfile
 from typing import IO, TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.frame import CHOICES, STORE, Command, arg
+from assay.cli.frame import CHOICES, STORE, Command, arg, flag
 from assay.cli.hints import command
 from assay.cli.import_evaluations import shown, store_evaluations, tell_evaluations
-from assay.cli.imported_inputs import counted, left_out
+from assay.cli.imported_inputs import counted, kind_of, left_out, mapping_of
+from assay.cli.saved_map import map_lines, save_map
 from assay.errors import ExitCode, NotEnoughEvidence, printable
 from assay.files.atomic import atomic_write, write_file
 from assay.importers.importer import Wanted, named
@@ -38,7 +39,9 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb."""
     paths = opt.outputs(options)
     with tempfile.TemporaryDirectory() as folder:
-        imported = import_runs(options.files, folder, kind=options.kind, wanted=_wanted(options))
+        imported = import_runs(
+            options.files, folder, kind=kind_of(options), wanted=_wanted(options)
+        )
         profile, problem = _made_profile(options, imported)
         made = (
             []
@@ -46,6 +49,8 @@ def run(options: argparse.Namespace) -> int:
             else store_evaluations(options, imported, profile=profile, folder=folder)
         )
         written = _write(paths, imported, profile)
+        if options.save_map:
+            written.append(save_map(options, imported.tally.mapping))
         if options.json:
             opt.print_json(
                 {
@@ -76,6 +81,7 @@ def _wanted(options: argparse.Namespace) -> Wanted:
         workflow,
         options.family,
         None if options.dataset is None else named(options.dataset, "--dataset"),
+        mapping_of(options),
     )
 
 
@@ -136,11 +142,12 @@ def _document(
         "importer": imported.importer.name,
         "counts": {
             "runs": imported.n,
-            "errors": tally.errors,
             "read": dict(tally.read),
             "dropped": dict(tally.dropped),
         },
+        "errors": tally.errors,
         "totals": totals(tally) if tally.samples else [],
+        "map": tally.mapping,
         "profile": profile,
         "notes": tally.notes,
         "written": written,
@@ -163,6 +170,9 @@ def _tell(imported: ImportedRuns, profile: Profile | None, out: IO[str]) -> None
         out.write(f"  errors: {tally.errors:,} of {tally.samples:,} samples\n")
     for line in left_out(tally):
         out.write(f"  {printable(line)}\n")
+    if tally.mapping:
+        out.write("  the columns, as assay.yaml has them (--save-map writes it):\n")
+        out.writelines(f"    {printable(line)}\n" for line in map_lines(tally.mapping))
     if tally.samples:
         _tell_totals(tally, out)
     if profile is not None:
@@ -209,7 +219,9 @@ COMMANDS = {
                 "--from",
                 dest="kind",
                 metavar="KIND",
-                help=f"what wrote them: {', '.join(KNOWN)} (default: told from the content)",
+                help=(
+                    f"what wrote them: {', '.join(sorted(KNOWN))} (default: told from the content)"
+                ),
             ),
             arg(
                 "--workflow",
@@ -231,6 +243,8 @@ COMMANDS = {
                 metavar="NAME",
                 help="the name of the evaluation (default: the workflow and the time)",
             ),
+            "--map",
+            flag("--save-map", "write what the columns are into assay.yaml, for the next time"),
             *CHOICES,
             *STORE,
             "--no-store",

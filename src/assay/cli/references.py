@@ -105,15 +105,14 @@ class _Resolver:
 
     def inputs(self, texts: Sequence[str], *, baseline: bool) -> list[str]:
         """The runs of names and files. Files of other tools are imported together."""
-        kind = self._options.kind
-        foreign = [text for text in texts if is_importable(text, kind)]
+        foreign = [text for text in texts if is_importable(text, self._options)]
         made = [
             text if is_path(text) else self.input(text, baseline=baseline)
             for text in texts
             if text not in foreign
         ]
         if foreign:
-            made.append(import_input(foreign, self._folder, kind))
+            made.append(import_input(foreign, self._folder, self._options))
         return made
 
     def input(self, text: str, *, baseline: bool) -> str:

@@ -5,24 +5,11 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
+from assay.files.own_files import HEAD as HEAD
 from assay.files.tables import table_columns
 
-HEAD = 256 * 1024
-"""Bytes of a file that are looked at to tell what it is."""
-_OWN = re.compile(rb'"schema"\s*:\s*"assay\.')
 _TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|[{}\[\]:,]')
 _DEPTH = 4
-
-
-def looks_own(path: str) -> bool:
-    """Whether a file says of itself that Assay wrote it, or can't be read, which its reader
-    reports.
-    """
-    try:
-        with open(path, "rb") as stream:
-            return _OWN.search(stream.read(HEAD)) is not None
-    except (OSError, ValueError):
-        return True
 
 
 class Head:

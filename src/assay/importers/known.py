@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from assay.registry import Registry
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from assay.importers.head import Head
     from assay.importers.importer import Importer
 
@@ -26,6 +28,7 @@ KNOWN: Registry[Importer] = Registry(
         "assay.importers.human_eval:IMPORTER": ("human_eval",),
         "assay.importers.mlflow:IMPORTER": ("mlflow",),
         "assay.importers.ragas:IMPORTER": ("ragas",),
+        "assay.importers.table:IMPORTER": ("table",),
         "assay.importers.trec:IMPORTER": ("trec",),
         "assay.importers.lm_eval:IMPORTER": ("lm_eval",),
         "assay.importers.openai_evals:IMPORTER": ("openai_evals",),
@@ -35,6 +38,13 @@ KNOWN: Registry[Importer] = Registry(
 )
 
 
-def fitting(head: Head) -> list[Importer]:
-    """The importers that take a file for theirs by its beginning."""
-    return [KNOWN[name] for name in KNOWN if KNOWN[name].fits(head)]
+def fitting(head: Head, mapping: Mapping[str, str] | None = None) -> list[Importer]:
+    """The importers that take a file for theirs by its beginning. A table of results is taken where
+    no other tool wrote it; `mapping` says what its columns are.
+    """
+    found = [KNOWN[name] for name in KNOWN if KNOWN[name].fits(head)]
+    if found:
+        return found
+    from assay.importers.table import takes  # it reads tables; everybody else only lists names
+
+    return [KNOWN["table"]] if takes(head, mapping or {}) else []

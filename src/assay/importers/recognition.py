@@ -16,7 +16,7 @@ from assay.importers.known import KNOWN, fitting
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from assay.importers.importer import Importer
 
@@ -32,7 +32,7 @@ def importer_named(kind: str) -> Importer:
         raise UsageError(
             "CLI-001",
             f"nothing is imported from '{kind}'.{near_miss(kind, KNOWN)}",
-            fix=f"Supported: {', '.join(KNOWN)}.",
+            fix=f"Supported: {', '.join(sorted(KNOWN))}.",
         )
     return found
 
@@ -43,10 +43,10 @@ def read_head(path: str) -> Head:
         return Head(path, stream.read(HEAD))
 
 
-def importer_of(path: str) -> Importer:
+def importer_of(path: str, mapping: Mapping[str, str] | None = None) -> Importer:
     """The one importer that takes a file for its own."""
     head = read_head(path)
-    fits = fitting(head)
+    fits = fitting(head, mapping)
     if not fits:
         raise unrecognised(head)
     if len(fits) > 1:
@@ -60,11 +60,13 @@ def importer_of(path: str) -> Importer:
     return fits[0]
 
 
-def importer_of_all(paths: Sequence[str], kind: str | None) -> Importer:
+def importer_of_all(
+    paths: Sequence[str], kind: str | None, mapping: Mapping[str, str] | None = None
+) -> Importer:
     """The one importer of several files that belong together."""
     if kind is not None:
         return importer_named(kind)
-    found = {path: importer_of(path) for path in paths}
+    found = {path: importer_of(path, mapping) for path in paths}
     names = {importer.name: path for path, importer in reversed(found.items())}
     if len(names) > 1:
         listed = ", ".join(f"{path} from {name}" for name, path in sorted(names.items()))
@@ -85,8 +87,8 @@ def unrecognised(head: Head) -> InputError:
         f"Assay doesn't know this file: it is {described(head)}.",
         where=head.path,
         fix=(
-            f"Supported: {', '.join(KNOWN)}. Name the kind with --from KIND, or the columns of a"
-            " CSV or JSONL file with --map."
+            f"Supported: {', '.join(sorted(KNOWN))}. Name the kind with --from KIND, or the columns"
+            " of a CSV or JSONL file with --map."
         ),
     )
 

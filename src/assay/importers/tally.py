@@ -74,6 +74,8 @@ class ImportTally:
         """The tool's own totals: `samples`, `passed`, or the mean of a metric by the name of its
         criterion. Counts that differ from ours are refused; means that differ are noted.
         """
+        self.mapping: dict[str, str] = {}
+        """What the columns of a table were taken for."""
         self._names: dict[str, str] = {}
 
     def note(self, text: str) -> None:

@@ -15,11 +15,13 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError, NotEnoughEvidence, UsageError
-from assay.files.json_files import Document
+from assay.files.atomic import atomic_write
+from assay.files.json_files import Document, parse_json
 from assay.importers.importer import Wanted
 from assay.importers.recognition import importer_of_all
+from assay.importers.samples import gate_name
 from assay.importers.tally import ImportTally
-from assay.pipeline.made_profile import make_profile
+from assay.pipeline.made_profile import PASSED, make_profile
 from assay.records.reading import read_run
 from assay.views.documents import encode
 
@@ -51,10 +53,30 @@ class ImportedRuns(NamedTuple):
         """
         if not self.tally.samples or self.importer.profile is not None:
             return None
+        if not any(metric.is_share for metric in self.tally.metrics.values()):
+            self.score_verdicts()
         made = make_profile(self.importer.name, self.tally, where=", ".join(self.files))
         for note in made.not_graded:
             self.tally.note(note)
         return made.profile
+
+    def score_verdicts(self) -> None:
+        """Give each run the score `passed`, which is the tool's verdict. For results without a
+        metric that can be graded, and for those that are compared with them.
+        """
+        if not self.tally.verdicts or PASSED in self.tally.metrics:
+            return
+        gate, tool = gate_name(self.importer.name), self.importer.name
+        metric = self.tally.metrics[self.tally.metric(PASSED)]
+        with atomic_write(self.spool) as out, open(self.spool, "rb") as stream:
+            for line in stream:
+                run = parse_json(line)
+                verdict = run.get("gates", {}).get(gate, {}).get("passed")
+                raw = None if verdict is None else int(verdict)
+                metric.add(raw)
+                source = {"kind": "script", "name": f"{tool}:{PASSED}"}
+                run.setdefault("scores", {})[PASSED] = {"raw": raw, "source": source}
+                out.write(encode(run) + b"\n")
 
 
 def import_runs(
@@ -69,13 +91,14 @@ def import_runs(
             "standard input can be read once, and its kind cannot be told.",
             fix="Give it alone, with --from KIND.",
         )
-    importer = importer_of_all(paths, kind)
+    wanted = wanted or Wanted()
+    importer = importer_of_all(paths, kind, wanted.mapping)
     where = ", ".join("<stdin>" if path == "-" else path for path in paths)
     read_from = [_stdin(folder)] if paths[0] == "-" else paths
     tally, seen = ImportTally(), set[bytes]()
     spool = os.path.join(folder, f"{len(os.listdir(folder))}.jsonl")
     with open(spool, "xb", buffering=1024 * 1024) as stream:
-        for run in importer.read(read_from, wanted or Wanted(), tally):
+        for run in importer.read(read_from, wanted, tally):
             read_run(Document(run, where))
             stream.write(encode(run) + b"\n")
             _note_id(run["run_id"], seen, where)

@@ -34,6 +34,7 @@ class MadeProfile(NamedTuple):
 def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
     """The profile for what one import counted."""
     gate = gate_name(tool)
+    metrics = "the columns of a table" if tool == "table" else f"the metrics that {tool} wrote"
     criteria, left_out = [], []
     for name, metric in tally.metrics.items():
         if why := _why_not(name, metric, gate):
@@ -52,23 +53,22 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
         lacking = f" {left_out[0]}." if left_out else " Its samples have no scores."
         raise NotEnoughEvidence(
             "SCO-010",
-            f"there is nothing to grade in what {tool} wrote.{lacking}",
+            f"there is nothing to grade: no metric has a known scale.{lacking}",
             where=where,
             fix="Give a profile that measures these runs with --profile P.",
         )
     made = Profile(
         profile=f"{PREFIX}{tool}",
         version="1",
-        title=f"Made from the metrics that {tool} wrote",
+        title=f"Made from {metrics}",
         family=f"{PREFIX}{tool}",
         gates=[GateRef(id=gate, verdict=True, title=f"{tool}: passed")] if tally.verdicts else [],
         criteria=criteria,
         description=(
-            f"Assay made this profile from the metrics in a result file of {tool}: one criterion"
-            " for each metric, equal weights, no floors. Write a profile with weights and floors"
-            " of your own and give it with --profile."
+            f"Assay made this profile from {metrics}: one criterion for each, equal weights, no"
+            " floors. Write a profile with your own weights and floors and give it with --profile."
         ),
-        made_from=f"the metrics that {tool} wrote",
+        made_from=metrics,
     )
     return MadeProfile(marked(made), tuple(left_out))
 

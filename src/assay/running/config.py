@@ -142,6 +142,8 @@ class ConfigFile(_ConfigFilePart, frozen=True):
     release: ReleaseBars = ReleaseBars()
     outputs: list[str] | OutputFiles = []
     """The files that `assay run` writes, or those of each verb."""
+    map: dict[str, str] = {}
+    """What the columns of a table of results are: `{id: ticket, "score:quality": "stars:1..5"}`."""
     ledger: LedgerPlace = LedgerPlace()
     library: str | None = None
     """A folder with profiles/, policies/ and rubrics/."""

@@ -1,0 +1,160 @@
+"""What the columns of a table of results mean: as somebody says it, or as their names suggest.
+
+A mapping is `KEY=COLUMN`, such as `id=ticket` or `score:faithfulness=faith`. A score on another
+scale than 0..1 says so: `score:quality=stars:1..5`; where less is better, the other way round:
+`score:calm=anger:10..0`. A guess takes a column only where one name alone fits, and never makes up
+a verdict.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import NamedTuple
+
+from assay.errors import UsageError
+from assay.registry import near_miss
+
+SCORE = "score:"
+KEYS = (
+    *("id", "answer", "expected", "input", "passed", "error"),
+    *("latency_ms", "cost_usd", "tokens", "attempt", "group"),
+)
+_SCALE = re.compile(r"(.*):(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)", re.DOTALL)
+_NAMES: dict[str, tuple[str, ...]] = {
+    "id": ("id", "sample_id", "case_id", "test_id", "example_id", "item_id", "question_id"),
+    "answer": (
+        *("answer", "output", "response", "prediction", "completion", "actual_output"),
+        *("model_output", "model_answer", "generated_answer"),
+    ),
+    "expected": (
+        *("expected", "expected_output", "expected_answer", "reference", "ground_truth"),
+        *("gold", "target", "ideal"),
+    ),
+    "input": ("input", "question", "query", "prompt"),
+    "passed": ("passed", "success", "correct"),
+    "error": ("error", "exception"),
+    "latency_ms": ("latency_ms",),
+    "cost_usd": ("cost_usd",),
+    "tokens": ("tokens", "total_tokens"),
+    "attempt": ("attempt", "epoch"),
+}
+_METRIC = re.compile(
+    r"score|accuracy|f1|exact_match|faithfulness|relevan(?:ce|cy)|precision|recall|correctness"
+    r"|bleu|rouge(?:_?[l12])?|similarity|groundedness|helpfulness|completeness"
+    r"|(?:answer|context|response)_(?:relevan(?:ce|cy)|precision|recall|correctness|similarity)"
+    r"|\w+_score"
+)
+_LESS_IS_BETTER = re.compile(r"toxic|hallucinat|bias|error|latency|perplexity|loss|distance|risk")
+_OWN = frozenset(("hard_gates", "criteria", "workflow", "schema", "run_id"))
+"""Keys of Assay's own records: a file with them is no table of results."""
+
+
+class ScoreScale(NamedTuple):
+    """The values of a score: the worst and the best."""
+
+    low: Decimal
+    high: Decimal
+
+
+class ScoreColumn(NamedTuple):
+    """The column of a score and its scale; None for 0..1."""
+
+    name: str
+    scale: ScoreScale | None
+
+
+class GuessedMap(NamedTuple):
+    """A mapping by names, and what could not be decided."""
+
+    mapping: dict[str, str]
+    open: tuple[str, ...]
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether there is anything to grade."""
+        return any(key == "passed" or key.startswith(SCORE) for key in self.mapping)
+
+
+def parse_map(texts: Iterable[str]) -> dict[str, str]:
+    """The mapping that `--map` gives; several are one.
+
+    >>> parse_map(["id=ticket,answer=output", "score:quality=stars:1..5"])
+    {'id': 'ticket', 'answer': 'output', 'score:quality': 'stars:1..5'}
+    """
+    found: dict[str, str] = {}
+    for part in (part for text in texts for part in text.split(",") if part.strip()):
+        key, sign, column = (piece.strip() for piece in part.partition("="))
+        if not sign or not column:
+            raise UsageError(
+                "CLI-001",
+                f"--map has {part!r}; it is KEY=COLUMN.",
+                fix="Write, for example, --map id=ticket,answer=output,score:faithfulness=faith.",
+            )
+        if key in found:
+            raise UsageError("CLI-001", f"--map names '{key}' twice.", fix="Keep one.")
+        found[key] = column
+    check_map(found, "--map")
+    return found
+
+
+def check_map(mapping: Mapping[str, str], where: str) -> None:
+    """Refuse a key that means nothing, and a scale without extent."""
+    for key, column in mapping.items():
+        if key.startswith(SCORE) and key != SCORE:
+            scale = column_of(column).scale
+            if scale is not None and scale.low == scale.high:
+                raise UsageError("CLI-001", f"the scale of {key!r} has no extent.", where=where)
+        elif key not in KEYS:
+            raise UsageError(
+                "CLI-001",
+                f"'{key}' is nothing that a column can be.{near_miss(key, KEYS)}",
+                where=where,
+                fix=f"Use {', '.join(KEYS)} or score:NAME.",
+            )
+
+
+def column_of(text: str) -> ScoreColumn:
+    """The column of a score, and its scale.
+
+    >>> column_of("stars:1..5")
+    ScoreColumn(name='stars', scale=ScoreScale(low=Decimal('1'), high=Decimal('5')))
+    """
+    found = _SCALE.fullmatch(text)
+    if found is None:
+        return ScoreColumn(text, None)
+    return ScoreColumn(found[1], ScoreScale(Decimal(found[2]), Decimal(found[3])))
+
+
+def columns_of(mapping: Mapping[str, str]) -> list[str]:
+    """The columns that a mapping names."""
+    return [
+        column_of(text).name if key.startswith(SCORE) else text for key, text in mapping.items()
+    ]
+
+
+def guess(columns: Iterable[str]) -> GuessedMap:
+    """The mapping that the names of columns suggest.
+
+    >>> guess(["id", "question", "output", "f1", "toxicity"]).mapping
+    {'id': 'id', 'answer': 'output', 'input': 'question', 'score:f1': 'f1'}
+    >>> guess(["answer", "output", "correct"])
+    GuessedMap(mapping={'passed': 'correct'}, open=("answer may be 'answer' or 'output'",))
+    """
+    plain = {column: re.sub(r"[^a-z0-9]+", "_", column.lower()).strip("_") for column in columns}
+    if _OWN & set(plain):
+        return GuessedMap({}, ())
+    mapping: dict[str, str] = {}
+    undecided = []
+    for key, names in _NAMES.items():
+        fitting = [column for column, name in plain.items() if name in names]
+        if len(fitting) == 1:
+            mapping[key] = fitting[0]
+        elif fitting:
+            listed = " or ".join(map(repr, fitting))
+            undecided.append(f"{key} may be {listed}")
+    for column, name in plain.items():
+        if _METRIC.fullmatch(name) and not _LESS_IS_BETTER.search(name):
+            mapping[f"{SCORE}{name}"] = column
+    return GuessedMap(mapping, tuple(undecided))

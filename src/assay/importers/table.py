@@ -1,0 +1,219 @@
+"""Any table of results, one sample in each row: CSV, JSON Lines, JSON or Parquet, by a mapping of
+its columns. Without a mapping, their names suggest one, which the account shows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from decimal import Decimal, InvalidOperation
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.errors import InputError, NotEnoughEvidence
+from assay.files.tables import table_rows
+from assay.importers.column_map import SCORE, check_map, column_of, columns_of, guess
+from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+from assay.registry import near_miss
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from assay.importers.column_map import ScoreColumn
+    from assay.importers.head import Head
+    from assay.importers.tally import Tally
+
+_TRUE = ("true", "yes", "1", "pass", "passed")
+_FALSE = ("false", "no", "0", "fail", "failed")
+_NOTHING = ("", "nan", "null", "none", "n/a", "na")
+_DIGITS = 60
+_PLACES = Decimal("0.000000000001")
+
+
+def takes(head: Head, mapping: Mapping[str, str]) -> bool:
+    """Whether a file is a table with these columns, or with columns whose names say enough."""
+    columns = head.columns
+    if mapping:
+        return bool(columns) and columns.issuperset(columns_of(mapping))
+    return guess(sorted(columns)).is_useful
+
+
+class _Row(NamedTuple):
+    """A row and where it is."""
+
+    cells: Mapping[str, Any]
+    where: str
+
+    def fault(self, column: str, message: str) -> InputError:
+        return InputError("SCO-011", f"the column {column!r} {message}", where=self.where)
+
+    def text(self, column: str | None) -> Any:
+        """A cell; None where it is empty."""
+        value = None if column is None else self.cells.get(column)
+        empty = isinstance(value, str) and not value.strip()
+        return None if empty else value
+
+    def number(self, column: str | None) -> Decimal | int | None:
+        value = self.text(column)
+        if value is None or (isinstance(value, str) and value.strip().lower() in _NOTHING):
+            return None
+        if isinstance(value, bool | int | Decimal):
+            return int(value) if isinstance(value, bool) else value
+        try:
+            number = Decimal(str(value).strip())
+        except InvalidOperation:
+            number = Decimal("NaN")
+        if not number.is_finite() or len(str(value)) > _DIGITS:
+            raise self.fault(str(column), f"has {str(value)[:60]!r}, which is not a number.")
+        return number
+
+    def verdict(self, column: str | None) -> bool | None:
+        value = self.text(column)
+        word = str(value).strip().lower()
+        if value is None or word in _NOTHING:
+            return None
+        if word not in (*_TRUE, *_FALSE):
+            raise self.fault(str(column), f"has {word[:60]!r}, which is neither true nor false.")
+        return word in _TRUE
+
+    def score(self, column: ScoreColumn) -> Decimal | int | None:
+        value = self.number(column.name)
+        if value is None or column.scale is None:
+            return value
+        low, high = column.scale
+        if not min(low, high) <= value <= max(low, high):
+            raise self.fault(column.name, f"has {value}, beyond the scale {low}..{high}.")
+        return abs((value - low) / (high - low)).quantize(_PLACES).normalize()
+
+
+class _TableReader:
+    """Reads the rows of one file by its mapping."""
+
+    def __init__(self, path: str, wanted: Wanted, tally: Tally, mapping: Mapping[str, str]) -> None:
+        self._wanted, self._tally, self._map = wanted, tally, mapping
+        self._scores = {
+            _label(key.removeprefix(SCORE), column_of(text)): column_of(text)
+            for key, text in mapping.items()
+            if key.startswith(SCORE)
+        }
+        name = os.path.basename(path).partition(".")[0] or "results"
+        self._origin = Origin(
+            "table",
+            NameVersion(name, UNVERSIONED),
+            NameVersion("table", UNVERSIONED),
+            file_id(path),
+            answers="answer" in mapping,
+            verdicts="passed" in mapping,
+        )
+        self._seen: Counter[str] = Counter()
+
+    def run(self, row: _Row, index: int) -> dict[str, Any]:
+        named = self._map.get
+        question = row.text(named("input"))
+        error = row.text(named("error"))
+        inputs = {} if named("input") is None else {"input": question}
+        sample_id = short_id(row.text(named("id")) or question, index)
+        attempt = row.number(named("attempt"))
+        if attempt is None:
+            # rows without an id that ask the same are repeats; an id that stands twice is a fault
+            self._seen[sample_id] += named("id") is None
+            attempt = max(1, self._seen[sample_id])
+        verdict = None if error else row.verdict(named("passed"))
+        scores = {label: None if error else row.score(one) for label, one in self._scores.items()}
+        if not scores and "passed" in self._map:
+            scores = {"passed": verdict}
+        expected = row.text(named("expected"))
+        return sample_run(
+            self._origin,
+            self._wanted,
+            self._tally,
+            sample_id=sample_id,
+            status="error" if error else "success",
+            reason=str(error or ""),
+            scores=scores,
+            verdict=verdict,
+            inputs=inputs,
+            outputs={"answer": row.text(named("answer"))} if "answer" in self._map else None,
+            expected=None if expected is None else {"answer": expected},
+            attempt=_whole(attempt, row, named("attempt")),
+            latency_ms=row.number(named("latency_ms")),
+            cost_usd=row.number(named("cost_usd")),
+            tokens=_count(row, named("tokens")),
+            group=None if (group := row.text(named("group"))) is None else str(group),
+        )
+
+
+def _label(name: str, column: ScoreColumn) -> str:
+    """The name of a metric. The scale is part of it: the same stars of 5 and of 10 are two."""
+    return name if column.scale is None else f"{name} {column.scale.low}..{column.scale.high}"
+
+
+def _whole(value: Decimal | int, row: _Row, column: str | None) -> int:
+    if value != int(value) or not 1 <= value <= 1_000_000:
+        raise row.fault(str(column), f"has {value}; an attempt is a whole number from 1.")
+    return int(value)
+
+
+def _count(row: _Row, column: str | None) -> int | None:
+    value = row.number(column)
+    if value is not None and (value != int(value) or value < 0):
+        raise row.fault(str(column), f"has {value}; it is a count.")
+    return None if value is None else int(value)
+
+
+def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    for path in paths:
+        rows = table_rows(path)
+        first = next(rows, None)
+        if first is None:
+            raise InputError("FIL-005", "the table has no rows.", where=path)
+        reader = _TableReader(path, wanted, tally, _mapping(path, wanted, tally, first[0]))
+        for index, (cells, where) in enumerate(chain([first], rows), 1):
+            if not isinstance(cells, dict):
+                raise InputError(
+                    "FIL-006", "is not a row of named columns.", where=f"{path}:{where}"
+                )
+            tally.read["rows"] += 1
+            yield reader.run(_Row(cells, f"{path}, {where}"), index)
+
+
+def _mapping(path: str, wanted: Wanted, tally: Tally, row: Any) -> Mapping[str, str]:
+    """The mapping of a file's columns: what the user says, or what their names suggest."""
+    columns = list(row) if isinstance(row, dict) else []
+    if wanted.mapping:
+        check_map(wanted.mapping, "--map")
+        mapping = dict(wanted.mapping)
+        for name in columns_of(mapping):
+            if name not in columns:
+                raise InputError(
+                    "FIL-006",
+                    f"there is no column {name!r}.{near_miss(name, columns)}",
+                    where=path,
+                    fix=f"It has {', '.join(map(str, columns[:20]))}.",
+                )
+    else:
+        guessed = guess(columns)
+        mapping = guessed.mapping
+        for text in guessed.open:
+            tally.note(f"{text}; it is not used. Say which with --map")
+    if not any(key == "passed" or key.startswith(SCORE) for key in mapping):
+        raise NotEnoughEvidence(
+            "SCO-010",
+            f"no column has a score or a verdict: {', '.join(map(str, columns[:20]))}.",
+            where=path,
+            fix="Name one, for example with --map score:quality=COLUMN or --map passed=COLUMN.",
+        )
+    tally.mapping = mapping
+    unused = [str(name) for name in columns if name not in columns_of(mapping)]
+    if unused:
+        tally.note(f"columns that are not used: {', '.join(unused[:20])}")
+    return mapping
+
+
+def _never(head: Head) -> bool:
+    """No file is a table by itself: `fitting` asks `takes` where nobody else wants it."""
+    return False
+
+
+IMPORTER = Importer("table", "a table of results, by its columns", _never, _read)

@@ -1,0 +1,126 @@
+"""Any table of results: columns by a mapping or by their names, and nothing made up."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.cli.main import run as assay
+from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence, UsageError
+from assay.importers.column_map import guess, parse_map
+from assay.importers.importer import Wanted
+from peer_files import imported, takers
+
+CSV = (
+    "id,question,output,gold,faithfulness,stars,passed,latency_ms\n"
+    't1,"one, two",a,a,0.9,5,yes,100\n'
+    "t2,b?,,b,,3,no,\n"
+)
+
+
+def table(path: Path, text: str | bytes = CSV) -> Path:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def mapped(path: Path, text: str) -> list[dict[str, Any]]:
+    return imported("table", path, wanted=Wanted(mapping=parse_map([text])))[0]
+
+
+def test_names_of_columns_suggest_what_they_are(tmp_path: Path) -> None:
+    path = table(tmp_path / "results.csv", b"\xef\xbb\xbf" + CSV.encode())
+    assert takers(path) == ["table"]
+    runs, tally = imported("table", path)
+    assert [run["dataset"]["sample_id"] for run in runs] == ["t1", "t2"]
+    assert runs[0]["inputs"] == {"input": "one, two"}
+    assert runs[0]["outputs"] == {"answer": "a"}
+    assert runs[0]["scores"]["faithfulness"]["raw"] == Decimal("0.9")
+    assert [run["gates"]["table_passed"]["passed"] for run in runs] == [True, False]
+    # an empty answer and an empty score are missing, not dropped
+    assert (runs[1]["outputs"], runs[1]["required_outputs"]) == ({}, ["answer"])
+    assert runs[1]["scores"]["faithfulness"]["raw"] is None
+    assert tally.notes == ["columns that are not used: stars"]
+    lines = [json.dumps({"id": 1, "score": 0.5, "answer": "x"}), json.dumps({"id": 2, "score": 1})]
+    runs, _ = imported("table", table(tmp_path / "results.jsonl", "\n".join(lines)))
+    assert [run["scores"]["score"]["raw"] for run in runs] == [Decimal("0.5"), 1]
+
+
+def test_a_guess_takes_nothing_that_is_open_and_no_verdict_by_chance() -> None:
+    found = guess(["answer", "output", "score"])
+    assert "answer" not in found.mapping
+    assert found.open == ("answer may be 'answer' or 'output'",)
+    assert not guess(["id", "label", "ok", "result"]).is_useful
+    assert not guess(["question", "answer", "toxicity_score", "hallucination_score"]).is_useful
+    assert not guess(["run_id", "passed", "score", "hard_gates"]).is_useful  # a grade of ours
+
+
+def test_a_mapping_names_columns_and_scales(tmp_path: Path) -> None:
+    path = table(tmp_path / "results.csv")
+    runs = mapped(path, "id=id,answer=question,score:stars=stars:1..5,score:rank=stars:5..0")
+    assert [list(map(str, (s["raw"] for s in run["scores"].values()))) for run in runs] == [
+        ["1", "0"],
+        ["0.5", "0.4"],
+    ]
+    assert list(runs[0]["scores"]) == ["stars 1..5", "rank 5..0"]
+    wrong = {
+        "score:stars=stars:1..4": "beyond the scale",
+        "score:q=question": "not a number",
+        "passed=stars": "neither true nor false",
+        "score:x=faithfulnes": "Did you mean 'faithfulness'",
+        "attempt=stars,tokens=faithfulness,passed=passed": "it is a count",
+    }
+    for text, words in wrong.items():
+        with pytest.raises(InputError, match=words):
+            mapped(path, text)
+    with pytest.raises(NotEnoughEvidence, match="no column has a score or a verdict"):
+        mapped(path, "id=id")
+    for text in ("id", "id=a,id=b", "ident=a", "score:x=a:1..1"):
+        with pytest.raises(UsageError):
+            parse_map([text])
+
+
+def test_errors_are_missing_evidence_and_equal_questions_are_repeats(tmp_path: Path) -> None:
+    text = "question,answer,score,error\nq1,a,1,\nq1,b,1,timed out\nq2,c,0.5,\n"
+    runs, tally = imported("table", table(tmp_path / "results.csv", text))
+    assert [(run["attempt"], run["status"]) for run in runs] == [
+        (1, "success"),
+        (2, "error"),
+        (1, "success"),
+    ]
+    assert runs[1]["scores"]["score"]["raw"] is None
+    assert tally.errors == 1
+
+
+def test_broken_tables_are_refused_with_their_place(tmp_path: Path) -> None:
+    for text, words in (
+        ("id,score\n1\n", "1 instead of 2 columns"),
+        (b"id,score\n\xe9,1\n", "not UTF-8"),
+        ("id,score,score\n1,2,3\n", "same name"),
+        ('id,score\n"1,2\n', "CSV"),
+        ("id,score\n", "no rows"),
+        ("id,score\n1,nothing\n", "line 2"),
+    ):
+        with pytest.raises(AssayError, match=words):
+            imported("table", table(tmp_path / "results.csv", text))
+
+
+def test_a_saved_mapping_serves_the_next_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    header, *rows = CSV.splitlines()
+    table(tmp_path / "odd.csv", "\n".join([header.replace("faithfulness", "wert"), *rows[:1]]))
+    Path("assay.yaml").write_text("project: bot\nmap:\n  id: old\n\nlibrary: .\n")
+    words = ["import", "odd.csv", "--no-store", "-o", "runs.jsonl", "--save-map"]
+    assert assay([*words, "--map", "id=id,score:value=wert"]) == ExitCode.PASSED
+    saved = Path("assay.yaml").read_text()
+    assert saved == 'project: bot\nmap:\n  id: "id"\n  "score:value": "wert"\nlibrary: .\n'
+    assert assay(["grade", "odd.csv"]) == ExitCode.PASSED
+    assert "columns: id=id, score:value=wert" in capsys.readouterr().err
+    table(tmp_path / "x.csv", "a,b\n1,2\n")
+    assert assay(["grade", "x.csv"]) == ExitCode.MALFORMED
+    assert "text with the columns a, b" in capsys.readouterr().err
