@@ -25,6 +25,11 @@ ENVIRONMENT = {
         " never changes what a shipped name means"
     ),
     "CI": "turns off colour and live progress",
+    "GITHUB_API_URL": "the API that `report comment` talks to, where `--api` names none",
+    "GITHUB_EVENT_PATH": "the file that tells `report comment` which pull request started the job",
+    "GITHUB_REF": "tells `report comment` the same, where that file does not",
+    "GITHUB_REPOSITORY": "the repository of `report comment`, where `--repo` names none",
+    "GITHUB_SHA": "the commit that a comment names, outside of a pull request's own job",
     "GITHUB_STEP_SUMMARY": "the file that `--step-summary` appends to",
     "NO_COLOR": "turns off colour",
     "OTEL_EXPORTER_OTLP_*": (

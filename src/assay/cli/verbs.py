@@ -81,6 +81,10 @@ GROUPS: dict[str, dict[str, Verb]] = {
             actions={
                 "rank": ("report", "order runs or candidates by the tie-break rules"),
                 "summary": ("report", "pass rate, score, gates and criteria over many runs"),
+                "comment": (
+                    "report_comment",
+                    "post a Markdown file on a pull request, and update it in place",
+                ),
                 "export": (
                     "report_export",
                     "write grades for another tool: inspect_ai, MLflow, promptfoo, OpenTelemetry",

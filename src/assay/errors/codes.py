@@ -78,6 +78,7 @@ CODES: dict[str, str] = {
     "LIB-004": "An anti-pattern was found on the shelf.",
     "LIB-005": "A policy is of another family than this command grades.",
     "CLI-001": "The command line does not say what to do.",
+    "CLI-002": "A comment on a pull request can't be written.",
     "FMC-001": "A file is not a JavaScript module that can be read.",
     "FMC-002": "A module exports no schema, or a schema is not an object.",
     "FMC-003": "A module ran too long.",

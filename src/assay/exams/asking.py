@@ -29,6 +29,7 @@ import msgspec
 from assay.errors import UsageError
 from assay.exams.answers import Answer
 from assay.files.json_files import parse_json
+from assay.files.redirects import staying_opener
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -156,13 +157,6 @@ def _end(process: subprocess.Popen[bytes]) -> int:
     return process.wait()
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(
-        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> None:
-        return None  # a prompt and its credentials go where the user sent them, and nowhere else
-
-
 class HttpTutor:
     """A tutor behind an endpoint: POST `{"prompt": ...}`, JSON back; `{"response": ...}` is
     unwrapped, anything else is the response itself.
@@ -177,7 +171,7 @@ class HttpTutor:
         self.url = url
         self.timeout_s = timeout_s
         self.headers = {"Content-Type": "application/json", "Accept": "application/json", **headers}
-        self._opener = urllib.request.build_opener(_NoRedirect)
+        self._opener = staying_opener()
 
     def ask(self, prompt: str) -> Any:
         """Post one prompt."""

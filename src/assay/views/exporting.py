@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from assay.files.redirects import staying_opener
 from assay.views.telemetry import Origin, document, events, origin_of, refusal
 
 if TYPE_CHECKING:
@@ -170,11 +171,6 @@ class _Unsent(Exception):
     """Why a request did not arrive."""
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_arguments: Any) -> None:
-        """Follow none."""
-
-
 def post(
     made: Mapping[str, Any], *, endpoint: str, headers: Mapping[str, str], timeout: float
 ) -> None:
@@ -186,7 +182,7 @@ def post(
         request = urllib.request.Request(  # noqa: S310
             endpoint, data=data, headers={**headers, "Content-Type": media}
         )  # the scheme was looked at
-        with urllib.request.build_opener(_Stay).open(request, timeout=timeout) as answer:
+        with staying_opener().open(request, timeout=timeout) as answer:
             answer.read(64 * 1024)
     except urllib.error.HTTPError as error:
         error.close()
