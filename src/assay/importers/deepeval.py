@@ -42,7 +42,7 @@ def _fits(head: Head) -> bool:
     )
 
 
-class Measured(NamedTuple):
+class CaseMetric(NamedTuple):
     """What one metric made of one case."""
 
     name: str
@@ -66,7 +66,7 @@ def _parts(path: str) -> Iterator[tuple[str, Any]]:
             shaped(value, dict, "the file", path)
 
 
-def _measured(case: dict[str, Any], path: str) -> list[Measured]:
+def _measured(case: dict[str, Any], path: str) -> list[CaseMetric]:
     made = []
     for one in optional(case.get("metricsData"), list, "`metricsData`", path) or []:
         metric = shaped(one, dict, "a metric", path)
@@ -75,7 +75,7 @@ def _measured(case: dict[str, Any], path: str) -> list[Measured]:
         error = metric.get("error")
         score = None if error else metric.get("score")
         reason = str(error or metric.get("reason") or "")
-        made.append(Measured(name, score, success, str(error) if error else None, reason))
+        made.append(CaseMetric(name, score, success, str(error) if error else None, reason))
     return made
 
 
@@ -101,11 +101,11 @@ class _TestRun:
         self.open += case.get("success") is None
         self.talks.add("turns" in case)
         listed = case.get("metricsData")
-        names = set()
+        names: dict[str, None] = {}
         for one in listed if isinstance(listed, list) else ():
             if not isinstance(one, dict) or not isinstance(name := one.get("name"), str):
                 continue
-            names.add(name)
+            names[name] = None
             if one.get("evaluationModel"):
                 self.judged.add(name)
             score: Any = one.get("score")
@@ -113,7 +113,7 @@ class _TestRun:
             known = is_number(score) and is_number(line) and isinstance(success, bool)
             if known and score != line and success is (score < line):
                 self.lower.add(name)
-        self.counts.update(names)
+        self.counts.update(list(names))
 
     @property
     def criteria(self) -> list[str]:

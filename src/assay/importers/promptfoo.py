@@ -12,13 +12,14 @@ import csv
 import io
 import re
 from collections import Counter
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from assay.canon import digest
 from assay.errors import NotEnoughEvidence
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import is_number
-from assay.importers.promptfoo_rows import COLUMN, Row, is_line, is_yaml, parts_of
+from assay.importers.promptfoo_rows import COLUMN, PromptfooRow, is_line, is_yaml, parts_of
 from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _is_table(text: str) -> bool:
     return bool(stated) and any(COLUMN.fullmatch(name) for name in names)
 
 
-class _Survey:
+class _PromptfooFile:
     """What is known of a file before its rows become runs."""
 
     def __init__(self) -> None:
@@ -77,6 +78,8 @@ class _Survey:
         self.rows = self.table = 0
         self.description: Any = None
         self.ids: list[Any] = []
+        self.columns: Any = None
+        """The prompts, with what promptfoo counted for each."""
 
     def take(self, key: str, value: Any) -> None:
         if key in ("row", "table"):
@@ -85,10 +88,12 @@ class _Survey:
             self._row(value)
         elif key == "description":
             self.description = value
+        elif key == "prompts":
+            self.columns = value
         elif key in ("evalId", "id"):
             self.ids.append(value)
 
-    def _row(self, row: Row) -> None:
+    def _row(self, row: PromptfooRow) -> None:
         self.providers[row.provider] = self.prompts[row.prompt] = None
         if row.error is not None:
             return
@@ -104,7 +109,7 @@ class _Survey:
 
 def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
     for path in paths:
-        survey = _Survey()
+        survey = _PromptfooFile()
         for key, value in parts_of(path):
             survey.take(key, value)
         if not survey.rows and not survey.table:
@@ -113,9 +118,13 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
             listed = ", ".join(sorted(survey.loose)[:5])
             tally.note(f"metrics that only some tests have are inside `score`: {listed}")
         yield from _runs(path, survey, wanted, tally)
+        if len(paths) == 1:
+            _state_means(survey.columns, tally)
 
 
-def _runs(path: str, survey: _Survey, wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _runs(
+    path: str, survey: _PromptfooFile, wanted: Wanted, tally: Tally
+) -> Iterator[dict[str, Any]]:
     origin = _origin(path, survey)
     kind = "row" if survey.rows else "table"
     attempts: Counter[str] = Counter()
@@ -129,7 +138,7 @@ def _runs(path: str, survey: _Survey, wanted: Wanted, tally: Tally) -> Iterator[
             _state(value, tally)
 
 
-def _origin(path: str, survey: _Survey) -> Origin:
+def _origin(path: str, survey: _PromptfooFile) -> Origin:
     text = survey.description
     name = text.strip()[:120] if isinstance(text, str) and text.strip() else "promptfoo"
     only = next(iter(survey.providers)) if len(survey.providers) == 1 else ""
@@ -144,9 +153,9 @@ def _origin(path: str, survey: _Survey) -> Origin:
 
 
 def _run(
-    row: Row,
+    row: PromptfooRow,
     origin: Origin,
-    survey: _Survey,
+    survey: _PromptfooFile,
     wanted: Wanted,
     tally: Tally,
     attempts: Counter[str],
@@ -206,6 +215,26 @@ def _state(stats: Any, tally: Tally) -> None:
     if "successes" in counts and all(isinstance(n, int) and n >= 0 for n in known):
         tally.state("samples", sum(known))
         tally.state("passed", known[0])
+
+
+def _state_means(columns: Any, tally: Tally) -> None:
+    """The means of metrics, by the sums that promptfoo has for each prompt."""
+    listed = columns if isinstance(columns, list) else []
+    found = [one.get("metrics") for one in listed if isinstance(one, dict)]
+    metrics = [one for one in found if isinstance(one, dict)]
+    if not metrics or len(metrics) != len(listed):
+        return
+    for name, metric in list(tally.metrics.items()):
+        sums = [_sum(one, metric.label) for one in metrics]
+        if metric.n and all(is_number(value) for value in sums):
+            tally.state(name, Decimal(sum(sums)) / metric.n)
+
+
+def _sum(metrics: dict[str, Any], label: str) -> Any:
+    if label == "score":
+        return metrics.get("score")
+    named = metrics.get("namedScores")
+    return named.get(label) if isinstance(named, dict) else None
 
 
 IMPORTER = Importer("promptfoo", "results of promptfoo", _fits, _read)

@@ -37,7 +37,7 @@ FAILED = 2
 """`failureReason` of a row whose model or assertion could not be asked."""
 
 
-class Row(NamedTuple):
+class PromptfooRow(NamedTuple):
     """One answer to one test."""
 
     vars: dict[str, Any]
@@ -58,7 +58,7 @@ class Row(NamedTuple):
 
 
 Part = tuple[str, Any]
-"""`row` and a Row, `table` and a Row of a table, or the name and value of a part of the header."""
+"""`row` and a row, `table` and a row of a table, or the name and value of a part of the header."""
 
 
 def parts_of(path: str) -> Iterator[Part]:
@@ -125,7 +125,7 @@ def _header(pieces: Iterator[tuple[tuple[Any, ...], Any]], path: str) -> Iterato
 # --- rows
 
 
-def _row(value: Any, where: str) -> Row:
+def _row(value: Any, where: str) -> PromptfooRow:
     row = shaped(value, dict, "a row", where)
     grading = optional(row.get("gradingResult"), dict, "`gradingResult`", where) or {}
     test = optional(row.get("testCase"), dict, "`testCase`", where) or {}
@@ -138,7 +138,7 @@ def _row(value: Any, where: str) -> Row:
     error = _error(row, grading, response)
     named = row.get("namedScores") or grading.get("namedScores") or {}
     success = optional(row.get("success", grading.get("pass")), bool, "`success`", where)
-    return Row(
+    return PromptfooRow(
         vars=_variables(variables, where),
         prompt=_prompt(prompt),
         provider=_provider(provider),
@@ -206,7 +206,7 @@ def _checks(value: Any) -> list[Any]:
 # --- tables
 
 
-def _table_rows(value: Any, head: dict[str, Any], where: str) -> Iterator[Row]:
+def _table_rows(value: Any, head: dict[str, Any], where: str) -> Iterator[PromptfooRow]:
     """The rows of one line of a table: one for each of its columns."""
     line = shaped(value, dict, "a line of the table", where)
     outputs = shaped(line.get("outputs"), list, "`outputs`", where)
