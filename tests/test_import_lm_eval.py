@@ -48,9 +48,20 @@ def test_the_rows_of_several_filters_are_one_run() -> None:
 def test_results_alone_have_a_run_for_each_task_and_groups_are_left_out() -> None:
     runs, tally = imported("lm_eval", RESULTS)
     assert [run["dataset"]["sample_id"] for run in runs] == ["assay_words", "assay_colours"]
-    assert runs[0]["scores"]["exact_match_strict"]["n"] == 3
-    assert runs[1]["metadata"] == {"task_version": "2.0"}
-    assert tally.dropped == {"groups_that_repeat_their_tasks": 1}
+    assert runs[0]["scores"]["score"]["n"] == 3
+    assert runs[1]["metadata"]["task_version"] == "2.0"
+    assert tally.dropped["groups_that_repeat_their_tasks"] == 1
+
+
+def test_tasks_with_different_metrics_share_the_first_of_each_as_their_score() -> None:
+    for paths in ([RESULTS], [RESULTS, WORDS, COLOURS], [WORDS, COLOURS]):
+        runs, tally = imported("lm_eval", *paths)
+        assert {tuple(run["scores"]) for run in runs} == {("score",)}
+        assert {run["metadata"]["metric"] for run in runs} == {"exact_match,strict", "acc,none"}
+        assert "exact_match,strict for assay_words" in tally.notes[0]
+        assert tally.dropped["metrics_besides_the_score_of_their_task"] == len(runs)
+    runs, _ = imported("lm_eval", RESULTS)
+    assert [float(run["scores"]["score"]["raw"]) for run in runs] == [pytest.approx(2 / 3), 1]
 
 
 @needs_shared
@@ -133,7 +144,7 @@ def test_a_mean_of_no_documents_is_missing(tmp_path) -> None:
         tree["n-samples"]["assay_words"]["effective"] = 0
 
     runs, _ = imported("lm_eval", edited(RESULTS, none, tmp_path / "r.json"))
-    assert runs[0]["scores"]["exact_match_strict"]["raw"] is None
+    assert runs[0]["scores"]["score"]["raw"] is None
 
 
 def test_samples_in_one_list_of_an_older_version_are_read(tmp_path) -> None:

@@ -22,7 +22,7 @@ from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, sh
 
 if TYPE_CHECKING:
     from assay.importers.head import Head
-    from assay.importers.tally import Tally
+    from assay.importers.tally import ImportTally
 
 TOOL = "bfcl"
 _FILE = re.compile(r"(?:BFCL_v\d+_|gorilla_openfunctions_v1_test_)?(.+?)(?:_score|_result)?")
@@ -50,7 +50,7 @@ def _fits(head: Head) -> bool:
     return _is_score(head) or _is_result(head)
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     scores: dict[str, str] = {}
     results: dict[str, str] = {}
     for path in paths:
@@ -105,7 +105,7 @@ def _scored(
     path: str,
     results: str | None,
     wanted: Wanted,
-    tally: Tally,
+    tally: ImportTally,
 ) -> Iterator[dict[str, Any]]:
     rows = _rows(path)
     where, header = next(rows)
@@ -166,7 +166,7 @@ def _passed(
     rest: int,
     lost: int,
     wanted: Wanted,
-    tally: Tally,
+    tally: ImportTally,
 ) -> Generator[dict[str, Any], None, int]:
     """The items of a result file that the score file doesn't list, which passed. Returns how many
     of them failed in the inference. Where failures are missing in the score file, nobody knows
@@ -217,7 +217,7 @@ def _failure(
     row: Mapping[str, Any],
     valid: bool,
     wanted: Wanted,
-    tally: Tally,
+    tally: ImportTally,
 ) -> dict[str, Any]:
     error = row.get("error")
     kind = row.get("error_type")
@@ -250,7 +250,7 @@ def _result(
     where: str,
     verdict: bool | None,
     wanted: Wanted,
-    tally: Tally,
+    tally: ImportTally,
 ) -> dict[str, Any]:
     answer = row.get("result")
     broken = _is_broken(answer)

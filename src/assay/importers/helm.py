@@ -25,7 +25,7 @@ from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, sh
 
 if TYPE_CHECKING:
     from assay.importers.head import Head
-    from assay.importers.tally import Tally
+    from assay.importers.tally import ImportTally
 
 TOOL = "helm"
 KINDS = {
@@ -55,7 +55,7 @@ def _fits(head: Head) -> bool:
     return _kind(head) is not None
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     files: dict[str, str] = {}
     for path in paths:
         kind = _kind(head_of(path))
@@ -116,7 +116,7 @@ def _key(instance_id: str, perturbation: Any, trial: int) -> tuple[str, str]:
     return f"{trial}/{sample_id}", sample_id
 
 
-def _spool_stats(path: str, spool: IO[bytes], tally: Tally) -> None:
+def _spool_stats(path: str, spool: IO[bytes], tally: ImportTally) -> None:
     for place, value in stream_json(path, [()]):
         where = f"{path}: entry {place[0] if place else 0}"
         entry = shaped(value, dict, "an entry", where)
@@ -155,7 +155,7 @@ def _mean(stat: Mapping[str, Any], label: str, where: str) -> Any:
     return mean
 
 
-def _spool_states(path: str, spool: IO[bytes], tally: Tally) -> None:
+def _spool_states(path: str, spool: IO[bytes], tally: ImportTally) -> None:
     for place, value in stream_json(path, [("request_states",)]):
         if len(place) != 2:
             continue
@@ -187,7 +187,7 @@ def _spool_states(path: str, spool: IO[bytes], tally: Tally) -> None:
 
 
 def _run(
-    group: Sequence[Line], origin: Origin, wanted: Wanted, tally: Tally, path: str
+    group: Sequence[Line], origin: Origin, wanted: Wanted, tally: ImportTally, path: str
 ) -> dict[str, Any]:
     values: dict[str, Any] = {}
     states = [line.tree for line in group if "stats" not in line.tree]
@@ -230,7 +230,7 @@ def _run(
     )
 
 
-def _is_score(label: str, tally: Tally) -> bool:
+def _is_score(label: str, tally: ImportTally) -> bool:
     if label.startswith((*BOOKKEEPING, *NO_QUALITY)):
         tally.dropped["statistics_that_are_no_scores"] += 1
         return False
@@ -241,7 +241,7 @@ def _is_score(label: str, tally: Tally) -> bool:
     return True
 
 
-def _state_means(path: str, tally: Tally) -> None:
+def _state_means(path: str, tally: ImportTally) -> None:
     """The run's own means, where each has one split and no perturbation."""
     found: dict[str, list[Any]] = {}
     for _, value in stream_json(path, [()]):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from assay.importers.head import Head
-    from assay.importers.tally import Tally
+    from assay.importers.tally import ImportTally
 
 TOOL = "human_eval"
 
@@ -29,7 +29,7 @@ def _fits(head: Head) -> bool:
     return head.has("task_id", "completion", "result", "passed")
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     for path in paths:
         named = NameVersion("human-eval", UNVERSIONED)
         origin = Origin(TOOL, named, named, file_id(path), verdicts=True)
@@ -65,7 +65,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
         _note_pass_at_1(attempts, passes, tally)
 
 
-def _note_pass_at_1(attempts: Counter[str], passes: Counter[str], tally: Tally) -> None:
+def _note_pass_at_1(attempts: Counter[str], passes: Counter[str], tally: ImportTally) -> None:
     """The tool's own number, which gives each task the same weight."""
     if not attempts:
         return

@@ -29,13 +29,12 @@ from assay.importers.parts import (
     shaped,
 )
 from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run
+from assay.importers.tally import ImportTally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from assay.importers.head import Head
-    from assay.importers.tally import Tally
-
 TOOL = "lm_eval"
 _FILE = re.compile(r"samples_(.+?)(?:_\d{4}-\d\d-\d\dT[\d.:\-]+)?")
 _NO_METRICS = frozenset(
@@ -81,7 +80,7 @@ def _fits(head: Head) -> bool:
     return _is_results(head) or _is_samples(head)
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     results: Results | None = None
     samples: dict[str, str] = {}
     for path in paths:
@@ -114,14 +113,22 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
             results.path,
             "Give the results with the samples of all their tasks, or one of the two kinds alone.",
         )
+    labels: dict[str, Collection[str]] = {}
     for task, path in samples.items():
-        yield from _sample_runs(task, path, results, len(samples) > 1, wanted, tally)
+        labels[task] = (
+            _first_labels(path) if results is None else _graded(results, task, ImportTally())
+        )
+    main = _main_metrics(labels, tally)
+    for task, path in samples.items():
+        yield from _sample_runs(
+            task, path, results, len(samples) > 1, main.get(task), wanted, tally
+        )
 
 
 # --- results alone
 
 
-def _task_runs(results: Results, wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _task_runs(results: Results, wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     only = next(iter(results.tasks)) if len(results.tasks) == 1 else None
     name = only or TOOL
     version = results.version(only) if only else UNVERSIONED
@@ -132,18 +139,10 @@ def _task_runs(results: Results, wanted: Wanted, tally: Tally) -> Iterator[dict[
         file_id(results.path),
         answers=False,
     )
+    graded = {task: _graded(results, task, tally) for task in results.tasks}
+    main = _main_metrics(graded, tally)
     for task, metrics in results.tasks.items():
-        scores = {}
-        for label, value in metrics.items():
-            metric = label.partition(",")[0]
-            if metric in _NO_METRICS or metric.endswith("_stderr") or not metric.strip():
-                continue
-            if value is not None and not is_number(value):
-                tally.dropped["values_that_are_no_number"] += 1
-            elif results.is_lower_better(task, metric):
-                _leave_lower(tally, label)
-            else:
-                scores[label] = value
+        scores, others = _shared(graded[task], main.get(task), tally)
         size = results.size(task)
         # the mean of no documents is no number, whatever stands there
         run = sample_run(
@@ -154,7 +153,7 @@ def _task_runs(results: Results, wanted: Wanted, tally: Tally) -> Iterator[dict[
             status="success" if metrics else "cancelled",
             scores=scores if size != 0 else dict.fromkeys(scores),
             reason="" if metrics else "the results announce this task and have no metrics of it",
-            metadata={"task_version": results.version(task)},
+            metadata={"task_version": results.version(task), **others},
         )
         for score in run.get("scores", {}).values():
             if size is not None:
@@ -163,7 +162,49 @@ def _task_runs(results: Results, wanted: Wanted, tally: Tally) -> Iterator[dict[
     tally.note("Each run is a whole task: the samples files have a run for each document.")
 
 
-def _leave_lower(tally: Tally, label: str) -> None:
+def _graded(results: Results, task: str, tally: ImportTally) -> dict[str, Any]:
+    """The metrics of a task that can be scores."""
+    scores = {}
+    for label, value in results.tasks[task].items():
+        metric = label.partition(",")[0]
+        if metric in _NO_METRICS or metric.endswith("_stderr") or not metric.strip():
+            continue
+        if value is not None and not is_number(value):
+            tally.dropped["values_that_are_no_number"] += 1
+        elif results.is_lower_better(task, metric):
+            _leave_lower(tally, label)
+        else:
+            scores[label] = value
+    return scores
+
+
+def _main_metrics(labels: Mapping[str, Collection[str]], tally: ImportTally) -> dict[str, str]:
+    """The first metric of each task, where tasks have different ones: it is their shared score, as
+    no task could pass by metrics that only another has.
+    """
+    known = {task: list(given) for task, given in labels.items() if given}
+    if len({frozenset(given) for given in known.values()}) < 2:
+        return {}
+    main = {task: given[0] for task, given in known.items()}
+    shown = ", ".join(f"{label} for {task}" for task, label in list(main.items())[:5])
+    tally.note(
+        "The tasks have different metrics, so the first of each is its score:"
+        f" {shown}{', ...' if len(main) > 5 else ''}. Import one task to grade all its metrics."
+    )
+    return main
+
+
+def _shared(
+    scores: dict[str, Any], main: str | None, tally: ImportTally
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The scores of a sample, or the one that it shares with other tasks and its metrics beside."""
+    if main is None:
+        return scores, {}
+    tally.dropped["metrics_besides_the_score_of_their_task"] += len(scores) - (main in scores)
+    return {"score": scores.get(main)}, {"metric": main, "metrics": scores}
+
+
+def _leave_lower(tally: ImportTally, label: str) -> None:
     tally.dropped["metrics_where_lower_is_better"] += 1
     tally.note(f"{label!r} is better when lower, so it isn't graded.")
 
@@ -176,8 +217,9 @@ def _sample_runs(
     path: str,
     results: Results | None,
     several: bool,
+    main: str | None,
     wanted: Wanted,
-    tally: Tally,
+    tally: ImportTally,
 ) -> Iterator[dict[str, Any]]:
     name = TOOL if several else task
     model = UNVERSIONED if results is None else results.model
@@ -205,16 +247,18 @@ def _sample_runs(
                 )
         row = rows[0].tree
         count += 1
+        shared, others = _shared(scores, main, tally)
         yield sample_run(
             origin,
             wanted,
             tally,
             sample_id=lead + name_of(row.get("doc_id"), "`doc_id`", where),
-            scores=scores,
+            scores=shared,
             inputs=_inputs(row),
             outputs={"answer": _answer(row)},
             expected=row.get("target"),
             tags=[f"task:{task}"] if several else None,
+            metadata=others or None,
         )
     if results is not None:
         size = results.size(task)
@@ -236,6 +280,13 @@ def _sample_runs(
         _check_means(task, results, sums, count, tally)
 
 
+def _first_labels(path: str) -> list[str]:
+    """The metrics that the first row of a samples file has."""
+    for rows in _documents(path):
+        return list(_scores(rows[0].tree, None, "", ImportTally(), path))
+    return []
+
+
 def _documents(path: str) -> Iterator[list[Line]]:
     """The rows of each document: one for each filter."""
     if head_of(path).text.startswith("["):  # older versions write one list
@@ -254,7 +305,7 @@ def _documents(path: str) -> Iterator[list[Line]]:
 
 
 def _scores(
-    row: Mapping[str, Any], results: Results | None, task: str, tally: Tally, where: str
+    row: Mapping[str, Any], results: Results | None, task: str, tally: ImportTally, where: str
 ) -> dict[str, Any]:
     chosen = shaped(row.get("filter", "none"), str, "`filter`", where)
     listed = optional(row.get("metrics"), list, "`metrics`", where)
@@ -279,7 +330,7 @@ def _check_means(
     results: Results,
     sums: Mapping[str, Fraction | None],
     count: int,
-    tally: Tally,
+    tally: ImportTally,
 ) -> None:
     """Hold the results against their samples: they are of one run only if the means are equal."""
     for label, total in sums.items():

@@ -12,7 +12,7 @@ from assay.importers.samples import UNVERSIONED
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from assay.importers.tally import Tally
+    from assay.importers.tally import ImportTally
 
 LOWER_IS_BETTER = frozenset(
     {
@@ -74,7 +74,7 @@ class Results(NamedTuple):
         return str(version) or UNVERSIONED if known else UNVERSIONED
 
 
-def read_results(path: str, tally: Tally) -> Results:
+def read_results(path: str, tally: ImportTally) -> Results:
     """What a results file says of its tasks. Groups, which repeat their tasks, are left out."""
     parts: dict[str, Any] = {}
     tasks: dict[str, dict[str, Any]] = {}

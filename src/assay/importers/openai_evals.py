@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from assay.importers.head import Head
-    from assay.importers.tally import Tally
+    from assay.importers.tally import ImportTally
 
 TOOL = "openai_evals"
 CORRECT = "correct"
@@ -36,7 +36,7 @@ def _fits(head: Head) -> bool:
     return _is_log(head) or is_items(head)
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     logs: list[str] = []
     items: list[str] = []
     for path in paths:
@@ -55,7 +55,9 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
         yield from read_items(TOOL, items, wanted, tally)
 
 
-def _log(path: str, wanted: Wanted, tally: Tally, *, is_only: bool) -> Iterator[dict[str, Any]]:
+def _log(
+    path: str, wanted: Wanted, tally: ImportTally, *, is_only: bool
+) -> Iterator[dict[str, Any]]:
     with LineGroups(path, "sample_id") as groups:
         spec, report = _ends(groups.loose, path)
         name = name_of(spec.get("eval_name"), "`spec.eval_name`", path)
@@ -94,7 +96,7 @@ def _has(groups: LineGroups, kind: str) -> bool:
     return any(groups.contains(f'"type":{gap}"{kind}"'.encode()) for gap in (" ", ""))
 
 
-def _labels(tally: Tally) -> set[str]:
+def _labels(tally: ImportTally) -> set[str]:
     return {metric.label for metric in tally.metrics.values()}
 
 
@@ -123,7 +125,7 @@ def _ends(loose: Sequence[Line], path: str) -> tuple[dict[str, Any], dict[str, A
 
 
 def _sample(
-    group: Sequence[Line], origin: Origin, wanted: Wanted, tally: Tally, path: str
+    group: Sequence[Line], origin: Origin, wanted: Wanted, tally: ImportTally, path: str
 ) -> Iterator[dict[str, Any]]:
     """The runs of a sample: one for each verdict, or set of metrics, that its events have."""
     events: dict[str, list[dict[str, Any]]] = {}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from assay.importers.head import Head
-    from assay.importers.tally import Tally
+    from assay.importers.tally import ImportTally
 
 _KIND = "eval.run.output_item"
 
@@ -32,7 +32,7 @@ def is_items(head: Head) -> bool:
 
 
 def read_items(
-    tool: str, paths: Sequence[str], wanted: Wanted, tally: Tally
+    tool: str, paths: Sequence[str], wanted: Wanted, tally: ImportTally
 ) -> Iterator[dict[str, Any]]:
     """The runs of output items; pages of one run may be several files."""
     ends: list[bool] = []
@@ -94,7 +94,7 @@ def _origin(tool: str, item: Mapping[str, Any], where: str) -> Origin:
 
 
 def _run(
-    origin: Origin, item: Mapping[str, Any], where: str, wanted: Wanted, tally: Tally
+    origin: Origin, item: Mapping[str, Any], where: str, wanted: Wanted, tally: ImportTally
 ) -> dict[str, Any]:
     sample = item.get("sample") or {}
     fault = optional(sample.get("error"), dict, "`sample.error`", where)

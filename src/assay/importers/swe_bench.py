@@ -22,7 +22,7 @@ from assay.importers.swe_bench_logs import check_log, instance_of, is_log
 
 if TYPE_CHECKING:
     from assay.importers.head import Head
-    from assay.importers.tally import Tally
+    from assay.importers.tally import ImportTally
 
 TOOL = "swe_bench"
 _NAME = "swe-bench"
@@ -70,7 +70,7 @@ def _fits(head: Head) -> bool:
     return _is_run_report(head) or _is_instances(head) or is_log(head)
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     report: str | None = None
     instances: list[str] = []
     logs: dict[str, list[str]] = {}
