@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import Any
@@ -83,6 +83,36 @@ def structure_of(value: Any) -> Any:
         return _plain(ast.literal_eval(text))
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return value
+
+
+def first_of(row: Mapping[str, Any], names: Iterable[str]) -> Any:
+    """The value of the first of these columns that the row has."""
+    return next((present(row[name]) for name in names if name in row), None)
+
+
+def amount_of(value: Any, factor: int = 1) -> Decimal | int | None:
+    """A time, a cost or a count from 0 on, in other units by `factor`; None for anything else."""
+    try:
+        number = number_of(value)
+    except ValueError:
+        return None
+    if isinstance(number, bool) or number is None or not 0 <= number < 10**12:
+        return None
+    return number * factor
+
+
+def mean_of(values: Sequence[Any]) -> Any:
+    """The mean of several scores of one name; None where one of them is missing.
+
+    >>> mean_of([1]), mean_of([1, Decimal("0.5")]), mean_of([1, None])
+    (1, Decimal('0.75'), None)
+    """
+    if not values or None in values:
+        return None
+    if len(values) == 1:
+        return values[0]
+    mean = sum(map(Decimal, values), Decimal(0)) / len(values)
+    return mean if len(mean.as_tuple().digits) < 10 else round(mean, 9)
 
 
 def _plain(value: Any) -> Any:

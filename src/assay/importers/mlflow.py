@@ -11,11 +11,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 from assay.files.tables import table_rows
-from assay.importers.cells import INDEXES, MetricColumns, number_of, present, structure_of
+from assay.importers.cells import (
+    INDEXES,
+    MetricColumns,
+    amount_of,
+    first_of,
+    number_of,
+    present,
+    structure_of,
+)
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import optional, shaped
@@ -152,7 +159,7 @@ class _TableReader:
             reason=failure or "",
             scores=scores.values if failure is None else dict.fromkeys(scores.values),
             inputs=inputs or None,
-            outputs={"answer": _first(row, _OUTPUTS)} if self._origin.answers else None,
+            outputs={"answer": first_of(row, _OUTPUTS)} if self._origin.answers else None,
             expected=expected or None,
             latency_ms=_latency(row),
             attempt=self._seen[sample_id],
@@ -174,7 +181,7 @@ class _TableReader:
 
 
 def _failure(row: Mapping[str, Any]) -> str | None:
-    failure = next((present(row[name]) for name in _ERRORS if name in row), None)
+    failure = first_of(row, _ERRORS)
     if failure is None and str(row.get("state", row.get("status"))).upper() in _FAILED:
         failure = "the trace ended in an error"
     return None if failure is None else str(failure)
@@ -188,12 +195,8 @@ def _assessments(row: Mapping[str, Any], what: str, path: str) -> list[dict[str,
     ]
 
 
-def _first(row: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((present(row[name]) for name in names if name in row), None)
-
-
 def _expected(row: Mapping[str, Any]) -> dict[str, Any]:
-    wanted = structure_of(_first(row, _TARGETS))
+    wanted = structure_of(first_of(row, _TARGETS))
     if wanted is None:
         return {}
     return dict(wanted) if isinstance(wanted, dict) else {"answer": wanted}
@@ -203,7 +206,7 @@ def _inputs(row: Mapping[str, Any]) -> dict[str, Any]:
     """What the sample was asked: the column that MLflow names, or every column that is nothing
     else.
     """
-    given = structure_of(_first(row, _INPUTS))
+    given = structure_of(first_of(row, _INPUTS))
     if given is not None:
         return given if isinstance(given, dict) else {"input": given}
     known = {*INDEXES, *_OUTPUTS, *_TARGETS, *_ERRORS, *_RUNS, *_UNUSED, *_UNUSED_TOO, *_NUMBERS}
@@ -219,14 +222,8 @@ def _inputs(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _latency(row: Mapping[str, Any]) -> Any:
     """Milliseconds; the old column `latency` has seconds."""
-    for names, factor in ((_TIMES, 1), (("latency",), 1000)):
-        try:
-            value = number_of(_first(row, names))
-        except ValueError:
-            continue
-        if isinstance(value, int | Decimal) and 0 <= value < 10**12:
-            return value * factor
-    return None
+    time = amount_of(first_of(row, _TIMES))
+    return amount_of(row.get("latency"), 1000) if time is None else time
 
 
 IMPORTER = Importer(TOOL, "evaluation tables of MLflow (JSON, CSV, Parquet)", _fits, _read)

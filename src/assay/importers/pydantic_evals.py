@@ -37,7 +37,7 @@ def _fits(head: Head) -> bool:
     )
 
 
-class _Survey:
+class _ReportSurvey:
     """What the whole report shows: its names, and which results its cases have."""
 
     def __init__(self, path: str) -> None:
@@ -81,7 +81,7 @@ class _Survey:
 
 def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
     for path in paths:
-        survey = _Survey(path)
+        survey = _ReportSurvey(path)
         name = name_of(survey.names.get("name"), "`name`", path)
         dataset = optional(survey.names.get("dataset_name"), str, "`dataset_name`", path) or name
         if survey.assertions and not survey.is_even:
@@ -104,7 +104,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
 
 class _ReportReader:
     def __init__(
-        self, origin: Origin, wanted: Wanted, tally: Tally, path: str, survey: _Survey
+        self, origin: Origin, wanted: Wanted, tally: Tally, path: str, survey: _ReportSurvey
     ) -> None:
         self._origin, self._wanted, self._tally = origin, wanted, tally
         self._path, self._survey = path, survey

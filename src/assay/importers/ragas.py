@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.files.tables import table_rows
-from assay.importers.cells import MetricColumns, present, structure_of
+from assay.importers.cells import MetricColumns, first_of, present, structure_of
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import shaped
@@ -71,7 +71,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
             tally.read["rows"] += 1
             scores = metrics.scores(row)
             judged |= {label for label in scores if not _is_plain(label)}
-            question, reference = _question(row), _first(row, REFERENCE)
+            question, reference = _question(row), first_of(row, REFERENCE)
             sample_id = short_id(_content(row, question, reference), index)
             seen[sample_id] += 1
             yield sample_run(
@@ -81,9 +81,9 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
                 sample_id=sample_id,
                 scores=scores,
                 inputs=None if question is None else {"question": question},
-                outputs={"answer": _first(row, ANSWER)} if origin.answers else None,
+                outputs={"answer": first_of(row, ANSWER)} if origin.answers else None,
                 expected=None if reference is None else {"answer": reference},
-                retrieval=_passages(structure_of(_first(row, CONTEXTS))),
+                retrieval=_passages(structure_of(first_of(row, CONTEXTS))),
                 attempt=seen[sample_id],
                 metadata=metrics.texts(row) or None,
             )
@@ -93,14 +93,9 @@ def _is_plain(label: str) -> bool:
     return label.startswith(_PLAIN) or "non_llm" in label
 
 
-def _first(row: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """The value of the first of these columns that there is."""
-    return next((present(row[name]) for name in names if name in row), None)
-
-
 def _question(row: Mapping[str, Any]) -> Any:
     """A text, or the messages of a conversation."""
-    question = _first(row, QUESTION)
+    question = first_of(row, QUESTION)
     is_listed = isinstance(question, str) and question.startswith("[{")
     return structure_of(question) if is_listed else question
 

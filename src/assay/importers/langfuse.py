@@ -1,0 +1,247 @@
+"""Exports of Langfuse, as its pages, its API or its scheduled exports write them: JSON, JSON Lines
+or CSV. One trace is one sample.
+
+Traces, observations and scores may come in one file or in several, which are joined by the trace.
+NUMERIC and BOOLEAN scores are metrics; several of one name on a trace count with their mean, as in
+Langfuse. CATEGORICAL scores are words without an order: they are kept and not graded. A trace
+without scores is missing evidence.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from assay.errors import InputError
+from assay.files.json_stream import stream_json
+from assay.files.tables import table_rows
+from assay.importers.cells import (
+    amount_of,
+    first_of,
+    mean_of,
+    number_of,
+    present,
+    structure_of,
+)
+from assay.importers.head import Head
+from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.parts import head_of, name_of, optional, shaped
+from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+from assay.importers.tally import Tally
+
+TOOL = "langfuse"
+_COLUMNS = """
+id timestamp name userId sessionId release version environment tags bookmarked public input output
+metadata latency usage inputCost outputCost totalCost level errorCount warningCount defaultCount
+debugCount observationCount inputTokens outputTokens totalTokens comments htmlPath observations
+scores createdAt updatedAt projectId externalId traceId traceName startTime endTime type
+parentObservationId statusMessage model internalModel internalModelId modelParameters modelId
+providedModelName promptId promptName promptVersion timeToFirstToken usageDetails costDetails
+inputUsage outputUsage totalUsage completionStartTime traceTags traceTimestamp inputPrice
+outputPrice totalPrice toolCalls toolDefinitions toolCallNames user_id session_id project_id
+created_at updated_at trace_id trace_name start_time end_time parent_observation_id status_message
+usage_details cost_details total_cost
+"""
+_KNOWN = frozenset(_COLUMNS.split())
+"""Columns of traces and observations; any other that has lists of numbers is a score."""
+_TRACES = ("bookmarked", "htmlPath", "observationCount")
+
+
+def _kind(columns: frozenset[str]) -> str | None:
+    """What the rows are: scores, observations or traces."""
+    if columns & {"traceId", "trace_id"}:
+        if columns & {"dataType", "data_type"} and {"name", "value"} <= columns:
+            return "scores"
+        if "type" in columns and columns & {"startTime", "start_time"}:
+            return "observations"
+    if {"id", "timestamp", "name"} <= columns and (
+        not columns.isdisjoint(_TRACES) or {"session_id", "release", "public"} <= columns
+    ):
+        return "traces"
+    return None
+
+
+def _columns(head: Head) -> frozenset[str]:
+    if head.has("data[].id"):
+        return frozenset(
+            key.removeprefix("data[].") for key in head.keys if key.startswith("data[].")
+        )
+    if head.has("trace.id", "observations"):
+        return frozenset(key.removeprefix("trace.") for key in head.keys) | {"htmlPath"}
+    return head.columns
+
+
+def _fits(head: Head) -> bool:
+    return _kind(_columns(head)) is not None
+
+
+def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    yield from _ExportReader(paths, wanted, tally).runs()
+
+
+class _ExportReader:
+    def __init__(self, paths: Sequence[str], wanted: Wanted, tally: Tally) -> None:
+        self._wanted, self._tally = wanted, tally
+        self._kinds: dict[str, str] = {}
+        for path in paths:
+            kind = _kind(_columns(head_of(path)))
+            if kind is None:
+                raise InputError(
+                    "FIL-006",
+                    "has neither traces, observations nor scores as Langfuse exports them.",
+                    where=path,
+                )
+            self._kinds[path] = kind
+        self._judged: set[str] = set()
+        self._seen: Counter[str] = Counter()
+        self._scores: dict[str, dict[str, list[Any]]] = {}
+        """Scores that don't stand with their trace, by trace and name."""
+        name = NameVersion(TOOL, UNVERSIONED)
+        runs = "+".join(file_id(path) for path in paths)[:200]
+        self._origin = Origin(
+            TOOL,
+            name,
+            name,
+            runs,
+            answers=set(self._kinds.values()) != {"scores"},
+            judged=self._judged,
+        )
+        self._name: str | None = None
+
+    def runs(self) -> Iterator[dict[str, Any]]:
+        for path, kind in self._kinds.items():
+            if kind != "traces":
+                self._collect(path, kind)
+        main = "traces" if "traces" in self._kinds.values() else "observations"
+        for path, kind in self._kinds.items():
+            if kind == main:
+                yield from self._samples(path, kind)
+        for trace_id, scores in self._scores.items():
+            if main == "traces":
+                self._tally.dropped["scores of traces that are not in the files"] += sum(
+                    map(len, scores.values())
+                )
+            else:
+                yield self._run({"id": trace_id}, scores)
+
+    def _collect(self, path: str, kind: str) -> None:
+        for row, place in _rows(path):
+            trace_id = first_of(row, ("traceId", "trace_id"))
+            self._tally.read[kind] += 1
+            if trace_id is None:
+                self._tally.dropped[f"{kind} without a trace"] += 1
+                continue
+            scores = self._scores.setdefault(str(trace_id), {})
+            if kind == "scores":
+                self._score(row, scores, place, path)
+            else:
+                self._flat(row, scores)
+
+    def _samples(self, path: str, kind: str) -> Iterator[dict[str, Any]]:
+        for row, place in _rows(path):
+            if kind == "observations":
+                if first_of(row, ("parentObservationId", "parent_observation_id")) is not None:
+                    continue
+                row = {**row, "id": first_of(row, ("traceId", "trace_id"))}
+                if row["id"] is None or str(row["id"]) not in self._scores:
+                    continue  # a trace with several roots, or none
+                row["name"] = first_of(row, ("traceName", "trace_name")) or row.get("name")
+            else:
+                self._tally.read[kind] += 1
+            trace_id = name_of(present(row.get("id")), f"{place}: `id`", path)
+            scores = self._scores.pop(trace_id, {})
+            if kind == "traces":
+                self._flat(row, scores)
+                listed = structure_of(row.get("scores"))
+                for one in optional(listed, list, f"{place}: `scores`", path) or []:
+                    if isinstance(one, dict):  # an id where the export is without them
+                        self._score(one, scores, place, path)
+            yield self._run(row, scores)
+
+    def _score(
+        self, score: Mapping[str, Any], scores: dict[str, list[Any]], place: str, path: str
+    ) -> None:
+        name = name_of(score.get("name"), f"{place}: `name` of a score", path)
+        kind = str(first_of(score, ("dataType", "data_type")) or "NUMERIC").upper()
+        if kind not in ("NUMERIC", "BOOLEAN"):
+            self._tally.dropped[f"{kind.lower()} scores, which are not graded"] += 1
+            return
+        try:
+            value = number_of(score.get("value"))
+        except ValueError:
+            raise InputError(
+                "SCO-011",
+                f"{place}: the {kind} score {name!r} is {score.get('value')!r:.60}, not a number.",
+                where=path,
+            ) from None
+        if str(score.get("source")).upper() == "EVAL":
+            self._judged.add(name)
+        scores.setdefault(name, []).append(value)
+
+    def _flat(self, row: Mapping[str, Any], scores: dict[str, list[Any]]) -> None:
+        """Scores as columns, each with a list of values."""
+        for column, cell in row.items():
+            values = None if column in _KNOWN else structure_of(cell)
+            if not isinstance(values, list) or not values:
+                continue
+            try:
+                scores.setdefault(column, []).extend([number_of(one) for one in values])
+            except ValueError:
+                self._tally.dropped["categorical scores, which are not graded"] += 1
+                if not scores[column]:
+                    del scores[column]
+
+    def _run(self, row: Mapping[str, Any], scores: Mapping[str, list[Any]]) -> dict[str, Any]:
+        name = present(row.get("name"))
+        if self._name is None and name is not None:
+            self._name = str(name)
+            version = present(row.get("release")) or present(row.get("version")) or UNVERSIONED
+            self._origin = self._origin._replace(
+                workflow=NameVersion(short_id(self._name, 0), short_id(str(version), 0))
+            )
+        elif name is not None and str(name) != self._name:
+            self._tally.note(
+                f"The export has traces of several names; all are one evaluation of {self._name!r}."
+            )
+        given = structure_of(row.get("input"))
+        answer = structure_of(row.get("output"))
+        failed = str(row.get("level")).upper() == "ERROR"
+        sample_id = short_id(str(row["id"]) if given is None else {"input": given}, 0)
+        self._seen[sample_id] += 1
+        inputs = None if given is None else given if isinstance(given, dict) else {"input": given}
+        means = {label: mean_of(values) for label, values in scores.items()}
+        return sample_run(
+            self._origin,
+            self._wanted,
+            self._tally,
+            sample_id=sample_id,
+            status="error" if failed else "success",
+            reason="an observation of the trace is an ERROR" if failed else "",
+            scores=dict.fromkeys(means) if failed else means,
+            inputs=inputs,
+            outputs={"answer": answer} if self._origin.answers else None,
+            latency_ms=amount_of(row.get("latency"), 1000),
+            cost_usd=amount_of(first_of(row, ("totalCost", "total_cost"))),
+            tags=[str(name)[:200]] if name is not None else None,
+            attempt=self._seen[sample_id],
+            metadata={"trace_id": str(row["id"])[:200]},
+        )
+
+
+def _rows(path: str) -> Iterator[tuple[dict[str, Any], str]]:
+    head = head_of(path)
+    if head.has("data[].id"):
+        for place, value in stream_json(path, [("data",)]):
+            if len(place) == 2 and place[0] == "data":
+                at = f"data[{place[1]}]"
+                yield shaped(value, dict, at, path), at
+        return
+    for value, at in table_rows(path):
+        row = shaped(value, dict, at, path)
+        if isinstance(row.get("trace"), dict):  # the download of a single trace
+            row = {"scores": row.get("scores"), **row["trace"]}
+        yield row, at
+
+
+IMPORTER = Importer(TOOL, "exports of Langfuse (JSON, JSON Lines, CSV)", _fits, _read)

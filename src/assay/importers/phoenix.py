@@ -1,0 +1,288 @@
+"""Exports of Phoenix (Arize): experiments as JSON or CSV, and tables of spans and of annotations.
+
+A run of an experiment is one sample, by the example of its dataset, and a repetition of it another
+attempt. Of tables of spans, each annotated span is one sample, and so is each trace without any.
+Annotations with a score are metrics; a label alone is kept and not graded, and an annotator that
+failed is missing evidence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from assay.errors import InputError
+from assay.files.tables import table_rows
+from assay.importers.cells import (
+    amount_of,
+    first_of,
+    mean_of,
+    number_of,
+    present,
+    structure_of,
+)
+from assay.importers.head import Head
+from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.parts import file_stem, head_of, name_of, optional, shaped
+from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+from assay.importers.tally import Tally
+
+TOOL = "phoenix"
+_FLAT = re.compile(r"annotation_(.+)_(label|score|explanation|error|annotator_kind)")
+_EVAL = re.compile(r"eval\.(.+)\.(label|score|explanation)")
+_SPAN = ("context.span_id", "span_id")
+_TRACE = ("context.trace_id", "trace_id")
+
+
+def _kind(columns: frozenset[str]) -> str | None:
+    """What the rows are: the runs of an experiment, spans, or annotations of spans."""
+    if {"example_id", "reference_output", "output"} <= columns:
+        return "experiment runs"
+    if columns.isdisjoint(_SPAN):
+        return None
+    if "attributes.input.value" in columns or {"span_kind", "parent_id"} <= columns:
+        return "spans"
+    scored = {"result.score", "result.label"} & columns or {"score", "explanation"} <= columns
+    return "annotations" if scored else None
+
+
+def _fits(head: Head) -> bool:
+    # the keys of JSON are cut at dots; these have some of their own
+    return _kind(_columns(head)) is not None
+
+
+def _columns(head: Head) -> frozenset[str]:
+    start = "[]." if head.text.startswith("[") else ""
+    dotted = {key.removeprefix(start) for key in head.keys if key.startswith(start)}
+    return head.columns | dotted
+
+
+class _Annotations:
+    """What annotators said of one sample."""
+
+    def __init__(self, tally: Tally, judged: set[str]) -> None:
+        self._tally, self._judged = tally, judged
+        self.scores: dict[str, list[Any]] = {}
+        self.reasons: dict[str, str] = {}
+        self.labels: dict[str, str] = {}
+
+    def add(self, name: str, parts: Mapping[str, Any], where: str) -> None:
+        """Add one annotation: label, score, explanation, error and annotator_kind."""
+        given = {key: present(value) for key, value in parts.items()}
+        if all(given.get(key) is None for key in ("label", "score", "explanation", "error")):
+            return  # the column of an annotation that this row doesn't have
+        try:
+            score = number_of(given.get("score"))
+        except ValueError:
+            raise InputError(
+                "SCO-011",
+                f"the score of {name!r} is {given.get('score')!r:.60}, not a number.",
+                where=where,
+            ) from None
+        if str(given.get("annotator_kind")).upper() == "LLM":
+            self._judged.add(name)
+        if given.get("label") is not None:
+            self.labels[name] = str(given["label"])[:2000]
+        told = given.get("error") or given.get("explanation")
+        if told is not None:
+            self.reasons[name] = str(told)[:2000]
+        if given.get("error") is not None:
+            self._tally.read["annotators that failed"] += 1
+            score = None
+        elif score is None and given.get("label") is not None:
+            self._tally.dropped["labels without a score, which are not graded"] += 1
+            return
+        self.scores.setdefault(name, []).append(score)
+
+    def flat(self, row: Mapping[str, Any], where: str) -> None:
+        """Add the annotations that stand in columns."""
+        named: dict[str, dict[str, Any]] = {}
+        for column, value in row.items():
+            found = _FLAT.fullmatch(column) or _EVAL.fullmatch(column)
+            if found is not None:
+                named.setdefault(found[1], {})[found[2]] = value
+        for name, parts in named.items():
+            self.add(name, parts, where)
+
+    @property
+    def means(self) -> dict[str, Any]:
+        """The score of each annotation, the mean where there are several; None where one of them
+        is missing.
+        """
+        return {name: mean_of(values) for name, values in self.scores.items()}
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What isn't a score."""
+        parts = (("reasons", self.reasons), ("labels", self.labels))
+        return {key: value for key, value in parts if value}
+
+
+def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    kinds: dict[str, str] = {}
+    for path in paths:
+        kind = _kind(_columns(head_of(path)))
+        if kind is None:
+            raise InputError(
+                "FIL-006",
+                "has neither runs of an experiment, spans nor annotations as Phoenix exports them.",
+                where=path,
+            )
+        kinds[path] = kind
+    for path, kind in kinds.items():
+        if kind == "experiment runs":
+            yield from _experiment(path, wanted, tally)
+    others = {path: kind for path, kind in kinds.items() if kind != "experiment runs"}
+    if others:
+        yield from _SpanReader(others, wanted, tally).runs()
+
+
+# --- experiments
+
+
+def _experiment(path: str, wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    judged: set[str] = set()
+    # Phoenix names the file after the experiment, and nothing in it says more
+    origin = Origin(
+        TOOL,
+        NameVersion(TOOL, short_id(file_stem(path), 0)),
+        NameVersion(TOOL, UNVERSIONED),
+        file_id(path),
+        judged=judged,
+    )
+    seen: Counter[str] = Counter()
+    for value, place in table_rows(path):
+        row = shaped(value, dict, place, path)
+        where = f"{path}: {place}"
+        tally.read["experiment runs"] += 1
+        said = _Annotations(tally, judged)
+        said.flat(row, where)
+        listed = optional(structure_of(row.get("annotations")), list, f"{place}.annotations", path)
+        for one in listed or []:
+            annotation = shaped(one, dict, f"{place}.annotations", path)
+            said.add(name_of(annotation.get("name"), f"{place}: `name`", path), annotation, where)
+        sample_id = short_id(name_of(row.get("example_id"), f"{place}: `example_id`", path), 0)
+        seen[sample_id] += 1
+        failure = present(row.get("error"))
+        yield sample_run(
+            origin,
+            wanted,
+            tally,
+            sample_id=sample_id,
+            status="success" if failure is None else "error",
+            reason="" if failure is None else str(failure),
+            scores=said.means if failure is None else dict.fromkeys(said.means),
+            inputs=_named(structure_of(row.get("input")), "input"),
+            outputs={"answer": present(row.get("output"))},
+            expected=_named(structure_of(row.get("reference_output")), "answer"),
+            latency_ms=amount_of(row.get("latency_ms")),
+            tokens=_tokens(row),
+            attempt=seen[sample_id],
+            metadata=said.metadata,
+        )
+
+
+# --- spans
+
+
+class _SpanReader:
+    def __init__(self, kinds: Mapping[str, str], wanted: Wanted, tally: Tally) -> None:
+        self._kinds, self._wanted, self._tally = kinds, wanted, tally
+        self._judged: set[str] = set()
+        self._said: dict[str, _Annotations] = {}
+        """What was said of each span in files of annotations."""
+        self._annotated: set[str] = set()
+        """Traces with a span that is annotated."""
+        name = NameVersion(TOOL, UNVERSIONED)
+        runs = "+".join(map(file_id, kinds))[:200]
+        answers = "spans" in kinds.values()
+        self._origin = Origin(TOOL, name, name, runs, answers=answers, judged=self._judged)
+        self._seen: Counter[str] = Counter()
+
+    def runs(self) -> Iterator[dict[str, Any]]:
+        for row, place, path in self._rows("annotations"):
+            self._tally.read["annotations"] += 1
+            span_id = name_of(first_of(row, _SPAN), f"{place}: the id of the span", path)
+            name = first_of(row, ("annotation_name", "name", "eval_name")) or file_stem(path)
+            said = self._said.setdefault(span_id, _Annotations(self._tally, self._judged))
+            parts = {key.removeprefix("result."): value for key, value in row.items()}
+            said.add(str(name), parts, f"{path}: {place}")
+        for row, _, _ in self._rows("spans"):
+            if self._is_annotated(row):
+                self._annotated.add(str(first_of(row, _TRACE)))
+        for row, place, path in self._rows("spans"):
+            self._tally.read["spans"] += 1
+            span_id = name_of(first_of(row, _SPAN), f"{place}: the id of the span", path)
+            is_root = present(row.get("parent_id")) is None
+            if self._is_annotated(row) or (
+                is_root and str(first_of(row, _TRACE)) not in self._annotated
+            ):
+                said = self._said.pop(span_id, _Annotations(self._tally, self._judged))
+                said.flat(row, f"{path}: {place}")
+                yield self._run(span_id, row, said)
+            else:
+                self._tally.dropped["spans without annotations, in traces that have some"] += 1
+        for span_id, said in self._said.items():
+            if "spans" in self._kinds.values():
+                self._tally.dropped["annotations of spans that are not in the files"] += 1
+            else:
+                yield self._run(span_id, {}, said)
+
+    def _rows(self, wanted: str) -> Iterator[tuple[dict[str, Any], str, str]]:
+        for path, kind in self._kinds.items():
+            for value, place in table_rows(path) if kind == wanted else ():
+                yield _plain(shaped(value, dict, place, path)), place, path
+
+    def _is_annotated(self, row: Mapping[str, Any]) -> bool:
+        return str(first_of(row, _SPAN)) in self._said or any(
+            _EVAL.fullmatch(column) and present(value) is not None for column, value in row.items()
+        )
+
+    def _run(self, span_id: str, row: Mapping[str, Any], said: _Annotations) -> dict[str, Any]:
+        given = structure_of(row.get("attributes.input.value"))
+        failed = str(row.get("status_code")).upper() == "ERROR"
+        reason = present(row.get("status_message")) or "the span is an ERROR"
+        sample_id = short_id(span_id if given is None else {"input": given}, 0)
+        self._seen[sample_id] += 1
+        return sample_run(
+            self._origin,
+            self._wanted,
+            self._tally,
+            sample_id=sample_id,
+            status="error" if failed else "success",
+            reason=str(reason) if failed else "",
+            scores=dict.fromkeys(said.means) if failed else said.means,
+            inputs=_named(given, "input"),
+            outputs={"answer": present(row.get("attributes.output.value"))} if row else None,
+            attempt=self._seen[sample_id],
+            tags=[str(row["name"])[:200]] if present(row.get("name")) is not None else None,
+            metadata={"span_id": span_id[:200], **said.metadata},
+        )
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with objects inside `context` and `attributes` as columns, as tables have them."""
+    for name in ("context", "attributes"):
+        inner = row.get(name)
+        if isinstance(inner, dict):
+            row = {**row, **{f"{name}.{key}": value for key, value in inner.items()}}
+            for part in ("input", "output"):
+                if isinstance(inner.get(part), dict):
+                    row[f"{name}.{part}.value"] = inner[part].get("value")
+    return row
+
+
+def _named(value: Any, name: str) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    return value if isinstance(value, dict) else {name: value}
+
+
+def _tokens(row: Mapping[str, Any]) -> int | None:
+    counts = [amount_of(row.get(f"{kind}_token_count")) for kind in ("prompt", "completion")]
+    return None if None in counts else int(sum(one or 0 for one in counts))
+
+
+IMPORTER = Importer(TOOL, "exports of Phoenix (JSON, CSV, Parquet)", _fits, _read)

@@ -1,0 +1,180 @@
+"""Exports of Phoenix: experiments, and tables of spans with their annotations."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.errors import AssayError
+from peer_files import broken, imported, survives, takers
+
+
+def _annotation(name: str, score: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "annotator_kind": "CODE",
+        "label": None,
+        "score": score,
+        "explanation": None,
+        "trace_id": None,
+        "error": None,
+        "metadata": {},
+        **more,
+    }
+
+
+def _run(example: str, annotations: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    return {
+        "example_id": example,
+        "repetition_number": 1,
+        "input": {"question": "Ferry?"},
+        "reference_output": {"answer": "9:30"},
+        "output": "At 9:30.",
+        "error": None,
+        "latency_ms": 120.5,
+        "start_time": "2026-01-02T03:04:05+00:00",
+        "prompt_token_count": 10,
+        "completion_token_count": 5,
+        "annotations": annotations,
+        **more,
+    }
+
+
+EXPERIMENT = [
+    _run(
+        "RGF0YToxMQ==",
+        [_annotation("exact", 1), _annotation("judge", 0.5, annotator_kind="LLM", label="ok")],
+    ),
+    _run("RGF0YToxMQ==", [_annotation("exact", 0)], repetition_number=2),
+    _run(
+        "RGF0YToxMg==",
+        [_annotation("exact", None, error="boom"), _annotation("tone", None, label="warm")],
+    ),
+    _run("RGF0YToxMw==", [_annotation("exact", 1)], output=None, error="timed out"),
+]
+
+
+def _file(folder: Path, tree: Any, name: str = "greedy.json") -> Path:
+    path = folder / name
+    path.write_text(json.dumps(tree))
+    return path
+
+
+def _values(run: dict[str, Any]) -> dict[str, Any]:
+    return {name: one["raw"] for name, one in run.get("scores", {}).items()}
+
+
+def test_an_experiment_has_one_sample_for_each_run(tmp_path: Path) -> None:
+    path = _file(tmp_path, EXPERIMENT)
+    assert takers(path) == ["phoenix"]
+    runs, tally = imported("phoenix", path)
+    assert [_values(run) for run in runs] == [
+        {"exact": 1, "judge": Decimal("0.5")},
+        {"exact": 0},
+        {"exact": None},
+        {"exact": None},
+    ]
+    assert [run["attempt"] for run in runs] == [1, 2, 1, 1]
+    assert [run["status"] for run in runs] == ["success"] * 3 + ["error"]
+    assert runs[0]["scores"]["judge"]["source"]["kind"] == "llm"
+    assert runs[0]["expected"] == {"answer": "9:30"}
+    assert runs[0]["latency_ms"] == Decimal("120.5")
+    assert runs[0]["tokens"] == 15
+    assert runs[0]["workflow"] == {"id": "phoenix", "version": "greedy"}
+    assert tally.read == {"experiment runs": 4, "annotators that failed": 1}
+    assert tally.dropped == {"labels without a score, which are not graded": 1}
+
+
+def test_an_experiment_as_csv_is_the_same(tmp_path: Path) -> None:
+    import pandas as pd
+
+    records = []
+    for run in EXPERIMENT:
+        record = {key: value for key, value in run.items() if key != "annotations"}
+        record |= {key: json.dumps(run[key]) for key in ("input", "reference_output")}
+        for one in run["annotations"]:
+            for key in ("label", "score", "explanation", "annotator_kind", "error"):
+                record[f"annotation_{one['name']}_{key}"] = one[key]
+        records.append(record)
+    pd.DataFrame(records).to_csv(tmp_path / "greedy.csv", index=False)
+    assert takers(tmp_path / "greedy.csv") == ["phoenix"]
+    runs, _ = imported("phoenix", tmp_path / "greedy.csv")
+    wanted, _ = imported("phoenix", _file(tmp_path, EXPERIMENT))
+    for run in (*runs, *wanted):
+        run.pop("run_id")
+    assert runs == wanted
+
+
+def test_annotations_are_joined_with_their_spans(tmp_path: Path) -> None:
+    spans = tmp_path / "spans.csv"
+    spans.write_text(
+        "context.span_id,context.trace_id,parent_id,name,span_kind,status_code,attributes.input.value,attributes.output.value\n"
+        "s1,t1,,chat,CHAIN,OK,Ferry?,At 9:30.\n"
+        "s2,t1,s1,llm,LLM,OK,Ferry?!,At 9:30\n"
+        "s3,t2,,chat,CHAIN,OK,Bus?,No\n"
+        "s4,t3,,chat,CHAIN,ERROR,Taxi?,\n"
+    )
+    annotations = tmp_path / "annotations.jsonl"
+    rows = [
+        {
+            "span_id": "s2",
+            "annotation_name": "correct",
+            "annotator_kind": "LLM",
+            "result.label": "yes",
+            "result.score": 1,
+            "result.explanation": "right",
+        },
+        {
+            "span_id": "s4",
+            "annotation_name": "correct",
+            "annotator_kind": "LLM",
+            "result.label": "yes",
+            "result.score": 1,
+            "result.explanation": None,
+        },
+        {
+            "span_id": "s9",
+            "annotation_name": "correct",
+            "annotator_kind": "LLM",
+            "result.label": "no",
+            "result.score": 0,
+            "result.explanation": None,
+        },
+    ]
+    annotations.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert takers(spans) == takers(annotations) == ["phoenix"]
+    runs, tally = imported("phoenix", spans, annotations)
+    assert [(run["inputs"]["input"], run["status"], _values(run)) for run in runs] == [
+        ("Ferry?!", "success", {"correct": 1}),
+        ("Bus?", "success", {}),
+        ("Taxi?", "error", {"correct": None}),
+    ]
+    assert tally.dropped == {
+        "spans without annotations, in traces that have some": 1,
+        "annotations of spans that are not in the files": 1,
+    }
+    runs, _ = imported("phoenix", annotations)
+    assert [run["dataset"]["sample_id"] for run in runs] == ["s2", "s4", "s9"]
+    assert runs[0]["required_outputs"] == []
+
+
+def test_evaluations_without_a_name_are_named_after_their_file(tmp_path: Path) -> None:
+    path = tmp_path / "hallucination.csv"
+    path.write_text("context.span_id,label,score,explanation\ns1,factual,1,fine\ns2,,,\n")
+    assert takers(path) == ["phoenix"]
+    runs, _ = imported("phoenix", path)
+    assert [_values(run) for run in runs] == [{"hallucination": 1}, {}]
+
+
+def test_a_damaged_export_is_refused_in_words_or_read(tmp_path: Path) -> None:
+    survived = 0
+    for made in broken(EXPERIMENT, 120):
+        survived += survives("phoenix", _file(tmp_path, made))
+    assert 0 < survived < 120
+    wrong = [_run("a", [_annotation("exact", "high")])]
+    with pytest.raises(AssayError, match="'high', not a number"):
+        imported("phoenix", _file(tmp_path, wrong))
