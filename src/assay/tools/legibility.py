@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from assay.tools.rules import alike
 from assay.tools.rules.injection import orders_in
 from assay.tools.rules.rule import SchemaFindings, rules_of
-from assay.tools.rules.secrets import texts
+from assay.tools.rules.secrets import secret_in, texts
 from assay.tools.rules.shown import ShownTool, fields_of, tools_of
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ def findings(schema: ToolSchema) -> list[SchemaFinding]:
     _check_server(schema, found)
     for tool in tools:
         _check_description(schema, tool, found)
+        if schema.kind == "mcp":  # of FlowMCP `secret-in-source` says so
+            _check_secrets(tool, found)
         _check_input(tool, found)
         _check_effects(tool, found)
     _check_names(tools, found)
@@ -119,8 +121,13 @@ def _check_server(schema: ToolSchema, found: SchemaFindings) -> None:
     if schema.kind == "mcp" and not (isinstance(description, str) and description.strip()):
         found.add("instructions-absent", "description", "the server sends no instructions.")
     for field in ("description", "name"):
-        if isinstance(text := schema.main.get(field), str) and (why := orders_in(text)) is not None:
+        text = schema.main.get(field)
+        if not isinstance(text, str):
+            continue
+        if (why := orders_in(text)) is not None:
             found.add("description-injects", field, f"{why}.")
+        if schema.kind == "mcp" and (secret := secret_in(text)) is not None:
+            found.add("secret-shown", field, f"holds {secret.phrase()}.")
 
 
 def _check_description(schema: ToolSchema, tool: ShownTool, found: SchemaFindings) -> None:
@@ -142,6 +149,13 @@ def _check_description(schema: ToolSchema, tool: ShownTool, found: SchemaFinding
     found.need(vague is None, "description-vague", path, f"{vague}: {text[:60]!r}.")
     short = len(text) <= MAX_DESCRIPTION
     found.need(short, "description-long", path, f"has {len(text):,} characters.")
+
+
+def _check_secrets(tool: ShownTool, found: SchemaFindings) -> None:
+    shown = {"description": tool.description, "title": tool.title, "inputSchema": tool.schema}
+    for text, where, name in texts(shown, tool.path):
+        if (secret := secret_in(text, name=name)) is not None:
+            found.add("secret-shown", where, f"holds {secret.phrase()}.")
 
 
 def _schema_texts(tool: ShownTool) -> list[tuple[str, str, str]]:
