@@ -66,6 +66,7 @@ $(PEERS)/.installed: tests/peers/requirements.txt tests/peers/package.json
 
 test-peers: $(VENV)/.dev $(PEERS)/.installed
 	@$(BIN)/python tests/peers/run.py
+	@$(BIN)/python tests/peers/exporting.py
 
 campaign: $(VENV)/.dev
 	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto $$(grep -lE '^from (hypothesis|examples import .*(CAMPAIGN|repeats|share))' tests/test_*.py) tests/test_run_cli.py

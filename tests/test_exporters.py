@@ -287,3 +287,15 @@ def test_an_export_that_cannot_be_made_says_why_and_leaves_nothing(
         done = assay("report", "export", *words)
         assert (done.code, text in done.err) == (code, True), (words, done.err)
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(("x.", ".x"))]
+
+
+def test_an_exported_inspect_log_is_imported_again_with_the_same_totals(
+    assay: Any, tmp_path: Path, runs: Path
+) -> None:
+    assay("report", "export", "runs.jsonl", "--to", "inspect", "-o", "log.json")
+    done = assay("import", "log.json", "--no-store", "-o", "again.jsonl")
+    assert done.code == 0, done.err
+    again = [json.loads(line) for line in (tmp_path / "again.jsonl").read_text().splitlines()]
+    assert [one["dataset"]["sample_id"] for one in again] == ["s-1", "s-2"]
+    assert [one["scores"]["assay"]["raw"] for one in again] == [1, 0]
+    assert again[1]["scores"].get("faithfulness", {}).get("raw") is None

@@ -93,7 +93,10 @@ def own_copy(tmp_path: Path) -> Iterator[Any]:
 
 def test_list_names_every_item_and_show_shows_each(assay: Any) -> None:
     found = assay("library", "list", "--json").json()
-    assert list(found) == ["profiles", "policies", "rubrics", "formulas", "gates", "measures"]
+    assert list(found) == [
+        *("profiles", "policies", "rubrics", "formulas", "gates", "measures"),
+        *("importers", "exporters", "judges", "adapters"),
+    ]
     assert [item["id"] for item in found["profiles"]] == [
         "code-repair-measured@1",
         "code-repair@1",
@@ -120,6 +123,8 @@ def test_list_names_every_item_and_show_shows_each(assay: Any) -> None:
         ("formula", "pairwise"),
         ("gates", "answer_grounded"),
         ("measure", "latency"),
+        ("exporter", "sarif"),
+        ("adapters", "http"),
     ):
         shown = assay("library", "show", kind, name, "--json")
         assert shown.code == 0

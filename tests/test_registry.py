@@ -6,24 +6,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from importlib import import_module, metadata
-from typing import Any, NamedTuple
+from importlib import import_module
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay import plugins
-from assay.errors import ShelfError
-from assay.formulas import FORMULAS
-from assay.importers.known import KNOWN
 from assay.library.families import FAMILIES
 from assay.registry import IDENTIFIER, Registry, home_value, identifier_fault, near_miss
-from assay.running.adapters import ADAPTERS
 from assay.scoring import metrics
-from assay.scoring.gates import GATES
-from assay.scoring.metrics import MEASURES
 
 PLAIN = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
@@ -143,64 +135,6 @@ def test_a_refused_name_says_what_is_wrong_with_it(name: object, words: str) -> 
 def test_the_longest_identifier_has_200_characters() -> None:
     assert identifier_fault("a" * 200) is None
     assert IDENTIFIER.fullmatch("a" * 201) is None
-
-
-# --- plugins
-
-
-class _Point(NamedTuple):
-    name: str
-    value: str
-    load: Callable[[], object]
-
-
-@pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Installs packages with entry points, as far as anybody can tell."""
-    points: list[tuple[str, _Point]] = []
-    monkeypatch.setattr(
-        metadata,
-        "entry_points",
-        lambda group, name: [one for of, one in points if of == group and one.name == name],
-    )
-    plugins.outsider.cache_clear()
-    yield lambda group, name, load: points.append((group, _Point(name, f"{name}:X", load)))
-    plugins.outsider.cache_clear()
-
-
-def test_a_plugin_is_found_by_its_name_and_loaded_only_then(install: Callable[..., None]) -> None:
-    loaded = []
-    install("assay.measures", "acme.fluency", lambda: loaded.append(1) or "fluency")
-    assert "acme.fluency" not in list(MEASURES)
-    assert MEASURES.get("latency") is not None
-    assert "acme.other" not in MEASURES
-    assert "acme.fluency" not in FORMULAS, "it is in another group"
-    assert loaded == []
-    assert MEASURES["acme.fluency"] == "fluency"
-    assert "acme.fluency" in MEASURES
-    assert loaded == [1]
-
-
-def test_a_plugin_cannot_shadow_a_shipped_name(install: Callable[..., None]) -> None:
-    for registry in (FORMULAS, GATES, MEASURES, ADAPTERS, KNOWN):
-        assert not [name for name in registry if "." in name]
-        shipped = next(iter(registry))
-        for name in (shipped, "fluency"):
-            install(f"assay.{registry.kind}s", name, lambda: "a plugin")
-        assert registry[shipped] != "a plugin"
-        assert "fluency" not in registry, "a plugin's name has a dot"
-
-
-def test_a_plugin_that_is_ambiguous_or_broken_is_an_error_and_never_skipped(
-    install: Callable[..., None],
-) -> None:
-    for _ in range(2):
-        install("assay.gates", "acme.twice", lambda: "gate")
-    install("assay.gates", "acme.broken", lambda: 1 // 0)
-    with pytest.raises(ShelfError, match=r"2 installed packages provide 'acme\.twice'"):
-        GATES.get("acme.twice")
-    with pytest.raises(ShelfError, match=r"'acme\.broken' .* can't be loaded: ZeroDivisionError"):
-        GATES.get("acme.broken")
 
 
 def test_every_family_is_in_the_one_table_and_describes_itself() -> None:

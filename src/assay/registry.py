@@ -1,7 +1,7 @@
 """Registry[T]: an ordered map from a name to an entry, with errors that name the near miss.
 
 Formulas, gates, measures and families are found here, shipped ones and those of plugins
-(`plugins.py`) alike. A name is taken once.
+(`plugins`) alike. A name is taken once.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from functools import lru_cache
 from importlib import import_module
 from threading import RLock
 from typing import Any, Generic, TypeVar
+
+from assay.errors import ShelfError
 
 T = TypeVar("T")
 
@@ -77,9 +79,31 @@ class Registry(Generic[T]):
             found = home_value(PLUGINS)(self._group, name)
         return found
 
+    def named(self, name: str) -> T:
+        """The entry, or an error with the near miss."""
+        found = self.get(name)
+        if found is None:
+            raise ShelfError("LIB-001", f"no {self.kind} is named '{name}'.{self.near(name)}")
+        return found
+
     def near(self, name: str) -> str:
-        """A sentence with the near miss, or nothing."""
+        """A sentence with the near miss, or what a name with a dot would need; or nothing."""
+        if self._group and "." in name:
+            listed = [plugin.name for plugin in home_value(INSTALLED)(self._group)]
+            return near_miss(name, listed) or (
+                " A name with a dot is a plugin's: install the package that provides it."
+            )
         return near_miss(name, self)
+
+    def fingerprints(self, names: Iterable[str]) -> dict[str, str]:
+        """Of those names that plugins provide, what each does, as a digest; nothing for what is
+        shipped.
+        """
+        return {
+            f"plugin:{self.kind}/{name}": home_value(FINGERPRINT)(self._group, name)
+            for name in names
+            if "." in name and name not in self._entries and self.get(name) is not None
+        }
 
     def __getitem__(self, name: str) -> T:
         found = self.get(name)
@@ -104,6 +128,9 @@ PLUGINS = "assay.plugins:outsider"
 """What finds the entries of installed plugins. It is asked only for a name with a dot, which no
 shipped entry has.
 """
+INSTALLED = "assay.plugins:installed"
+FINGERPRINT = "assay.plugins:fingerprint"
+"""What lists the plugins there are, and what tells one behaviour of a plugin from another."""
 
 
 def home_value(home: str) -> Any:

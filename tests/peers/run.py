@@ -34,7 +34,9 @@ PYTHON = ROOT / ".venv-peers" / "bin" / "python"
 PAGE = ROOT / "docs" / "reference" / "peers.md"
 RECORDED = ROOT / "tests" / "fixtures" / "peers"
 TOOLS = sorted(
-    path.stem for path in HERE.glob("*.py") if path.stem not in ("__init__", "making", "run")
+    path.stem
+    for path in HERE.glob("*.py")
+    if path.stem not in ("__init__", "exporting", "making", "run")
 )
 CLOSE = Fraction(1, 10**9)
 HEADING = """# Result files of other tools

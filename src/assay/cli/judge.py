@@ -21,6 +21,7 @@ from assay.cli.progress import Progress
 from assay.errors import ExitCode, UsageError, printable
 from assay.files.atomic import atomic_write
 from assay.files.yaml_files import read_entry
+from assay.judging.apis import needs_address
 from assay.judging.budget import price_of, tokens_of
 from assay.judging.client import Client
 from assay.judging.config import JudgeSpec, Limits, Price, check_spec, load_judge
@@ -60,9 +61,9 @@ JUDGE: tuple[Argument, ...] = (
     arg("--base-url", metavar="URL", help="where it answers, as http://127.0.0.1:8080/v1"),
     arg(
         "--api",
-        choices=("openai", "anthropic", "litellm"),
+        metavar="API",
         default="openai",
-        help="the dialect of the endpoint (default: openai)",
+        help="how it is asked: openai, anthropic, litellm or a plugin's (default: openai)",
     ),
     arg(
         "--key-env",
@@ -109,7 +110,7 @@ def specs_of(options: argparse.Namespace) -> list[JudgeSpec]:
             )
         found = [load_judge(read_entry(path, "judge")) for path in options.judge]
     elif getattr(options, "model", None):
-        if not options.base_url and options.api != "litellm":
+        if not options.base_url and needs_address(options.api):
             raise UsageError(
                 "CLI-001",
                 "--model needs --base-url.",

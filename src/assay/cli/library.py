@@ -8,23 +8,33 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.frame import Command, arg, flag
-from assay.errors import ExitCode, Fault, InputError, ShelfError, UsageError
+from assay.errors import ExitCode, Fault, InputError, ShelfError, UsageError, printable
 from assay.files.json_files import open_input
 from assay.files.yaml_files import is_yaml_name, parse_yaml
-from assay.formulas import FORMULAS
 from assay.library import fingerprint
 from assay.library.lints import clashes, lint, sourceless
 from assay.library.lock import BUILTIN
 from assay.library.shelf import KINDS, Shelf, changed, load_file, publish
+from assay.plugins.points import installed
 from assay.records.schemas import json_schema
-from assay.registry import near_miss
-from assay.scoring.gates import GATES
-from assay.scoring.metrics import MEASURES
+from assay.registry import home_value, near_miss
 
 if TYPE_CHECKING:
     import argparse
 
-_REGISTRIES: dict[str, Any] = {"formulas": FORMULAS, "gates": GATES, "measures": MEASURES}
+    from assay.plugins.points import InstalledPlugin
+    from assay.registry import Registry
+
+_REGISTRIES = {
+    "formulas": "assay.formulas:FORMULAS",
+    "gates": "assay.scoring.gates:GATES",
+    "measures": "assay.scoring.metrics:MEASURES",
+    "importers": "assay.importers.known:KNOWN",
+    "exporters": "assay.views.exporters:EXPORTERS",
+    "judges": "assay.judging.apis:JUDGES",
+    "adapters": "assay.running.adapters:ADAPTERS",
+}
+"""Where each kind is that plugins can add to. Its entry points have the group `assay.KIND`."""
 _LISTABLE = (*KINDS, *_REGISTRIES)
 
 
@@ -54,19 +64,23 @@ def _list(options: argparse.Namespace, shelf: Shelf) -> int:
         return ExitCode.PASSED
     for kind, items in listed.items():
         width = max((len(item["id"]) for item in items), default=0)
-        lines = [
-            f"  {item['id']:<{width}}  {item['title'] or ''}"
-            f"{'  (not published)' if item.get('published') is False else ''}"
-            for item in items
-        ]
-        opt.print_lines([kind, *lines])
+        opt.print_lines([kind, *(_line(item, width) for item in items)])
     return ExitCode.PASSED
+
+
+def _line(item: dict[str, Any], width: int) -> str:
+    note = "not published" if item.get("published") is False else ""
+    if "origin" in item:
+        note = f"plugin of {item['origin']['distribution']} {item['origin']['version']}"
+    text = f"broken: {item['fault']}" if item.get("fault") else item["title"] or ""
+    return f"  {item['id']:<{width}}  {text}{f'  ({note})' if note else ''}".rstrip()
 
 
 def _items(kind: str, shelf: Shelf) -> list[dict[str, Any]]:
     if kind not in KINDS:
-        registry = _REGISTRIES[kind]
-        return [{"id": name, "title": registry[name].title} for name in registry]
+        registry = home_value(_REGISTRIES[kind])
+        shipped = [{"id": name, "title": _title(registry[name])} for name in registry]
+        return [*shipped, *(_plugin(one, registry) for one in installed(f"assay.{kind}"))]
     return [
         {
             "id": entry.id,
@@ -75,6 +89,25 @@ def _items(kind: str, shelf: Shelf) -> list[dict[str, Any]]:
         }
         for entry in shelf.entries(kind)
     ]
+
+
+def _title(entry: Any) -> str:
+    """What an entry is; an adapter is the function that makes one."""
+    if hasattr(entry, "title"):
+        return str(entry.title)
+    return (getattr(entry, "__doc__", None) or "").strip().partition("\n")[0]
+
+
+def _plugin(plugin: InstalledPlugin, registry: Registry[Any]) -> dict[str, Any]:
+    """A plugin and where it comes from; one that can't be used is listed with the reason."""
+    title, fault = None, plugin.fault
+    if not fault:
+        try:
+            title = printable(_title(registry.named(plugin.name)))
+        except ShelfError as error:
+            fault = error.message
+    found = {"id": plugin.name, "title": title, "origin": plugin.origin._asdict()}
+    return {**found, "fault": fault} if fault else found
 
 
 def _show(options: argparse.Namespace, shelf: Shelf) -> int:
@@ -97,17 +130,23 @@ def _show(options: argparse.Namespace, shelf: Shelf) -> int:
             return ExitCode.PASSED
         opt.print_json(shelf.profile(name) if kind == "profiles" else shelf.load(kind, name))
         return ExitCode.PASSED
-    entry = _REGISTRIES[kind].get(name)
+    registry = home_value(_REGISTRIES[kind])
+    entry = registry.get(name)
     if entry is None:
         raise ShelfError(
             "LIB-001",
-            f"no {kind[:-1]} is named '{name}'.{_REGISTRIES[kind].near(name)}",
+            f"no {kind[:-1]} is named '{name}'.{registry.near(name)}",
             fix=f"`assay library list {kind}` shows them.",
         )
+    own = entry.sheet() if hasattr(entry, "sheet") else {"id": name, "title": _title(entry)}
+    for plugin in installed(f"assay.{kind}"):
+        if plugin.name == name:
+            (mark,) = registry.fingerprints([name]).values()
+            own |= {"plugin": str(plugin.origin), "fingerprint": mark}
     if options.json:
-        opt.print_json(entry.sheet())
+        opt.print_json(own)
     else:
-        for key, value in entry.sheet().items():
+        for key, value in own.items():
             sys.stdout.write(f"{key:<11} {value}\n")
     return ExitCode.PASSED
 

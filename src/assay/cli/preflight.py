@@ -139,10 +139,11 @@ def check_endpoints(workflow: LoadedWorkflow, judge: JudgeSpec | None) -> None:
             )
     if judge is None:
         return
+    from assay.judging.apis import needs_address
     from assay.judging.config import key_of
 
     key_of(judge)
-    if judge.api == "litellm" or judge.proxy_from_environment:
+    if not needs_address(judge.api) or judge.proxy_from_environment:
         return
     if reason := unreachable(judge.base_url):
         raise NotEnoughEvidence(

@@ -77,6 +77,7 @@ CODES: dict[str, str] = {
     "LIB-003": "A published version has changed.",
     "LIB-004": "An anti-pattern was found on the shelf.",
     "LIB-005": "A policy is of another family than this command grades.",
+    "LIB-007": "A plugin can't be loaded, or does not do what its kind promises.",
     "CLI-001": "The command line does not say what to do.",
     "CLI-002": "A comment on a pull request can't be written.",
     "FMC-001": "A file is not a JavaScript module that can be read.",

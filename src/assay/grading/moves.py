@@ -211,6 +211,10 @@ def _reach_down(item: GradedCriterion, limit: int) -> _Reached:
         raw: Any = 0
     elif found.id == "ratio":
         raw = {"passed": above["passed"] - 1, "total": above["total"]}
+    elif found.id != "pairwise":  # of a plugin: whole steps are the ones that can be taken back
+        if type(above) is not int:
+            return _Reached(None, limit)
+        raw = above - 1
     else:
         halves = 2 * above["wins"] + above["ties"] - 1
         total = above["wins"] + above["losses"] + above["ties"]

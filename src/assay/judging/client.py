@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import parse_wide_json
+from assay.judging.apis import JUDGES
 from assay.judging.budget import Budget, Usage
 from assay.judging.config import JudgeSpec, check_spec
 from assay.judging.endpoints import DIALECTS, Reply, refused_parameter
@@ -336,7 +337,7 @@ class Client:
     def _read(self, data: bytes, price: Decimal) -> tuple[Reply | None, str]:
         """The reply of the endpoint, or why it is none."""
         try:
-            dialect = DIALECTS.get(self.spec.api, DIALECTS["openai"])
+            dialect = JUDGES[self.spec.api].dialect or DIALECTS["openai"]
             reply = dialect.read(parse_wide_json(data))
         except InputError as error:
             self._budget.assume(price)

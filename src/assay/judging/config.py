@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 from assay import exact
 from assay.canon import digest
 from assay.errors import EvidenceError, Fault, ShelfError, UsageError
+from assay.judging.apis import JUDGES
 from assay.records.evidence import Number
 from assay.records.reading import read_record
 
@@ -61,7 +62,8 @@ class JudgeSpec(_ConfigPart, frozen=True):
     judge: Annotated[str, Meta(pattern=r"^\S+$")]
     model: Annotated[str, Meta(pattern=r"\S")]
     base_url: str = ""
-    api: Literal["openai", "anthropic", "litellm"] = "openai"
+    api: str = "openai"
+    """How it is asked: see `apis`."""
     key_env: str | None = None
     family: str | None = None
     version: str | None = None
@@ -86,6 +88,7 @@ class JudgeSpec(_ConfigPart, frozen=True):
             "max_tokens": self.max_tokens,
             "seed": self.seed,
             "structured": self.structured,
+            **JUDGES.fingerprints([self.api]),
         }
 
     @property
@@ -121,7 +124,16 @@ def load_judge(document: Document) -> JudgeSpec:
 def spec_faults(spec: JudgeSpec) -> list[tuple[str, str, str]]:
     """What is wrong with a description beyond its shape: path, message, remedy."""
     found: list[tuple[str, str, str]] = []
-    if spec.api != "litellm":
+    api = JUDGES.get(spec.api)
+    if api is None:
+        found.append(
+            (
+                "api",
+                f"is {spec.api!r}.{JUDGES.near(spec.api)}",
+                f"Use {', '.join(JUDGES)}, or a judge of a plugin.",
+            )
+        )
+    elif api.dialect is not None:
         found += [("base_url", message, fix) for message, fix in _url_faults(spec)]
     if spec.key_env is not None and not _NAME.fullmatch(spec.key_env):
         # never print it: it may well be the key itself

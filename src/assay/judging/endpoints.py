@@ -7,12 +7,15 @@ A reply is hostile. Nothing is assumed of it but that it may be JSON; what it do
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
 from assay.errors import InputError
 from assay.judging.config import JudgeSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 DROPPABLE = ("temperature", "response_format", "seed", "max_tokens")
 """Parts of a request that some models refuse; they are left out when a refusal names them, and the
@@ -52,6 +55,36 @@ class Dialect(Protocol):
 
     def read(self, tree: Any) -> Reply:
         """What a reply contains. Raises `InputError` where it is not of this dialect."""
+
+
+class JudgeRequest(NamedTuple):
+    """One question to a model."""
+
+    model: str
+    messages: list[dict[str, str]]
+    schema: dict[str, Any] | None
+    """The JSON Schema that the answer must meet."""
+    base_url: str
+    key: str | None
+    temperature: float | None
+    max_tokens: int
+    seed: int | None
+    timeout_s: float
+
+
+class JudgeApi(NamedTuple):
+    """One way to ask a model. A plugin provides one in the group `assay.judges`, with a `dialect`
+    or with an `answer`.
+    """
+
+    id: str
+    title: str
+    dialect: Dialect | None = None
+    """How requests to an HTTP endpoint are written and its replies read."""
+    answer: Callable[[JudgeRequest], Awaitable[str | Reply]] | None = None
+    """Gets the answer to a request. `OSError` and `TimeoutError` are tried again; any other
+    exception too, up to the judge's limits, and then the question has no verdict.
+    """
 
 
 class OpenAI:
@@ -202,6 +235,11 @@ def as_bytes(body: dict[str, Any]) -> bytes:
 
 
 DIALECTS: dict[str, Dialect] = {"openai": OpenAI(), "anthropic": Anthropic()}
+JUDGES = (
+    JudgeApi("openai", "Chat completions over HTTP, as most servers offer", DIALECTS["openai"]),
+    JudgeApi("anthropic", "Messages over HTTP", DIALECTS["anthropic"]),
+    JudgeApi("litellm", "Any provider that litellm knows"),
+)
 
 
 def refused_parameter(message: str, sent: dict[str, Any]) -> str | None:

@@ -6,12 +6,14 @@ read up to a limit. Retrying, pacing and paying are the client's; see `client`.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import UsageError
 from assay.installing import install_hint
+from assay.judging.apis import JUDGES
 from assay.judging.config import JudgeSpec, key_of
-from assay.judging.endpoints import DIALECTS, as_bytes
+from assay.judging.endpoints import JudgeApi, JudgeRequest, Reply, as_bytes
 
 if TYPE_CHECKING:
     import aiohttp
@@ -47,7 +49,8 @@ class Transport:
     def __init__(self, spec: JudgeSpec) -> None:
         self.spec = spec
         self.requests = 0
-        self._dialect = DIALECTS.get(spec.api)
+        self._api: JudgeApi = JUDGES[spec.api]
+        self._dialect = self._api.dialect
         self._key: str | None = None
         self._session: aiohttp.ClientSession | None = None
 
@@ -70,7 +73,13 @@ class Transport:
         timeout_s: float,
     ) -> Exchange:
         """One exchange. Raises UnreachableError where none came about."""
-        send = self._http if self._dialect is not None else self._litellm
+        send = (
+            self._http
+            if self._dialect is not None
+            else self._litellm
+            if self._api.answer is None
+            else self._answer
+        )
         try:
             found = await send(messages, schema, sample, without=without, timeout_s=timeout_s)
         except UsageError:
@@ -136,6 +145,52 @@ class Transport:
                 timeout_s=timeout_s,
             )
         )
+
+    async def _answer(
+        self,
+        messages: list[dict[str, str]],
+        schema: dict[str, Any] | None,
+        sample: int,
+        *,
+        without: frozenset[str],
+        timeout_s: float,
+    ) -> Exchange:
+        """Ask a plugin, and put its answer into the form of a chat completion."""
+        assert self._api.answer is not None
+        spec = self.spec
+        request = JudgeRequest(
+            spec.model,
+            messages,
+            schema,
+            spec.base_url,
+            self._key,
+            spec.temperature,
+            spec.max_tokens,
+            None if spec.seed is None else spec.seed + sample,
+            timeout_s,
+        )
+        self.requests += 1
+        try:
+            found = await asyncio.wait_for(self._api.answer(request), timeout_s)
+        except TimeoutError:
+            raise
+        except Exception as error:
+            raise OSError(f"{spec.api}: {type(error).__name__}: {error}") from error
+        reply = found if isinstance(found, Reply) else Reply(found, None, None, None, None, None)
+        body = {
+            "model": reply.model or spec.model,
+            "choices": [
+                {
+                    "message": {"content": reply.text, "refusal": reply.refusal},
+                    "finish_reason": reply.finish,
+                }
+            ],
+            "usage": {
+                "prompt_tokens": reply.input_tokens,
+                "completion_tokens": reply.output_tokens,
+            },
+        }
+        return Exchange({"model": spec.model, "messages": messages}, 200, {}, as_bytes(body))
 
     def _open_session(self) -> aiohttp.ClientSession:
         """The session, made for the first request: what the journal answers needs no network and

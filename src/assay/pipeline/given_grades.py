@@ -83,6 +83,15 @@ def again(result: Any, grader: Grader, *, where: str) -> Grade:
             scorecard, digests={key: known[key] for key in ("profile", "rubric") if key in known}
         )
     )
+    for name, now in scorecard.digests.items():
+        if name.startswith("plugin:") and known.get(name) != now:
+            raise InputError(
+                "REL-008",
+                f"the grade of {run_id!r} was made with another version of"
+                f" '{name.partition('/')[2]}' than the one that is installed.",
+                where=where,
+                fix="Grade its runs again.",
+            )
     made = grader.grade_card(scorecard)
     if (made.grade, made.weighted_score, made.passed) != said:
         recomputed = f"recomputed {made.grade}, {made.weighted_score}"

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from assay import exact
-from assay.formulas import raw_of
+from assay.formulas import FORMULAS, raw_of
 from assay.grading.explain import explain
 from assay.records.digests import run_digest, scorecard_digest
 from assay.records.evidence import Run
@@ -43,6 +43,7 @@ def payload(grade: Grade, run: Run | None = None, *, identity: str | None = None
         **card.digests,
         "scorecard": scorecard_digest(card),
         "policy": grade.policy_digest,
+        **FORMULAS.fingerprints(item.criterion.formula_id for item in grade.criteria),
     }
     if run is not None:
         digests["run"] = identity or run_digest(run)

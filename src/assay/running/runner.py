@@ -267,6 +267,7 @@ class Runner:
                 "workflow_digest": self.workflow.digest,
                 "dataset_digest": self.dataset.digest,
                 "strategy": spec.strategy,
+                **self.workflow.plugins,
                 "sample_digest": digest(sample.row),
                 # part of what the sample is: see `release.overlap`
                 **({"assertions": list(sample.assertions)} if sample.assertions else {}),

@@ -20,6 +20,7 @@ from assay.files.json_files import Document
 from assay.files.yaml_files import read_entry
 from assay.records.reading import read_record
 from assay.registry import identifier_fault, near_miss
+from assay.running.adapters import ADAPTERS
 from assay.running.assertions import AssertionTerms
 from assay.running.scorer_results import Scorer as Scorer
 
@@ -188,6 +189,15 @@ class WorkflowFile(_WorkflowPart, frozen=True):
     tags: list[str] = []
 
 
+def _adapter_kinds(spec: WorkflowFile) -> set[str]:
+    adapters = [
+        spec.adapter,
+        *(step.adapter for step in spec.steps or ()),
+        *(agent.adapter for agent in (spec.agents or {}).values()),
+    ]
+    return {str(adapter.get("kind")) for adapter in adapters if adapter is not None}
+
+
 class LoadedWorkflow:
     """A workflow file that has been checked, with where it is."""
 
@@ -207,7 +217,10 @@ class LoadedWorkflow:
         self.required_outputs: list[str] = list(
             self.outputs if spec.required_outputs is None else spec.required_outputs
         )
-        self.digest = digest(spec)
+        found = ADAPTERS.fingerprints(_adapter_kinds(spec))
+        self.plugins = {"plugins": found} if found else {}
+        """What each plugin that this workflow is called by does, as a digest."""
+        self.digest = digest([spec, found]) if found else digest(spec)
 
     @property
     def required_inputs(self) -> list[str]:

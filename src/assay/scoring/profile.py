@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from assay.scoring.rubric import Rubric
 
 Text = Annotated[str, Meta(min_length=1)]
+_VERDICT = "; one whose verdict comes with the run says `verdict: true`"
 
 
 class GateRef(ClosedRecord, frozen=True):
@@ -127,8 +128,7 @@ def load_profile(document: Document) -> Profile:
             faults.add(
                 ("gates", index),
                 f"no gate is named '{ref.id}'.{GATES.near(ref.id)}",
-                "`assay library list gates` shows them; one whose verdict comes with the run says"
-                " `verdict: true`.",
+                f"`assay library list gates` shows them{'' if '.' in ref.id else _VERDICT}.",
             )
         elif gate is not None and ref.verdict and gate.is_computed:
             faults.add(
@@ -238,10 +238,17 @@ class PlannedCriterion(NamedTuple):
 
 
 def _planned(item: ProfileCriterion) -> PlannedCriterion:
-    measure = MEASURES[item.measure] if item.measure else None
+    measure = MEASURES.named(item.measure) if item.measure else None
     return PlannedCriterion(
         item, measure, {**measure.params, **item.measure_params} if measure is not None else {}
     )
+
+
+def _planned_gate(ref: GateRef) -> PlannedGate:
+    # A gate that nobody knows may not become one whose verdict the run brings: a profile whose
+    # plugin is not installed would then believe the run.
+    gate = GATES.get(ref.id) if ref.verdict else GATES.named(ref.id)
+    return PlannedGate(ref.id, gate, {**({} if gate is None else gate.params), **ref.params})
 
 
 class ScoringPlan(NamedTuple):
@@ -268,15 +275,13 @@ def make_plan(
 ) -> ScoringPlan:
     """Resolve a profile, and a rubric over it, into what scoring runs."""
     refs = {name: GateRef(id=name) for name in REQUIRED} | {ref.id: ref for ref in profile.gates}
-    gates = tuple(
-        PlannedGate(
-            ref.id,
-            GATES.get(ref.id),
-            {**(GATES[ref.id].params if ref.id in GATES else {}), **ref.params},
-        )
-        for ref in refs.values()
-    )
+    gates = tuple(map(_planned_gate, refs.values()))
     criteria, notes = _overridden(profile, rubric)
+    plugins = {
+        **GATES.fingerprints(refs),
+        **MEASURES.fingerprints(item.measure for item in criteria if item.measure),
+        **FORMULAS.fingerprints(item.formula for item in criteria),
+    }
     # the order of gates and criteria in the file means nothing
     digests = {
         "profile": digest(
@@ -292,7 +297,8 @@ def make_plan(
             structs.replace(rubric, criteria=sorted(rubric.criteria, key=lambda item: item.name))
         )
     published = is_published(digest(profile)) and (rubric is None or is_published(digest(rubric)))
-    own = digests["profile"] if rubric is None else digest(digests)
+    # another behaviour of a plugin is another system, whatever the profile says
+    own = digests["profile"] if rubric is None and not plugins else digest({**digests, **plugins})
     return ScoringPlan(
         Selection(id=profile.id, why=why),
         Selection(id=rubric.id, why=rubric_why) if rubric is not None else None,
@@ -300,8 +306,8 @@ def make_plan(
         tuple(_planned(item) for item in criteria),
         frozenset(item.id for item in criteria),
         notes,
-        digests,
-        system_of(SCORING_SYSTEM, profile.scoring_system, own, published=published),
+        {**digests, **plugins},
+        system_of(SCORING_SYSTEM, profile.scoring_system, own, published=published and not plugins),
         frozenset(
             item.id
             for item in criteria

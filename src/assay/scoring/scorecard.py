@@ -86,7 +86,10 @@ def score(run: Run, plan: ScoringPlan) -> Scorecard:
         step_scores=step_scores(run, plan) if run.steps else [],
         agent_scores=agent_scores(run, plan) if run.steps else [],
         scoring_system=plan.scoring_system,
-        digests=plan.digests,
+        digests={
+            **plan.digests,
+            **GATES.fingerprints(name for name in supplied if name not in plan.digests),
+        },
     )
 
 

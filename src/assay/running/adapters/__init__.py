@@ -15,7 +15,7 @@ import msgspec
 from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.records.reading import read_record
-from assay.registry import Registry, near_miss
+from assay.registry import Registry
 from assay.tracing.failures import CallFailed
 
 if TYPE_CHECKING:
@@ -91,9 +91,9 @@ def make_adapter(spec: Mapping[str, Any], folder: Path, *, where: str) -> Adapte
     if make is None:
         raise InputError(
             "RUN-001",
-            f"adapter.kind is {spec.get('kind')!r}.{near_miss(kind, _MODULES)}",
+            f"adapter.kind is {spec.get('kind')!r}.{ADAPTERS.near(kind)}",
             where=where,
-            fix=f"Use one of {', '.join(_MODULES)}.",
+            fix=f"Use one of {', '.join(_MODULES)}, or an adapter of a plugin.",
         )
     return make({key: value for key, value in spec.items() if key != "kind"}, folder, where)
 

@@ -39,7 +39,7 @@ class AgentFrameworkSpec(TargetSpec, frozen=True, kw_only=True):
 
 
 def make(given: Mapping[str, Any], folder: Path, where: str) -> AgentFrameworkAdapter:
-    """The adapter for an agent or a workflow."""
+    """An agent or a workflow of Microsoft Agent Framework."""
     spec = read_spec(given, AgentFrameworkSpec, where)
     framework("agent_framework", "agent-framework", where)
     framework("opentelemetry.sdk.trace", "agent-framework", where)

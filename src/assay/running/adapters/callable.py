@@ -32,7 +32,7 @@ class PythonSpec(AdapterSpec, frozen=True, kw_only=True):
 
 
 def make(given: Mapping[str, Any], folder: Path, where: str) -> FunctionAdapter:
-    """The adapter for a function."""
+    """A Python function."""
     spec = read_spec(given, PythonSpec, where)
     function = load(spec.target, folder, where)
     if not callable(function):

@@ -39,7 +39,7 @@ class CommandSpec(ReplySpec, frozen=True, kw_only=True):
 
 
 def make(given: Mapping[str, Any], folder: Path, where: str) -> CommandAdapter:
-    """The adapter for a command."""
+    """A command, started for each call."""
     spec = read_spec(given, CommandSpec, where)
     return CommandAdapter(spec, folder)
 

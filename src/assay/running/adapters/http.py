@@ -35,7 +35,7 @@ class HttpSpec(ReplySpec, frozen=True, kw_only=True):
 
 
 def make(given: Mapping[str, Any], folder: Path, where: str) -> HttpAdapter:
-    """The adapter for an endpoint."""
+    """An HTTP endpoint."""
     spec = read_spec(given, HttpSpec, where)
     url = urlsplit(spec.url)
     if url.scheme not in ("http", "https") or not url.hostname or url.username or url.password:

@@ -35,7 +35,7 @@ class LangGraphSpec(TargetSpec, frozen=True, kw_only=True):
 
 
 def make(given: Mapping[str, Any], folder: Path, where: str) -> LangGraphAdapter:
-    """The adapter for a graph."""
+    """A LangGraph graph."""
     spec = read_spec(given, LangGraphSpec, where)
     framework("langgraph.graph", "langgraph", where)
     framework("langchain_core.callbacks", "langgraph", where)

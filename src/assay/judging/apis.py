@@ -1,0 +1,22 @@
+"""The ways to a judge, by the name that `api` has in its description: a dialect of HTTP that is
+spoken here, or a function that gets the answer itself. What such a way is: `endpoints.JudgeApi`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.registry import Registry
+
+
+def needs_address(api: str) -> bool:
+    """Whether a judge of this kind needs the URL of an endpoint."""
+    found = JUDGES.get(api)
+    return found is not None and found.dialect is not None
+
+
+JUDGES: Registry[Any] = Registry(
+    "judge",
+    homes={"assay.judging.endpoints:JUDGES": ("openai", "anthropic", "litellm")},
+    group="assay.judges",
+)

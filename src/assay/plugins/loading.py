@@ -1,0 +1,126 @@
+"""Loads plugins, and keeps them to what their kind promises: a gate answers with a verdict, a
+formula with a norm. Anything else, and any exception they don't speak by, is an error that names
+the plugin.
+
+Without that, a gate that returns a true value of any kind could pass for an open one.
+"""
+
+from __future__ import annotations
+
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any
+
+from assay import exact
+from assay.errors import AssayError, printable
+from assay.plugins import GROUPS, TYPES
+from assay.plugins.points import broken, find_point, fingerprint
+from assay.registry import home_value
+from assay.scoring.gate import GateResult
+from assay.scoring.metrics.measure import Undetermined
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@cache
+def outsider(group: str, name: str) -> Any:
+    """The entry that an installed plugin has under this name; None where no plugin has one."""
+    point = find_point(group, name)
+    if point is None:
+        return None
+    try:
+        entry = point.load()
+    except Exception as error:
+        why = printable(f"{type(error).__name__}: {error}")
+        raise broken(group, name, f"can't be loaded: {why}") from error
+    kind = GROUPS[group]
+    if not (isinstance(entry, home_value(TYPES[kind])) if kind else callable(entry)):
+        expected = f"a {kind}" if kind else "a function"
+        raise broken(group, name, f"is a {type(entry).__name__}, not {expected}")
+    own = getattr(entry, "id", getattr(entry, "name", name)) if kind else name
+    if own != name:
+        raise broken(group, name, f"calls itself {printable(str(own))!r}")
+    return guarded(group, name, entry)
+
+
+def guarded(group: str, name: str, entry: Any) -> Any:
+    """An entry whose functions are kept to their promise."""
+
+    def keep(
+        call: Callable[..., Any], holds: Callable[[Any], bool] | None = None, wanted: str = ""
+    ) -> Callable[..., Any]:
+        @wraps(call)
+        def kept(*arguments: Any, **more: Any) -> Any:
+            try:
+                found = call(*arguments, **more)
+            except (AssayError, Undetermined):
+                raise
+            except Exception as error:
+                raise _failed(group, name, error) from error
+            if holds is not None and not holds(found):
+                what = f"returned {printable(repr(found))[:100]}, not {wanted}"
+                raise broken(group, name, what)
+            return found
+
+        return kept
+
+    if group == "assay.gates":
+        if entry.rule is None:
+            raise broken(group, name, "has no rule")
+        return entry._replace(rule=keep(entry.rule, _is_result, "a GateResult"))
+    if group == "assay.formulas":
+        return entry._replace(
+            apply=keep(entry.apply, _is_norm, "billionths from 0 to 1,000,000,000"),
+            invert=keep(entry.invert),
+            check_params=keep(entry.check_params),
+        )
+    if group == "assay.measures":
+        return entry._replace(read=keep(entry.read))
+    if group == "assay.importers":
+        return entry._replace(fits=keep(entry.fits), read=_marked(group, name, entry.read))
+    if group == "assay.exporters":
+        return entry._replace(make=keep(entry.make))
+    if group == "assay.adapters":
+        return keep(entry)
+    if (entry.dialect is None) == (entry.answer is None):
+        raise broken(group, name, "needs a `dialect` or an `answer`, one of them")
+    return entry
+
+
+def _failed(group: str, name: str, error: Exception) -> AssayError:
+    return broken(group, name, f"failed: {printable(f'{type(error).__name__}: {error}')[:300]}")
+
+
+def _is_result(found: Any) -> bool:
+    return (
+        isinstance(found, GateResult)
+        and (found.passed is None or isinstance(found.passed, bool))
+        and isinstance(found.reason, str)
+    )
+
+
+def _is_norm(found: Any) -> bool:
+    return type(found) is int and 0 <= found <= exact.NORM_ONE
+
+
+def _marked(group: str, name: str, read: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
+    """Runs that say which importer made them."""
+
+    @wraps(read)
+    def marked(*arguments: Any) -> Iterator[Any]:
+        made = fingerprint(group, name)
+        try:
+            for run in read(*arguments):
+                if not isinstance(run, dict):
+                    raise broken(group, name, f"gave a {type(run).__name__}, not a run")
+                about = {
+                    **(run.get("metadata") or {}),
+                    "plugins": {f"plugin:importer/{name}": made},
+                }
+                yield {**run, "metadata": about}
+        except AssayError:
+            raise
+        except Exception as error:
+            raise _failed(group, name, error) from error
+
+    return marked

@@ -1,0 +1,142 @@
+"""The entry points of installed packages: which there are, whose they are, and what each does, as a
+digest. Loads none of them; see `loading`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.canon import digest
+from assay.errors import ShelfError, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from importlib.metadata import EntryPoint
+
+_NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_-]+)+")
+
+
+class PackageVersion(NamedTuple):
+    """The installed package that a plugin comes from."""
+
+    distribution: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}"
+
+
+class InstalledPlugin(NamedTuple):
+    """An entry point of an installed package."""
+
+    name: str
+    origin: PackageVersion
+    fault: str
+    """Why it can't be used, as far as that is known before it is loaded; empty where it can."""
+
+
+def installed(group: str) -> list[InstalledPlugin]:
+    """The plugins of a group, by name. Loads none of them."""
+    from importlib.metadata import entry_points
+
+    points = sorted(entry_points(group=group), key=lambda point: (point.name, point.value))
+    names = [point.name for point in points]
+    return [
+        InstalledPlugin(
+            printable(point.name),
+            origin_of(point),
+            _name_fault(point)
+            or (
+                f"{names.count(point.name)} installed packages provide it"
+                if names.count(point.name) > 1
+                else ""
+            ),
+        )
+        for point in points
+    ]
+
+
+def origin_of(point: EntryPoint) -> PackageVersion:
+    """The package of an entry point."""
+    if point.dist is None:
+        return PackageVersion("unknown", "0")
+    return PackageVersion(*(printable(text) for text in (point.dist.name, point.dist.version)))
+
+
+def _name_fault(point: EntryPoint) -> str:
+    if not _NAME.fullmatch(point.name):
+        return "it is not named package.name, in letters, digits and _ -"
+    package, own = point.name.partition(".")[0], point.value.partition(":")[0].partition(".")[0]
+    if package != own:
+        return f"its name begins with '{package}', and it is in the package '{printable(own)}'"
+    return ""
+
+
+@cache
+def find_point(group: str, name: str) -> EntryPoint | None:
+    """The entry point of that name; None where there is none. One that can't be used is an error,
+    never skipped: what it provides was asked for.
+    """
+    from importlib.metadata import entry_points  # slow to load, and only a plugin needs it
+
+    points = tuple(entry_points(group=group, name=name))
+    if not points:
+        return None
+    if len(points) > 1:
+        listed = " and ".join(sorted(str(origin_of(point)) for point in points))
+        raise ShelfError(
+            "LIB-001",
+            f"{len(points)} installed packages provide '{name}' in {group}: {listed}.",
+            fix="Uninstall all but one.",
+        )
+    if fault := _name_fault(points[0]):
+        raise broken(group, name, f"can't be used: {fault}")
+    return points[0]
+
+
+def broken(group: str, name: str, what: str) -> ShelfError:
+    """The error of a plugin that can't be used."""
+    from importlib.metadata import entry_points
+
+    origins = sorted({str(origin_of(one)) for one in entry_points(group=group, name=name)})
+    return ShelfError(
+        "LIB-007",
+        f"the plugin '{printable(name)}' ({group}) {what}.",
+        fix=f"Fix or uninstall {', '.join(origins) or 'its package'}.",
+    )
+
+
+@cache
+def fingerprint(group: str, name: str) -> str:
+    """What a plugin does, as a digest: its package's version and all the code of that package. Code
+    that it imports from elsewhere is not part of it.
+    """
+    point = find_point(group, name)
+    assert point is not None
+    return digest(
+        {
+            "distribution": origin_of(point).distribution,
+            "version": origin_of(point).version,
+            "entry": point.value,
+            "code": dict(_code(point.value.partition(":")[0])),
+        }
+    )
+
+
+def _code(module: str) -> Iterator[tuple[str, str]]:
+    """Each file of code in the package of a module, and its digest. A package that several
+    distributions share counts as far as the module's own folder.
+    """
+    top = import_module(module.partition(".")[0])
+    found = top if getattr(top, "__file__", None) else import_module(module)
+    origin = Path(found.__file__ or "")
+    whole = hasattr(found, "__path__") or found is not top
+    for path in sorted(origin.parent.rglob("*")) if whole else [origin]:
+        if path.suffix in (".py", ".so", ".pyd") and path.is_file():
+            name = path.relative_to(origin.parent).as_posix()
+            yield name, sha256(path.read_bytes()).hexdigest()
