@@ -159,10 +159,10 @@ def test_an_mlflow_table_has_every_criterion_as_a_column(
     assert (done.code, done.err) == (0, ""), "no gate"
     table = json.loads((tmp_path / "table.json").read_text())
     rows = [dict(zip(table["columns"], row, strict=True)) for row in table["data"]]
-    assert [row["assay/passed"] for row in rows] == [True, False]
+    assert [row["assay/v1/passed"] for row in rows] == [True, False]
     assert (rows[0]["inputs"], rows[0]["outputs"]) == ("why", "because")
-    assert rows[1]["faithfulness/score"] is None
-    assert rows[1]["faithfulness/justification"]
+    assert rows[1]["faithfulness/v1/score"] is None
+    assert rows[1]["faithfulness/v1/justification"]
 
 
 def test_an_inspect_log_has_epochs_totals_and_no_score_where_there_is_none(
@@ -289,13 +289,17 @@ def test_an_export_that_cannot_be_made_says_why_and_leaves_nothing(
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(("x.", ".x"))]
 
 
-def test_an_exported_inspect_log_is_imported_again_with_the_same_totals(
+def test_what_was_exported_is_imported_again_with_the_same_totals(
     assay: Any, tmp_path: Path, runs: Path
 ) -> None:
-    assay("report", "export", "runs.jsonl", "--to", "inspect", "-o", "log.json")
-    done = assay("import", "log.json", "--no-store", "-o", "again.jsonl")
-    assert done.code == 0, done.err
-    again = [json.loads(line) for line in (tmp_path / "again.jsonl").read_text().splitlines()]
-    assert [one["dataset"]["sample_id"] for one in again] == ["s-1", "s-2"]
-    assert [one["scores"]["assay"]["raw"] for one in again] == [1, 0]
-    assert again[1]["scores"].get("faithfulness", {}).get("raw") is None
+    for name, verdict, values in (
+        ("inspect", "assay", [1, 0]),
+        ("mlflow", "assay/v1", [1, 0.45]),
+    ):
+        assay("report", "export", "runs.jsonl", "--to", name, "-o", "out.json")
+        done = assay("import", "out.json", "--no-store", "-o", "again.jsonl")
+        assert done.code == 0, done.err
+        again = [json.loads(line) for line in (tmp_path / "again.jsonl").read_text().splitlines()]
+        assert [one["scores"][verdict]["raw"] for one in again] == values
+        lacking = [one for key, one in again[1]["scores"].items() if "faithfulness" in key]
+        assert all(one["raw"] is None for one in lacking)

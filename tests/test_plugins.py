@@ -355,7 +355,16 @@ def test_the_library_lists_every_plugin_with_its_origin(
 def test_every_plugin_of_the_example_does_its_job(
     with_example: Any, tmp_path: Path, assay_anew: Any, example: Path
 ) -> None:
-    tickets = ("tickets.tsv", "--from", "assay_example.tickets", "--no-store", "-o", "runs.jsonl")
+    tickets = (
+        "tickets.tsv",
+        "--from",
+        "assay_example.tickets",
+        "--profile",
+        "profile.yaml",
+        "--no-store",
+        "-o",
+        "runs.jsonl",
+    )
     done = with_example("import", *tickets)
     assert (done.code, "lines without three cells" in done.out + done.err) == (0, True)
     runs = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
@@ -394,7 +403,16 @@ def test_every_plugin_of_the_example_does_its_job(
 def test_grades_of_another_version_of_a_plugin_are_not_compared_as_they_are(
     with_example: Any, tmp_path: Path
 ) -> None:
-    words = ("tickets.tsv", "--from", "assay_example.tickets", "--no-store", "-o", "runs.jsonl")
+    words = (
+        "tickets.tsv",
+        "--from",
+        "assay_example.tickets",
+        "--profile",
+        "profile.yaml",
+        "--no-store",
+        "-o",
+        "runs.jsonl",
+    )
     with_example("import", *words)
     with_example("grade", "runs.jsonl", "--profile", "profile.yaml", "-o", "grades.json")
     gate = ("gate", "grades.json", "--baseline", "grades.json", "--profile", "profile.yaml")

@@ -13,7 +13,6 @@ from assay.errors import InputError, UsageError, printable
 from assay.files.json_files import open_input
 from assay.importers.head import HEAD, Head
 from assay.importers.known import KNOWN, fitting
-from assay.registry import near_miss
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +30,7 @@ def importer_named(kind: str) -> Importer:
     if found is None:
         raise UsageError(
             "CLI-001",
-            f"nothing is imported from '{kind}'.{near_miss(kind, KNOWN)}",
+            f"nothing is imported from '{kind}'.{KNOWN.near(kind)}",
             fix=f"Supported: {', '.join(sorted(KNOWN))}.",
         )
     return found

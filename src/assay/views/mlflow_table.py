@@ -31,14 +31,14 @@ class MlflowTable(Spooled):
             "inputs": texts.input,
             "outputs": texts.output,
             "targets": texts.target,
-            "assay/score": result["weighted_score"] / 100,
-            "assay/justification": " ".join(result["explanation"]) or result["reason"],
-            "assay/passed": result["passed"],
-            "assay/grade": result["grade"],
+            "assay/v1/score": result["weighted_score"] / 100,
+            "assay/v1/justification": " ".join(result["explanation"]) or result["reason"],
+            "assay/v1/passed": result["passed"],
+            "assay/v1/grade": result["grade"],
         }
         for item in result["criteria"]:
-            row[f"{item['name']}/score"] = None if item["raw_score"] is None else item["norm"]
-            row[f"{item['name']}/justification"] = item["missing"]
+            row[f"{item['name']}/v1/score"] = None if item["raw_score"] is None else item["norm"]
+            row[f"{item['name']}/v1/justification"] = item["missing"]
         latency = result["operations"]["latency_ms"]
         row["latency"] = None if latency is None else float(latency) / 1000
         row["token_count"] = result["operations"]["tokens"]
