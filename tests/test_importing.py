@@ -107,6 +107,17 @@ def test_the_gate_holds_against_a_candidate_that_leaves_things_out(
     assert "Extra doesn't count" in capsys.readouterr().err
 
 
+def test_a_metric_that_failed_on_every_sample_is_missing_and_not_forgotten(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "user_input,response,faithfulness,exact_match\nq1,a,{0},1\nq2,b,{0},1\n"
+    for value, code in (("0.9", ExitCode.PASSED), ("", ExitCode.FAILED), ("NaN", ExitCode.FAILED)):
+        (here / "table.csv").write_text(rows.format(value))
+        assert assay(["grade", "table.csv"]) == code
+        missing = "faithfulness has no value on any sample" in capsys.readouterr().err
+        assert missing == (code == ExitCode.FAILED)
+
+
 def test_a_stored_baseline_keeps_the_profile_that_candidates_are_graded_by(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,8 @@
 equal weights, no floors and no roles; the tool's own verdict is a gate.
 
 A metric counts where all of its values are from 0 to 1, the one scale that needs no explanation.
-Any other is named and not graded.
+Any other is named and not graded. A metric without any value counts as well, as missing from every
+sample: a judge that failed each time must not be forgotten.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ PASSED = "passed"
 
 
 class MadeProfile(NamedTuple):
-    """A profile made from metrics, and why others are not part of it."""
+    """A profile made from metrics, with notes on those that it leaves out or that have no value."""
 
     profile: Profile
     not_graded: tuple[str, ...]
@@ -40,6 +41,8 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
         if why := _why_not(name, metric, gate):
             left_out.append(f"{metric.label} is not graded: {why}")
             continue
+        if not metric.n:
+            left_out.append(f"{metric.label} has no value on any sample: it is missing from all")
         criteria.append(
             ProfileCriterion(
                 id=name,
@@ -49,11 +52,11 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
                 formula="zero_one",
             )
         )
-    if not criteria:
+    if not any(tally.metrics[one.id].n for one in criteria):
         lacking = f" {left_out[0]}." if left_out else " Its samples have no scores."
         raise NotEnoughEvidence(
             "SCO-010",
-            f"there is nothing to grade: no metric has a known scale.{lacking}",
+            f"there is nothing to grade: no metric has values on a known scale.{lacking}",
             where=where,
             fix="Give a profile that measures these runs with --profile P.",
         )
@@ -76,9 +79,7 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
 def _why_not(name: str, metric: Metric, gate: str) -> str:
     if name in GATES or name == gate:
         return "its name is that of a gate"
-    if not metric.n:
-        return "no sample has a value"
-    if not metric.is_share:
+    if metric.n and not metric.is_share:
         return (
             f"its values run from {metric.low} to {metric.high}, and only 0 to 1 is a known scale"
         )
