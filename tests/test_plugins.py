@@ -238,6 +238,39 @@ def test_a_formula_of_a_plugin_gives_a_norm_or_an_error(install: Callable[..., P
             half.apply(raw, {})
 
 
+def test_an_exporter_or_adapter_of_a_plugin_keeps_its_promise_or_is_named(
+    here: Any, tmp_path: Path, install: Callable[..., Path]
+) -> None:
+    code = """\
+        from assay.plugins import Exporter, Format
+        class Text(Format):
+            def piece(self, result):
+                return result["run_id"]
+        class Broken(Format):
+            def piece(self, result):
+                return b"x" + result["nothing"]
+        TEXT = Exporter("acme.text", "Text", (".txt",), Text)
+        BROKEN = Exporter("acme.broken", "Broken", (".txt",), Broken)
+        NONE = Exporter("acme.none", "None", (".txt",), dict)
+        def make(given, folder, where):
+            return 3
+    """
+    names = {f"acme.{name}": f"acme:{name.upper()}" for name in ("text", "broken", "none")}
+    install(code, {"assay.exporters": names, "assay.adapters": {"acme.make": "acme:make"}})
+    (tmp_path / "runs.jsonl").write_text(json.dumps(GOOD) + "\n")
+    for name, words in (
+        ("acme.text", "returned 'r-1', not bytes"),
+        ("acme.broken", "failed: KeyError: 'nothing'"),
+        ("acme.none", "returned {}, not a Format"),
+    ):
+        done = here("report", "export", "runs.jsonl", "--to", name, "-o", "x.txt")
+        assert (done.code, words in done.err) == (3, True), done.err
+        assert "acme-evals 1.0" in done.err
+    assert not (tmp_path / "x.txt").exists()
+    with pytest.raises(ShelfError, match="not an Adapter"):
+        ADAPTERS["acme.make"]({}, tmp_path, "here")
+
+
 # --- missing
 
 

@@ -13,6 +13,7 @@ import msgspec
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.bars import exit_code, pass_bar
+from assay.cli.fault_list import faults_error
 from assay.cli.frame import BARS, CHOICES, STORE, Command
 from assay.cli.hints import GRADED_BY, command
 from assay.cli.ledger import stored_stream
@@ -29,7 +30,6 @@ from assay.cli.stream import (
 )
 from assay.errors import (
     Fault,
-    InputError,
     NotEnoughEvidence,
     ShelfError,
     UsageError,
@@ -356,29 +356,6 @@ def _print_totals(totals: Totals, options: argparse.Namespace) -> None:
         sys.stdout.write(f"{command(*why, options=options, carry=GRADED_BY)}  # why\n")
     for path in options.output:
         sys.stdout.write(f"wrote {path}\n")
-
-
-def faults_error(totals: Totals, *, stopped: bool) -> InputError:
-    """One error for all the faults of the stream; the first twenty are shown, all are counted."""
-    files = list(dict.fromkeys(fault.file for fault in totals.faults))
-    first = totals.faults[0]
-    shown = totals.faults[:20]
-    if len(files) > 1:
-        for fault in shown:
-            fault.path = f"{fault.file} {fault.path}".rstrip()
-    error = InputError(
-        first.code,
-        first.text(),
-        where=files[0] if len(files) == 1 else f"{len(files)} files",
-        fix=first.fix,
-        faults=shown,
-    )
-    error.fault_count = totals.fault_count
-    if stopped and totals.graded:
-        error.advice = "Nothing was graded; --keep-going grades the rest and still exits 3."
-    elif not stopped:
-        error.advice = f"The other {totals.graded:,} were graded."
-    return error
 
 
 COMMANDS = {

@@ -6,8 +6,9 @@ import io
 from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
+from assay.cli.fault_list import faults_error
 from assay.cli.frame import CHOICES, Command, arg
-from assay.cli.grade import choice_of, faults_error
+from assay.cli.grade import choice_of
 from assay.cli.hints import GRADED_BY, given
 from assay.cli.stream import Stopped, grade_stream, output_of
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError

@@ -26,6 +26,7 @@ from assay.exams.policy import ExamRules, Sm2, fraction, shown
 from assay.exams.versions import Systems
 from assay.records.evidence import Number
 from assay.records.typed import convert
+from assay.views.csv_rows import neutral
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,11 +134,17 @@ def schedule(
 
 
 def table(cards: list[Card], versions: Mapping[str, str]) -> bytes:
-    """The cards as CSV, each row with the versions it was made under."""
+    """The cards as CSV, each row with the versions it was made under. No cell is a formula."""
     made = io.StringIO()
     rows = csv.DictWriter(made, (*COLUMNS, *versions))
     rows.writeheader()
-    rows.writerows({**card.document(), **versions} for card in cards)
+    rows.writerows(
+        {
+            name: neutral(cell) if isinstance(cell, str) else cell
+            for name, cell in {**card.document(), **versions}.items()
+        }
+        for card in cards
+    )
     return made.getvalue().encode()
 
 

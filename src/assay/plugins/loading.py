@@ -21,6 +21,9 @@ from assay.scoring.metrics.measure import Undetermined
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+_BYTES = ("head", "piece_of", "joint", "foot")
+"""The methods of a format that give a part of its file."""
+
 
 @cache
 def outsider(group: str, name: str) -> Any:
@@ -79,9 +82,17 @@ def guarded(group: str, name: str, entry: Any) -> Any:
     if group == "assay.importers":
         return entry._replace(fits=keep(entry.fits), read=_marked(group, name, entry.read))
     if group == "assay.exporters":
-        return entry._replace(make=keep(entry.make))
+
+        def make() -> Any:
+            form = keep(entry.make, _is_a("Format"), "a Format")()
+            for method in ("prepare", "head", "piece_of", "joint", "foot", "onto", "finish"):
+                is_bytes = _is_bytes if method in _BYTES else None
+                setattr(form, method, keep(getattr(form, method), is_bytes, "bytes"))
+            return form
+
+        return entry._replace(make=make)
     if group == "assay.adapters":
-        return keep(entry)
+        return keep(entry, _is_a("Adapter"), "an Adapter")
     if (entry.dialect is None) == (entry.answer is None):
         raise broken(group, name, "needs a `dialect` or an `answer`, one of them")
     return entry
@@ -97,6 +108,14 @@ def _is_result(found: Any) -> bool:
         and (found.passed is None or isinstance(found.passed, bool))
         and isinstance(found.reason, str)
     )
+
+
+def _is_a(kind: str) -> Callable[[Any], bool]:
+    return lambda found: isinstance(found, home_value(TYPES[kind]))
+
+
+def _is_bytes(found: Any) -> bool:
+    return isinstance(found, bytes)
 
 
 def _is_norm(found: Any) -> bool:

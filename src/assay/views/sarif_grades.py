@@ -131,7 +131,8 @@ def _place(file: str, line: int | None) -> dict[str, Any]:
     if not file or file in ("-", "<stdin>"):
         return {}
     own = os.path.relpath(file)  # code hosts know files by their path in the repository
-    return file_place(file if own.startswith(os.pardir) else own, line)
+    # code hosts show nothing without a line
+    return file_place(file if own.startswith(os.pardir) else own, line or 1)
 
 
 def _result(

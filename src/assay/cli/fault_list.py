@@ -1,0 +1,33 @@
+"""The faults of a stream of documents as one error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.errors import InputError
+
+if TYPE_CHECKING:
+    from assay.cli.stream import Totals
+
+
+def faults_error(totals: Totals, *, stopped: bool) -> InputError:
+    """One error for all the faults of the stream; the first twenty are shown, all are counted."""
+    files = list(dict.fromkeys(fault.file for fault in totals.faults))
+    first = totals.faults[0]
+    shown = totals.faults[:20]
+    if len(files) > 1:
+        for fault in shown:
+            fault.path = f"{fault.file} {fault.path}".rstrip()
+    error = InputError(
+        first.code,
+        first.text(),
+        where=files[0] if len(files) == 1 else f"{len(files)} files",
+        fix=first.fix,
+        faults=shown,
+    )
+    error.fault_count = totals.fault_count
+    if stopped and totals.graded:
+        error.advice = "Nothing was graded; --keep-going grades the rest and still exits 3."
+    elif not stopped:
+        error.advice = f"The other {totals.graded:,} were graded."
+    return error
