@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Decide, or plan a decision."""
     rules = rules_of(options)  # what is wrong with them comes first
-    if options.looks < 1:
-        raise UsageError("CLI-001", f"--looks is {options.looks}; it must be at least 1.")
     if options.sign and not options.attest:
         raise UsageError("CLI-001", "--sign needs --attest FILE.")
     if options.plan:
@@ -59,10 +57,13 @@ def run(options: argparse.Namespace) -> int:
 
 def rules_of(options: argparse.Namespace) -> ReleaseRules:
     """The rules of the release policy that the options name, with the numbers they set."""
-    return make_release_rules(
+    rules = make_release_rules(
         opt.shelf_of(options).policy_of("release", options.release_policy),
         Bars(options.margin, options.min_pass_rate, options.confidence, options.min_overlap),
     )
+    if options.looks < 1:
+        raise UsageError("CLI-001", f"--looks is {options.looks}; it must be at least 1.")
+    return rules
 
 
 def decision_of(options: argparse.Namespace) -> Decision:

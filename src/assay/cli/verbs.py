@@ -322,6 +322,11 @@ GROUPS: dict[str, dict[str, Verb]] = {
             "serve the API and its event streams over a ledger: SQLite by default, PostgreSQL by"
             " URL",
         ),
+        "mcp": Verb(
+            "mcp_server",
+            "serve evaluations, grades and decisions to coding agents, over the Model Context"
+            " Protocol",
+        ),
         "token": Verb(
             "token",
             "create, list and revoke the tokens that clients need",

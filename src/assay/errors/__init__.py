@@ -9,12 +9,12 @@
     └── UsageError                 the command line was misused                    exit 2
 
 A code belongs to one system: `SCO-` scoring, `GRD-` grading, `FIL-` files, `CFG-` assay.yaml,
-`LIB-` the shelf, `CLI-` the command line, `CNF-` conformance, `API-` the Python interface; of tool
-schemas `FMC-` reading and tree, `PRO-` the file protocol, `NA-`, `VET-`, `PRT-`, `IDX-`, `PRE-`,
-`LCK-`, `SEL-` and `HSH-` as their specification names them; `EXM-` exams, `SBX-` the sandbox,
-`JDG-` judges, `REL-` releases, `RUN-` running workflows, `STO-` ledgers, `SRV-` the server (with
-the status of the answer for a number), `STA-` statistics. `codes` has the table. Anything else that
-escapes is an internal error and ends in exit 5.
+`LIB-` the shelf, `CLI-` the command line, `MCP-` the tools for coding agents, `CNF-` conformance,
+`API-` the Python interface; of tool schemas `FMC-` reading and tree, `PRO-` the file protocol,
+`NA-`, `VET-`, `PRT-`, `IDX-`, `PRE-`, `LCK-`, `SEL-` and `HSH-` as their specification names them;
+`EXM-` exams, `SBX-` the sandbox, `JDG-` judges, `REL-` releases, `RUN-` running workflows, `STO-`
+ledgers, `SRV-` the server (with the status of the answer for a number), `STA-` statistics. `codes`
+has the table. Anything else that escapes is an internal error and ends in exit 5.
 """
 
 from __future__ import annotations

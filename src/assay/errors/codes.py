@@ -80,6 +80,8 @@ CODES: dict[str, str] = {
     "LIB-007": "A plugin can't be loaded, or does not do what its kind promises.",
     "CLI-001": "The command line does not say what to do.",
     "CLI-002": "A comment on a pull request can't be written.",
+    "MCP-001": "A call of a tool of `assay mcp` has arguments that don't fit.",
+    "MCP-002": "A path in a call of a tool of `assay mcp` leaves the project folder.",
     "FMC-001": "A file is not a JavaScript module that can be read.",
     "FMC-002": "A module exports no schema, or a schema is not an object.",
     "FMC-003": "A module ran too long.",

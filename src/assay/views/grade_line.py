@@ -134,6 +134,18 @@ def lines_table(lines: Iterable[GradeLine]) -> Table:
     return Table("Grades", columns, rows)
 
 
+_CHANGES = ("To get any better grade", "Smallest change", "No single criterion")
+"""How the sentence begins that says what would move a grade up."""
+
+
+def change_text(result: Mapping[str, Any]) -> str:
+    """The smallest change that would move a grade up, in the words of its explanation; empty where
+    there is no better grade.
+    """
+    sentences = result.get("explanation") or ()
+    return next((one for one in sentences if one.startswith(_CHANGES)), "")
+
+
 # --- every cause
 
 

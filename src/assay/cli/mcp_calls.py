@@ -1,0 +1,92 @@
+"""One call of a tool of `assay mcp`, from its arguments to its answer.
+
+What a verb would print as a note goes into the answer. An error becomes an answer too, with what is
+wrong, where and what to do; a traceback never leaves the process.
+"""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stderr
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jsonschema_rs
+
+from assay.cli.mcp_bounds import BoundedAnswer, shown_text
+from assay.errors import AssayError, FaultList, UsageError
+from assay.views.documents import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from assay.cli.mcp_project import ServedProject
+    from assay.cli.mcp_tools import AgentTool
+
+MOST_TEXT = 24_000
+"""Characters of the text of an answer."""
+FAULTS = 20
+
+
+class CallAnswer(NamedTuple):
+    """What a client gets for a call."""
+
+    document: dict[str, Any]
+    text: str
+    is_error: bool = False
+
+
+def answer_call(
+    project: ServedProject, tool: AgentTool, arguments: Mapping[str, Any]
+) -> CallAnswer:
+    """Check the arguments of a call and answer it, within the limits of an answer."""
+    said = io.StringIO()
+    try:
+        _check(tool, arguments)
+        with redirect_stderr(said):
+            made = tool.answer(project, arguments)
+    except AssayError as error:
+        return _refused(error)
+    except RecursionError:
+        return _refused(AssayError("FIL-004", "the input nests too deep."))
+    except Exception as error:
+        fault = AssayError(
+            "ERR-001",
+            f"internal error: {type(error).__name__}: {error}.",
+            where=tool.name,
+            fix="Report it with the call that made it.",
+        )
+        return _refused(fault)
+    notes = [line.removeprefix("assay: ") for line in said.getvalue().splitlines() if line]
+    bounded = BoundedAnswer(text=made.most)
+    document = bounded.tree(plain(made.document))
+    document["notes"] = BoundedAnswer().tree([*notes, *document.get("notes", ())])
+    document["truncated"] = bounded.cuts
+    return CallAnswer(document, _cut("\n".join([*map(shown_text, notes), made.text])))
+
+
+def _check(tool: AgentTool, arguments: Mapping[str, Any]) -> None:
+    """Refuse arguments that the tool's schema does not allow, with every fault of them."""
+    faults = FaultList(tool.name, code="MCP-001", limit=FAULTS)
+    for error in jsonschema_rs.Draft202012Validator(tool.input_schema).iter_errors(dict(arguments)):
+        path = ".".join(map(str, error.instance_path))
+        faults.add(f"{shown_text(error.message, most=300)}.", path=path)
+    if faults.count:
+        first = faults.error()
+        takes = ", ".join(tool.properties)
+        raise UsageError(
+            "MCP-001",
+            "; ".join(fault.text().rstrip(".") for fault in first.faults) + ".",
+            where=tool.name,
+            fix=f"It takes {takes}.",
+        )
+
+
+def _refused(error: AssayError) -> CallAnswer:
+    document = BoundedAnswer(items=FAULTS).tree(plain(error.as_dict()))
+    return CallAnswer(document, _cut(f"{error} [{error.code}]"), is_error=True)
+
+
+def _cut(text: str) -> str:
+    shown = shown_text(text, most=MOST_TEXT)
+    left = len(text) - MOST_TEXT
+    return shown if left <= 0 else f"{shown}\n{left:,} more characters are left out."

@@ -1,0 +1,87 @@
+"""The project that `assay mcp` serves: its folder, the ledger and the options of the command line.
+
+Every tool works as a verb of the command line does, with the same options and the same
+`assay.yaml`, so that a decision here is the one that `assay gate` makes. What a client sends is
+checked here: names of the ledger, and paths that stay inside the folder.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.cli.frame import load_command, with_runs
+from assay.errors import InputError, UsageError
+from assay.registry import is_path
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+_READ_ONLY: dict[str, Any] = {
+    "store": None,
+    "no_store": True,
+    "output": [],
+    "charts": None,
+    "attest": None,
+}
+"""Options that a configuration may set and that would write something."""
+
+
+class ServedProject(NamedTuple):
+    """The folder that is served, and what the command line said about it."""
+
+    root: str
+    """The real path of the folder; it is the working folder."""
+    given: tuple[tuple[str, str | None], ...] = ()
+    """Options of the server that the verbs get, where they have them; None for a flag."""
+
+    @contextmanager
+    def working(self, verb: str, *words: str, store: bool = False) -> Iterator[argparse.Namespace]:
+        """The options of a verb while it works, with every name of runs replaced by those runs.
+        Without `store` they let nothing be written.
+        """
+        options = self.options(verb, *words, store=store)
+        with with_runs(load_command(verb), options):
+            yield options
+
+    def options(self, verb: str, *words: str, store: bool = False) -> argparse.Namespace:
+        """The options of a verb, as the command line would have them in this folder."""
+        spec = load_command(verb)
+        known = spec.parser(verb)._option_string_actions
+        own = [
+            name if value is None else f"{name}={value}"
+            for name, value in self.given
+            if name in known
+        ]
+        options = spec.parse(verb, [*own, *words])
+        for name, value in _READ_ONLY.items():
+            if name in options and not (store and name.endswith("store")):
+                setattr(options, name, value)
+        return options
+
+    def reference(self, text: str) -> str:
+        """What a client calls runs by: a name of the ledger, or a file inside the folder."""
+        return self.file(text) if is_path(text) or text.startswith("-") else text
+
+    def file(self, text: str) -> str:
+        """The path of a file that a client names, if it is a file inside the folder; links are
+        followed first.
+        """
+        try:
+            real = os.path.realpath(os.path.join(self.root, text), strict=False)
+            inside = os.path.commonpath([self.root, real]) == self.root
+        except ValueError:  # a NUL in it
+            inside = False
+        if not inside or text.startswith("-"):
+            raise UsageError(
+                "MCP-002",
+                f"is not in the project folder, {self.root}.",
+                where=text[:200],
+                fix="Name a file inside it by its path from there.",
+            )
+        if not os.path.isfile(real):  # nor a pipe, which somebody would wait for
+            what = "is not a file." if os.path.exists(real) else "there is no such file."
+            raise InputError("FIL-001", what, where=text[:200], fix=f"Paths go from {self.root}.")
+        return os.path.join(os.curdir, os.path.relpath(real, self.root))

@@ -1,0 +1,138 @@
+"""The tools of `assay mcp` that compare two evaluations and decide between them. Nothing here
+writes: see `mcp_writes`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.cli.baseline_diff import by_difference, change_line, compare_sides, diff_lines
+from assay.cli.gate import decision_of, rules_of
+from assay.cli.gate_sides import read_baseline, read_side
+from assay.cli.grade import choice_of
+from assay.cli.mcp_answers import ToolAnswer, more_text, page_of
+from assay.errors import UsageError, printable
+from assay.records.decision import SIDES
+from assay.release.decision import exit_code
+from assay.views.decision import decision_summary
+from assay.views.text import text_view
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from assay.cli.mcp_project import ServedProject
+    from assay.records.decision import Decision
+
+_LONG = (*SIDES, "fingerprint", "digests", "plan")
+"""What a decision records for a replay, and an agent has no use for."""
+
+
+def compare_evaluations(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer:
+    """What is different between two sides, sample by sample."""
+    with project.working("gate", *_sides(project, given)) as options:
+        _need_baseline(options.baseline)
+        rules, grader = rules_of(options), choice_of(options).grader()
+        after = read_side(options.files, grader, name=", ".join(options.files))
+        before = read_baseline(
+            options.baseline, grader, folder=options.baselines, rules=rules, now=None
+        )
+        found = compare_sides(before, after, rules, grader)
+    if found["baseline"] == "baseline":  # files, or an evaluation
+        found["baseline"] = ", ".join(options.baseline)
+    worse_first = sorted(found["changed"], key=lambda one: (not _newly(one), by_difference(one)))
+    wanted = given.get("show", "worse")
+    rows = [one for one in worse_first if wanted == "all" or _is_worse(one) == (wanted == "worse")]
+    rows = rows[::-1] if wanted == "better" else rows
+    page = page_of(given)
+    shown = rows[page.start : page.end]
+    document = {
+        "candidate": found["other"],
+        "baseline": found["baseline"],
+        "comparison": found["comparison"],
+        "changed": len(worse_first),
+        "worse": sum(map(_is_worse, worse_first)),
+        "samples": [
+            {
+                "sample": one["sample"],
+                "difference": one["difference"],
+                "candidate": one["other"],
+                "baseline": one["baseline"],
+                "newly_failed_gates": one["newly_failed_gates"],
+                "fixed_gates": one["mended_gates"],
+                "newly_missed_floors": one["newly_missed_floors"],
+            }
+            for one in shown
+        ],
+        "next_offset": page.next_offset(len(rows)),
+        "missing": {
+            "candidate": found["missing"]["other"],
+            "baseline": found["missing"]["baseline"],
+        },
+        "overlap": found.get("overlap"),
+        "policy": found["policy"],
+        "scoringSystem": found["scoringSystem"],
+        "gradingSystem": found["gradingSystem"],
+    }
+    *head, gap, systems = diff_lines({**found, "changed": []})
+    lines = [*head, *map(change_line, shown), gap, systems]
+    return ToolAnswer(
+        document, "\n".join(map(printable, lines)) + more_text(document["next_offset"])
+    )
+
+
+def _is_worse(change: Mapping[str, Any]) -> bool:
+    """Whether a sample is worse in any way: score, gates or floors."""
+    return change["difference"] < 0 or _newly(change)
+
+
+def _newly(change: Mapping[str, Any]) -> bool:
+    return bool(change["newly_failed_gates"] or change["newly_missed_floors"])
+
+
+def _sides(project: ServedProject, given: Mapping[str, Any]) -> list[str]:
+    words = [project.reference(given.get("candidate", "latest"))]
+    if "baseline" in given:
+        words.append(f"--baseline={project.reference(given['baseline'])}")
+    return words
+
+
+def _need_baseline(named: list[str]) -> None:
+    if not named:
+        raise UsageError(
+            "MCP-001",
+            "there is no baseline to compare with.",
+            where="baseline",
+            fix="Name one, such as latest~1, or set `baseline` in assay.yaml.",
+        )
+
+
+def decide_release(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer:
+    """Whether the candidate may replace the baseline, as `assay gate` decides it; not stored."""
+    return decision_answer(decided(project, given, store=False))
+
+
+def decided(project: ServedProject, given: Mapping[str, Any], *, store: bool) -> Decision:
+    """The decision of `assay gate` between two sides."""
+    with project.working("gate", *_sides(project, given), store=store) as options:
+        _need_baseline(options.baseline)
+        if store and options.store is None:
+            options.store = options.db or ""
+        return decision_of(options)
+
+
+def decision_answer(decision: Decision) -> ToolAnswer:
+    """A decision as a tool answers it."""
+    tree = decision.tree()
+    document = {
+        "promote": decision.outcome == "promote",
+        "exit_code_of_assay_gate": int(exit_code(decision)),
+        **{key: value for key, value in tree.items() if key not in _LONG},
+        **{side: _side(tree[side]) for side in SIDES},
+        "fingerprint": tree["fingerprint"]["digest"],
+    }
+    return ToolAnswer(document, text_view(decision_summary(decision)))
+
+
+def _side(block: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("n", "coverage", "pass_rate", "grades", "top_failure_reasons")
+    return {**{key: block.get(key) for key in kept}, "score": block["weighted_score"]["mean"]}

@@ -1,0 +1,166 @@
+"""Graded samples for the tools of `assay mcp`: of an evaluation, of a stored run, or of a file.
+
+A sample is found by the id of its run, by its own id, or by its dataset and id. Records of a ledger
+are read where they are, in blocks, so that an evaluation of any size needs no memory.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.archive.evaluations import stored_grades, stored_runs
+from assay.cli.grade import choice_of
+from assay.cli.ledger_names import LedgerNames
+from assay.errors import NotEnoughEvidence, UsageError
+from assay.files.json_files import read_documents
+from assay.pipeline.given_grades import grades_of
+from assay.registry import is_path, near_miss
+from assay.views.documents import names_of, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from assay.archive.evaluations import StoredEvaluation
+    from assay.cli.ledger_names import Named
+    from assay.cli.mcp_project import ServedProject
+    from assay.store.ledger import Ledger
+
+KNOWN = 10_000
+"""Names that are remembered, for the near miss of one that is absent."""
+AMONG = 20
+"""Runs of one sample that are listed."""
+
+
+class GradedSample(NamedTuple):
+    """One run of a sample with its grade. A scorecard has no run, a run that could not be graded
+    has no grade.
+    """
+
+    run: Mapping[str, Any] | None
+    grade: Mapping[str, Any] | None
+
+    @property
+    def names(self) -> tuple[Any, ...]:
+        """What a client may call it: the id of its run, its sample, alone or with its dataset."""
+        if self.grade is not None:
+            return names_of(self.grade)
+        run = self.run or {}
+        return names_of({**run, "sample_id": (run.get("dataset") or {}).get("sample_id")})
+
+    @property
+    def run_id(self) -> str:
+        """The id of its run."""
+        return str(self.names[0])
+
+
+class FoundSample(NamedTuple):
+    """The sample that a client asked for, and other runs of it."""
+
+    sample: GradedSample
+    others: list[str]
+
+
+class GradedRuns:
+    """The runs that a client means, each with its grade."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.stored: StoredEvaluation | None = None
+        """The evaluation that they belong to, if they do."""
+
+    def grades(self) -> Iterator[Mapping[str, Any]]:
+        """The grade of each run that has one, in order."""
+        return (one.grade for one in self.samples() if one.grade is not None)
+
+    def samples(self) -> Iterator[GradedSample]:
+        """Each run with its grade, in order."""
+        raise NotImplementedError
+
+    def find(self, name: str) -> FoundSample:
+        """The first run of a sample; an error with the near miss where there is none."""
+        found: list[GradedSample] = []
+        others: list[str] = []
+        for one in self.samples():
+            if name in one.names:
+                found.append(one if not found else GradedSample({"run_id": one.run_id}, None))
+            elif len(others) < KNOWN:
+                others += [str(each) for each in one.names if each]
+            if len(found) > AMONG or (found and name == found[0].run_id):
+                break
+        if not found:
+            raise UsageError(
+                "MCP-001",
+                f"no sample is named {name[:120]!r}.{near_miss(name, others)}",
+                where=self.name,
+                fix="`explain_grade` without a sample lists the samples that did not pass.",
+            )
+        return FoundSample(found[0], [one.run_id for one in found[1:]])
+
+
+class _OfLedger(GradedRuns):
+    def __init__(self, name: str, ledger: Ledger, found: Named, project: str) -> None:
+        super().__init__(name)
+        self._ledger, self._project = ledger, project
+        self.stored, self._run = found
+
+    def grades(self) -> Iterator[Mapping[str, Any]]:
+        if self.stored is None:
+            yield from super().grades()
+            return
+        for item in stored_grades(self._ledger, self.stored, project=self._project):
+            yield item.tree()
+
+    def samples(self) -> Iterator[GradedSample]:
+        if self.stored is None:
+            assert self._run is not None
+            run = self._run.tree()
+            page = self._ledger.find(
+                "grade",
+                {"run_id": run["run_id"]},
+                project=self._project,
+                limit=1,
+                newest_first=True,
+            )
+            yield GradedSample(run, page.items[0].tree() if page.items else None)
+            return
+        grades = stored_grades(self._ledger, self.stored, project=self._project)
+        runs = stored_runs(self._ledger, self.stored, project=self._project)
+        for evaluated, run in zip(self.stored.evaluation.runs, runs, strict=True):
+            graded = None if evaluated.grade is None else next(grades)
+            yield GradedSample(run.tree(), None if graded is None else graded.tree())
+
+
+class _OfFile(GradedRuns):
+    def __init__(self, name: str, options: Any) -> None:
+        super().__init__(name)
+        self._path = options.file
+        self._grader = choice_of(options).grader()
+
+    def samples(self) -> Iterator[GradedSample]:
+        for document in read_documents(self._path):
+            for graded in grades_of(document, self._grader):
+                run = None if graded.run is None else document.tree
+                yield GradedSample(run, plain(graded.payload()))
+
+
+@contextmanager
+def graded_runs(project: ServedProject, reference: str) -> Iterator[GradedRuns]:
+    """The runs that a client names, while somebody reads them. Those of a ledger have the grades
+    that were stored with them; those of a file are graded now, as `assay explain` grades them.
+    """
+    checked = project.reference(reference)
+    if is_path(checked):
+        with project.working("explain", checked) as options:
+            yield _OfFile(checked, options)
+        return
+    options = project.options("explain", checked)
+    with LedgerNames(options) as names:
+        found = names.get(checked)
+        label = checked if found.evaluation is None else found.evaluation.evaluation.name
+        yield _OfLedger(label, names.opened(checked), found, options.project)
+
+
+def nothing_graded(name: str) -> NotEnoughEvidence:
+    """The error for runs of which none has a grade."""
+    return NotEnoughEvidence("FIL-005", "no run of it was graded.", where=name)

@@ -1,0 +1,174 @@
+"""`assay mcp`: evaluations, grades and decisions for coding agents, over the Model Context Protocol
+on standard input and output.
+
+Read-only unless it is started with `--write`. One call is answered at a time, in a thread, so that
+the protocol goes on meanwhile; a call that was begun is finished when the client goes away.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from assay import __version__
+from assay.cli import options as opt
+from assay.cli.frame import Command, arg, flag
+from assay.errors import ExitCode, UsageError
+from assay.files.upwards import find_config
+from assay.registry import near_miss
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from mcp.server.lowlevel import Server
+
+    from assay.cli.mcp_project import ServedProject
+    from assay.cli.mcp_tools import AgentTool
+
+INSTALL = "pip install 'assay[mcp]'"
+NAME = "assay"
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from assay.cli.mcp_tools import INSTRUCTIONS, offered
+
+    tools = offered(write=options.write, commands=options.allow_commands)
+    if options.json:
+        info = {"name": NAME, "version": __version__}
+        listed = [tool.listed() for tool in tools.values()]
+        opt.print_json({"serverInfo": info, "instructions": INSTRUCTIONS, "tools": listed})
+        return ExitCode.PASSED
+    project = project_of(options)
+    try:
+        import anyio  # comes with the extra
+        import mcp.server.stdio  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise UsageError("CLI-001", f"{error.name} is not installed.", fix=INSTALL) from None
+    if sys.stdin.isatty():
+        sys.stderr.write(
+            f"assay: serving {project.root} to an MCP client on standard input, {len(tools)} tools,"
+            f" {'with --write' if options.write else 'read-only'}. Ctrl-C ends it.\n"
+        )
+    try:
+        anyio.run(_talk, make_server(project, tools))
+    except BaseExceptionGroup as group:
+        if group.split((BrokenPipeError, ConnectionError))[1] is not None:
+            raise
+        # the client went away while it was answered: nobody is left to tell
+    return ExitCode.PASSED
+
+
+def project_of(options: argparse.Namespace) -> ServedProject:
+    """The project that the options name; its folder becomes the working folder."""
+    from assay.cli.mcp_project import ServedProject
+
+    given: list[tuple[str, str | None]] = []
+    for name in ("config_file", "library"):
+        if value := getattr(options, name):
+            given.append((f"--{name.removesuffix('_file')}", os.path.abspath(value)))
+    given += [
+        (f"--{name}", value) for name in ("db", "project") if (value := getattr(options, name))
+    ]
+    folder = options.root
+    if folder is None:
+        config = options.config_file or find_config()
+        folder = os.curdir if config is None else os.path.dirname(os.path.abspath(config))
+    if not os.path.isdir(folder):
+        raise UsageError("FIL-001", "there is no such folder.", where=folder)
+    os.chdir(folder)
+    return ServedProject(os.path.realpath(os.curdir), tuple(given))
+
+
+def make_server(project: ServedProject, tools: Mapping[str, AgentTool]) -> Server[Any]:
+    """The server of these tools, with the official SDK."""
+    import mcp_types as types  # an optional extra
+    from anyio import CapacityLimiter, to_thread
+    from mcp import MCPError
+    from mcp.server.lowlevel import Server
+
+    from assay.cli.mcp_calls import answer_call
+    from assay.cli.mcp_tools import INSTRUCTIONS
+
+    one_at_a_time = CapacityLimiter(1)
+    listed = [types.Tool.model_validate(tool.listed()) for tool in tools.values()]
+
+    async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=listed)
+
+    async def call_tool(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        tool = tools.get(params.name)
+        if tool is None:
+            raise MCPError(
+                types.INVALID_PARAMS,
+                f"There is no tool {params.name[:80]!r}.{near_miss(params.name[:80], tools)}",
+            )
+        made = await to_thread.run_sync(
+            answer_call, project, tool, params.arguments or {}, limiter=one_at_a_time
+        )
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=made.text)],
+            structured_content=made.document,
+            is_error=made.is_error,
+        )
+
+    return Server(
+        NAME,
+        version=__version__,
+        title="Assay",
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+async def _talk(server: Server[Any]) -> None:
+    from mcp.server.stdio import stdio_server
+
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+COMMANDS = {
+    "mcp": Command(
+        _serve,
+        "Serve evaluations, grades and decisions to coding agents over the Model Context Protocol,"
+        " on standard input and output. Read-only unless started with --write; --json prints the"
+        " tools and ends.",
+        "assay mcp --root ~/projects/support-bot",
+        (
+            arg(
+                "--root",
+                metavar="DIR",
+                help=(
+                    "the project folder, which clients can't leave (default: the folder of"
+                    " assay.yaml here or above, else this folder)"
+                ),
+            ),
+            arg(
+                "--config",
+                metavar="FILE",
+                dest="config_file",
+                help="take defaults from this file (default: assay.yaml of the project folder)",
+            ),
+            flag(
+                "--write",
+                "also offer tools that store decisions, import results, set baselines and start"
+                " servers",
+            ),
+            flag(
+                "--allow-commands",
+                "also offer the tool that starts an MCP server to check its tools",
+            ),
+            "--db",
+            arg(
+                "--project",
+                metavar="NAME",
+                help="the project of the ledger (default: assay.yaml's, else default)",
+            ),
+            "--library",
+        ),
+        configured=False,
+    ),
+}
