@@ -72,12 +72,15 @@ def _as_text(value: Any) -> str:
 
 
 class BoundedAnswer:
-    """Cuts one answer down to size. `cuts` says what is missing from it."""
+    """Cuts one answer down to size. `cuts` says what is missing from it, `more_cuts` how many
+    places are not listed.
+    """
 
     def __init__(self, *, text: int = TEXT, items: int = ITEMS, total: int = TOTAL) -> None:
         self._text, self._items = text, items
         self._left = max(total, text)
         self.cuts: list[dict[str, Any]] = []
+        self.more_cuts = 0
 
     def tree(self, value: Any, path: str = "", name: str = "", depth: int = 0) -> Any:
         """A plain tree with its texts and lists cut."""
@@ -126,3 +129,5 @@ class BoundedAnswer:
     def _note(self, path: str, shown: int, full: int, unit: str) -> None:
         if len(self.cuts) < CUTS:
             self.cuts.append({"path": path[:200], "shown": shown, "full": full, "unit": unit})
+        else:
+            self.more_cuts += 1

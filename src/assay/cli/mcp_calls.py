@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MOST_TEXT = 24_000
 """Characters of the text of an answer."""
 FAULTS = 20
+_LONG = 200
 
 
 class CallAnswer(NamedTuple):
@@ -61,6 +62,8 @@ def answer_call(
     document = bounded.tree(plain(made.document))
     document["notes"] = BoundedAnswer().tree([*notes, *document.get("notes", ())])
     document["truncated"] = bounded.cuts
+    if bounded.more_cuts:
+        document["truncated_elsewhere"] = bounded.more_cuts
     return CallAnswer(document, _cut("\n".join([*map(shown_text, notes), made.text])))
 
 
@@ -69,7 +72,10 @@ def _check(tool: AgentTool, arguments: Mapping[str, Any]) -> None:
     faults = FaultList(tool.name, code="MCP-001", limit=FAULTS)
     for error in jsonschema_rs.Draft202012Validator(tool.input_schema).iter_errors(dict(arguments)):
         path = ".".join(map(str, error.instance_path))
-        faults.add(f"{shown_text(error.message, most=300)}.", path=path)
+        message = error.message
+        if len(message) > _LONG:  # the value first, and what is wrong with it at the end
+            message = f"{message[:40]}…{message[-100:]}"
+        faults.add(f"{shown_text(message)}.", path=path)
     if faults.count:
         first = faults.error()
         takes = ", ".join(tool.properties)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.mcp_answers import LIMIT, ToolAnswer
 from assay.cli.tools_input import assess_all, lists_of, read_sources, rules_of
+from assay.cli.tools_legibility import check_minimum, legibility_of
 from assay.errors import printable
+from assay.views.grade_line import passed_word
+from assay.views.tool_legibility import lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from assay.cli.mcp_project import ServedProject
+
+_ORDER = ("error", "warning", "note")
+"""The levels of findings, the gravest first."""
 
 
 def check_tools(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer:
@@ -27,26 +34,29 @@ def check_command(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswe
 
 def _checked(project: ServedProject, source: str) -> ToolAnswer:
     options = project.options("tools check", source)
-    rules = rules_of(options)
-    (item,) = assess_all(read_sources(options), lists_of(options))
-    order = {"error": 0, "warning": 1, "note": 2}
-    findings = sorted(item.findings, key=lambda one: order.get(one.level, 3))
+    check_minimum(options)
+    rules, lists = rules_of(options), lists_of(options)
+    sources = read_sources(options)
+    (item,) = assess_all(sources, lists)
+    report = legibility_of([item], sources, options.min_score)
+    (score,) = report.schemas
+    findings = sorted(item.findings, key=lambda one: _ORDER.index(one.level))
     vetoes = [check.document() for check in item.checks if check.outcome == "veto"]
-    counts = {level: sum(one.level == level for one in findings) for level in order}
+    counts = Counter(one.level for one in findings)
+    below = report.below()
     document = {
         "server": item.schema.schema_id,
-        "passed": not counts["error"] and not vetoes,
-        "counts": counts,
+        "passed": not counts["error"] and not vetoes and not below,
+        "legibility": score.document(),
+        "below_minimum": below,
+        "counts": {level: counts[level] for level in _ORDER},
         "findings": [finding._asdict() for finding in findings],
         "vetoes": vetoes,
         **rules.systems.document(),
     }
-    lines = [
+    head = f"{item.schema.schema_id}: {passed_word(document['passed'])}"
+    shown = [
         f"{one.level:<7} {one.path}: {one.message} {one.fix} [{one.rule}]"
         for one in findings[:LIMIT]
     ]
-    verdict = "passed" if document["passed"] else "not passed"
-    head = f"{item.schema.schema_id}: {verdict}; " + ", ".join(
-        f"{count} {level}{'' if count == 1 else 's'}" for level, count in counts.items()
-    )
-    return ToolAnswer(document, "\n".join(map(printable, [head, *lines])))
+    return ToolAnswer(document, "\n".join(map(printable, [head, *lines(score), *shown])))

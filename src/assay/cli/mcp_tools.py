@@ -173,11 +173,13 @@ TOOLS: tuple[AgentTool, ...] = (
         "check_tools",
         "Check the tools of a server",
         "Checks the tools of another MCP server for what makes them hard or dangerous for a model"
-        " to use, from a saved listing. Every finding has a fix. Asks no model.",
+        " to use, from a saved listing: a legibility score of 0 to 100 for each tool, and findings"
+        " with their fixes. Asks no model.",
         {
             "snapshot": _text(
                 "Path in the project folder of a JSON file with what the server answered to"
-                " tools/list."
+                " tools/list.",
+                pattern=r"\.json$",
             )
         },
         ("snapshot",),
