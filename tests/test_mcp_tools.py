@@ -278,6 +278,18 @@ def test_with_write_a_decision_and_a_baseline_are_stored(own: Path) -> None:
     assert good(own, "list_evaluations")[0]["baselines"] == ["production"]
     decided, _ = good(own, "decide_release", candidate="cand", baseline="production")
     assert decided["outcome"] == "reject"
+    write(own / "later.jsonl", runs(3))
+    stored, text = good(own, "import_results", write=True, file="later.jsonl", name="later")
+    assert (stored["importer"], stored["counts"]["runs"]) == ("assay", N)
+    assert text.endswith(f"later: faq@3 on tickets@1, {N} of {N} runs passed")
+    assert good(own, "explain_grade", evaluation="latest")[0]["of"] == "later"
+    for arguments, why in (
+        ({"file": "later.jsonl", "name": "../x"}, "can't be named"),
+        ({"file": "later.jsonl", "format": "nope"}, "Supported: "),
+        ({"file": "../outside.jsonl"}, "is not in the project folder"),
+    ):
+        assert why in one(own, "import_results", write=True, **arguments).content[0].text
+    assert assay(own, "ledger", "verify").code == 0
     for name in ("--dir=/tmp/x", "../x", "a b", "x" * 101):
         assert one(own, "set_baseline", write=True, name=name, evaluation="base").is_error
     assert sorted(os.listdir(own / ".assay" / "baselines"))[0].startswith("production")

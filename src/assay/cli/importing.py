@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli import options as opt
 from assay.cli.frame import CHOICES, STORE, Command, arg, flag
@@ -27,6 +27,7 @@ from assay.views.documents import pretty
 if TYPE_CHECKING:
     import argparse
 
+    from assay.archive.evaluating import MadeEvaluation
     from assay.importers.tally import ImportTally
     from assay.pipeline.importing import ImportedRuns
     from assay.scoring.profile import Profile
@@ -39,25 +40,13 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb."""
     paths = opt.outputs(options)
     with tempfile.TemporaryDirectory() as folder:
-        imported = import_runs(
-            options.files, folder, kind=kind_of(options), wanted=_wanted(options)
-        )
-        profile, problem = _made_profile(options, imported)
-        made = (
-            []
-            if problem is not None
-            else store_evaluations(options, imported, profile=profile, folder=folder)
-        )
+        outcome = import_files(options, folder)
+        imported, profile, made, problem = outcome
         written = _write(paths, imported, profile)
         if options.save_map:
             written.append(save_map(options, imported.tally.mapping))
         if options.json:
-            opt.print_json(
-                {
-                    **_document(imported, profile, written, with_runs=not paths),
-                    "evaluations": shown(made),
-                }
-            )
+            opt.print_json(outcome.document(written, with_runs=not paths))
         else:
             printed = not paths and not (made and sys.stdout.isatty())
             if printed:
@@ -73,6 +62,36 @@ def run(options: argparse.Namespace) -> int:
     if problem is not None:
         raise problem
     return ExitCode.PASSED
+
+
+class ImportOutcome(NamedTuple):
+    """Imported runs, the profile made from their metrics, the evaluations they were stored as, and
+    why they could not be graded.
+    """
+
+    imported: ImportedRuns
+    profile: Profile | None
+    made: list[MadeEvaluation]
+    problem: NotEnoughEvidence | None
+
+    def document(self, written: list[str], *, with_runs: bool) -> dict[str, Any]:
+        """As JSON shows it."""
+        document = _document(self.imported, self.profile, written, with_runs=with_runs)
+        return {**document, "evaluations": shown(self.made)}
+
+
+def import_files(options: argparse.Namespace, folder: str) -> ImportOutcome:
+    """Import the files of the options, and store the evaluations where the options ask for that;
+    the runs wait in the folder.
+    """
+    imported = import_runs(options.files, folder, kind=kind_of(options), wanted=_wanted(options))
+    profile, problem = _made_profile(options, imported)
+    made = (
+        []
+        if problem is not None
+        else store_evaluations(options, imported, profile=profile, folder=folder)
+    )
+    return ImportOutcome(imported, profile, made, problem)
 
 
 def _wanted(options: argparse.Namespace) -> Wanted:

@@ -11,6 +11,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.cli.configured import ledger_url
 from assay.cli.frame import load_command, with_runs
 from assay.errors import InputError, UsageError
 from assay.registry import is_path
@@ -60,6 +61,11 @@ class ServedProject(NamedTuple):
             if name in options and not (store and name.endswith("store")):
                 setattr(options, name, value)
         return options
+
+    def ledger(self, options: argparse.Namespace) -> str:
+        """The URL of the ledger that a tool stores into; empty for the default one."""
+        given = dict(self.given).get("--db") or options.store
+        return given or (ledger_url(options.config) if options.config else None) or ""
 
     def reference(self, text: str) -> str:
         """What a client calls runs by: a name of the ledger, or a file inside the folder."""

@@ -115,8 +115,8 @@ def decided(project: ServedProject, given: Mapping[str, Any], *, store: bool) ->
     """The decision of `assay gate` between two sides."""
     with project.working("gate", *_sides(project, given), store=store) as options:
         _need_baseline(options.baseline)
-        if store and options.store is None:
-            options.store = options.db or ""
+        if store:
+            options.store = project.ledger(options)
         return decision_of(options)
 
 

@@ -16,6 +16,7 @@ from assay.cli import options as opt
 from assay.cli.frame import Command, arg, flag
 from assay.errors import ExitCode, UsageError
 from assay.files.upwards import find_config
+from assay.installing import install_hint
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from assay.cli.mcp_project import ServedProject
     from assay.cli.mcp_tools import AgentTool
 
-INSTALL = "pip install 'assay[mcp]'"
 NAME = "assay"
 
 
@@ -45,7 +45,9 @@ def _serve(options: argparse.Namespace) -> int:
         import anyio  # comes with the extra
         import mcp.server.stdio  # noqa: F401
     except ModuleNotFoundError as error:
-        raise UsageError("CLI-001", f"{error.name} is not installed.", fix=INSTALL) from None
+        raise UsageError(
+            "CLI-001", f"{error.name} is not installed.", fix=install_hint("mcp")
+        ) from None
     if sys.stdin.isatty():
         sys.stderr.write(
             f"assay: serving {project.root} to an MCP client on standard input, {len(tools)} tools,"
@@ -68,9 +70,12 @@ def project_of(options: argparse.Namespace) -> ServedProject:
     for name in ("config_file", "library"):
         if value := getattr(options, name):
             given.append((f"--{name.removesuffix('_file')}", os.path.abspath(value)))
-    given += [
-        (f"--{name}", value) for name in ("db", "project") if (value := getattr(options, name))
-    ]
+    if options.db:
+        scheme, separator, file = options.db.partition(":///")
+        relative = scheme == "sqlite" and separator and file
+        given.append(("--db", f"sqlite:///{os.path.abspath(file)}" if relative else options.db))
+    if options.project:
+        given.append(("--project", options.project))
     folder = options.root
     if folder is None:
         config = options.config_file or find_config()

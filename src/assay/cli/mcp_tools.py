@@ -214,6 +214,20 @@ TOOLS: tuple[AgentTool, ...] = (
         "write",
     ),
     AgentTool(
+        "import_results",
+        "Import results",
+        "Imports a result file of another evaluation tool, or a file of runs, grades it and stores"
+        " it as an evaluation. What is left out is counted with its reason.",
+        {
+            "file": _text("Path in the project folder of the file."),
+            "name": _text("Name of the evaluation; the workflow and the time by default."),
+            "format": _text("What wrote the file; told from its content by default."),
+        },
+        ("file",),
+        mcp_writes.import_results,
+        "write",
+    ),
+    AgentTool(
         "set_baseline",
         "Set a baseline",
         "Stores the runs of an evaluation as the baseline of a name. Later decisions against that"

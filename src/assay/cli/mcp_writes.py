@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.baseline import set_baseline as store_baseline
+from assay.cli.imported_inputs import left_out
+from assay.cli.importing import import_files
 from assay.cli.mcp_answers import ToolAnswer
 from assay.cli.mcp_releases import decided, decision_answer
+from assay.errors import printable
+from assay.views.evaluations import evaluation_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +22,32 @@ if TYPE_CHECKING:
 def store_decision(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer:
     """Decide as `decide_release` does, and keep the decision with its evidence in the ledger."""
     return decision_answer(decided(project, given, store=True))
+
+
+def import_results(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer:
+    """Import another tool's results and store them as evaluations."""
+    words = [project.file(given["file"])]
+    words += [
+        f"--{option}={given[name]}"
+        for name, option in (("name", "name"), ("format", "from"))
+        if name in given
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        options = project.options("import", *words, store=True)
+        options.store = project.ledger(options)
+        outcome = import_files(options, folder)
+        if outcome.problem is not None:
+            raise outcome.problem
+        document = outcome.document([], with_runs=False)
+    del document["runs"], document["written"]
+    lines = [evaluation_line(one.evaluation) for one in outcome.made]
+    lines += [
+        f"not graded: {count:,}, {reason}"
+        for one in outcome.made
+        for reason, count in sorted(one.ungraded.items())
+    ]
+    lines += left_out(outcome.imported.tally)
+    return ToolAnswer(document, "\n".join(map(printable, lines)))
 
 
 def set_baseline(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer:
