@@ -17,6 +17,7 @@ from assay.files.json_files import open_input
 from assay.files.json_stream import stream_json, stream_lines
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+from assay.importers.spool import Spool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _ALWAYS = {"name", "score", "metadata"}
 _KEYS = {*_ALWAYS, "id", "input", "output", "expected", "error"}
+_KEPT = ("id", "name", "score", "input", "output", "expected", "error")
 _CONTENT = ("id", "input", "output", "expected")
 
 Answer = tuple[str, int]
@@ -37,8 +39,8 @@ def _fits(head: Head) -> bool:
     return _ALWAYS <= {key for key in keys if not set(".[") & set(key)} <= _KEYS
 
 
-def _records(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The records of a file with the place of each."""
+def _records(path: str) -> Iterator[dict[str, Any]]:
+    """The records of a file."""
     with open_input(path) as stream:
         listed = stream.peek(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["  # type: ignore[attr-defined]
     found = (
@@ -53,7 +55,7 @@ def _records(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
                 f"{place} is not a score of autoevals: it needs a `name` and a `score`.",
                 where=path,
             )
-        yield place, one
+        yield one
 
 
 class _Answers:
@@ -71,34 +73,36 @@ class _Answers:
 
 def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
     for path in paths:
-        answers, scores = _Answers(), dict[Answer, dict[str, Any]]()
-        for _, record in _records(path):
-            scores.setdefault(answers.of(record), {})[record["name"]] = (
-                None if record.get("error") else record.get("score")
-            )
-        names = list(dict.fromkeys(name for one in scores.values() for name in one))
-        apart = len(names) > 1 and all(len(one) == 1 for one in scores.values())
-        if apart:
-            tally.note("no answer has two scorers; each score is a sample, its scorer a tag")
-        named = NameVersion("autoevals", UNVERSIONED)
-        origin = Origin("autoevals", named, named, file_id(path))
-        yield from _samples(path, origin, wanted, tally, scores, [] if apart else names)
+        with Spool(path) as spool:
+            answers, scores = _Answers(), dict[Answer, dict[str, Any]]()
+            for record in _records(path):
+                answer = answers.of(record)
+                if answer not in scores:
+                    spool.add([answer, {key: record[key] for key in _KEPT if key in record}])
+                scores.setdefault(answer, {})[record["name"]] = (
+                    None if record.get("error") else record.get("score")
+                )
+                tally.read["scores"] += 1
+            names = list(dict.fromkeys(name for one in scores.values() for name in one))
+            apart = len(names) > 1 and all(len(one) == 1 for one in scores.values())
+            if apart:
+                tally.note("no answer has two scorers; each score is a sample, its scorer a tag")
+            named = NameVersion("autoevals", UNVERSIONED)
+            origin = Origin("autoevals", named, named, file_id(path))
+            yield from _samples(spool, origin, wanted, tally, scores, [] if apart else names)
 
 
 def _samples(
-    path: str,
+    spool: Spool,
     origin: Origin,
     wanted: Wanted,
     tally: Tally,
     scores: dict[Answer, dict[str, Any]],
     names: list[str],
 ) -> Iterator[dict[str, Any]]:
-    answers, attempts = _Answers(), Counter[str]()
-    for _, record in _records(path):
-        tally.read["scores"] += 1
-        found = scores.pop(answers.of(record), None)
-        if found is None:  # by another scorer, of an answer that is done
-            continue
+    attempts: Counter[str] = Counter()
+    for (content, number), record in spool:
+        found = scores.pop((content, number))
         asked = {key: record[key] for key in ("input", "expected") if key in record}
         sample_id = short_id(record.get("id", asked or None), tally.samples + 1)
         if not names:

@@ -20,6 +20,7 @@ from assay.files.json_stream import stream_json
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import is_number, optional, shaped
 from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run
+from assay.importers.spool import Spool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +31,20 @@ if TYPE_CHECKING:
 CASES, TALKS = "testCases", "conversationalTestCases"
 _WRAPPED = "testRunData"
 _EACH = [(CASES,), (TALKS,), (_WRAPPED, CASES), (_WRAPPED, TALKS)]
+_KEPT = (
+    "name",
+    "input",
+    "actualOutput",
+    "expectedOutput",
+    "context",
+    "success",
+    "metricsData",
+    "turns",
+    "scenario",
+    "expectedOutcome",
+    "completionTime",
+    "tokenCost",
+)
 _CONTENT = ("input", "expectedOutput", "context", "scenario", "expectedOutcome")
 
 
@@ -82,10 +97,10 @@ def _measured(case: dict[str, Any], path: str) -> list[CaseMetric]:
 class _TestRun:
     """What is known of a file before its cases become runs."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, spool: Spool) -> None:
+        self.path, self.spool = path, spool
         self.header: dict[str, Any] = {}
-        self.cases = self.open = 0
+        self.cases = self.open = self.traces = 0
         self.counts: Counter[str] = Counter()
         self.judged: set[str] = set()
         self.lower: set[str] = set()
@@ -97,7 +112,9 @@ class _TestRun:
                 self.header[key] = value
 
     def _take(self, case: dict[str, Any]) -> None:
+        self.spool.add({key: case[key] for key in _KEPT if key in case})
         self.cases += 1
+        self.traces += case.get("trace") is not None
         self.open += case.get("success") is None
         self.talks.add("turns" in case)
         listed = case.get("metricsData")
@@ -148,27 +165,35 @@ class _TestRun:
 
 def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
     for path in paths:
-        run = _TestRun(path)
-        if not run.cases:
-            raise NotEnoughEvidence("FIL-005", "the file has no test cases.", where=path)
-        origin, names = run.origin(), run.criteria
-        loose = sorted(run.counts.keys() - set(names))
-        if loose:
-            tally.note(
-                "metrics that only some tests have count by deepeval's verdict alone:"
-                f" {', '.join(loose[:5])}"
-            )
-        if run.lower:
-            tally.note(
-                "lower is better, so that pass or fail is the score:"
-                f" {', '.join(sorted(run.lower)[:5])}"
-            )
-        attempts: Counter[str] = Counter()
-        for key, case in _parts(path):
-            if key == "case":
-                tally.read["test_cases"] += 1
-                yield _run(case, run, origin, names, attempts, wanted, tally)
+        with Spool(path) as spool:
+            run = _TestRun(path, spool)
+            if not run.cases:
+                raise NotEnoughEvidence("FIL-005", "the file has no test cases.", where=path)
+            _note(run, tally)
+            yield from _runs(run, wanted, tally)
         _state(run, tally, only=len(paths) == 1)
+
+
+def _note(run: _TestRun, tally: Tally) -> None:
+    loose = sorted(run.counts.keys() - set(run.criteria))
+    if loose:
+        tally.note(
+            "metrics that only some tests have count by deepeval's verdict alone:"
+            f" {', '.join(loose[:5])}"
+        )
+    if run.lower:
+        listed = ", ".join(sorted(run.lower)[:5])
+        tally.note(f"lower is better, so that pass or fail is the score: {listed}")
+    if run.traces:
+        tally.dropped["traces"] += run.traces
+
+
+def _runs(run: _TestRun, wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+    origin, names = run.origin(), run.criteria
+    attempts: Counter[str] = Counter()
+    for case in run.spool:
+        tally.read["test_cases"] += 1
+        yield _run(case, run, origin, names, attempts, wanted, tally)
 
 
 def _run(
@@ -197,8 +222,6 @@ def _run(
         content["turns"] = [_said(turn) for turn in turns if _role(turn) == "user"]
     sample_id = digest(content)[7:19]
     attempts[sample_id] += 1
-    if case.get("trace") is not None:
-        tally.dropped["traces"] += 1
     cost: Any = case.get("tokenCost")
     return sample_run(
         origin,

@@ -21,6 +21,7 @@ from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import is_number
 from assay.importers.promptfoo_rows import COLUMN, PromptfooRow, is_line, is_yaml, parts_of
 from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+from assay.importers.spool import Spool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,7 +68,8 @@ def _is_table(text: str) -> bool:
 class _PromptfooFile:
     """What is known of a file before its rows become runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: Spool, table: Spool) -> None:
+        self.rows, self.table = rows, table
         self.providers: dict[str, None] = {}
         self.prompts: dict[str, None] = {}
         self.names: dict[str, None] | None = None
@@ -75,7 +77,8 @@ class _PromptfooFile:
         self.loose: set[str] = set()
         """Those that only some have."""
         self.scored = False
-        self.rows = self.table = 0
+        self.counts: Counter[str] = Counter()
+        self.stats: Any = None
         self.description: Any = None
         self.ids: list[Any] = []
         self.columns: Any = None
@@ -83,13 +86,15 @@ class _PromptfooFile:
 
     def take(self, key: str, value: Any) -> None:
         if key in ("row", "table"):
-            self.rows += key == "row"
-            self.table += key == "table"
+            self.counts[key] += 1
+            (self.rows if key == "row" else self.table).add(value)
             self._row(value)
         elif key == "description":
             self.description = value
         elif key == "prompts":
             self.columns = value
+        elif key == "stats":
+            self.stats = value
         elif key in ("evalId", "id"):
             self.ids.append(value)
 
@@ -109,15 +114,16 @@ class _PromptfooFile:
 
 def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
     for path in paths:
-        survey = _PromptfooFile()
-        for key, value in parts_of(path):
-            survey.take(key, value)
-        if not survey.rows and not survey.table:
-            raise NotEnoughEvidence("FIL-005", "the file has no results.", where=path)
-        if survey.loose:
-            listed = ", ".join(sorted(survey.loose)[:5])
-            tally.note(f"metrics that only some tests have are inside `score`: {listed}")
-        yield from _runs(path, survey, wanted, tally)
+        with Spool(path) as rows, Spool(path) as table:
+            survey = _PromptfooFile(rows, table)
+            for key, value in parts_of(path):
+                survey.take(key, value)
+            if not survey.counts:
+                raise NotEnoughEvidence("FIL-005", "the file has no results.", where=path)
+            if survey.loose:
+                listed = ", ".join(sorted(survey.loose)[:5])
+                tally.note(f"metrics that only some tests have are inside `score`: {listed}")
+            yield from _runs(path, survey, wanted, tally)
         if len(paths) == 1:
             _state_means(survey.columns, tally)
 
@@ -126,16 +132,13 @@ def _runs(
     path: str, survey: _PromptfooFile, wanted: Wanted, tally: Tally
 ) -> Iterator[dict[str, Any]]:
     origin = _origin(path, survey)
-    kind = "row" if survey.rows else "table"
     attempts: Counter[str] = Counter()
-    for key, value in parts_of(path):
-        if key == kind:
-            tally.read["results"] += 1
-            yield _run(value, origin, survey, wanted, tally, attempts)
-        elif key == "table":
-            tally.read["table_cells"] += 1
-        elif key == "stats":
-            _state(value, tally)
+    if survey.counts["row"] and survey.counts["table"]:
+        tally.read["table_cells"] += survey.counts["table"]
+    for values in survey.rows if survey.counts["row"] else survey.table:
+        tally.read["results"] += 1
+        yield _run(PromptfooRow(*values), origin, survey, wanted, tally, attempts)
+    _state(survey.stats, tally)
 
 
 def _origin(path: str, survey: _PromptfooFile) -> Origin:

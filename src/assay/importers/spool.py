@@ -1,0 +1,53 @@
+"""Values kept on disk between two looks at them: an importer that must know a whole file before its
+first run reads the file once, and its rows again from here.
+"""
+
+from __future__ import annotations
+
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from assay.errors import InputError
+from assay.files.json_files import parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+class Spool:
+    """Plain values on disk, in their order. Nobody else sees the file, and it is gone when the
+    spool is closed. `path` names where the values come from.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file = TemporaryFile(buffering=1024 * 1024)  # noqa: SIM115 (see __exit__)
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._file.close()
+
+    def add(self, value: Any) -> None:
+        """Keep one more value."""
+        try:
+            self._file.write(_encode(value) + b"\n")
+        except RecursionError:
+            raise self._deep() from None
+
+    def __iter__(self) -> Iterator[Any]:
+        """The values, from the first."""
+        self._file.seek(0)
+        for line in self._file:
+            try:
+                yield parse_json(line)
+            except ValueError:
+                raise self._deep() from None
+
+    def _deep(self) -> InputError:
+        return InputError("FIL-004", "a value nests more than 200 deep.", where=self._path)
