@@ -65,7 +65,7 @@ profile:
 _TOOLS = """\
 # The tools of an MCP server: {why}.
 commands:
-  tools check: {{mcp: {command}}}
+  tools check: {{mcp: {command}}}    # min-score: 80 would fail on tools that are hard to read
   tools grade: {{mcp: {command}}}
 """
 _BRIDGE = '''"""How Assay calls {function}(): the inputs of a sample come in, the outputs go out.
