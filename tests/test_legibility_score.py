@@ -190,8 +190,14 @@ def test_a_server_of_5000_tools_is_scored_and_its_page_stays_small() -> None:
     assert len(report.schemas[0].tools) == 5000
     assert len(page) < 2_000_000
     assert len(table) < 20_000
-    assert "… and 4,500 more tools" in page
+    assert "… and 4,000 more tools" in page
     assert "more tools" in table
+    many = score.report_of(
+        [scored(mcp(SEARCH), findings[:500])._replace(subject=f"s{n}") for n in range(120)]
+    )
+    crowded = view.page(many, score.scale())
+    assert len(crowded) < 2_000_000
+    assert "… and 20 more schemas" in crowded
 
 
 # --- the command

@@ -22,7 +22,7 @@ from assay.views.blocks import (
 )
 from assay.views.markdown import ROWS as MARKDOWN_ROWS
 from assay.views.markdown_view import view
-from assay.views.pieces import absent, clip, code, count, number, verdict
+from assay.views.pieces import absent, clip, code, count, link, number, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,8 +40,10 @@ NOT_A_GRADE = (
     "A legibility score from fixed rules, not a grade: it shows whether a model can read and call"
     " the tools, not whether they work."
 )
-MAX_TOOLS = 500
-MAX_FINDINGS = 500
+MAX_ROWS = 1000
+"""Tools, and findings, on a page; schemas share them."""
+LEAST_ROWS = 10
+"""Of each schema, however many there are."""
 MAX_SCHEMAS = 100
 MAX_UNREAD = 20
 MAX_BELOW = 20
@@ -63,8 +65,12 @@ def page(report: LegibilityReport, scale: Sequence[tuple[str, str]]) -> str:
     subjects = [schema.subject for schema in report.schemas]
     heading = f"Tool legibility: {clip(subjects[0], 120)}" if len(subjects) == 1 else ""
     parts: list[Part] = [*_head(report)]
-    parts += [_schema(schema) for schema in report.schemas[:MAX_SCHEMAS]]
-    parts += _more(len(report.schemas) - MAX_SCHEMAS, "schema")
+    schemas = _worst_first(report)
+    if len(schemas) > 1:
+        parts += _schemas(schemas, MAX_SCHEMAS, linked=True)
+    shown = schemas[:MAX_SCHEMAS]
+    most = max(LEAST_ROWS, MAX_ROWS // max(1, len(shown)))
+    parts += [_schema(schema, place, most) for place, schema in enumerate(shown)]
     parts.append(
         section(
             "How the score is calculated",
@@ -84,19 +90,7 @@ def markdown(report: LegibilityReport) -> str:
     rows = [[*([schema.subject] if several else []), *_tool_row(tool)] for schema, tool in scored]
     parts: list[Part] = [*_head(report)]
     if several:
-        heads = (Column("Schema"), Column("Score", "n"), Column("Limited by", "wide"))
-        listed_schemas = sorted(report.schemas, key=lambda one: (one.score, one.subject))
-        parts.append(
-            Table(
-                "Schemas",
-                heads,
-                [
-                    [one.subject, number(one.score, digits=0), one.cap_reason or absent("nothing")]
-                    for one in listed_schemas[:MARKDOWN_ROWS]
-                ],
-            )
-        )
-        parts += _more(len(listed_schemas) - MARKDOWN_ROWS, "schema")
+        parts += _schemas(_worst_first(report), MARKDOWN_ROWS)
     parts.append(Table("Tools", columns, rows[:MARKDOWN_ROWS]))
     parts += _more(len(rows) - MARKDOWN_ROWS, "tool")
     findings = [
@@ -193,7 +187,27 @@ def _head(report: LegibilityReport) -> list[Part]:
     return parts
 
 
-def _schema(schema: SchemaLegibility) -> Section:
+def _worst_first(report: LegibilityReport) -> list[SchemaLegibility]:
+    return sorted(report.schemas, key=lambda schema: (schema.score, schema.subject))
+
+
+def _schemas(schemas: Sequence[SchemaLegibility], most: int, *, linked: bool = False) -> list[Part]:
+    heads = (Column("Schema"), Column("Score", "n"), Column("Tools", "n"), Column("Limited by"))
+    rows = []
+    for place, schema in enumerate(schemas[:most]):
+        name = clip(schema.subject, 120)
+        rows.append(
+            [
+                link(name, f"#schema-{place}") if linked else name,
+                number(schema.score, digits=0),
+                number(len(schema.tools), digits=0),
+                schema.cap_reason or absent("nothing"),
+            ]
+        )
+    return [Table("Schemas", heads, rows), *_more(len(schemas) - most, "schema")]
+
+
+def _schema(schema: SchemaLegibility, place: int, most: int) -> Section:
     tools = sorted(schema.tools, key=lambda tool: (tool.score, tool.name))
     findings = schema.findings
     facts = [
@@ -208,26 +222,26 @@ def _schema(schema: SchemaLegibility) -> Section:
         Table(
             f"Tools of {schema.subject}",
             _TOOLS,
-            [_tool_row(tool) for tool in tools[:MAX_TOOLS]],
+            [_tool_row(tool) for tool in tools[:most]],
             absent="It has no tools.",
             kind="stack",
         ),
-        *_more(len(tools) - MAX_TOOLS, "tool"),
+        *_more(len(tools) - most, "tool"),
     ]
     if findings:
         table = Table(
             f"Findings of {schema.subject}",
             _FINDINGS,
-            [_finding_row(finding) for finding in findings[:MAX_FINDINGS]],
+            [_finding_row(finding) for finding in findings[:most]],
             kind="stack",
         )
-        inside = [table, *_more(len(findings) - MAX_FINDINGS, "finding")]
+        inside = [table, *_more(len(findings) - most, "finding")]
         parts.append(Details(count(len(findings), "finding"), inside, opened=len(findings) <= 50))
-    return section(clip(schema.subject, 120), *parts)
+    return section(clip(schema.subject, 120), *parts, id=f"schema-{place}")
 
 
 def _more(left: int, noun: str) -> list[Part]:
-    text = f"… and {left:,} more {noun}s: -o findings.json has all of them."
+    text = f"… and {count(left, f'more {noun}')}: -o findings.json has all of them."
     return [Paragraph(absent(text), "hint")] if left > 0 else []
 
 
