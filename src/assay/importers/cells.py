@@ -31,11 +31,9 @@ def present(value: Any) -> Any:
     >>> present("NaN"), present(" "), present("no")
     (None, None, 'no')
     """
-    if isinstance(value, str) and len(value) < 8 and value.strip().lower() in _ABSENT:
-        return None
-    if isinstance(value, float | Decimal) and value != value:
-        return None
-    return value
+    if isinstance(value, str):
+        return None if len(value) < 8 and value.strip().lower() in _ABSENT else value
+    return value if value == value else None  # NaN equals nothing
 
 
 def number_of(value: Any) -> Decimal | int | bool | None:
@@ -44,9 +42,11 @@ def number_of(value: Any) -> Decimal | int | bool | None:
     >>> number_of("0.50"), number_of("True"), number_of(""), number_of(0.1)
     (Decimal('0.50'), True, None, Decimal('0.1'))
     """
-    value = present(value)
     if value is None or isinstance(value, bool | int):
         return value
+    value = present(value)
+    if value is None:
+        return None
     if isinstance(value, float):
         value = repr(value)
     if isinstance(value, str):
@@ -87,7 +87,10 @@ def structure_of(value: Any) -> Any:
 
 def first_of(row: Mapping[str, Any], names: Iterable[str]) -> Any:
     """The value of the first of these columns that the row has."""
-    return next((present(row[name]) for name in names if name in row), None)
+    for name in names:
+        if name in row:
+            return present(row[name])
+    return None
 
 
 def amount_of(value: Any, factor: int = 1) -> Decimal | int | None:
@@ -154,6 +157,7 @@ class MetricColumns:
                 except ValueError:
                     self._texts.add(column)
         self._texts -= numbers
+        self._passed_over = self._known | self._texts
 
     def number(self, column: str, value: Any) -> Decimal | int | bool | None:
         """The value of a metric; a text among numbers is none, and counted."""
@@ -165,10 +169,11 @@ class MetricColumns:
 
     def scores(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """The metrics of a row; None for one without a value."""
+        passed_over = self._passed_over
         return {
             column: self.number(column, value)
             for column, value in row.items()
-            if column not in self._known and column not in self._texts
+            if column not in passed_over
         }
 
     def is_text(self, column: str) -> bool:
