@@ -1,13 +1,15 @@
 #!/bin/sh
-# Installs Assay and runs its gate in a CI job: `assay-ci.sh install`, then `assay-ci.sh run`.
+# Installs Assay and runs its gate in a CI job: `assay-ci.sh install`, then `assay-ci.sh run`, then perhaps `assay-ci.sh comment`.
 #
-# Everything comes in through the environment and is passed on as arguments; nothing is ever evaluated. The exit code is Assay's own.
+# Everything comes in through the environment and is passed on as arguments; nothing is ever evaluated. The exit code of `run` is Assay's own;
+# `comment` only shows what `run` found, and never fails or passes a build.
 #
 #   ASSAY_CI_FILE      files to judge, one on each line
 #   ASSAY_CI_BASELINE  results of the version in production; given, `assay gate` decides, else `assay grade`
 #   ASSAY_CI_PROFILE   profile, by name or file (grade only)
 #   ASSAY_CI_POLICY    policy, by name or file: the release policy of `assay gate`, the policy of `assay grade`
 #   ASSAY_CI_ARGS      further arguments, separated by blanks; quotes mean nothing here
+#   ASSAY_CI_COMMENT   name of the comment on the pull request that shows the result; empty: no comment
 #   ASSAY_CI_PACKAGE   what pip installs: a version, a path or a URL (default: the folder above this script)
 
 set -euf
@@ -45,6 +47,19 @@ outcome_of() {
     esac
 }
 
+# What the comment will say: the report in the file $2, or, where there is none, the outcome. Each run replaces what an earlier one left, so that
+# no comment shows an older verdict.
+note() {
+    if [ -z "${ASSAY_CI_COMMENT:-}" ] || [ -z "${RUNNER_TEMP:-}" ]; then
+        return
+    fi
+    if [ -s "${2:-}" ]; then
+        cat "$2" >"$RUNNER_TEMP/assay-comment.md"
+    else
+        printf '## Assay: %s\n\nThere is no report. The log of the job says why.\n' "$1" >"$RUNNER_TEMP/assay-comment.md"
+    fi
+}
+
 finish() {
     if [ -n "${GITHUB_OUTPUT:-}" ]; then
         printf 'outcome=%s\nexit-code=%s\n' "$1" "$2" >>"$GITHUB_OUTPUT"
@@ -54,9 +69,16 @@ finish() {
 }
 
 run_grade() {
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
     code=0
+    if [ -n "${ASSAY_CI_COMMENT:-}" ]; then
+        set -- -o "$work/grades.md" "$@"
+    fi
     "$python" -m assay grade "$@" || code=$?
-    finish "$(outcome_of "$code")" "$code"
+    outcome=$(outcome_of "$code")
+    note "$outcome" "$work/grades.md"
+    finish "$outcome" "$code"
 }
 
 run_gate() {
@@ -89,12 +111,18 @@ print(document["outcome"] if document["outcome"] in known.get(int(sys.argv[2]), 
     elif [ "$code" -eq 0 ]; then
         outcome=fault code=5
     fi
+    if [ -n "${decided:-}" ]; then
+        note "$outcome" "$work/decision.md"
+    else
+        note "$outcome"
+    fi
     finish "$outcome" "$code"
 }
 
 run() {
     if [ -z "${ASSAY_CI_FILE:-}" ]; then
         echo "assay-ci: no file is given; name the results to judge with the input 'file'." >&2
+        note misuse
         finish misuse 2
     fi
     set --
@@ -124,11 +152,29 @@ run() {
     run_grade "$@"
 }
 
+comment() {
+    case ${GITHUB_EVENT_NAME:-} in
+        pull_request | pull_request_target) ;;
+        *)
+            echo "assay: no pull request started this job, so there is no comment."
+            return
+            ;;
+    esac
+    text=${RUNNER_TEMP:?}/assay-comment.md
+    if [ ! -s "$text" ]; then
+        note "no result"
+    fi
+    if ! "$python" -m assay report comment "--key=${ASSAY_CI_COMMENT:-gate}" -- "$text"; then
+        echo "::warning title=Assay::The comment on the pull request was not written; the log of this step says why. The gate is not affected."
+    fi
+}
+
 case ${1:-} in
     install) install ;;
     run) run ;;
+    comment) comment ;;
     *)
-        echo "usage: assay-ci.sh install|run" >&2
+        echo "usage: assay-ci.sh install|run|comment" >&2
         exit 2
         ;;
 esac

@@ -22,6 +22,7 @@ from documents import scorecard
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 GITLAB = yaml.safe_load((ROOT / "ci" / "gitlab.yml").read_text())
 SCRIPT = ROOT / "ci" / "assay-ci.sh"
+HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
 STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
 HOSTILE = [
     "x; touch pwned",
@@ -136,13 +137,19 @@ def cards(path: Path, *norms: float) -> None:
 def test_no_value_of_a_user_stands_in_a_script() -> None:
     for taken in STEPS.values():
         assert "${{" not in taken["run"]
+    names = ("FILE", "BASELINE", "PROFILE", "POLICY", "ARGS", "PACKAGE", "COMMENT")
     assert {key for taken in STEPS.values() for key in taken["env"]} == {
-        f"ASSAY_CI_{name}" for name in ("FILE", "BASELINE", "PROFILE", "POLICY", "ARGS", "PACKAGE")
+        *(f"ASSAY_CI_{name}" for name in names),
+        "GITHUB_TOKEN",
     }
+    holders = [name for name, taken in STEPS.items() if "GITHUB_TOKEN" in taken["env"]]
+    assert holders == ["Comment on the pull request"], "what judges has no token"
 
 
 def test_the_action_declares_what_it_takes_and_gives() -> None:
-    assert set(ACTION["inputs"]) == {"file", "baseline", "profile", "policy", "args", "package"}
+    assert set(ACTION["inputs"]) == {
+        *("file", "baseline", "profile", "policy", "args", "package", "comment", "token")
+    }
     assert ACTION["runs"]["using"] == "composite"
     for name, output in ACTION["outputs"].items():
         assert output["value"] == f"${{{{ steps.gate.outputs.{name} }}}}"
@@ -234,7 +241,7 @@ def test_a_name_that_begins_with_a_dash_is_a_file(work: Path) -> None:
     assert grade(work, file="-o.jsonl").code == 0
 
 
-INPUTS = ["file", "baseline", "profile", "policy", "args"]
+INPUTS = ["file", "baseline", "profile", "policy", "args", "comment"]
 
 
 def check_shut(done: Done, work: Path) -> None:
@@ -485,13 +492,16 @@ PAGE = (ROOT / "docs" / "how-to" / "gate-in-ci.md").read_text()
 
 
 def test_the_examples_of_the_how_to_use_what_exists() -> None:
-    github, gitlab_example = (
+    github, gitlab_example, example, hooks = (
         yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     )
-    (used,) = (
-        taken for taken in github["jobs"]["gate"]["steps"] if "assay" in taken.get("uses", "")
-    )
-    assert set(used["with"]) <= set(ACTION["inputs"])
+    for workflow in (github, example):
+        (used,) = (
+            taken for taken in workflow["jobs"]["gate"]["steps"] if "assay" in taken.get("uses", "")
+        )
+        assert set(used["with"]) <= set(ACTION["inputs"])
+    assert {hook["id"] for repo in hooks["repos"] for hook in repo["hooks"]} <= set(HOOKS)
+    assert set(re.findall(r"^\| `(assay-\w+)` \|", PAGE, re.MULTILINE)) == set(HOOKS)
     assert gitlab_example["include"]["file"] == "ci/gitlab.yml"
     assert gitlab_example["gate"]["extends"] in GITLAB
     assert set(gitlab_example["gate"]["variables"]) <= set(GITLAB[".assay"]["variables"])

@@ -7,22 +7,17 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
-import sys
 import tarfile
-import tomllib
-import venv
 import zipfile
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from assay.installing import checkout, install_command, install_hint, requirement
 from conftest import ROOT
+from installed import PROJECT, installed_wheel
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 TEXTS = {".py", ".md", ".yml", ".yaml", ".sh", ".toml", ".cfg", ".html", ".css", ".txt", ""}
 
@@ -105,66 +100,26 @@ def test_another_project_with_our_folder_names_is_no_checkout_of_ours(tmp_path: 
 # --- the distributions
 
 
-def build(folder: Path) -> tuple[Path, Path]:
-    """Build the wheel and the sdist in a copy of what they are made of."""
-    tree = folder / "tree"
-    tree.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
-        shutil.copy(ROOT / name, tree)
-    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.pyc")
-    shutil.copytree(ROOT / "src", tree / "src", ignore=ignored)
-    (tree / "tests").mkdir()
-    (tree / "tests" / "test_none.py").write_text("")
-    program = (
-        "from setuptools import build_meta as b; b.build_wheel('../dist'); b.build_sdist('../dist')"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tree, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    (wheel,) = (folder / "dist").glob("*.whl")
-    (sdist,) = (folder / "dist").glob("*.tar.gz")
-    return wheel, sdist
-
-
-def link_core(site: Path) -> None:
-    """Put the packages of the core into an environment, with all they need, as links."""
-    from packaging.requirements import Requirement
-
-    left, done = [Requirement(one) for one in PROJECT["dependencies"]], set()
-    while left:
-        wanted = left.pop()
-        if wanted.name in done or (wanted.marker and not wanted.marker.evaluate({"extra": ""})):
-            continue
-        done.add(wanted.name)
-        found = metadata.distribution(wanted.name)
-        for top in {path.parts[0] for path in found.files or () if path.parts[0] != ".."}:
-            target = site / top
-            if not target.exists() and top != "__pycache__":
-                target.symlink_to(str(found.locate_file(top)))
-        left += [Requirement(one) for one in found.requires or ()]
-
-
 HINTS = """
 import json, sys
 from importlib.metadata import distribution
 from assay.installing import install_hint
 noted = distribution("assaykit").locate_file("assaykit-%s.dist-info/direct_url.json" % sys.argv[1])
-said = [install_hint("judge")]
+said, original = [install_hint("judge")], noted.read_text()
 for text in json.loads(sys.argv[2]):
     noted.write_text(text)
     said.append(install_hint("judge"))
 noted.unlink()
-print(json.dumps([*said, install_hint("judge"), install_hint()]))
+said += [install_hint("judge"), install_hint()]
+noted.write_text(original)
+print(json.dumps(said))
 """
 
 
 @pytest.mark.slow
 def test_the_wheel_works_in_an_environment_with_nothing_but_the_core(tmp_path: Path) -> None:
-    setuptools = metadata.version("setuptools")
-    if int(setuptools.split(".")[0]) < 77:
-        pytest.skip(f"building needs setuptools 77 or newer, and this is {setuptools}: make test")
-    wheel, sdist = build(tmp_path)
+    installed = installed_wheel()
+    wheel, sdist = installed.wheel, installed.sdist
 
     # what is in them: every file of the package, and nothing else
     source = {
@@ -188,18 +143,7 @@ def test_the_wheel_works_in_an_environment_with_nothing_but_the_core(tmp_path: P
     assert not [name for name in rest if name.startswith("tests")]
 
     # installed into an empty environment, with the packages of the core and none of an extra
-    place = tmp_path / "env"
-    venv.EnvBuilder(symlinks=True).create(place)
-    python = place / "bin" / "python"
-    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
-    options = ["--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check"]
-    env = {"PATH": f"{place / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path), "NO_COLOR": "1"}
-    done = subprocess.run(
-        [*install, *options, str(wheel)], env=env, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    (site,) = (place / "lib").glob("python*/site-packages")
-    link_core(site)
+    env = {"PATH": f"{installed.bin}:/usr/bin:/bin", "HOME": str(tmp_path), "NO_COLOR": "1"}
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "empty").mkdir(exist_ok=True)

@@ -1,0 +1,246 @@
+"""CI from the wheel: the comment of the action, the hooks of pre-commit, and the example repository
+of the how-to, with a server in the place of GitHub's API.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conftest import ROOT
+from github import TOKEN, FakeGitHub
+from installed import installed_wheel
+from test_ci_action import HOOKS, PAGE, cards, decided, environment, fake_gate, grade, step, work
+
+__all__ = ["work"]
+COMMENT = "Comment on the pull request"
+
+
+@pytest.fixture
+def github() -> Iterator[FakeGitHub]:
+    with FakeGitHub() as server:
+        yield server
+
+
+def job(work: Path, github: FakeGitHub, **more: str) -> dict[str, str]:
+    """The variables of a job that a pull request started."""
+    event = work.parent / "event.json"
+    event.write_text(json.dumps({"pull_request": {"number": 7, "head": {"sha": "ab" * 20}}}))
+    return {
+        "RUNNER_TEMP": str(work.parent),
+        "GITHUB_EVENT_NAME": "pull_request",
+        "GITHUB_EVENT_PATH": str(event),
+        "GITHUB_REPOSITORY": "acme/bot",
+        "GITHUB_API_URL": github.url,
+        "GITHUB_BASE_REF": "main",
+        **more,
+    }
+
+
+# --- the comment of the action
+
+
+def test_the_comment_shows_what_the_gate_said_and_no_older_verdict(
+    work: Path, github: FakeGitHub
+) -> None:
+    env = job(work, github)
+    given: dict[str, Any] = {"comment": "gate", "token": TOKEN, **env}
+
+    def body() -> str:
+        done = step(COMMENT, work, **given)
+        assert done.code == 0, done.err
+        assert TOKEN not in done.out + done.err
+        assert len(github.comments) == 1
+        return str(github.comments[0]["body"])
+
+    cards(work / "runs.jsonl", 0.9)
+    assert grade(work, file="runs.jsonl", **given).outputs["outcome"] == "passed"
+    assert body().startswith("<!-- assay:gate -->\n## Assay: passed")
+    cards(work / "runs.jsonl", 0.2)
+    assert grade(work, file="runs.jsonl", **given).code == 1
+    assert "## Assay: not passed" in body()
+    (work / "runs.jsonl").write_text("{oops\n")
+    assert grade(work, file="runs.jsonl", **given).code == 3
+    assert "## Assay: malformed\n\nThere is no report." in body()
+    assert grade(work, file="", **given).code == 2
+    assert "## Assay: misuse" in body()
+    fake_gate(work, 0, decided("hold", None))
+    assert grade(work, file="a.jsonl", baseline="b.jsonl", **given).code == 5
+    assert "## Assay: fault" in body(), "an exit code of 0 without a promotion is none"
+    (work.parent / "assay-comment.md").unlink()
+    assert "## Assay: no result" in body()
+
+
+def test_a_comment_that_cannot_be_written_warns_and_changes_no_outcome(
+    work: Path, github: FakeGitHub
+) -> None:
+    env = job(work, github)
+    cards(work / "runs.jsonl", 0.2)
+    assert grade(work, file="runs.jsonl", comment="gate", **env).code == 1
+    github.answer = {"POST": (403, {"message": "Resource not accessible by integration"})}
+    done = step(COMMENT, work, comment="gate", token=TOKEN, **env)
+    assert (done.code, "::warning title=Assay::" in done.out) == (0, True)
+    assert "pull-requests: write" in done.err
+    done = step(COMMENT, work, comment="gate", token="", **env)
+    assert (done.code, "no token in $GITHUB_TOKEN" in done.err) == (0, True)
+    done = step(COMMENT, work, comment="x; touch pwned", token=TOKEN, **env)
+    assert (done.code, "::warning" in done.out) == (0, True)
+    calls = len(github.calls)
+    done = step(COMMENT, work, comment="gate", token=TOKEN, **env | {"GITHUB_EVENT_NAME": "push"})
+    assert (done.code, "no pull request" in done.out) == (0, True)
+    assert len(github.calls) == calls
+    assert not github.comments
+    assert not list(work.parent.rglob("pwned*"))
+
+
+# --- the hooks
+
+
+def test_each_hook_of_pre_commit_passes_good_files_and_stops_bad_ones(tmp_path: Path) -> None:
+    env = {"PATH": f"{installed_wheel().bin}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    for name in ("profiles", "results", "tools"):
+        (tmp_path / name).mkdir()
+    shelf = ROOT / "src" / "assay" / "library" / "profiles" / "rag@2.yaml"
+    profile = shelf.read_text().replace("profile: rag\n", "profile: ours\n")
+    harbour = {"type": "string", "description": "Name of the harbour, such as Brevik."}
+    tool = {
+        "name": "find_departure",
+        "description": "Find the next ferry that leaves a harbour. Use it for travel questions.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"harbour": harbour},
+            "required": ["harbour"],
+            "additionalProperties": False,
+        },
+    }
+    about = {"name": "Ferry desk", "version": "1.0.0"}
+    snapshot = json.dumps({"serverInfo": about, "tools": [tool]})
+    cards(tmp_path / "good.jsonl", 0.9)
+    cards(tmp_path / "bad.jsonl", 0.1)
+    cases: dict[str, tuple[str, list[str], str, str]] = {
+        "assay-config": ("assay.yaml", [], "project: bot\n", "project: bot\nprojekt: x\n"),
+        "assay-library": ("profiles/ours@2.yaml", [], profile, "profile: ours\n"),
+        "assay-tools": ("tools/list.json", ["tools/list.json"], snapshot, "{oops"),
+        "assay-grade": (
+            "results/runs.jsonl",
+            [],
+            (tmp_path / "good.jsonl").read_text(),
+            (tmp_path / "bad.jsonl").read_text(),
+        ),
+    }
+    assert set(cases) == set(HOOKS)
+    for name, hook in HOOKS.items():
+        file, args, good, bad = cases[name]
+        assert hook["language"] == "python"
+        assert re.search(hook["files"], file), name
+        files = [file] if hook.get("pass_filenames", True) else []
+        for text, passes in ((bad, False), (good, True)):
+            (tmp_path / file).write_text(text)
+            done = subprocess.run(
+                [*hook["entry"].split(), *args, *files],
+                cwd=tmp_path,
+                env=env,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert (done.returncode == 0) == passes, (name, text, done.stdout, done.stderr)
+
+
+# --- the example repository
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE.split("## An example repository")[1], re.S)
+
+
+def shell(script: str, folder: Path, env: dict[str, str]) -> None:
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (script, done.stdout, done.stderr)
+
+
+@pytest.mark.slow
+def test_the_example_repository_gates_its_pull_requests(tmp_path: Path, github: FakeGitHub) -> None:
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed: apt-get install git")
+    main, tools = tmp_path / "ferry-bot", tmp_path / "bin"
+    main.mkdir()
+    tools.mkdir()
+    (tools / "pip").write_text('#!/bin/sh\necho "$@" >>"$RUNNER_TEMP/pip"\n')
+    (tools / "pip").chmod(0o755)
+    env = {
+        **environment(main),
+        **job(main, github, PATH=f"{tools}:{installed_wheel().bin}:/usr/bin:/bin"),
+        "HOME": str(tmp_path),
+        **{f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+    }  # fmt: skip
+
+    # the repository, as the page makes it
+    shell("git init --quiet --initial-branch=main && assay init --example rag", main, env)
+    files = [block for block in (*blocks("yaml"), *blocks("text")) if block.startswith("# ")]
+    for block in files:
+        path = main / block.splitlines()[0].removeprefix("# ")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(block)
+    (once,) = blocks("bash")
+    shell(once, main, env)
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=main, env=env, capture_output=True, text=True, check=True
+    ).stdout.split()
+    layout = blocks("text")[0].replace("ferry-bot/", "")
+    named = {name.rstrip("/") for name in re.findall(r"[\w./-]+\.\w+|\.[\w/-]+", layout)}
+    covered = {
+        name for name in listed for one in named if name == one or name.startswith(f"{one}/")
+    }
+    assert set(listed) == covered, "the layout on the page is the whole repository"
+    assert all(any(name.startswith(one) for name in listed) for one in named)
+
+    # the job of a pull request, in a clone of it
+    steps = yaml.safe_load(next(block for block in files if "jobs:" in block))["jobs"]["gate"][
+        "steps"
+    ]
+    scripts = {one.get("name", one["run"]): one["run"] for one in steps if "run" in one}
+    (used,) = (one["with"] for one in steps if one.get("uses", "").startswith("your-org/assay"))
+
+    def pull_request(name: str, change: str) -> Path:
+        clone = tmp_path / name
+        shell(f"git clone --quiet {main} {clone}", tmp_path, env)
+        shell(f"{change}\ngit add --all && git commit --quiet -m change", clone, env)
+        return clone
+
+    def check(clone: Path, outcome: str, **given: str) -> None:
+        inputs: dict[str, Any] = {**used, **given, **env}
+        done = step("Run the gate", clone, **inputs)
+        assert done.outputs["outcome"] == outcome, done.out + done.err
+        assert (done.code == 0) == (outcome == "promote")
+        assert step(COMMENT, clone, **inputs, token=TOKEN).code == 0
+        assert [one["body"].splitlines()[1] for one in github.comments] == [f"## Assay: {outcome}"]
+
+    raised = "sed -i '0,/version: 1/s//version: 3/' assay.yaml"
+    worse = pull_request("worse", f"sed -i s/bot:answer/bot_v2:answer/ assay.yaml; {raised}")
+    for script in scripts.values():
+        shell(script, worse, env)
+    check(worse, "reject")
+    assert (tmp_path / "pip").read_text() == "install assaykit==0.1.0\n"
+
+    # a change that brings its own bar
+    shell("assay baseline set production candidate && git add --all .assay", worse, env)
+    shell("git commit --quiet -m 'Lower the bar'", worse, env)
+    runs = "assay-runs/candidate/runs.jsonl"
+    check(worse, "promote", file=runs)
+    shell(scripts["Take the baseline from the branch to merge into"], worse, env)
+    check(worse, "reject", file=runs)
+
+    same = pull_request("same", f"echo '# faster' >>bot.py; {raised}")
+    for script in scripts.values():
+        shell(script, same, env)
+    check(same, "promote")
