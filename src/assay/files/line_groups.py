@@ -86,10 +86,10 @@ class LineGroups:
         """The groups in the order of their first lines, each with its lines in order."""
         for key, places in self._places.items():
             group = []
+            wanted = loads(key, self._path) if b"\\" in key else _plain(key)
             for place, number in zip(places[::2], places[1::2], strict=True):
                 self._stream.seek(place)
                 tree = loads(self._stream.readline(), self._path, number)
-                wanted = loads(key, self._path, number)
                 if not isinstance(tree, dict) or tree.get(self._name) != wanted:
                     raise InputError(
                         "FIL-002",
@@ -98,3 +98,7 @@ class LineGroups:
                     )
                 group.append(Line(number, tree))
             yield group
+
+
+def _plain(key: bytes) -> str | int:
+    return key[1:-1].decode("utf-8", "replace") if key.startswith(b'"') else int(key)

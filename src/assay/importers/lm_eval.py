@@ -241,10 +241,13 @@ def _sample_runs(
                         "Import one samples file at a time.",
                     )
                 scores[label] = value
+                if results is None:
+                    continue
                 total = sums.get(label, Fraction(0))
-                sums[label] = (
-                    None if total is None or value is None else total + exact(value, label, where)
-                )
+                if total is not None and value is not None:
+                    sums[label] = total + exact(value, label, where)
+                else:
+                    sums[label] = None
         row = rows[0].tree
         count += 1
         shared, others = _shared(scores, main, tally)
