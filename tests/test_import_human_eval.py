@@ -26,6 +26,7 @@ def test_each_completion_is_an_attempt_with_the_verdict_of_its_tests() -> None:
     assert [run["attempt"] for run in runs] == [1, 2] * 3
     gate = runs[3]["gates"]["human_eval_passed"]
     assert gate == {"passed": False, "reason": ROWS[3]["result"]}
+    assert runs[1]["gates"]["human_eval_passed"]["reason"] == "failed"  # "failed: " in the file
     assert runs[0]["outputs"] == {"answer": "    return a + b\n"}
     assert made["what"].startswith("pass@1 0.3333")
     assert tally.notes == ["pass@1 is 0.3333 over 3 tasks with 2 completions each"]

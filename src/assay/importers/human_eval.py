@@ -57,7 +57,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 sample_id=short_id(task, line),
                 scores={"passed": passed},
                 verdict=passed,
-                reason=result or "",
+                reason=(result or "").rstrip(" :"),
                 inputs=None,
                 outputs={"answer": row.get("completion")},
                 attempt=attempts[task],

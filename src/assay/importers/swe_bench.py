@@ -81,10 +81,12 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
             tally.read["logs"] += 1
         elif _is_instances(head):
             instances.append(path)
-        elif report is None:
-            report = path
-        else:
+        elif not _is_run_report(head):
+            raise _refuse("is no report and no log of SWE-bench.", path, "")
+        elif report is not None:
             raise _refuse("two run reports at once.", path, "Import them one by one.")
+        else:
+            report = path
     if report is None and not instances:
         raise _refuse(
             "logs have no verdicts.", paths[0], "Give the report.json of their instances too."
