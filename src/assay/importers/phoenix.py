@@ -50,7 +50,9 @@ def _kind(columns: frozenset[str]) -> str | None:
 
 def _fits(head: Head) -> bool:
     # the keys of JSON are cut at dots; these have some of their own
-    return _kind(_columns(head)) is not None
+    columns = _columns(head)
+    printed = {"context", "kind"} <= columns and "span_kind" not in columns  # by OpenTelemetry
+    return not printed and _kind(columns) is not None
 
 
 def _columns(head: Head) -> frozenset[str]:
