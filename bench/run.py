@@ -19,6 +19,7 @@ if __name__ == "__main__":
         "tool_calls.py",
         "retrieval.py",
         "items.py",
+        "importing.py",
         "exams.py",
         "judge_calls.py",
         "bootstrap.py",

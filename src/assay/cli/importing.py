@@ -183,8 +183,8 @@ def _lines(spool: str) -> list[Any]:
 def _tell(imported: ImportedRuns, profile: Profile | None, out: IO[str]) -> None:
     """What was read and what was left out, and the tool's totals next to ours."""
     tally = imported.tally
-    read = ", ".join(f"{count:,} {what}" for what, count in tally.read.items())
-    out.write(f"{counted(imported.n, 'run')} from {read}: {imported.importer.title}\n")
+    runs = counted(imported.n, "run")
+    out.write(f"{runs} from {tally.read_text()}: {imported.importer.title}\n")
     if tally.errors:
         out.write(f"  errors: {tally.errors:,} of {tally.samples:,} samples\n")
     for line in left_out(tally):

@@ -50,16 +50,21 @@ class _Row(NamedTuple):
 
     def text(self, column: str | None) -> Any:
         """A cell; None where it is empty."""
-        value = None if column is None else self.cells.get(column)
-        empty = isinstance(value, str) and not value.strip()
-        return None if empty else value
+        if column is None:
+            return None
+        value = self.cells.get(column)
+        return None if isinstance(value, str) and not value.strip() else value
 
     def number(self, column: str | None) -> Decimal | int | None:
-        value = self.text(column)
+        if column is None:
+            return None
+        value = self.cells.get(column)
+        if isinstance(value, Decimal) or type(value) is int:
+            return value
         if value is None or (isinstance(value, str) and value.strip().lower() in _NOTHING):
             return None
-        if isinstance(value, bool | int | Decimal):
-            return int(value) if isinstance(value, bool) else value
+        if isinstance(value, bool):
+            return int(value)
         try:
             number = Decimal(str(value).strip())
         except InvalidOperation:

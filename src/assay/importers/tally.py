@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 
+_EXACT = Context(prec=500, traps=[Inexact])
+"""Adds decimals of up to so many digits, quickly and without rounding."""
 _SIGN = re.compile(r"[^A-Za-z0-9_.\-/ ]+")
 
 
@@ -21,7 +23,9 @@ class Metric:
         self.n = 0
         self.missing = 0
         """Samples on which it has no value."""
-        self.sum = Fraction(0)
+        self._sum = Decimal(0)
+        self._long = Fraction(0)
+        """What has too many digits for the other sum."""
         self.low: Decimal | None = None
         self.high: Decimal | None = None
         self.judged = False
@@ -34,14 +38,19 @@ class Metric:
             return
         number = Decimal(value)
         self.n += 1
-        self.sum += Fraction(number)
-        self.low = number if self.low is None else min(self.low, number)
-        self.high = number if self.high is None else max(self.high, number)
+        try:
+            self._sum = _EXACT.add(self._sum, number)
+        except Inexact:
+            self._long += Fraction(number)
+        if self.low is None or number < self.low:
+            self.low = number
+        if self.high is None or number > self.high:
+            self.high = number
 
     @property
     def mean(self) -> Fraction | None:
         """The mean over the samples that have a value."""
-        return self.sum / self.n if self.n else None
+        return (Fraction(self._sum) + self._long) / self.n if self.n else None
 
     @property
     def is_share(self) -> bool:
@@ -77,6 +86,20 @@ class ImportTally:
         self.mapping: dict[str, str] = {}
         """What the columns of a table were taken for."""
         self._names: dict[str, str] = {}
+
+    def read_text(self) -> str:
+        """How much was read, in words.
+
+        >>> tally = ImportTally()
+        >>> tally.read.update(files=1, test_cases=2000)
+        >>> tally.read_text()
+        '1 file, 2,000 test cases'
+        """
+        words = {what: what.replace("_", " ") for what in self.read}
+        return ", ".join(
+            f"{count:,} {words[what].removesuffix('s') if count == 1 else words[what]}"
+            for what, count in self.read.items()
+        )
 
     def note(self, text: str) -> None:
         """Add a note, once."""

@@ -103,9 +103,9 @@ def import_runs(
             stream.write(encode(run) + b"\n")
             _note_id(run["run_id"], seen, where)
     if not seen:
-        counted = ", ".join(f"{count:,} {what}" for what, count in tally.read.items())
+        read = tally.read_text()
         raise NotEnoughEvidence(
-            "FIL-005", f"there is no run in it{f' ({counted})' if counted else ''}.", where=where
+            "FIL-005", f"there is no run in it{f' ({read})' if read else ''}.", where=where
         )
     _compare(tally, importer.name, where)
     return ImportedRuns(tuple(paths), importer, spool, len(seen), tally)
@@ -179,6 +179,8 @@ def totals(tally: ImportTally) -> list[dict[str, Any]]:
             }
         )
     for name, metric in tally.metrics.items():
+        if name in COUNTS:  # a verdict as a score: its count says it
+            continue
         mean = metric.mean
         rows.append(
             {
