@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from assay.cli.stream import LARGE
 from assay.views.csv_rows import FORMULA, neutral
 from assay.views.exporters import EXPORTERS, FORMATS
 from documents import run, scorecard
@@ -230,9 +231,7 @@ def test_a_promptfoo_assertion_grades_like_the_runs_it_was_made_from(
     question = {"question": "why", "expected": "because"}
     calls = [
         ("because", {"vars": question}),
-        ("no idea", {"vars": question}),
         ("because", {"vars": {"question": "why"}}),
-        ("because", {"vars": {"expected": "because"}}),
         (
             "no idea",
             {
@@ -256,13 +255,11 @@ def test_a_promptfoo_assertion_grades_like_the_runs_it_was_made_from(
         found: list[dict[str, Any]] = json.loads(made.stdout)
         return found
 
-    right, wrong, unknown, incomplete, boasting = answers(ASSAY_COMMAND=str(command))
+    right, unknown, boasting = answers(ASSAY_COMMAND=str(command))
     assert (right["pass"], right["score"], right["namedScores"]) == (True, 1.0, {"right": 1.0})
-    assert (wrong["pass"], wrong["score"]) == (False, 0.0)
-    assert "right" in wrong["reason"]
     assert unknown["pass"] is False, "nothing says what is expected"
-    assert incomplete["pass"] is False, "a required input is missing"
-    assert boasting["pass"] is False, "an output does not grade itself"
+    assert (boasting["pass"], boasting["score"]) == (False, 0.0), "it does not grade itself"
+    assert "right" in boasting["reason"]
     for answer in answers(ASSAY_COMMAND=str(tmp_path / "no-such-command")):
         assert (answer["pass"], answer["score"]) == (False, 0)
         assert "Assay gave no grade" in answer["reason"]
@@ -303,3 +300,35 @@ def test_what_was_exported_is_imported_again_with_the_same_totals(
         assert [one["scores"][verdict]["raw"] for one in again] == values
         lacking = [one for key, one in again[1]["scores"].items() if "faithfulness" in key]
         assert all(one["raw"] is None for one in lacking)
+
+
+def test_an_imported_file_has_no_lines_of_runs_and_no_profile_for_an_assertion(
+    assay: Any, tmp_path: Path, runs: Path
+) -> None:
+    assay("report", "export", "runs.jsonl", "--to", "inspect", "-o", "log.json")
+    assay("grade", "log.json", "-o", "out.sarif")
+    assert {place(one) for one in sarif_results(tmp_path / "out.sarif")} == {("log.json", 1)}
+    done = assay("report", "export", "log.json", "--to", "promptfoo", "-o", "x.py")
+    assert done.code == 2
+    assert "--profile FILE" in done.err
+    assert not (tmp_path / "x.py").exists()
+
+
+def test_pieces_of_a_large_file_keep_their_lines_across_processes(
+    assay: Any, tmp_path: Path
+) -> None:
+    padding = "x" * 2000
+    cards = [
+        scorecard(
+            {"norm": 0.9}, run_id=f"r-{n}", notes=[padding], hard_gates={"clean": n % 500 > 0}
+        )
+        for n in range(2100)
+    ]
+    (tmp_path / "big.jsonl").write_text("".join(json.dumps(one) + "\n" for one in cards))
+    assert (tmp_path / "big.jsonl").stat().st_size > LARGE
+    done = assay("grade", "big.jsonl", "--jobs", "2", "-o", "out.sarif", "-o", "out.parquet")
+    assert done.code == 1, done.err
+    found = sarif_results(tmp_path / "out.sarif")
+    assert [place(one)[1] for one in found] == [1, 501, 1001, 1501, 2001]
+    rows = duckdb.sql(f"select run_id from '{tmp_path}/out.parquet'").fetchall()
+    assert [name for (name,) in rows] == [card["run_id"] for card in cards]

@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help=(
             "write the grades of all tests to FILE; the extension picks the format (.json .jsonl"
-            " .csv .md .xml)"
+            " .csv .md .xml .html .sarif .parquet)"
         ),
     )
 

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from assay.errors import AssayError
-from assay.files.json_files import MAX_LINE, open_input
+from assay.files.json_files import MAX_LINE, StoredInput, open_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,23 +30,26 @@ class LineBlock(NamedTuple):
     first: int
     lines: list[bytes]
     size: int
+    numbered: bool = True
+    """Whether the numbers of the lines mean something to people."""
 
 
 def read_blocks(file: str) -> Iterator[LineBlock]:
     """Blocks of whole lines. An endless line is cut at the limit, and ends the file."""
     first, size = 1, 0
     lines: list[bytes] = []
+    numbered = not isinstance(file, StoredInput)
     with open_input(file) as stream:
         while line := stream.readline(MAX_LINE + 1):
             lines.append(line)
             size += len(line)
             if size >= BLOCK:
-                yield LineBlock(str(file), first, lines, size)
+                yield LineBlock(str(file), first, lines, size, numbered)
                 first, lines, size = first + len(lines), [], 0
             if len(line) > MAX_LINE:
                 break
     if lines:
-        yield LineBlock(str(file), first, lines, size)
+        yield LineBlock(str(file), first, lines, size, numbered)
 
 
 def graded_blocks(

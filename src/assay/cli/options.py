@@ -94,8 +94,9 @@ def outputs(options: argparse.Namespace) -> list[str]:
         if extension not in options.formats:
             raise UsageError(
                 "CLI-001",
-                f"the extension of '{path}' is none this verb writes.",
-                fix=f"They are {', '.join(options.formats)}.",
+                f"can't write '{path}': {extension or 'a name without an extension'} is no format"
+                " of this command.",
+                fix=f"It writes {', '.join(options.formats)}.",
             )
         if os.path.isdir(path):
             raise UsageError("FIL-008", "is a directory.", where=path)

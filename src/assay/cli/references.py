@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _CHOSEN = (("profile", None), ("rubric", None), ("policy", "workflow"))
 """What an evaluation was graded by, and the value of each option that nobody gave."""
-_STORED = "the evaluation"
+STORED = "the evaluation"
 """Where an option's value comes from that an evaluation was stored with."""
 
 
@@ -246,7 +246,7 @@ class _Resolver:
         os.makedirs(folder, exist_ok=True)
         self._options.profile = os.path.join(folder, f"{_profile_id(own['profile'])}.yaml")
         self._options.rubric = own["rubric"]
-        self._options.sources = {**sources, "profile": _STORED, "rubric": _STORED}
+        self._options.sources = {**sources, "profile": STORED, "rubric": STORED}
         write_file(self._options.profile, pretty(own["profile"]))
 
 

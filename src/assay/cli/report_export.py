@@ -10,8 +10,11 @@ from assay.cli.fault_list import faults_error
 from assay.cli.frame import CHOICES, Command, arg
 from assay.cli.grade import choice_of
 from assay.cli.hints import GRADED_BY, given
+from assay.cli.imported_inputs import MADE
+from assay.cli.references import STORED
 from assay.cli.stream import Stopped, grade_stream, output_of
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError
+from assay.registry import is_path
 from assay.views.exporters import EXPORTERS
 from assay.views.grade_line import totals_text, versions_text
 
@@ -31,8 +34,7 @@ def run(options: argparse.Namespace) -> int:
     options.output, options.formats = [options.output], exporter_of(options.to).extensions
     (path,) = opt.outputs(options)
     output = output_of(path, options.to)
-    graded_by = [word for name in GRADED_BY for word in given(options, name)]
-    output.form.prepare(path=path, graded_by=graded_by)
+    output.form.prepare(path=path, graded_by=_graded_by(options))
     try:
         totals = grade_stream(
             options.files,
@@ -56,6 +58,16 @@ def run(options: argparse.Namespace) -> int:
     else:
         opt.print_lines([totals_text(counts), versions_text(counts), f"wrote {path}"])
     return ExitCode.PASSED
+
+
+def _graded_by(options: argparse.Namespace) -> list[str] | None:
+    """The options that grade other runs as these are graded; None where their profile lives only
+    as long as this command.
+    """
+    words = [word for name in GRADED_BY for word in given(options, name)]
+    if getattr(options, "sources", {}).get("profile") in (MADE, STORED):
+        return None if is_path(options.profile) else [*words, "--profile", options.profile]
+    return words
 
 
 def exporter_of(name: str) -> Exporter:

@@ -12,6 +12,7 @@ import os
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from assay.files.json_files import StoredInput
 from assay.files.yaml_files import locate
 from assay.registry import Registry, is_path
 
@@ -38,8 +39,10 @@ class ResultSource(NamedTuple):
 
     @property
     def line(self) -> int | None:
-        """The line on which the document begins, where it is known."""
+        """The line on which the document begins, where it is known: an imported run is on none."""
         document = self.document
+        if document is not None and isinstance(document.file, StoredInput):
+            return None
         if document is None or document.line is not None or document.source is None:
             return None if document is None else document.line
         return _lines(document.source).get(document.at) if document.at else 1
@@ -62,9 +65,9 @@ class Sink(Protocol):
 class Format:
     """How grades are written in one format. Only `piece` has no default."""
 
-    def prepare(self, *, path: str, graded_by: Sequence[str]) -> None:
-        """Learn, before anything else, which file is written and by which options of `assay grade`
-        the runs are graded. Few formats care.
+    def prepare(self, *, path: str, graded_by: Sequence[str] | None) -> None:
+        """Learn, before anything else, which file is written and which options of `assay grade`
+        grade the runs in the same way; None where no options do. Few formats care.
         """
 
     def head(self) -> bytes:

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.errors import InputError
+from assay.errors import InputError, UsageError
 from assay.views.exporters import Exporter
 from assay.views.spooled import Spooled
 
@@ -56,8 +56,14 @@ class PromptfooAssertion(Spooled):
         super().__init__()
         self._path, self._graded_by = "assay_assertion.py", list[str]()
 
-    def prepare(self, *, path: str, graded_by: Sequence[str]) -> None:
+    def prepare(self, *, path: str, graded_by: Sequence[str] | None) -> None:
         """Learn where the file will be, and by which options it grades."""
+        if graded_by is None:
+            raise UsageError(
+                "CLI-001",
+                "these runs are graded by a profile that was made for them alone.",
+                fix="Give a profile that the assertion can grade by, with --profile FILE.",
+            )
         self._path, self._graded_by = path, list(graded_by)
 
     def row(self, result: Payload, source: ResultSource) -> Any:

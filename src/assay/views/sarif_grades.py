@@ -66,6 +66,10 @@ _HELP = {
         "The promotion rule {} holds",
         "Fix what the message names; `-o decision.json` lists what would change the decision.",
     ),
+    "decision": (
+        "The candidate may replace the baseline",
+        "`-o decision.json` lists what would change the decision.",
+    ),
     "input": (
         "Every document can be read and graded",
         "Fix the document at this line. What can't be read is not graded and never passes.",
@@ -238,4 +242,5 @@ def _rules(
                 ]
             yield made
     if document.outcome != "promote" and not closed:
-        yield _result(NOT_PASSED, f"{document.outcome}: {document.reason}", whole)
+        text = f"{document.outcome.replace('_', ' ')}: {document.reason}"
+        yield _result("decision", text, whole)
