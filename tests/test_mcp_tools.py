@@ -183,6 +183,22 @@ def test_a_sample_is_shown_with_its_evidence_gates_and_scores(stocked: Path) -> 
     assert by_run["data"] == found["data"], "a stored run has a name of its own"
 
 
+def test_every_run_of_a_repeated_sample_can_be_shown(tmp_path: Path) -> None:
+    twice = [
+        {**tree, "run_id": f"{tree['run_id']}-{attempt}", "attempt": attempt}
+        for tree in runs(2, 3)
+        for attempt in (1, 2)
+    ]
+    stock(tmp_path, "twice", twice)
+    for named in ("twice", "twice.jsonl"):
+        for tool in ("explain_grade", "show_sample"):
+            found, _ = good(tmp_path, tool, evaluation=named, sample="tickets/s-1")
+            assert found["run_id"] == "faq-2-1-1"
+            assert found["other_runs_of_the_sample"] == ["faq-2-1-2"]
+            again, _ = good(tmp_path, tool, evaluation=named, sample="faq-2-1-2")
+            assert (again["run_id"], again["other_runs_of_the_sample"]) == ("faq-2-1-2", [])
+
+
 def test_a_decision_is_that_of_the_gate_and_is_not_stored(stocked: Path) -> None:
     before = files(stocked)
     said = assay(stocked, "gate", "latest", "--baseline", "latest~1", "--json")
@@ -298,7 +314,9 @@ def test_with_write_a_decision_and_a_baseline_are_stored(own: Path) -> None:
 # --- bad input
 
 
-def test_arguments_that_do_not_fit_are_refused_with_all_their_faults(stocked: Path) -> None:
+def test_arguments_that_do_not_fit_are_refused_with_all_their_faults(
+    stocked: Path, tmp_path: Path
+) -> None:
     answer = one(stocked, "explain_grade", evalation="latest", limit=0)
     error = answer.structured_content["error"]
     assert answer.is_error
@@ -324,6 +342,9 @@ def test_arguments_that_do_not_fit_are_refused_with_all_their_faults(stocked: Pa
         assert "\x1b" not in answer.content[0].text
     (unknown,) = ask(stocked, ("explain_grad", {}))
     assert "Did you mean 'explain_grade'?" in str(unknown)
+    empty = one(tmp_path, "list_evaluations").structured_content["error"]
+    assert (empty["code"], empty["where"]) == ("STO-012", ".assay/ledger.db")
+    assert not os.listdir(tmp_path), "reading makes no ledger"
     nothing = one(stocked, "decide_release")
     assert nothing.structured_content["error"]["fix"].startswith("Name one, such as latest~1")
 

@@ -57,7 +57,8 @@ def answer_call(
             fix="Report it with the call that made it.",
         )
         return _refused(fault)
-    notes = [line.removeprefix("assay: ") for line in said.getvalue().splitlines() if line]
+    lines = [line.strip().removeprefix("assay: ") for line in said.getvalue().splitlines()]
+    notes = list(dict.fromkeys(filter(None, lines)))
     bounded = BoundedAnswer(text=made.most)
     document = bounded.tree(plain(made.document))
     document["notes"] = BoundedAnswer().tree([*notes, *document.get("notes", ())])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from bisect import insort
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.evals import find_page
+from assay.cli.ledger import url_of
 from assay.cli.mcp_answers import DATA, LIMIT, ToolAnswer, more_text, page_of
 from assay.cli.mcp_bounds import TEXT, fenced
 from assay.cli.mcp_samples import graded_runs, nothing_graded
-from assay.errors import printable
+from assay.errors import NotEnoughEvidence, printable
 from assay.release.baseline import names as baseline_names
 from assay.views.documents import plain
 from assay.views.evaluation import evaluation_view
@@ -33,6 +35,14 @@ def list_evaluations(project: ServedProject, given: Mapping[str, Any]) -> ToolAn
     rows = page_of(given)
     words = [f"--{name}={given[name]}" for name in ("workflow", "dataset") if name in given]
     options = project.options("evals", f"--limit={rows.limit + 1}", *words)
+    where = url_of(options.db).removeprefix("sqlite:///")
+    if "://" not in where and not os.path.exists(where):
+        raise NotEnoughEvidence(
+            "STO-012",
+            "there is no ledger here yet.",
+            where=where,
+            fix="`assay run` and `assay import` make one.",
+        )
     page, total, where = find_page(options, start=rows.start)
     shown = page[: rows.limit]
     folder = project.options("gate").baselines

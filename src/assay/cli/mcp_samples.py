@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     from assay.archive.evaluations import StoredEvaluation
     from assay.cli.ledger_names import Named
     from assay.cli.mcp_project import ServedProject
+    from assay.records.evaluation import EvaluatedRun, Evaluation
     from assay.store.ledger import Ledger
 
 KNOWN = 10_000
 """Names that are remembered, for the near miss of one that is absent."""
 AMONG = 20
 """Runs of one sample that are listed."""
+MOST = 1000
+"""Runs of one sample, over all evaluations, that are looked at."""
 
 
 class GradedSample(NamedTuple):
@@ -129,6 +132,36 @@ class _OfLedger(GradedRuns):
         for evaluated, run in zip(self.stored.evaluation.runs, runs, strict=True):
             graded = None if evaluated.grade is None else next(grades)
             yield GradedSample(run.tree(), None if graded is None else graded.tree())
+
+    def find(self, name: str) -> FoundSample:
+        """As above, but by the indexes of the ledger."""
+        runs = [] if self.stored is None else self._named(self.stored.evaluation, name)
+        if not runs:
+            return super().find(name)
+        wanted = [runs[0].digest, *([runs[0].grade] if runs[0].grade is not None else [])]
+        items = self._ledger.get_many(wanted, project=self._project)
+        if any(items.get(digest) is None for digest in wanted):
+            return super().find(name)  # which says what is lost
+        trees = [items[digest].tree() for digest in wanted]
+        others = [run.run_id for run in runs[1 : AMONG + 1]]
+        return FoundSample(GradedSample(trees[0], trees[1] if trees[1:] else None), others)
+
+    def _named(self, evaluation: Evaluation, name: str) -> list[EvaluatedRun]:
+        """The runs of the evaluation that have a name."""
+        by_id = [run for run in evaluation.runs if run.run_id == name]
+        if by_id:
+            return by_id
+        dataset = evaluation.dataset.id
+        filters = {
+            "workflow": evaluation.workflow.id,
+            "dataset": dataset,
+            "sample_id": name.removeprefix(f"{dataset}/"),
+        }
+        page = self._ledger.find(
+            "run", filters, project=self._project, limit=MOST, newest_first=True
+        )
+        digests = {item.digest for item in page.items}
+        return [run for run in evaluation.runs if run.digest in digests]
 
 
 class _OfFile(GradedRuns):
