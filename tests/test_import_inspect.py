@@ -227,12 +227,15 @@ def test_a_newer_version_of_an_entry_replaces_the_older(tmp_path) -> None:
     assert tally.dropped == {"superseded_entries": 1}
 
 
-def test_texts_that_the_log_keeps_apart_are_put_back(tmp_path) -> None:
+def test_texts_that_the_log_keeps_apart_are_put_back(tmp_path, monkeypatch) -> None:
     apart = sample(1, input="attachment://abc", attachments={"abc": "a long question", "d": "x"})
     path = tmp_path / "log.eval"
     archive(path, {"header.json": log(apart), "samples/1_epoch_1.json": apart})
-    runs, _ = imported("inspect_ai", path)
-    assert runs[0]["inputs"] == {"input": "a long question"}
+    for small in (2**21, 1):  # read whole, and piece by piece
+        monkeypatch.setattr("assay.importers.inspect_ai._SMALL", small)
+        runs, _ = imported("inspect_ai", path)
+        assert runs[0]["inputs"] == {"input": "a long question"}
+        assert runs[0]["outputs"] == {"answer": "Paris"}
 
 
 def test_bad_logs_are_refused(tmp_path) -> None:

@@ -109,6 +109,12 @@ def test_an_error_has_no_verdict_and_no_score() -> None:
         assert run["outputs"] == {}
 
 
+def test_totals_without_stats_are_those_of_the_prompts(tmp_path) -> None:
+    tree = {**CAPITALS, "results": {**CAPITALS["results"], "stats": {}}}
+    _, tally = read(tmp_path, tree)
+    assert (tally.stated["samples"], tally.stated["passed"]) == (16, 10)
+
+
 def test_prompts_and_providers_are_variants_and_repeats_are_attempts() -> None:
     runs, _ = imported("promptfoo", FOLDER / "capitals.json")
     assert len({run["dataset"]["sample_id"] for run in runs}) == 16

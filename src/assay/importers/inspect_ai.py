@@ -15,7 +15,7 @@ from assay.files.archives import Archive, ArchiveEntry, open_archive
 from assay.files.json_files import MAX_LINE, open_input, parse_json
 from assay.files.json_stream import loads, stream_json
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.inspect_samples import parts_of
+from assay.importers.inspect_samples import attached, parts_of
 from assay.importers.samples import UNVERSIONED, Origin, sample_run, short_id
 
 if TYPE_CHECKING:
@@ -98,18 +98,22 @@ def _sample(archive: Archive, entry: ArchiveEntry, where: str) -> Any:
         except ValueError:
             return loads(data, where)
     sample: dict[str, Any] = {}
+    texts: dict[str, Any] = {}
+    named: set[str] | None = None
     with archive.open(entry) as stream:
         for place, value in stream_json(where, _LARGE, opened=stream):
             if len(place) == 1:
                 sample[str(place[0])] = value
             elif place and place[0] == "attachments":
-                if "attachment://" in str(sample.get("input")) + str(sample.get("output")):
-                    sample.setdefault("attachments", {})[place[1]] = value
+                if named is None:
+                    named = attached(sample)
+                if place[1] in named:
+                    texts[str(place[1])] = value
             elif place and place[0] == "messages":
                 sample["messages"] = [value]  # the last one
             elif not place:
                 raise InputError("FIL-006", "a sample is not an object.", where=where)
-    return sample
+    return {**sample, "attachments": texts}
 
 
 class _Declared(NamedTuple):

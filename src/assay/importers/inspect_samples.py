@@ -155,6 +155,12 @@ def _text(content: Any) -> Any:
     return "\n".join(one["text"] for one in parts)
 
 
+def attached(sample: dict[str, Any]) -> set[str]:
+    """The names of the texts that the log keeps apart and that a sample's input and answer need."""
+    shown = f"{sample.get('input')} {sample.get('output')} {sample.get('messages')}"
+    return set(re.findall(_ATTACHED + r"(\w+)", shown))
+
+
 def _resolved(value: Any, texts: dict[str, Any]) -> Any:
     """A value with the texts that the log keeps apart."""
     if isinstance(value, str) and value.startswith(_ATTACHED):

@@ -125,7 +125,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
                 tally.note(f"metrics that only some tests have are inside `score`: {listed}")
             yield from _runs(path, survey, wanted, tally)
         if len(paths) == 1:
-            _state_means(survey.columns, tally)
+            _state_means(_metrics(survey.columns), tally)
 
 
 def _runs(
@@ -138,7 +138,7 @@ def _runs(
     for values in survey.rows if survey.counts["row"] else survey.table:
         tally.read["results"] += 1
         yield _run(PromptfooRow(*values), origin, survey, wanted, tally, attempts)
-    _state(survey.stats, tally)
+    _state(survey.stats, _metrics(survey.columns), tally)
 
 
 def _origin(path: str, survey: _PromptfooFile) -> Origin:
@@ -211,25 +211,34 @@ def _amount(value: Any) -> Any:
     return value if fine else None
 
 
-def _state(stats: Any, tally: Tally) -> None:
-    """Promptfoo's own totals."""
-    counts = {} if not isinstance(stats, dict) else stats
-    known = [counts.get(key, 0) for key in ("successes", "failures", "errors")]
-    if "successes" in counts and all(isinstance(n, int) and n >= 0 for n in known):
+def _state(stats: Any, metrics: list[dict[str, Any]], tally: Tally) -> None:
+    """The totals that promptfoo counted for the whole, or else for its prompts."""
+    counts = stats if isinstance(stats, dict) and "successes" in stats else None
+    keys = ("successes", "failures", "errors")
+    if counts is None and metrics:
+        names = ("testPassCount", "testFailCount", "testErrorCount")
+        listed = [[one.get(name, 0) for name in names] for one in metrics]
+        if all(isinstance(n, int) for column in listed for n in column):
+            counts = dict(zip(keys, map(sum, zip(*listed, strict=True)), strict=True))
+    known = [counts.get(key, 0) for key in keys] if counts else []
+    if known and all(isinstance(n, int) and n >= 0 for n in known):
         tally.state("samples", sum(known))
         tally.state("passed", known[0])
 
 
-def _state_means(columns: Any, tally: Tally) -> None:
-    """The means of metrics, by the sums that promptfoo has for each prompt."""
+def _metrics(columns: Any) -> list[dict[str, Any]]:
+    """What promptfoo counted for each prompt; nothing where it did not for one of them."""
     listed = columns if isinstance(columns, list) else []
     found = [one.get("metrics") for one in listed if isinstance(one, dict)]
     metrics = [one for one in found if isinstance(one, dict)]
-    if not metrics or len(metrics) != len(listed):
-        return
+    return metrics if len(metrics) == len(listed) else []
+
+
+def _state_means(metrics: list[dict[str, Any]], tally: Tally) -> None:
+    """The means of metrics, by the sums that promptfoo has for each prompt."""
     for name, metric in list(tally.metrics.items()):
         sums = [_sum(one, metric.label) for one in metrics]
-        if metric.n and all(is_number(value) for value in sums):
+        if sums and metric.n and all(is_number(value) for value in sums):
             tally.state(name, Decimal(sum(sums)) / metric.n)
 
 
