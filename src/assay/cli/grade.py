@@ -351,8 +351,10 @@ def _print_totals(totals: Totals, options: argparse.Namespace) -> None:
     sys.stdout.write(f"\n{totals_text(counts)}\n{versions_text(counts)}\n")
     if "bar" in counts:
         sys.stdout.write(f"{bar_text(counts['bar'])}\n")
-    if totals.first_failed is not None and totals.first_failed.file != "-":
-        why = ("explain", totals.first_failed.file, "--run", totals.first_failed.run_id)
+    failed = totals.first_failed
+    # `explain` takes one file: several that were imported together have no command of their own
+    if failed is not None and failed.file not in ("-", "<stdin>") and ", " not in failed.file:
+        why = ("explain", failed.file, "--run", failed.run_id)
         sys.stdout.write(f"{command(*why, options=options, carry=GRADED_BY)}  # why\n")
     for path in options.output:
         sys.stdout.write(f"wrote {path}\n")
