@@ -12,6 +12,7 @@ import pytest
 
 from assay.cli.main import run as assay
 from assay.errors import ExitCode
+from peer_files import RECORDED
 
 N = 40
 
@@ -160,3 +161,51 @@ def test_the_real_command_reads_a_result_file_from_standard_input(here: Path, as
     done = assay("grade", "-", "--from", "autoevals", stdin=text)
     assert done.code == 0, done.err
     assert "40 passed" in done.out
+
+
+def test_a_file_that_contradicts_itself_and_another_tool_are_refused(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = json.loads((RECORDED / "promptfoo" / "capitals.json").read_text())
+    tree["results"]["stats"]["successes"] += 1
+    tree["results"]["stats"]["failures"] -= 1
+    (here / "changed.json").write_text(json.dumps(tree))
+    assert assay(["import", "changed.json", "-o", "runs.jsonl"]) == ExitCode.MALFORMED
+    assert "promptfoo states 11 passed, and the file has 10" in capsys.readouterr().err
+    assert not (here / "runs.jsonl").exists()
+    good = str(RECORDED / "promptfoo" / "capitals.json")
+    scores(here / "old.json")
+    assert assay(["gate", good, "--baseline", "old.json"]) == ExitCode.MALFORMED
+    said = capsys.readouterr().err
+    assert "comes from promptfoo" in said
+    assert "comes from autoevals" in said
+
+
+def test_a_verdict_alone_can_be_graded_and_an_unknown_scale_cannot(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{index},{1 + index % 5},{'yes' if index else 'no'}\n" for index in range(N))
+    (here / "stars.csv").write_text(f"id,stars,passed\n{rows}")
+    verdicts = ("--map", "id=id,score:stars=stars,passed=passed")
+    done = printed(capsys, "import", "stars.csv", *verdicts, "-o", "runs.jsonl")
+    assert [item["id"] for item in done["profile"]["criteria"]] == ["passed"]
+    assert any("stars is not graded: its values run from 1 to 5" in one for one in done["notes"])
+    totals = done["evaluations"][0]["totals"]
+    assert (totals["passed"], totals["n"]) == (N - 1, N)
+    # the same where it is compared: what the baseline lacks is its verdict as a score
+    words = ("gate", "stars.csv", "--baseline", "stars.csv", *verdicts)
+    assert printed(capsys, *words)["comparison"]["n_paired"] == N
+    assert assay(["import", "stars.csv", "--map", "id=id,score:stars=stars", "-o", "x.jsonl"]) == 4
+    said = capsys.readouterr().err
+    assert "there is nothing to grade" in said
+    assert "--profile" in said
+
+
+def test_what_was_imported_is_made_again_to_the_byte(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores(here / "old.json")
+    name = printed(capsys, "import", "old.json", "-o", "runs.jsonl")["evaluations"][0]["name"]
+    assert printed(capsys, "ledger", "replay", name)["same"] is True
+    run = json.loads((here / "runs.jsonl").read_text().splitlines()[0])["run_id"]
+    assert printed(capsys, "ledger", "replay", run)["same"] is True

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MAX_FILES, MAX_DEPTH, MAX_BYTES = 3000, 5, 512 * 1024
 MAX_RESULTS = 200
 _SKIPPED = {"node_modules", "venv", "env", "site-packages", "build", "dist", "target", "tests"}
-_RESULTS = (".json", ".jsonl", ".eval", ".xml")
+_RESULTS = (".json", ".jsonl", ".eval", ".xml", ".csv")
 _INPUTS = (
     "question",
     "query",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +11,14 @@ from assay.cli.frame import Command, arg, repeated
 from assay.cli.ledger import open_for
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
-from assay.errors import AssayError, ExitCode, InputError, UsageError, printable
+from assay.errors import AssayError, ExitCode, InputError, ShelfError, UsageError, printable
 from assay.views.grade_line import passed_word
 
 if TYPE_CHECKING:
     import argparse
 
     from assay.archive.replay import Replayed
+    from assay.library.shelf import Shelf
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
     from assay.store.verify import VerifyReport
@@ -113,25 +115,37 @@ def _print_report(report: VerifyReport, where: str) -> None:
 def _replay(options: argparse.Namespace) -> int:
     shelf = opt.shelf_of(options)
     with open_for(options.db, read_only=True) as ledger:
-        from assay.archive.replay import replay
-
         item = replayable(ledger, options.id, project=options.project)
-        if item.kind == "decision":
-            from assay.archive.replay_decisions import replay_decision
+        try:
+            found = _made_again(ledger, item, shelf, options.project)
+        except ShelfError as error:
+            if error.code != "LIB-001":
+                raise
+            from assay.archive.own_profiles import shelf_with_own
 
-            with uncollected():
-                found = replay_decision(ledger, item, shelf, project=options.project)
-        elif item.kind == "evaluation":
-            from assay.archive.evaluation_checks import replay_evaluation
-
-            found = replay_evaluation(ledger, item, shelf, project=options.project)
-        else:
-            found = replay(ledger, item, shelf, project=options.project)
+            with tempfile.TemporaryDirectory() as folder:
+                own = shelf_with_own(shelf, ledger, folder, project=options.project)
+                found = _made_again(ledger, item, own, options.project)
     if options.json:
         opt.print_json(_replayed(found))
     else:
         _print_replayed(found)
     return ExitCode.PASSED if found.same else ExitCode.FAILED
+
+
+def _made_again(ledger: Ledger, item: Item, shelf: Shelf, project: str) -> Replayed:
+    if item.kind == "decision":
+        from assay.archive.replay_decisions import replay_decision
+
+        with uncollected():
+            return replay_decision(ledger, item, shelf, project=project)
+    if item.kind == "evaluation":
+        from assay.archive.evaluation_checks import replay_evaluation
+
+        return replay_evaluation(ledger, item, shelf, project=project)
+    from assay.archive.replay import replay
+
+    return replay(ledger, item, shelf, project=project)
 
 
 def replayable(ledger: Ledger, wanted: str, *, project: str = "default") -> Item:
