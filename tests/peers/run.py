@@ -31,6 +31,7 @@ from assay.records.reading import read_run
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PYTHON = ROOT / ".venv-peers" / "bin" / "python"
+ASSAY = Path(sys.executable).with_name("assay")
 PAGE = ROOT / "docs" / "reference" / "peers.md"
 RECORDED = ROOT / "tests" / "fixtures" / "peers"
 TOOLS = sorted(
@@ -47,8 +48,8 @@ Each tool ran on a few samples of ours with a scripted model, and Assay imported
 *Their total* is what the tool itself printed, *our total* what Assay counts in the same file.
 `passed` is the tool's own verdict; the other numbers are means of its metrics.
 
-| tool | version tried | file | their total | our total |
-|---|---|---|---|---|
+| tool | version tried | file | items | their total | our total |
+|---|---|---|---:|---|---|
 """
 
 
@@ -71,6 +72,7 @@ class Row:
                 read_run(Document(run, name))
         except AssayError as error:
             self.faults.append(str(error))
+        self._command(paths, folder)
         self.ours: dict[str, Any] = {one.label: one.mean for one in tally.metrics.values()}
         self.ours |= {"samples": tally.samples, "passed": tally.passed}
         self.theirs = made["totals"]
@@ -78,14 +80,30 @@ class Row:
             if not agree(value, self.ours.get(key)):
                 self.faults.append(f"{key} {value}, we have {shown(self.ours.get(key))}")
 
+    def _command(self, paths: list[str], folder: Path) -> None:
+        """The command itself refuses a file whose counts contradict what it finds in it."""
+        ended = subprocess.run(
+            [str(ASSAY), "import", "--no-store", "-o", str(folder / "runs.jsonl"), *paths],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        if ended.returncode:
+            self.faults.append(f"`assay import` ends with {ended.returncode}: {ended.stderr[:500]}")
+
     def line(self) -> str:
         """The row of the table."""
         what = self.made.get("what") or ", ".join(
             sorted({Path(f).suffix for f in self.made["files"]})
         )
-        theirs = "; ".join(f"{key} {shown(value)}" for key, value in self.theirs.items())
-        ours = "; ".join(f"{key} {shown(self.ours.get(key))}" for key in self.theirs)
-        cells = (self.tool, self.made["version"], what, theirs, ours)
+        shown_keys = [key for key in self.theirs if key != "samples"] or ["samples"]
+        theirs, ours = (
+            "; ".join(f"{key} {shown(side.get(key))}" for key in shown_keys)
+            for side in (self.theirs, self.ours)
+        )
+        items = str(self.theirs["samples"])
+        cells = (self.tool, self.made["version"], what, items, theirs, ours)
         return f"| {' | '.join(cells)} |"
 
 
