@@ -302,5 +302,5 @@ def test_without_the_extra_the_install_line_is_named(
 
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     (tmp_path / "s.xlsx").write_bytes(b"")
-    with pytest.raises(InputError, match="assay\\[excel\\]"):
+    with pytest.raises(InputError, match=r"\[excel\]"):
         read_dataset(str(tmp_path / "s.xlsx"))

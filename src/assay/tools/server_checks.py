@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from assay.tools import checks
 from assay.tools.checks import (
     ModuleLists,
     VetoCheck,
-    check_key_domain,
-    check_modules,
-    check_terms,
     same_package,
 )
 from assay.tools.declaration import declaration_of
@@ -37,9 +35,9 @@ def run_checks(
     """Every check of a schema or of the tools of a server."""
     if schema.kind != "mcp":
         return [
-            check_modules(schema, lists),
-            check_key_domain(schema, aliases),
-            check_terms(schema),
+            checks.check_modules(schema, lists),
+            checks.check_key_domain(schema, aliases),
+            checks.check_terms(schema),
         ]
     declared = declaration_of(schema)
     if declared is None:
@@ -60,12 +58,12 @@ def _modules(schema: ToolSchema, declared: Declaration, lists: ModuleLists) -> V
     if not isinstance(declared.modules, list):
         return _undeclared(MODULES, "modules")
     modules = tuple(_module(text) for text in declared.modules)
-    check = check_modules(schema._replace(modules=modules), lists)
+    check = checks.check_modules(schema._replace(modules=modules), lists)
     if check.outcome == CLEAN and lists.bad:
         # A list is held against what an author wrote; another spelling must not get through.
         plain = tuple(module._replace(name=same_package(module.name)) for module in modules)
         bad = {same_package(name): why for name, why in lists.bad.items()}
-        alike = check_modules(schema._replace(modules=plain), lists._replace(bad=bad))
+        alike = checks.check_modules(schema._replace(modules=plain), lists._replace(bad=bad))
         check = alike if alike.outcome == VETO else check
     return _by_declaration(check)
 
@@ -82,7 +80,7 @@ def _keys(
     evident = _evident_keys(schema)
     hidden = {name: where for name, where in evident.items() if name not in keys}
     made = _stated(schema, declared, [*keys, *hidden])
-    check = check_key_domain(made, aliases)
+    check = checks.check_key_domain(made, aliases)
     if check.outcome == VETO:
         return _by_declaration(check)
     if hidden:
@@ -115,7 +113,7 @@ def _evident_keys(schema: ToolSchema) -> dict[str, str]:
 def _terms(schema: ToolSchema, declared: Declaration) -> VetoCheck:
     if (reason := declared.reason("terms")) is not None:
         return _not_applicable(TERMS, reason)
-    return check_terms(_stated(schema, declared, []))
+    return checks.check_terms(_stated(schema, declared, []))
 
 
 def _stated(schema: ToolSchema, declared: Declaration, keys: list[str]) -> ToolSchema:
