@@ -20,6 +20,7 @@ import pytest
 from assay.errors import InputError
 from assay.installing import install_hint
 from assay.tools import legibility
+from assay.tools.legibility_score import score_schema
 from assay.tools.reading import child, server
 
 SERVERS = Path(__file__).parent / "servers"
@@ -90,6 +91,9 @@ def test_the_tools_of_a_published_server_are_read(program: str, known: set[str])
         assert first.file_sha256 == again.file_sha256, "an unchanged server has an unchanged hash"
     assert [finding for finding in legibility.findings(first) if finding.level == "error"] == []
     assert 0 < legibility.token_cost(first)["total"] < legibility.SET_TOKENS
+    scored = score_schema(first, legibility.findings(first))
+    assert {tool.name for tool in scored.tools} == set(first.main["tools"])
+    assert 50 <= scored.score <= scored.mean <= 100 == scored.cap
 
 
 def test_our_own_server_is_read_over_stdio() -> None:

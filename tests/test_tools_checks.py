@@ -582,6 +582,19 @@ def test_a_key_whose_owner_nobody_knows_is_undetermined_until_the_operator_names
 
 
 @pytest.mark.req("F-048")
+def test_a_key_without_a_brand_in_its_name_is_known_by_its_whole_name() -> None:
+    schema = schema_of("API_KEY", root="https://api.acme.com")
+    assert check_key_domain(schema).outcome == UNDETERMINED
+    for listed, expected in (
+        ({"API_KEY": ["acme.com"]}, CLEAN),
+        ({"api_key": ["acme.com"]}, CLEAN),
+        ({"API_KEY": ["other.com"]}, UNDETERMINED),
+        ({"TOKEN": ["acme.com"]}, UNDETERMINED),
+    ):
+        assert check_key_domain(schema, read_aliases(listed)).outcome == expected, listed
+
+
+@pytest.mark.req("F-048")
 @pytest.mark.parametrize(
     ("name", "root", "expected"),
     [

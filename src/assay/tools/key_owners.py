@@ -168,10 +168,10 @@ def owner_verdict(name: str, host: str, aliases: Mapping[str, Iterable[str]]) ->
     domain = registrable_domain(host) or host
     tokens = _tokens(name)
     brand = "".join(tokens)
+    if domain in aliases.get(brand or name.lower(), ()):
+        return CLEAN, "the list of aliases says so"
     if not brand:
         return UNDETERMINED, "its name does not say whose key it is"
-    if domain in aliases.get(brand, ()):
-        return CLEAN, "the list of aliases says so"
     label = re.sub(r"[^a-z0-9]", "", domain.split(".")[0])
     owners = _owners_in(tokens)
     if owners:
@@ -246,7 +246,9 @@ def hosts_of(main: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def read_aliases(tree: Any, where: str = "") -> dict[str, list[str]]:
-    """Company aliases from a document `{"brand": ["domain", ...]}`."""
+    """Company aliases from a document `{"brand": ["domain", ...]}`; a key without a brand in its
+    name, as `API_KEY`, goes by its whole name.
+    """
     try:
         aliases = convert(tree, dict[str, list[str]])
     except ValidationError:
