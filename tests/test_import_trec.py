@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from assay.errors import AssayError
+from assay.cli.main import run as assay
+from assay.errors import AssayError, ExitCode
 from assay.files.json_files import Document
 from assay.files.trec_files import read_qrels, read_run
 from assay.library.shelf import Shelf
@@ -104,8 +105,8 @@ def test_one_file_alone_or_a_broken_one_is_refused(files: Any, tmp_path: Path) -
     other = tmp_path / "other.qrels"
     other.write_text(QRELS)
     for paths, words in (
-        ([run], "the judgements (qrels) it belongs to is missing"),
-        ([qrels], "the run it belongs to is missing"),
+        ([run], "the judgements (qrels) that measure this run are missing"),
+        ([qrels], "the run that these judgements measure is missing"),
         ([run, qrels, other], "several files of judgements"),
     ):
         with pytest.raises(AssayError) as caught:
@@ -135,3 +136,13 @@ def test_other_texts_are_not_taken_for_trec_files(tmp_path: Path) -> None:
         path = tmp_path / "x"
         path.write_text(text)
         assert "trec" not in takers(path)
+
+
+def test_the_command_grades_both_files_together(
+    files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run, qrels = (path.name for path in files)
+    assert assay(["grade", run, qrels]) == ExitCode.FAILED
+    shown = capsys.readouterr()
+    assert "1 passed, 2 failed" in shown.out

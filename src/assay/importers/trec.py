@@ -67,17 +67,17 @@ def _sorted_out(paths: Sequence[str]) -> tuple[list[str], str]:
         (judgements if _is_judgements(path) else runs).append(path)
     if len(judgements) == 1 and runs:
         return runs, judgements[0]
-    lacking = "the run" if not runs else "the judgements (qrels)"
-    message = (
-        f"{lacking} it belongs to is missing."
-        if len(judgements) < 2
-        else "there are several files of judgements."
-    )
+    if len(judgements) > 1:
+        message = "there are several files of judgements."
+    elif runs:
+        message = "the judgements (qrels) that measure this run are missing."
+    else:
+        message = "the run that these judgements measure is missing."
     raise InputError(
         "SCO-031",
         message,
         where=", ".join(paths),
-        fix="Give a run and its judgements together: `assay import run.txt qrels.txt`.",
+        fix="Give a run and its judgements together, one after the other.",
     )
 
 
