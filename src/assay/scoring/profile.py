@@ -195,7 +195,7 @@ def load_profile(document: Document) -> Profile:
                 (*at, "measure_params", *([] if found_fault.name is None else [found_fault.name])),
                 found_fault.message,
             )
-        if measure is None and item.measure_params:
+        if item.measure is None and item.measure_params:
             faults.add(
                 (*at, "measure_params"),
                 "there is no measure that takes them.",
