@@ -150,12 +150,14 @@ def test_what_is_wrong_with_a_plugin_is_an_error_that_names_it_and_its_package(
         from assay.plugins import Gate, JudgeApi
         SAME = Gate("acme.another", "A", "profile", "outputs", lambda run, params: None)
         VERDICT = Gate("acme.verdict", "A", "profile", "outputs", None)
+        NEEDY = Gate("acme.needy", "A", "profile", "", lambda run, params: None, ("claim",))
         NEITHER = JudgeApi("acme.neither", "Neither")
     """
     listed = {
         "acme.wrong": "acme:Gate",
         "acme.same": "acme:SAME",
         "acme.verdict": "acme:VERDICT",
+        "acme.needy": "acme:NEEDY",
         "acme.absent": "acme:NOTHING",
         "acme.gone": "acme.gone:NOTHING",
         "other.posing": "acme:SAME",
@@ -170,6 +172,7 @@ def test_what_is_wrong_with_a_plugin_is_an_error_that_names_it_and_its_package(
         ("acme.wrong", "is a type, not a Gate"),
         ("acme.same", "calls itself 'acme.another'"),
         ("acme.verdict", "has no rule"),
+        ("acme.needy", "needs 'claim', which no run has"),
         ("acme.absent", "can't be loaded: AttributeError"),
         ("acme.gone", "can't be loaded: ModuleNotFoundError"),
         ("other.posing", "its name begins with 'other', and it is in the package 'acme'"),
@@ -185,9 +188,13 @@ def test_what_is_wrong_with_a_plugin_is_an_error_that_names_it_and_its_package(
 
 
 def test_a_plugin_that_breaks_at_import_or_is_there_twice_is_never_skipped(
-    install: Callable[..., Path],
+    install: Callable[..., Path], tmp_path: Path
 ) -> None:
     entries = {"assay.gates": {"acme.clean": "acme:CLEAN"}}
+    install("raise SystemExit(0)", entries)
+    with pytest.raises(ShelfError, match=r"can't be loaded: SystemExit"):
+        GATES.get("acme.clean")
+    shutil.rmtree(tmp_path / "site")
     install("1 // 0", entries)
     with pytest.raises(ShelfError, match=r"'acme\.clean' .* can't be loaded: ZeroDivisionError"):
         GATES.get("acme.clean")
@@ -217,6 +224,7 @@ def test_a_gate_of_a_plugin_passes_only_by_saying_so(
         ("return GateResult('yes', 'fine')", "not a GateResult"),
         ("return GateResult(1, 'fine')", "not a GateResult"),
         ("return run.outputs['x']", "failed: AttributeError"),
+        ("raise SystemExit(0)", "failed: SystemExit: 0"),
     ):
         shutil.rmtree(tmp_path / "site")
         install(GATE.format(body=body), {"assay.gates": {"acme.clean": "acme:CLEAN"}})
@@ -311,7 +319,8 @@ def test_another_behaviour_is_another_fingerprint_and_another_system(
         plan = make_plan(load_file("profiles", str(tmp_path / "clean.yaml")), why="here")
         seen.append((plan.digests["plugin:gate/acme.clean"], plan.scoring_system))
     (site / "acme" / "deeper").mkdir()
-    (site / "acme" / "deeper" / "more.py").write_text("x = 1\n")
+    (site / "acme" / "deeper" / "words.yaml").write_text("words: [TODO]\n")
+    (site / "acme" / ".cache").write_text("no part of it")
     forget()
     plan = make_plan(load_file("profiles", str(tmp_path / "clean.yaml")), why="here")
     seen.append((plan.digests["plugin:gate/acme.clean"], plan.scoring_system))

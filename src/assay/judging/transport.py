@@ -174,7 +174,7 @@ class Transport:
             found = await asyncio.wait_for(self._api.answer(request), timeout_s)
         except TimeoutError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # it may not end the process with its own code
             raise OSError(f"{spec.api}: {type(error).__name__}: {error}") from error
         reply = found if isinstance(found, Reply) else Reply(found, None, None, None, None, None)
         body = {

@@ -14,6 +14,7 @@ from assay import exact
 from assay.errors import AssayError, printable
 from assay.plugins import GROUPS, TYPES
 from assay.plugins.points import broken, find_point, fingerprint
+from assay.records.evidence import Run
 from assay.registry import home_value
 from assay.scoring.gate import GateResult
 from assay.scoring.metrics.measure import Undetermined
@@ -21,6 +22,10 @@ from assay.scoring.metrics.measure import Undetermined
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+RAISED = (Exception, SystemExit)
+"""What a plugin may raise by mistake. One that ends the process would end a gate with its own exit
+code, which may be 0.
+"""
 _BYTES = ("head", "piece_of", "joint", "foot")
 """The methods of a format that give a part of its file."""
 
@@ -33,7 +38,7 @@ def outsider(group: str, name: str) -> Any:
         return None
     try:
         entry = point.load()
-    except Exception as error:
+    except RAISED as error:
         why = printable(f"{type(error).__name__}: {error}")
         raise broken(group, name, f"can't be loaded: {why}") from error
     kind = GROUPS[group]
@@ -58,7 +63,7 @@ def guarded(group: str, name: str, entry: Any) -> Any:
                 found = call(*arguments, **more)
             except (AssayError, Undetermined):
                 raise
-            except Exception as error:
+            except RAISED as error:
                 raise _failed(group, name, error) from error
             if holds is not None and not holds(found):
                 what = f"returned {printable(repr(found))[:100]}, not {wanted}"
@@ -70,6 +75,9 @@ def guarded(group: str, name: str, entry: Any) -> Any:
     if group == "assay.gates":
         if entry.rule is None:
             raise broken(group, name, "has no rule")
+        for field in entry.needs:
+            if field not in Run.__struct_fields__:
+                raise broken(group, name, f"needs '{printable(str(field))}', which no run has")
         return entry._replace(rule=keep(entry.rule, _is_result, "a GateResult"))
     if group == "assay.formulas":
         return entry._replace(
@@ -98,7 +106,7 @@ def guarded(group: str, name: str, entry: Any) -> Any:
     return entry
 
 
-def _failed(group: str, name: str, error: Exception) -> AssayError:
+def _failed(group: str, name: str, error: BaseException) -> AssayError:
     return broken(group, name, f"failed: {printable(f'{type(error).__name__}: {error}')[:300]}")
 
 
@@ -139,7 +147,7 @@ def _marked(group: str, name: str, read: Callable[..., Any]) -> Callable[..., It
                 yield {**run, "metadata": about}
         except AssayError:
             raise
-        except Exception as error:
+        except RAISED as error:
             raise _failed(group, name, error) from error
 
     return marked

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from hashlib import sha256
+from hashlib import file_digest
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -113,7 +113,7 @@ def broken(group: str, name: str, what: str) -> ShelfError:
 
 @cache
 def fingerprint(group: str, name: str) -> str:
-    """What a plugin does, as a digest: its package's version and all the code of that package. Code
+    """What a plugin does, as a digest: its package's version and every file of that package. Code
     that it imports from elsewhere is not part of it.
     """
     point = find_point(group, name)
@@ -123,13 +123,13 @@ def fingerprint(group: str, name: str) -> str:
             "distribution": origin_of(point).distribution,
             "version": origin_of(point).version,
             "entry": point.value,
-            "code": dict(_code(point.value.partition(":")[0])),
+            "files": dict(_files(point.value.partition(":")[0])),
         }
     )
 
 
-def _code(module: str) -> Iterator[tuple[str, str]]:
-    """Each file of code in the package of a module, and its digest. A package that several
+def _files(module: str) -> Iterator[tuple[str, str]]:
+    """Each file in the package of a module, and its digest. A package that several
     distributions share counts as far as the module's own folder.
     """
     top = import_module(module.partition(".")[0])
@@ -137,6 +137,8 @@ def _code(module: str) -> Iterator[tuple[str, str]]:
     origin = Path(found.__file__ or "")
     whole = hasattr(found, "__path__") or found is not top
     for path in sorted(origin.parent.rglob("*")) if whole else [origin]:
-        if path.suffix in (".py", ".so", ".pyd") and path.is_file():
-            name = path.relative_to(origin.parent).as_posix()
-            yield name, sha256(path.read_bytes()).hexdigest()
+        name = path.relative_to(origin.parent).as_posix()
+        passing = path.suffix == ".pyc" or any(part[0] == "." for part in name.split("/"))
+        if path.is_file() and not passing:
+            with path.open("rb") as stream:
+                yield name, file_digest(stream, "sha256").hexdigest()
