@@ -181,6 +181,7 @@ def test_the_example_repository_gates_its_pull_requests(tmp_path: Path, github: 
         **environment(main),
         **job(main, github, PATH=f"{tools}:{installed_wheel().bin}:/usr/bin:/bin"),
         "HOME": str(tmp_path),
+        "PYTHONDONTWRITEBYTECODE": "",  # what the first command compiles serves the others
         **{f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
     }  # fmt: skip
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.cli.doctor_jobs import JOBS
 from assay.installing import checkout, install_command, install_hint, requirement
 from conftest import ROOT
 from installed import PROJECT, installed_wheel
@@ -161,16 +162,16 @@ def test_the_wheel_works_in_an_environment_with_nothing_but_the_core(tmp_path: P
     assert (tmp_path / "empty" / "demo" / "report.html").stat().st_size > 10_000
     hint = f"pip install 'assaykit[flowmcp] @ {wheel.as_uri()}'"
     assert hint in demo.stdout, demo.stdout
-    doctor = run("assay", "doctor", "--json")
-    found = json.loads(doctor.stdout)
-    assert (doctor.returncode, found["ok"]) == (0, True), doctor.stdout
-    assert all(check["ok"] for check in found["checks"])
-    (behaviour,) = (check for check in found["checks"] if check["what"] == "behaviour")
-    assert "not checked: flowmcp scoring: needs publicsuffixlist: pip" in behaviour["found"]
-    jobs = {job["job"]: job for job in found["jobs"]}
-    assert {name for name, job in jobs.items() if job["ok"]} <= {"run", "sandbox"}
-    assert jobs["run"]["ok"]
-    assert jobs["flowmcp"]["fix"] == hint
+    doctor = run("assay", "doctor")
+    assert doctor.returncode == 0, doctor.stdout
+    needed, jobs = doctor.stdout.split("Jobs that need more than the core:\n")
+    assert all(line.startswith("[ok  ] ") for line in needed.splitlines() if line)
+    assert "not checked: flowmcp scoring: needs publicsuffixlist: pip" in needed
+    assert re.findall(r"^\[(?:ok|--) *\] ([\w-]+) ", jobs, re.MULTILINE) == list(JOBS)
+    assert "[FAIL]" not in jobs
+    ready = set(re.findall(r"^\[ok  \] ([\w-]+) ", jobs, re.MULTILINE))
+    assert {"run"} <= ready <= {"run", "sandbox"}, "what is missing is not ok, and fails nothing"
+    assert f"  {hint}\n" in jobs
 
     # the hint fits where the copy came from
     noted = [

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         _yaml(),
         _shelf(),
         _behaviour(),
-        _library(),
+        check_library(),
         _temporary(),
     ]
     wanted = dict.fromkeys(options.jobs)
@@ -157,7 +157,8 @@ def _behaviour() -> dict[str, object]:
     )
 
 
-def _library() -> dict[str, object]:
+def check_library() -> dict[str, object]:
+    """Whether the folder that ASSAY_LIBRARY names is there."""
     folder = os.environ.get("ASSAY_LIBRARY")
     if not folder:
         return _found("your own library", True, "none (ASSAY_LIBRARY is not set)")
