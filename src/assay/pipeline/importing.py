@@ -14,7 +14,7 @@ from fractions import Fraction
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError
 from assay.files.atomic import atomic_write
 from assay.files.json_files import Document, parse_json
 from assay.importers.importer import Wanted
@@ -97,11 +97,16 @@ def import_runs(
     read_from = [_stdin(folder)] if paths[0] == "-" else paths
     tally, seen = ImportTally(), set[bytes]()
     spool = os.path.join(folder, f"{len(os.listdir(folder))}.jsonl")
-    with open(spool, "xb", buffering=1024 * 1024) as stream:
-        for run in importer.read(read_from, wanted, tally):
-            read_run(Document(run, where))
-            stream.write(encode(run) + b"\n")
-            _note_id(run["run_id"], seen, where)
+    try:
+        with open(spool, "xb", buffering=1024 * 1024) as stream:
+            for run in importer.read(read_from, wanted, tally):
+                read_run(Document(run, where))
+                stream.write(encode(run) + b"\n")
+                _note_id(run["run_id"], seen, where)
+    except AssayError as error:
+        if paths[0] == "-":  # nobody knows the file that stands in for it
+            error.where = error.where.replace(read_from[0], "<stdin>")
+        raise
     if not seen:
         read = tally.read_text()
         raise NotEnoughEvidence(
