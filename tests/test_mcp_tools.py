@@ -263,6 +263,14 @@ def test_the_bar_comes_from_the_project_and_never_from_the_call(own: Path) -> No
         assert refused.is_error
         assert "min_pass_rate" in refused.content[0].text
     assert files(own) == before, "neither the decision nor the file of `outputs` is written"
+    (own / "assay.yaml").write_text(
+        "profile: code-repair@1\ngates:\n  - target: checks:polite\n", encoding="utf-8"
+    )
+    before = files(own)
+    found, _ = good(own, "decide_release", candidate="base", baseline="base")
+    assert "polite" in json.dumps(found["rules"]), "the gate that assay.yaml adds"
+    assert good(own, "explain_grade", evaluation="base.jsonl")[0]["passed"] == 0
+    assert files(own) == before, "nor the profile with that gate"
 
 
 # --- writing
@@ -468,31 +476,34 @@ def test_a_real_server_answers_a_real_client_and_its_own_tools_have_no_finding(
     parameters = StdioServerParameters(
         command=SERVER[0], args=[*SERVER[1:], "--root", str(stocked), "--write"], cwd=tmp_path
     )
+    other = [sys.executable, str(Path(__file__).parent / "servers" / "bad.py"), "fine"]
 
     async def talk() -> tuple[Any, Any, Any]:
         async with Client(parameters) as client:
             listed = await client.list_tools()
             decided = await client.call_tool("decide_release", {"baseline": "base"})
-            checked = await client.call_tool("check_running_server", {"command": SERVER})
+            checked = await client.call_tool("check_running_server", {"command": other})
             return listed, decided, checked
 
     listed, decided, checked = anyio.run(talk)
     assert [tool.name for tool in listed.tools] == list(offered(write=True, commands=True))
     assert decided.structured_content["outcome"] == "reject"
     assert not checked.is_error, checked.content[0].text
-    assert checked.structured_content["findings"] == [], "of the server that it started: itself"
-    assert checked.structured_content["legibility"]["score"] == 100
+    assert [tool["name"] for tool in checked.structured_content["legibility"]["tools"]] == ["look"]
+    assert "instructions-absent" in checked.content[0].text
 
-    (tmp_path / "tools.json").write_text(assay(tmp_path, "mcp", "--write", "--json").out)
-    said = assay(
+    said = assay(tmp_path, "mcp", "--write", "--json").out
+    live = [tool.model_dump(by_alias=True, exclude_none=True) for tool in listed.tools]
+    assert json.loads(said)["tools"] == live, "what `assay mcp --json` prints is what it serves"
+    (tmp_path / "tools.json").write_text(said, encoding="utf-8")
+    own = assay(
         tmp_path, "tools", "check", "--snapshot", "tools.json", "--min-score", "100", "--json"
     )
-    assert said.code == 0
-    report = json.loads(said.out)
-    assert len(report["files"][0]["legibility"]["tools"]) == len(listed.tools)
-    assert report["files"][0]["findings"] == [], "with the tools that write"
+    (report,) = json.loads(own.out)["files"]
+    assert (own.code, report["findings"]) == (0, []), "no error, no warning, no note"
+    assert len(report["legibility"]["tools"]) == len(live)
     by_tool, _ = good(tmp_path, "check_tools", snapshot="tools.json")
-    assert by_tool["passed"] is True
+    assert (by_tool["passed"], by_tool["legibility"]["score"]) == (True, 100)
 
 
 def test_a_server_whose_client_is_killed_ends_quietly(stocked: Path) -> None:

@@ -8,6 +8,7 @@ checked here: names of the ledger, and paths that stay inside the folder.
 from __future__ import annotations
 
 import os
+import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,8 +45,11 @@ class ServedProject(NamedTuple):
         Without `store` they let nothing be written.
         """
         options = self.options(verb, *words, store=store)
-        with with_runs(load_command(verb), options):
-            yield options
+        with tempfile.TemporaryDirectory() as scratch:
+            if not store:
+                options.scratch = scratch  # for a profile that scorers of assay.yaml add to
+            with with_runs(load_command(verb), options):
+                yield options
 
     def options(self, verb: str, *words: str, store: bool = False) -> argparse.Namespace:
         """The options of a verb, as the command line would have them in this folder."""

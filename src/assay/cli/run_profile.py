@@ -64,7 +64,8 @@ def configured_profile(options: argparse.Namespace) -> str | None:
     profile = extended(_base(options), additions)
     if "+" not in str(profile.version):
         return str(options.profile or profile.id)
-    return write_profile(profile, os.path.join(options.config.folder, ".assay"))
+    folder = getattr(options, "scratch", None) or os.path.join(options.config.folder, ".assay")
+    return write_profile(profile, folder)
 
 
 def _base(options: argparse.Namespace) -> Profile:
