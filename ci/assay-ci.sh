@@ -60,6 +60,12 @@ note() {
     fi
 }
 
+# A comment decides nothing, so the gate goes on without its text; an older text must not stand for this run.
+unnoted() {
+    rm -f "$RUNNER_TEMP/assay-comment.md" || true
+    echo "assay-ci: the text of the comment can't be written to $RUNNER_TEMP." >&2
+}
+
 finish() {
     if [ -n "${GITHUB_OUTPUT:-}" ]; then
         printf 'outcome=%s\nexit-code=%s\n' "$1" "$2" >>"$GITHUB_OUTPUT"
@@ -77,7 +83,7 @@ run_grade() {
     fi
     "$python" -m assay grade "$@" || code=$?
     outcome=$(outcome_of "$code")
-    note "$outcome" "$work/grades.md"
+    note "$outcome" "$work/grades.md" || unnoted
     finish "$outcome" "$code"
 }
 
@@ -112,9 +118,9 @@ print(document["outcome"] if document["outcome"] in known.get(int(sys.argv[2]), 
         outcome=fault code=5
     fi
     if [ -n "${decided:-}" ]; then
-        note "$outcome" "$work/decision.md"
+        note "$outcome" "$work/decision.md" || unnoted
     else
-        note "$outcome"
+        note "$outcome" || unnoted
     fi
     finish "$outcome" "$code"
 }
@@ -122,7 +128,7 @@ print(document["outcome"] if document["outcome"] in known.get(int(sys.argv[2]), 
 run() {
     if [ -z "${ASSAY_CI_FILE:-}" ]; then
         echo "assay-ci: no file is given; name the results to judge with the input 'file'." >&2
-        note misuse
+        note misuse || unnoted
         finish misuse 2
     fi
     set --

@@ -450,6 +450,16 @@ def test_the_job_of_the_template_grades_and_leaves_its_reports(
     assert called(work)[0][-1] == "assaykit"
 
 
+def test_the_job_of_the_template_decides_and_leaves_its_reports(work: Path) -> None:
+    release = ROOT / "src" / "assay" / "cli" / "examples" / "release"
+    for name in ("baseline", "candidate"):
+        shutil.copy(release / f"{name}.jsonl", work)
+    done = gitlab(work, ASSAY_CI_FILE="candidate.jsonl", ASSAY_CI_BASELINE="baseline.jsonl")
+    assert done.code == 1, done.err
+    assert (work / "assay.md").read_text().startswith("## Assay: reject")
+    assert "gate_failure_rate" in (work / "assay-junit.xml").read_text()
+
+
 VARIABLES = [
     "ASSAY_CI_FILE",
     "ASSAY_CI_BASELINE",

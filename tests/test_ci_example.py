@@ -76,6 +76,8 @@ def test_the_comment_shows_what_the_gate_said_and_no_older_verdict(
     assert grade(work, file="a.jsonl", baseline="b.jsonl", **given).code == 5
     assert "## Assay: fault" in body(), "an exit code of 0 without a promotion is none"
     (work.parent / "assay-comment.md").unlink()
+    done = grade(work, file="runs.jsonl", **given | {"RUNNER_TEMP": "/nowhere"})
+    assert (done.code, "can't be written" in done.err) == (3, True), "the gate's own exit code"
     assert "## Assay: no result" in body()
 
 

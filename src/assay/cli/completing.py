@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from assay.cli.frame import Command, load_command
 from assay.cli.ledger import open_for, url_of
 from assay.cli.verbs import VERBS
+from assay.importers.known import KNOWN
 from assay.registry import is_path
 
 if TYPE_CHECKING:
@@ -154,6 +155,8 @@ class _CommandLine:
         kind = _SHELVES.get(action.dest.rpartition("_")[2])  # a release_policy is a policy
         if kind is not None:
             return Offer([*map(Candidate, _shelf(kind))], files=True)
+        if "--from" in action.option_strings:
+            return Offer([*map(Candidate, sorted(KNOWN))])
         metavar = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
         if metavar.startswith("VERB"):
             return Offer([*map(Candidate, VERBS)])
