@@ -238,6 +238,15 @@ def test_texts_that_the_log_keeps_apart_are_put_back(tmp_path, monkeypatch) -> N
         assert runs[0]["outputs"] == {"answer": "Paris"}
 
 
+def test_a_sample_in_several_entries_has_its_texts_by_number(tmp_path) -> None:
+    apart = sample("b", input="attachment://2")
+    path = tmp_path / "log.eval"
+    texts = {f"samples/b_epoch_1/attachments/{n}.json": t for n, t in ((0, ["x", "y"]), (2, ["z"]))}
+    archive(path, {"header.json": log(apart), "samples/b_epoch_1/sample.json": apart, **texts})
+    runs, _ = imported("inspect_ai", path)
+    assert [run["inputs"] for run in runs] == [{"input": "z"}]
+
+
 def test_bad_logs_are_refused(tmp_path) -> None:
     for tree, words in (
         (log(sample(1), sample(1)), "stands twice"),

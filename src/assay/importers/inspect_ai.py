@@ -16,6 +16,7 @@ from assay.files.json_files import MAX_LINE, open_input, parse_json
 from assay.files.json_stream import loads, stream_json
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.inspect_samples import attached, parts_of
+from assay.importers.parts import shaped
 from assay.importers.samples import UNVERSIONED, Origin, sample_run, short_id
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from assay.importers.tally import Tally
 
 _SAMPLE = re.compile(r"samples/.*_epoch_\d+(\.json|/sample\.json)", re.DOTALL)
+_CHUNK = re.compile(r"(samples/.*_epoch_\d+)/attachments/(\d{1,9})\.json", re.DOTALL)
+"""Texts of a sample that is kept in several entries, from that number on."""
 _HEADERS = ("header.json", "_journal/start.json")
 _ENTRIES = tuple(name.encode() for name in _HEADERS)
 _LARGE = [("events",), ("messages",), ("attachments", "*"), ("store", "*"), ("timelines",)]
@@ -66,11 +69,14 @@ def _packed(path: str, tally: Tally) -> Iterator[tuple[str, Any]]:
     """The parts of an `.eval` archive."""
     with open_archive(path) as archive:
         headers = {}
+        chunks: dict[str, dict[int, ArchiveEntry]] = {}
         live = 0
         for entry in archive.entries(superseded=True):
             live += 1
             if entry.name in _HEADERS:
                 headers[entry.name] = entry
+            elif found := _CHUNK.fullmatch(entry.name):
+                chunks.setdefault(found[1], {})[int(found[2])] = entry
         if live < archive.count:
             tally.dropped["superseded_entries"] += archive.count - live
         header_entry = next((headers[name] for name in _HEADERS if name in headers), None)
@@ -86,7 +92,11 @@ def _packed(path: str, tally: Tally) -> Iterator[tuple[str, Any]]:
         yield from header.items()
         for entry in archive.entries(superseded=True):
             if _SAMPLE.fullmatch(entry.name):
-                yield "sample", _sample(archive, entry, f"{path}/{entry.name}")
+                sample = _sample(archive, entry, f"{path}/{entry.name}")
+                texts = chunks.get(entry.name.removesuffix("/sample.json"))
+                if texts and isinstance(sample, dict):
+                    sample["attachments"] = _texts(archive, texts, attached(sample), path)
+                yield "sample", sample
 
 
 def _sample(archive: Archive, entry: ArchiveEntry, where: str) -> Any:
@@ -114,6 +124,22 @@ def _sample(archive: Archive, entry: ArchiveEntry, where: str) -> Any:
             elif not place:
                 raise InputError("FIL-006", "a sample is not an object.", where=where)
     return {**sample, "attachments": texts}
+
+
+def _texts(
+    archive: Archive, chunks: dict[int, ArchiveEntry], names: set[str], path: str
+) -> dict[str, Any]:
+    """The texts of a sample that is kept in several entries, by their numbers."""
+    made: dict[str, Any] = {}
+    for start, entry in chunks.items():
+        last = min((other for other in chunks if other > start), default=None)
+        numbers = [int(name) for name in names if name.isdecimal() and len(name) < 10]
+        mine = [n for n in numbers if n >= start and (last is None or n < last)]
+        if mine:
+            where = f"{path}/{entry.name}"
+            listed = shaped(loads(archive.read(entry, MAX_LINE), where), list, "the entry", where)
+            made |= {str(n): listed[n - start] for n in mine if n - start < len(listed)}
+    return made
 
 
 class _Declared(NamedTuple):
