@@ -151,6 +151,8 @@ def test_parquet_has_a_row_for_each_run_and_null_where_nobody_gave_a_score(
             None if item["raw_score"] is None else item["norm"] for item in result["criteria"]
         ]
     assert any(item["norm"] is None for item in rows[1][4])
+    (relevance,) = [one for one in rows[1][4] if one["name"] == "response_relevance"]
+    assert (relevance["raw_score"], relevance["weight"]) == ("0.2", 0.25), "JSON, not its text"
 
 
 def test_an_mlflow_table_has_every_criterion_as_a_column(
@@ -219,6 +221,7 @@ def test_a_promptfoo_assertion_grades_like_the_runs_it_was_made_from(
 ) -> None:
     (tmp_path / "short.yaml").write_text(PROFILE)
     made = run("rag", expected={"answer": "because"}, scores=None, claims=None, retrieval=None)
+    made["output_schema"]["properties"]["share"] = {"minimum": 0.5}
     (tmp_path / "runs.jsonl").write_text(json.dumps(made) + "\n")
     (tmp_path / "tests").mkdir()
     target = ("--to", "promptfoo", "-o", "tests/assay_assertion.py")

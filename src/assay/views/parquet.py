@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from decimal import Decimal
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
@@ -63,7 +64,9 @@ class Parquet(Spooled):
     def row(self, result: Payload, source: ResultSource) -> Any:
         """One row."""
         tree = msgspec.to_builtins(
-            {key: result[key] for key in ("workflow", "dataset", "criteria")}, enc_hook=str
+            {key: result[key] for key in ("workflow", "dataset", "criteria")},
+            builtin_types=(Decimal,),
+            enc_hook=str,
         )
         workflow, dataset = tree["workflow"] or {}, tree["dataset"] or {}
         own = {

@@ -8,6 +8,7 @@ forbidden tools), never from the output that is graded. So the runs have to agre
 from __future__ import annotations
 
 import os
+from decimal import Decimal
 from importlib.resources import files
 from typing import IO, TYPE_CHECKING, Any
 
@@ -74,7 +75,7 @@ class PromptfooAssertion(Spooled):
                 f"'{result['run_id']}' is no run, so nothing says what its workflow requires.",
                 fix="Give runs (assay.run/1).",
             )
-        run = msgspec.to_builtins(source.run, enc_hook=str)
+        run = msgspec.to_builtins(source.run, builtin_types=(Decimal,), enc_hook=str)
         required = {name: run[name] for name in REQUIRED if run.get(name) is not None}
         required["dataset"] = {name: run["dataset"][name] for name in ("id", "version")}
         return {"run": result["run_id"], "required": required}

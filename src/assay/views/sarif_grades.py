@@ -60,21 +60,21 @@ _HELP = {
     ),
     "threshold": (
         "The score reaches the passing score",
-        "`assay explain FILE` shows the smallest change that would.",
+        "Run `assay explain` on the file: it shows the smallest change that would be enough.",
     ),
     "rule": (
         "The promotion rule {} holds",
-        "Fix what the message names; `-o decision.json` lists what would change the decision.",
+        "Fix what the message names. The decision in JSON lists what would change it.",
     ),
     "decision": (
         "The candidate may replace the baseline",
-        "`-o decision.json` lists what would change the decision.",
+        "The decision in JSON lists what would change it.",
     ),
     "input": (
         "Every document can be read and graded",
         "Fix the document at this line. What can't be read is not graded and never passes.",
     ),
-    NOT_PASSED: ("The run passes", "`assay explain FILE` says why it doesn't."),
+    NOT_PASSED: ("The run passes", "Run `assay explain` on the file: it says why it doesn't."),
 }
 _RULES = {"critical_floors": "floor", "missing_score": "score", "uncalibrated_judge": "judge"}
 
