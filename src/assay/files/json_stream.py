@@ -82,18 +82,15 @@ def stream_lines(path: str, *, opened: IO[bytes] | None = None) -> Iterator[tupl
         if len(line) > MAX_LINE:
             raise _large(path, number)
         if not line.isspace():
-            yield number, _line(line, path, number)
-
-
-def _line(line: bytes, path: str, number: int) -> Any:
-    try:
-        return parse_json(line)  # the same, and quicker
-    except ValueError:
-        return loads(line, path, number)
+            yield number, loads(line, path, number)
 
 
 def loads(data: bytes, path: str, line: int | None = None) -> Any:
     """One document, read as `stream_json` reads."""
+    try:
+        return parse_json(data)  # the same, and quicker
+    except ValueError:
+        pass
     reader = _StreamReader(_Nothing(), path, _text(data, path, line), line or 1)
     found = [value for _, value in reader.document(frozenset())]
     return found[0]

@@ -24,7 +24,7 @@ class ReportLists(NamedTuple):
 
 def is_names(given: Any) -> bool:
     """Whether this is a list of texts."""
-    return isinstance(given, list) and all(isinstance(item, str) for item in given)
+    return isinstance(given, list) and set(map(type, given)) <= {str}
 
 
 def is_report(tree: Any) -> bool:

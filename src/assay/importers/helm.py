@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
@@ -44,6 +46,7 @@ BOOKKEEPING = (
 )
 LOWER_IS_BETTER = ("perplexity", "bits_per_byte", "ece_", "toxic", "bias", "stereotyp")
 NO_QUALITY = ("max_prob", "predicted_index", "platt_")
+_LOWER = "metrics_where_lower_is_better"
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -146,6 +149,8 @@ def _mean(stat: Mapping[str, Any], label: str, where: str) -> Any:
     mean, total = stat.get("mean"), stat.get("sum", 0)
     if count == 0 or mean is None:
         return None
+    if count == 1 and type(mean) is Decimal and mean == total:
+        return mean
     if not is_number(mean) or not is_number(total):
         raise _refuse(f"{label!r} has a mean or a sum that is no number.", where, "")
     found = exact(mean, f"the mean of {label!r}", where) * min(count, 10**9)
@@ -231,14 +236,19 @@ def _run(
 
 
 def _is_score(label: str, tally: ImportTally) -> bool:
+    why = _why_no_score(label)
+    if why is not None:
+        tally.dropped[why] += 1
+        if why == _LOWER:
+            tally.note(f"{label!r} is better when lower, so it isn't graded.")
+    return why is None
+
+
+@lru_cache(1000)
+def _why_no_score(label: str) -> str | None:
     if label.startswith((*BOOKKEEPING, *NO_QUALITY)):
-        tally.dropped["statistics_that_are_no_scores"] += 1
-        return False
-    if any(word in label for word in LOWER_IS_BETTER):
-        tally.dropped["metrics_where_lower_is_better"] += 1
-        tally.note(f"{label!r} is better when lower, so it isn't graded.")
-        return False
-    return True
+        return "statistics_that_are_no_scores"
+    return _LOWER if any(word in label for word in LOWER_IS_BETTER) else None
 
 
 def _state_means(path: str, tally: ImportTally) -> None:
