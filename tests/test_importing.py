@@ -161,6 +161,8 @@ def test_the_real_command_reads_a_result_file_from_standard_input(here: Path, as
     done = assay("grade", "-", "--from", "autoevals", stdin=text)
     assert done.code == 0, done.err
     assert "40 passed" in done.out
+    done = assay("grade", "/dev/stdin", "--from", "autoevals", stdin=text)
+    assert "40 passed" in done.out, done.err
     cut = assay("grade", "-", "--from", "autoevals", stdin=text[:-9])
     assert (cut.code, cut.err.startswith("assay: <stdin>")) == (3, True), cut.err
 

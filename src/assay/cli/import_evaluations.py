@@ -89,8 +89,8 @@ def store_evaluations(
 
 
 def _file(path: str) -> dict[str, str]:
-    if path == "-":
-        return {"name": "<stdin>"}
+    if path == "-" or not os.path.isfile(path):  # a pipe can't be read again
+        return {"name": "<stdin>" if path == "-" else os.path.basename(path)}
     with open(path, "rb") as stream:
         own = sha256()
         while block := stream.read(1024 * 1024):

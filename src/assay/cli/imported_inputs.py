@@ -63,10 +63,12 @@ def is_importable(text: str, options: argparse.Namespace) -> bool:
     kind = options.kind
     if not is_path(text) or (text == "-" and kind is None):
         return False
-    if kind is not None or options.map:
-        return text == "-" or not looks_own(text)
+    if kind is not None:
+        return True
     if looks_own(text):
         return False
+    if options.map:
+        return True
     head = read_head(text)
     if fitting(head, mapping_of(options)):
         return True
@@ -88,14 +90,19 @@ def import_input(texts: Sequence[str], folder: str, options: argparse.Namespace)
     wanted = Wanted(mapping=mapping_of(options))
     imported = import_runs(texts, place, kind=kind_of(options), wanted=wanted)
     name = ", ".join("<stdin>" if text == "-" else text for text in texts)
-    made = ImportedInput(name, imported.spool, file_digest(texts))
+    made = ImportedInput(name, imported.spool, file_digest(_read_again(texts, imported.spool)))
     made.imported = imported
     return made
 
 
+def _read_again(texts: Sequence[str], spool: str) -> Sequence[str]:
+    """The files that a name stands for; its runs, where one of them was a pipe."""
+    return texts if all(map(os.path.isfile, texts)) else [spool]
+
+
 def file_digest(paths: Sequence[str]) -> str:
     """The digest of a file's bytes; of several files, of the list of theirs."""
-    found = [] if "-" in paths else [_digest(path) for path in paths]
+    found = [_digest(path) for path in paths]
     return found[0] if len(found) == 1 else sha256("\n".join(found).encode()).hexdigest()
 
 

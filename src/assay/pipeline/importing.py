@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
+import stat
+import tempfile
 from fractions import Fraction
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError
 from assay.files.atomic import atomic_write
-from assay.files.json_files import Document, parse_json
+from assay.files.json_files import Document, open_input, parse_json
 from assay.importers.importer import Wanted
 from assay.importers.recognition import importer_of_all
 from assay.importers.samples import gate_name
@@ -92,20 +93,21 @@ def import_runs(
             fix="Give it alone, with --from KIND.",
         )
     wanted = wanted or Wanted()
-    importer = importer_of_all(paths, kind, wanted.mapping)
     where = ", ".join("<stdin>" if path == "-" else path for path in paths)
-    read_from = [_stdin(folder)] if paths[0] == "-" else paths
+    read_from = [_file(path, folder) for path in paths]
     tally, seen = ImportTally(), set[bytes]()
     spool = os.path.join(folder, f"{len(os.listdir(folder))}.jsonl")
     try:
+        importer = importer_of_all(read_from, kind, wanted.mapping)
         with open(spool, "xb", buffering=1024 * 1024) as stream:
             for run in importer.read(read_from, wanted, tally):
                 read_run(Document(run, where))
                 stream.write(encode(run) + b"\n")
                 _note_id(run["run_id"], seen, where)
     except AssayError as error:
-        if paths[0] == "-":  # nobody knows the file that stands in for it
-            error.where = error.where.replace(read_from[0], "<stdin>")
+        for path, file in zip(paths, read_from, strict=True):  # nobody knows what stands in for it
+            if file != path:
+                error.where = error.where.replace(file, "<stdin>" if path == "-" else path)
         raise
     if not seen:
         read = tally.read_text()
@@ -116,12 +118,15 @@ def import_runs(
     return ImportedRuns(tuple(paths), importer, spool, len(seen), tally)
 
 
-def _stdin(folder: str) -> str:
-    """Standard input as a file: an importer may read its input more than once."""
-    path = os.path.join(folder, "stdin")
-    with open(path, "wb") as stream:
-        shutil.copyfileobj(sys.stdin.buffer, stream, 1024 * 1024)
-    return path
+def _file(path: str, folder: str) -> str:
+    """The file to read: a pipe is copied to one, because an importer may read its input twice."""
+    if path != "-" and not (os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode)):
+        return path
+    name = "stdin" if path == "-" else os.path.basename(path)
+    copy = os.path.join(tempfile.mkdtemp(dir=folder), name)
+    with open_input(path) as stream, open(copy, "wb") as out:
+        shutil.copyfileobj(stream, out, 1024 * 1024)
+    return copy
 
 
 def _note_id(run_id: str, seen: set[bytes], where: str) -> None:
