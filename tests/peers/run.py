@@ -44,9 +44,10 @@ HEADING = """# Result files of other tools
 
 <!-- Made by `make test-peers`; do not edit. -->
 
-Each tool ran on a few samples of ours with a scripted model, and Assay imported what it wrote.
-*Their total* is what the tool itself printed, *our total* what Assay counts in the same file.
-`passed` is the tool's own verdict; the other numbers are means of its metrics.
+Each tool ran on a few samples of ours, without a real model, and Assay imported what it wrote.
+*Their total* is what the tool itself reported (autoevals reports none: there it is the mean of what
+its scorers returned), *our total* what Assay counts in the same file. `passed` is the tool's own
+verdict; the other numbers are means of its metrics.
 
 | tool | version tried | file | items | their total | our total |
 |---|---|---|---:|---|---|
