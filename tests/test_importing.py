@@ -213,3 +213,15 @@ def test_what_was_imported_is_made_again_to_the_byte(
     assert printed(capsys, "ledger", "replay", name)["same"] is True
     run = json.loads((here / "runs.jsonl").read_text().splitlines()[0])["run_id"]
     assert printed(capsys, "ledger", "replay", run)["same"] is True
+
+
+def test_a_metric_that_may_be_better_the_lower_it_is_gets_no_grade(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "table.csv").write_text(
+        "inputs,outputs,match/v1/score,Toxicity/v1/score\nq1,a,1,1\nq2,b,1,0\n"
+    )
+    assert assay(["grade", "table.csv"]) == ExitCode.PASSED
+    assert "Toxicity/v1 is not graded: less may be better" in capsys.readouterr().err
+    (here / "table.csv").write_text("inputs,outputs,toxicity/v1/score\nq1,a,1\n")
+    assert assay(["grade", "table.csv"]) == ExitCode.NOT_ENOUGH

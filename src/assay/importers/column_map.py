@@ -46,7 +46,11 @@ _METRIC = re.compile(
     r"|(?:answer|context|response)_(?:relevan(?:ce|cy)|precision|recall|correctness|similarity)"
     r"|\w+_score"
 )
-_LESS_IS_BETTER = re.compile(r"toxic|hallucinat|bias|error|latency|perplexity|loss|distance|risk")
+LESS_IS_BETTER = re.compile(
+    r"(?i)toxic|hallucinat|bias|harmful|malicious|noise_sensitivity|error|latency|perplexity|loss"
+    r"|distance|risk"
+)
+"""Names of metrics that may be better the lower they are."""
 _OWN = frozenset(("hard_gates", "criteria", "workflow", "schema", "run_id"))
 """Keys of Assay's own records: a file with them is no table of results."""
 
@@ -155,6 +159,6 @@ def guess(columns: Iterable[str]) -> GuessedMap:
             listed = " or ".join(map(repr, fitting))
             undecided.append(f"{key} may be {listed}")
     for column, name in plain.items():
-        if _METRIC.fullmatch(name) and not _LESS_IS_BETTER.search(name):
+        if _METRIC.fullmatch(name) and not LESS_IS_BETTER.search(name):
             mapping[f"{SCORE}{name}"] = column
     return GuessedMap(mapping, tuple(undecided))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from assay.files.tables import table_rows
@@ -42,6 +43,9 @@ _UNUSED_TOO = ("response_preview", "status", "state", "execution_duration", "exe
 _TIMES = ("execution_duration", "execution_time_ms", "latency_ms")
 _NUMBERS = ("token_count", "latency")
 """Columns of `mlflow.evaluate` that say how long an answer was and how long it took."""
+_NO_INPUTS = frozenset(
+    (*INDEXES, *_OUTPUTS, *_TARGETS, *_ERRORS, *_RUNS, *_UNUSED, *_UNUSED_TOO, *_NUMBERS)
+) | {"assessments"}
 _WORDS = {"yes": 1, "no": 0}
 _FAILED = ("ERROR", "TRACESTATUS.ERROR", "TRACESTATE.ERROR")
 
@@ -98,15 +102,22 @@ def _valued(row: Any) -> dict[str, Any]:
         return {}
     found = {}
     for column, value in row.items():
-        named = _SCORE.fullmatch(column)
-        if named is not None:
-            found[named["label"] or named["name"]] = value
+        label = _metric(column)
+        if label is not None:
+            found[label] = value
     listed = structure_of(row.get("assessments"))
     for one in listed if isinstance(listed, list) else ():
         feedback = one.get("feedback") if isinstance(one, dict) else None
         if isinstance(feedback, dict):
             found[_label(one)] = feedback.get("value")
     return found
+
+
+@lru_cache(1024)
+def _metric(column: str) -> str | None:
+    """The metric whose values a column has."""
+    named = _SCORE.fullmatch(column)
+    return None if named is None else named["label"] or named["name"]
 
 
 def _label(assessment: Mapping[str, Any]) -> str:
@@ -169,10 +180,9 @@ class _TableReader:
     def _scores(self, row: dict[str, Any]) -> _Scores:
         scores = _Scores(self._tally, self._columns)
         for column, value in row.items():
-            named = _SCORE.fullmatch(column)
-            if named is None:
+            label = _metric(column)
+            if label is None:
                 continue
-            label = named["label"] or named["name"]
             reason = row.get(f"{label}/justification", row.get(f"{label}/rationale"))
             if present(reason) is not None:
                 self._judged.add(label)
@@ -209,12 +219,11 @@ def _inputs(row: Mapping[str, Any]) -> dict[str, Any]:
     given = structure_of(first_of(row, _INPUTS))
     if given is not None:
         return given if isinstance(given, dict) else {"input": given}
-    known = {*INDEXES, *_OUTPUTS, *_TARGETS, *_ERRORS, *_RUNS, *_UNUSED, *_UNUSED_TOO, *_NUMBERS}
     return {
         column: value
         for column, value in row.items()
-        if column not in known | {"assessments"}
-        and not _SCORE.fullmatch(column)
+        if column not in _NO_INPUTS
+        and _metric(column) is None
         and not _DETAIL.fullmatch(column)
         and present(value) is not None
     }

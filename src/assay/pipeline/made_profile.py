@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import NotEnoughEvidence
+from assay.importers.column_map import LESS_IS_BETTER
 from assay.importers.samples import gate_name
 from assay.scoring.extension import marked
 from assay.scoring.gates import GATES
@@ -38,7 +39,7 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
     metrics = "the columns of a table" if tool == "table" else f"the metrics that {tool} wrote"
     criteria, left_out = [], []
     for name, metric in tally.metrics.items():
-        if why := _why_not(name, metric, gate):
+        if why := _why_not(name, metric, gate, mapped=tool == "table"):
             left_out.append(f"{metric.label} is not graded: {why}")
             continue
         if not metric.n:
@@ -76,9 +77,12 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
     return MadeProfile(marked(made), tuple(left_out))
 
 
-def _why_not(name: str, metric: Metric, gate: str) -> str:
+def _why_not(name: str, metric: Metric, gate: str, *, mapped: bool) -> str:
     if name in GATES or name == gate:
         return "its name is that of a gate"
+    # graded as written, the most toxic answer would get the best grade; a mapping says the scale
+    if not mapped and LESS_IS_BETTER.search(metric.label):
+        return "less may be better by its name, and the file doesn't say"
     if metric.n and not metric.is_share:
         return (
             f"its values run from {metric.low} to {metric.high}, and only 0 to 1 is a known scale"
