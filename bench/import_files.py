@@ -181,6 +181,16 @@ def bfcl(path: Path, count: int) -> None:
     write_lines(path, chain([head], failed))
 
 
+def swe_bench(path: Path, count: int) -> None:
+    """Reports of SWE-bench, one of each instance, in one file."""
+    (item,) = recorded(next((PEERS / "swe_bench").rglob("acme__half-2/report.json"))).values()
+    with path.open("w") as stream:
+        for number in range(count):
+            lead = "," if number else "{"
+            stream.write(f'{lead}"acme__widgets-{number}": {json.dumps(item)}\n')
+        stream.write("}\n")
+
+
 def junit(path: Path, count: int) -> Items:
     """Test cases as JUnit XML."""
     with path.open("w") as stream:
@@ -279,4 +289,5 @@ FORMATS: dict[str, tuple[str, Callable[[Path, int], Items | None]]] = {
     "promptfoo": ("output.json", promptfoo),
     "pydantic-evals": ("report.json", pydantic_evals),
     "ragas": ("ragas.csv", ragas),
+    "swe_bench": ("report.json", swe_bench),
 }
