@@ -148,6 +148,11 @@ def test_an_agent_learns_why_it_failed_and_what_would_change_it(stocked: Path) -
         ("base", N, N),
     ]
     assert listed["next_offset"] is None
+    none, said = good(stocked, "list_evaluations", workflow="--help")
+    assert (none["evaluations"], said) == (
+        [],
+        "No evaluations match. The project 'default' has 2 in all.",
+    )
     table = assay(stocked, "evals").out.strip("\n").split("\n")[:3]
     assert text.split("\n") == table, "the table of `assay evals`"
 
@@ -232,6 +237,36 @@ def test_two_evaluations_are_compared_sample_by_sample(stocked: Path) -> None:
     assert sorted(names) == ["tickets/s-0", "tickets/s-16", "tickets/s-24", "tickets/s-8"]
     back, _ = good(stocked, "compare_evaluations", candidate="base", baseline="cand", show="better")
     assert [row["fixed_gates"] for row in back["samples"]] == [["overall_status_success"]] * 4
+
+
+def test_samples_that_the_candidate_lost_are_named(stocked: Path) -> None:
+    found, text = good(stocked, "compare_evaluations", candidate="faq-1-3", baseline="base")
+    assert (len(found["missing"]["candidate"]), found["missing"]["baseline"]) == (N - 1, [])
+    assert f"missing     {N - 1} in the candidate: tickets/s-0" in text
+
+
+def test_calls_at_the_same_time_are_answered_each_with_its_own_notes(stocked: Path) -> None:
+    server = make_server(
+        ServedProject(os.path.realpath(stocked)), offered(write=False, commands=False)
+    )
+    sides = (("latest", "base"), ("base", "latest"), ("cand", "base"))
+    answers: dict[int, Any] = {}
+
+    async def talk() -> None:
+        async with Client(server) as client, anyio.create_task_group() as group:
+
+            async def call(number: int, candidate: str, baseline: str) -> None:
+                arguments = {"candidate": candidate, "baseline": baseline}
+                answers[number] = await client.call_tool("compare_evaluations", arguments)
+
+            for number, pair in enumerate(sides):
+                group.start_soon(call, number, *pair)
+
+    with chdir(stocked):
+        anyio.run(talk)
+    found = [answers[number].structured_content for number in range(len(sides))]
+    assert [len(one["notes"]) for one in found[::2]] == [1, 0], "only `latest` has to be explained"
+    assert [one["candidate"] for one in found] == ["cand", "base", "cand"]
 
 
 def test_what_is_not_graded_is_counted_and_never_passes(tmp_path: Path) -> None:

@@ -54,7 +54,8 @@ def list_evaluations(project: ServedProject, given: Mapping[str, Any]) -> ToolAn
         "ledger": where,
     }
     if not shown:
-        return ToolAnswer(document, f"No evaluations here. The project has {total:,}.")
+        text = f"No evaluations match. The project {options.project!r} has {total:,} in all."
+        return ToolAnswer(document, text)
     text = text_view([evaluations_table([one.evaluation for one in shown])])
     return ToolAnswer(document, text + more_text(document["next_offset"]))
 

@@ -73,7 +73,7 @@ def compare_evaluations(project: ServedProject, given: Mapping[str, Any]) -> Too
         "scoringSystem": found["scoringSystem"],
         "gradingSystem": found["gradingSystem"],
     }
-    *head, gap, systems = diff_lines({**found, "changed": []})
+    *head, gap, systems = diff_lines({**found, "changed": [], "missing": document["missing"]})
     lines = [*head, *map(change_line, shown), gap, systems]
     return ToolAnswer(
         document, "\n".join(map(printable, lines)) + more_text(document["next_offset"])
