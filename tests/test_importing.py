@@ -5,6 +5,7 @@ from its metrics, and a gate that a candidate can't open by leaving things out.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 
 from assay.cli.main import run as assay
 from assay.errors import ExitCode
-from peer_files import RECORDED
+from assay.importers.known import KNOWN
+from peer_files import RECORDED, ROOT
 
 N = 40
 
@@ -225,3 +227,12 @@ def test_a_metric_that_may_be_better_the_lower_it_is_gets_no_grade(
     assert "Toxicity/v1 is not graded: less may be better" in capsys.readouterr().err
     (here / "table.csv").write_text("inputs,outputs,toxicity/v1/score\nq1,a,1\n")
     assert assay(["grade", "table.csv"]) == ExitCode.NOT_ENOUGH
+
+
+def test_the_page_lists_every_tool() -> None:
+    names = re.findall(
+        r':IMPORTER": \("([^"]+)"', (ROOT / "src/assay/importers/known.py").read_text()
+    )
+    listed = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs/how-to/import.md").read_text(), re.M)
+    assert set(names) <= set(listed)
+    assert set(names) <= set(KNOWN)

@@ -230,8 +230,7 @@ COMMANDS = {
         run,
         "Turn what another tool wrote into evidence (assay.run/1), grade it and store it as an"
         " evaluation. What is left out is counted and named. No gate: it exits 0 once done.",
-        "assay import spans.jsonl -o runs.jsonl --workflow triage@3 --family tool-use --dataset"
-        " tickets@1",
+        "assay import results.json -o runs.jsonl --workflow triage@3",
         (
             arg("files", nargs="+", metavar="FILE", help="what another tool wrote, or -"),
             arg(
