@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError
-from assay.files.json_stream import stream_json
+from assay.files.json_stream import stream_json, stream_lines
 from assay.files.line_groups import Line, LineGroups
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.lm_eval_results import LOWER_IS_BETTER, Results, read_results
@@ -113,12 +113,15 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
             results.path,
             "Give the results with the samples of all their tasks, or one of the two kinds alone.",
         )
-    labels: dict[str, Collection[str]] = {}
-    for task, path in samples.items():
-        labels[task] = (
-            _first_labels(path) if results is None else _graded(results, task, ImportTally())
-        )
-    main = _main_metrics(labels, tally)
+    main: dict[str, str] = {}
+    if len(samples) > 1:
+        labels = {
+            task: _first_labels(path)
+            if results is None
+            else list(_graded(results, task, ImportTally()))
+            for task, path in samples.items()
+        }
+        main = _main_metrics(labels, tally)
     for task, path in samples.items():
         yield from _sample_runs(
             task, path, results, len(samples) > 1, main.get(task), wanted, tally
@@ -285,8 +288,10 @@ def _sample_runs(
 
 def _first_labels(path: str) -> list[str]:
     """The metrics that the first row of a samples file has."""
-    for rows in _documents(path):
-        return list(_scores(rows[0].tree, None, "", ImportTally(), path))
+    is_list = head_of(path).text.startswith("[")
+    found = stream_json(path, [()]) if is_list else stream_lines(path)
+    for _, row in found:
+        return list(_scores(shaped(row, dict, "a sample", path), None, "", ImportTally(), path))
     return []
 
 
