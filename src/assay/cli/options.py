@@ -94,8 +94,10 @@ def outputs(options: argparse.Namespace) -> list[str]:
         if extension not in options.formats:
             raise UsageError(
                 "CLI-001",
-                f"can't write '{path}': {extension or 'a name without an extension'} is no format"
-                " of this command.",
+                f"can't write '{path}': this command has no format for"
+                + (
+                    f" the extension {extension}." if extension else " a name without an extension."
+                ),
                 fix=f"It writes {', '.join(options.formats)}.",
             )
         if os.path.isdir(path):
