@@ -43,6 +43,8 @@ def test_the_key_of_an_inner_object_is_not_the_key_of_its_line() -> None:
 def test_long_and_damaged_lines_are_refused(monkeypatch) -> None:
     with pytest.raises(InputError, match=r"x\.jsonl:2"):
         grouped(b'{"id": 1}\n{"id": 1')
+    with pytest.raises(InputError, match="more than 1,000 lines have no `id`"):
+        grouped(b"{}\n" * 1001)
     monkeypatch.setattr(line_groups, "MAX_LINE", 50)
     for text in (b'{"id": 1, "x": "' + b"x" * 60 + b'"}', b"x" * 60):
         with pytest.raises(InputError, match="longer than"):

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+MAX_LOOSE = 1000
+"""Lines without the key that are kept in memory: a header, a summary."""
+
+
 class Line(NamedTuple):
     """A document of a file and its line number."""
 
@@ -65,6 +69,12 @@ class LineGroups:
             found = search(line)
             if found is not None:
                 self._places.setdefault(found[1], []).extend((place, number))
+            elif len(self.loose) >= MAX_LOOSE:
+                raise InputError(
+                    "FIL-002",
+                    f"more than {MAX_LOOSE:,} lines have no `{self._name}`.",
+                    where=f"{self._path}:{number}",
+                )
             elif line.strip():
                 self.loose.append(Line(number, loads(line, self._path, number)))
             place += len(line)

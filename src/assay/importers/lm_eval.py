@@ -8,19 +8,16 @@ Groups repeat their tasks and are left out.
 
 from __future__ import annotations
 
-import os
-import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError
 from assay.files.json_stream import stream_json, stream_lines
-from assay.files.line_groups import Line, LineGroups
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.lm_eval_results import LOWER_IS_BETTER, Results, read_results
+from assay.importers.lm_eval_rows import answer_of, inputs_of, sample_rows, task_of
 from assay.importers.parts import (
     exact,
-    file_stem,
     head_of,
     is_near,
     is_number,
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
 
     from assay.importers.head import Head
 TOOL = "lm_eval"
-_FILE = re.compile(r"samples_(.+?)(?:_\d{4}-\d\d-\d\dT[\d.:\-]+)?")
 _NO_METRICS = frozenset(
     {
         "doc_id",
@@ -90,7 +86,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 raise _refuse("two results files at once.", path, "Import them one by one.")
             results = read_results(path, tally)
         elif _is_samples(head):
-            task = _task(path)
+            task = task_of(path)
             if task in samples:
                 raise _refuse(
                     f"two samples files of the task {task!r}.", path, "Import them one by one."
@@ -231,7 +227,7 @@ def _sample_runs(
     lead = f"{task}/" if several else ""
     sums: dict[str, Fraction | None] = {}
     count = 0
-    for rows in _documents(path):
+    for rows in sample_rows(path):
         tally.read["rows"] += len(rows)
         where = f"{path}:{rows[0].number}"
         scores: dict[str, Any] = {}
@@ -260,8 +256,8 @@ def _sample_runs(
             tally,
             sample_id=lead + name_of(row.get("doc_id"), "`doc_id`", where),
             scores=shared,
-            inputs=_inputs(row),
-            outputs={"answer": _answer(row)},
+            inputs=inputs_of(row),
+            outputs={"answer": answer_of(row)},
             expected=row.get("target"),
             tags=[f"task:{task}"] if several else None,
             metadata=others or None,
@@ -293,23 +289,6 @@ def _first_labels(path: str) -> list[str]:
     for _, row in found:
         return list(_scores(shaped(row, dict, "a sample", path), None, "", ImportTally(), path))
     return []
-
-
-def _documents(path: str) -> Iterator[list[Line]]:
-    """The rows of each document: one for each filter."""
-    if head_of(path).text.startswith("["):  # older versions write one list
-        rows: dict[Any, list[Line]] = {}
-        for place, row in stream_json(path, [()]):
-            index = int(place[0]) + 1
-            document = shaped(row, dict, "a sample", path).get("doc_id")
-            rows.setdefault(name_of(document, "`doc_id`", path), []).append(Line(index, row))
-        yield from rows.values()
-        return
-    with LineGroups(path, "doc_id") as groups:
-        if groups.loose:
-            where = f"{path}:{groups.loose[0].number}"
-            raise _refuse("this line has no `doc_id`.", where, "")
-        yield from groups
 
 
 def _scores(
@@ -358,33 +337,6 @@ def _check_means(
 
 def _text(value: Fraction) -> str:
     return f"{float(value):.6g}"
-
-
-def _inputs(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The prompt, where the row has it; otherwise the document."""
-    given = row.get("arguments")
-    first: Any = next(iter(given.values()), None) if isinstance(given, dict) else given
-    while isinstance(first, list) and first:
-        first = first[0]
-    prompt = first.get("arg_0") if isinstance(first, dict) else first
-    return {"prompt": prompt} if isinstance(prompt, str) else {"doc": row.get("doc")}
-
-
-def _answer(row: Mapping[str, Any]) -> Any:
-    given = row.get("filtered_resps", row.get("resps"))
-    while isinstance(given, list) and len(given) == 1:
-        given = given[0]
-    return None if given == [] else given
-
-
-def _task(path: str) -> str:
-    """The task, which only the name of a samples file tells.
-
-    >>> _task("out/samples_arc_easy_2026-11-15T01-06-32.295209.jsonl")
-    'arc_easy'
-    """
-    found = _FILE.fullmatch(file_stem(os.path.basename(path)))
-    return found[1] if found else file_stem(path)
 
 
 def _refuse(message: str, where: str, fix: str) -> InputError:

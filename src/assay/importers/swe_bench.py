@@ -59,7 +59,10 @@ _OUTCOMES = (
 
 
 def _is_run_report(head: Head) -> bool:
-    return head.has("total_instances", "resolved_instances") or head.has("generated", "applied")
+    old = {"resolved", "no_generation", "no_apply", "with_logs"}
+    return head.has("total_instances", "resolved_instances") or (
+        head.has("generated") and bool(head.keys & old)
+    )
 
 
 def _is_instances(head: Head) -> bool:
