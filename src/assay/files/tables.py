@@ -284,6 +284,7 @@ def _parquet(path: str) -> Iterator[Any]:
         # this file is all that the query can open, whatever its name looks like
         connection.execute("set allowed_paths = ?", [[file]])
         connection.execute("set enable_external_access = false")
+        connection.execute("set streaming_buffer_size = '256KB'")
         yield connection.execute("select * from read_parquet(?, hive_partitioning = false)", [file])
     except (duckdb.Error, UnicodeDecodeError) as error:
         raise InputError(

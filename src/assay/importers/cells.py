@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import Any
@@ -136,7 +136,7 @@ class MetricColumns:
 
     def __init__(
         self,
-        rows: Iterable[Any],
+        rows: Generator[Any, None, None],
         tally: Tally,
         *,
         other: Collection[str],
@@ -156,6 +156,7 @@ class MetricColumns:
                         numbers.add(column)
                 except ValueError:
                     self._texts.add(column)
+        rows.close()  # and the file with it, before it is read again
         self._texts -= numbers
         self._passed_over = self._known | self._texts
 
