@@ -24,7 +24,7 @@ MAX_LOOSE = 1000
 """Lines without the key that are kept in memory: a header, a summary."""
 
 
-class Line(NamedTuple):
+class JsonLine(NamedTuple):
     """A document of a file and its line number."""
 
     number: int
@@ -43,7 +43,7 @@ class LineGroups:
         self._opened = opened
         self._stack = ExitStack()
         self._places: dict[bytes, list[int]] = {}
-        self.loose: list[Line] = []
+        self.loose: list[JsonLine] = []
         """The lines without the key."""
 
     def __enter__(self) -> LineGroups:
@@ -76,7 +76,7 @@ class LineGroups:
                     where=f"{self._path}:{number}",
                 )
             elif line.strip():
-                self.loose.append(Line(number, loads(line, self._path, number)))
+                self.loose.append(JsonLine(number, loads(line, self._path, number)))
             place += len(line)
         return self
 
@@ -92,7 +92,7 @@ class LineGroups:
     def __len__(self) -> int:
         return len(self._places)
 
-    def __iter__(self) -> Iterator[list[Line]]:
+    def __iter__(self) -> Iterator[list[JsonLine]]:
         """The groups in the order of their first lines, each with its lines in order."""
         for key, places in self._places.items():
             group = []
@@ -106,7 +106,7 @@ class LineGroups:
                         f"`{self._name}` isn't a key of this line's own object.",
                         where=f"{self._path}:{number}",
                     )
-                group.append(Line(number, tree))
+                group.append(JsonLine(number, tree))
             yield group
 
 

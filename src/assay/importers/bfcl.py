@@ -30,7 +30,7 @@ _NAMED = re.compile(r"BFCL_v\d+_.+_result")
 _BROKEN = "Error during inference"
 
 
-class Counts(NamedTuple):
+class ScoreCounts(NamedTuple):
     """The first line of a score file."""
 
     total: int
@@ -195,7 +195,7 @@ def _passed(
     return rest - lost if lost else broken
 
 
-def _counts(header: Mapping[str, Any], where: str) -> Counts:
+def _counts(header: Mapping[str, Any], where: str) -> ScoreCounts:
     total = shaped(header.get("total_count"), int, "`total_count`", where)
     correct = shaped(header.get("correct_count"), int, "`correct_count`", where)
     accuracy = header.get("accuracy")
@@ -208,7 +208,7 @@ def _counts(header: Mapping[str, Any], where: str) -> Counts:
             where,
             "Evaluate the results again.",
         )
-    return Counts(total, correct)
+    return ScoreCounts(total, correct)
 
 
 def _failure(

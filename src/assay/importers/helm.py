@@ -20,7 +20,7 @@ import msgspec
 from assay.canon import digest
 from assay.errors import InputError
 from assay.files.json_stream import stream_json
-from assay.files.line_groups import Line, LineGroups
+from assay.files.line_groups import JsonLine, LineGroups
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import exact, head_of, is_near, is_number, name_of, optional, shaped
 from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
@@ -192,7 +192,7 @@ def _spool_states(path: str, spool: IO[bytes], tally: ImportTally) -> None:
 
 
 def _run(
-    group: Sequence[Line], origin: Origin, wanted: Wanted, tally: ImportTally, path: str
+    group: Sequence[JsonLine], origin: Origin, wanted: Wanted, tally: ImportTally, path: str
 ) -> dict[str, Any]:
     values: dict[str, Any] = {}
     states = [line.tree for line in group if "stats" not in line.tree]

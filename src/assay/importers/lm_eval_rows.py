@@ -13,14 +13,14 @@ import msgspec
 
 from assay.errors import InputError
 from assay.files.json_stream import stream_json
-from assay.files.line_groups import Line, LineGroups
+from assay.files.line_groups import JsonLine, LineGroups
 from assay.importers.parts import file_stem, head_of, name_of, shaped
 
 _FILE = re.compile(r"samples_(.+?)(?:_\d{4}-\d\d-\d\dT[\d.:\-]+)?")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def sample_rows(path: str) -> Iterator[list[Line]]:
+def sample_rows(path: str) -> Iterator[list[JsonLine]]:
     """The rows of each document: one for each filter."""
     with ExitStack() as stack:
         lines: IO[bytes] | None = None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError
-from assay.files.line_groups import Line, LineGroups
+from assay.files.line_groups import JsonLine, LineGroups
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.openai_items import is_items, read_items
 from assay.importers.parts import head_of, is_number, name_of, optional, shaped
@@ -100,7 +100,7 @@ def _labels(tally: ImportTally) -> set[str]:
     return {metric.label for metric in tally.metrics.values()}
 
 
-def _ends(loose: Sequence[Line], path: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def _ends(loose: Sequence[JsonLine], path: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The spec, and the final report if there is one."""
     spec: dict[str, Any] | None = None
     report: dict[str, Any] | None = None
@@ -125,7 +125,7 @@ def _ends(loose: Sequence[Line], path: str) -> tuple[dict[str, Any], dict[str, A
 
 
 def _sample(
-    group: Sequence[Line], origin: Origin, wanted: Wanted, tally: ImportTally, path: str
+    group: Sequence[JsonLine], origin: Origin, wanted: Wanted, tally: ImportTally, path: str
 ) -> Iterator[dict[str, Any]]:
     """The runs of a sample: one for each verdict, or set of metrics, that its events have."""
     events: dict[str, list[dict[str, Any]]] = {}
