@@ -49,8 +49,8 @@ def table_rows(path: str) -> Rows:
 
 
 def table_columns(start: bytes, path: str) -> list[str]:
-    """The names of a table's columns by the beginning of its file; empty where it is no table. Of a
-    Parquet file, whose names stand at its end, the file itself is opened.
+    """The names of a table's columns by the beginning of its file; empty if it isn't a table. The
+    names in a Parquet file are at its end, so the file itself is opened.
     """
     if start[:4] == PARQUET:
         return _parquet_columns(path)

@@ -1,7 +1,7 @@
 """Cells of a table, whose types its format may have lost: in CSV everything is text.
 
-A blank cell, `nan`, `null` and `None` are no value. Python programs write lists and objects into
-CSV the way Python prints them; such text is read as data and never run.
+A blank cell, `nan`, `null` and `None` mean that there is no value. Python programs write lists
+and objects into CSV the way Python prints them; such text is read as data and never run.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class MetricColumns:
         self._passed_over = self._known | self._texts
 
     def number(self, column: str, value: Any) -> Decimal | int | bool | None:
-        """The value of a metric; a text among numbers is none, and counted."""
+        """The value of a metric; None for text among numbers, which is counted."""
         try:
             return self._read(value)  # type: ignore[no-any-return]
         except ValueError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import Any
 
 from assay.errors import InputError
@@ -55,7 +56,8 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
     if any(grade > LEVEL for judged in qrels.values() for grade in judged.values()):
         tally.note(
             "The judgements have several grades; a document is relevant or not here. `assay measure"
-            f" retrieval --qrels {judgements} --run {runs[0]}` measures nDCG with the grades."
+            f" retrieval --qrels {quote(judgements)} --run {quote(runs[0])}` measures nDCG with the"
+            " grades."
         )
 
 
