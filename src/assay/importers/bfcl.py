@@ -18,7 +18,7 @@ from assay.errors import InputError
 from assay.files.json_stream import stream_lines
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import exact, file_stem, head_of, is_near, is_number, name_of, shaped
-from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 
 if TYPE_CHECKING:
     from assay.importers.head import Head
@@ -74,9 +74,9 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
             yield _result(origin, row, where, None, wanted, tally)
 
 
-def _origin(category: str, path: str, model: str, several: bool) -> Origin:
+def _origin(category: str, path: str, model: str, several: bool) -> ResultOrigin:
     name = TOOL if several else category
-    return Origin(
+    return ResultOrigin(
         TOOL,
         NameVersion(name, model),
         NameVersion(name, UNVERSIONED),
@@ -100,7 +100,7 @@ def _model(paths: Sequence[str]) -> str:
 
 
 def _scored(
-    origin: Origin,
+    origin: ResultOrigin,
     category: str,
     path: str,
     results: str | None,
@@ -160,7 +160,7 @@ def _scored(
 
 
 def _passed(
-    origin: Origin,
+    origin: ResultOrigin,
     path: str,
     listed: Mapping[str, bool],
     rest: int,
@@ -212,7 +212,7 @@ def _counts(header: Mapping[str, Any], where: str) -> ScoreCounts:
 
 
 def _failure(
-    origin: Origin,
+    origin: ResultOrigin,
     name: str,
     row: Mapping[str, Any],
     valid: bool,
@@ -245,7 +245,7 @@ def _failure(
 
 
 def _result(
-    origin: Origin,
+    origin: ResultOrigin,
     row: Mapping[str, Any],
     where: str,
     verdict: bool | None,

@@ -23,7 +23,7 @@ from assay.files.json_stream import stream_json
 from assay.files.line_groups import JsonLine, LineGroups
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import exact, head_of, is_near, is_number, name_of, optional, shaped
-from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 
 if TYPE_CHECKING:
     from assay.importers.head import Head
@@ -71,7 +71,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         raise _refuse("has no scores of instances.", paths[0], "Give per_instance_stats.json too.")
     name, model = _names(files.get("run_spec.json"), main)
     state = files.get("scenario_state.json")
-    origin = Origin(
+    origin = ResultOrigin(
         TOOL,
         NameVersion(name, model),
         NameVersion(name, UNVERSIONED),
@@ -192,7 +192,7 @@ def _spool_states(path: str, spool: IO[bytes], tally: ImportTally) -> None:
 
 
 def _run(
-    group: Sequence[JsonLine], origin: Origin, wanted: Wanted, tally: ImportTally, path: str
+    group: Sequence[JsonLine], origin: ResultOrigin, wanted: Wanted, tally: ImportTally, path: str
 ) -> dict[str, Any]:
     values: dict[str, Any] = {}
     states = [line.tree for line in group if "stats" not in line.tree]

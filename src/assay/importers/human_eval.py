@@ -14,7 +14,7 @@ from assay.errors import InputError
 from assay.files.json_stream import stream_lines
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import name_of, optional, shaped
-from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ def _fits(head: Head) -> bool:
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     for path in paths:
         named = NameVersion("human-eval", UNVERSIONED)
-        origin = Origin(TOOL, named, named, file_id(path), verdicts=True)
+        origin = ResultOrigin(TOOL, named, named, file_id(path), verdicts=True)
         attempts, passes = Counter[str](), Counter[str]()
         for line, row in stream_lines(path):
             where = f"{path}:{line}"

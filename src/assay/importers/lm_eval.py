@@ -25,7 +25,7 @@ from assay.importers.parts import (
     optional,
     shaped,
 )
-from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run
 from assay.importers.tally import ImportTally
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _task_runs(results: Results, wanted: Wanted, tally: ImportTally) -> Iterator
     only = next(iter(results.tasks)) if len(results.tasks) == 1 else None
     name = only or TOOL
     version = results.version(only) if only else UNVERSIONED
-    origin = Origin(
+    origin = ResultOrigin(
         TOOL,
         NameVersion(name, results.model),
         NameVersion(name, version),
@@ -223,7 +223,7 @@ def _sample_runs(
     name = TOOL if several else task
     model = UNVERSIONED if results is None else results.model
     version = UNVERSIONED if several or results is None else results.version(task)
-    origin = Origin(TOOL, NameVersion(name, model), NameVersion(name, version), file_id(path))
+    origin = ResultOrigin(TOOL, NameVersion(name, model), NameVersion(name, version), file_id(path))
     lead = f"{task}/" if several else ""
     sums: dict[str, Fraction | None] = {}
     count = 0

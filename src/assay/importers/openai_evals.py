@@ -15,7 +15,7 @@ from assay.files.line_groups import JsonLine, LineGroups
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.openai_items import is_items, read_items
 from assay.importers.parts import head_of, is_number, name_of, optional, shaped
-from assay.importers.samples import UNVERSIONED, Origin, sample_run, short_id
+from assay.importers.samples import UNVERSIONED, ResultOrigin, sample_run, short_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ def _log(
         name = name_of(spec.get("eval_name"), "`spec.eval_name`", path)
         models = shaped(spec.get("completion_fns"), list, "`spec.completion_fns`", path)
         model = ",".join(name_of(one, "a completion function", path) for one in models)
-        origin = Origin(
+        origin = ResultOrigin(
             TOOL,
             NameVersion(name, model or UNVERSIONED),
             NameVersion(name, UNVERSIONED),
@@ -125,7 +125,7 @@ def _ends(loose: Sequence[JsonLine], path: str) -> tuple[dict[str, Any], dict[st
 
 
 def _sample(
-    group: Sequence[JsonLine], origin: Origin, wanted: Wanted, tally: ImportTally, path: str
+    group: Sequence[JsonLine], origin: ResultOrigin, wanted: Wanted, tally: ImportTally, path: str
 ) -> Iterator[dict[str, Any]]:
     """The runs of a sample: one for each verdict, or set of metrics, that its events have."""
     events: dict[str, list[dict[str, Any]]] = {}

@@ -13,7 +13,7 @@ from assay.errors import InputError
 from assay.files.json_stream import stream_json, stream_lines
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.parts import head_of, is_number, name_of, optional, shaped
-from assay.importers.samples import UNVERSIONED, Origin, sample_run, short_id
+from assay.importers.samples import UNVERSIONED, ResultOrigin, sample_run, short_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ def read_items(
 ) -> Iterator[dict[str, Any]]:
     """The runs of output items; pages of one run may be several files."""
     ends: list[bool] = []
-    last: Origin | None = None
+    last: ResultOrigin | None = None
     for path in paths:
         for where, item in _items(path, ends):
             tally.read["items"] += 1
@@ -69,7 +69,7 @@ def _items(path: str, ends: list[bool]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield where, shaped(value, dict, "an item", where)
 
 
-def _origin(tool: str, item: Mapping[str, Any], where: str) -> Origin:
+def _origin(tool: str, item: Mapping[str, Any], where: str) -> ResultOrigin:
     if item.get("object") != _KIND:
         raise InputError("SCO-011", f"`object` isn't {_KIND!r} in this item.", where=where)
     name = name_of(item.get("eval_id"), "`eval_id`", where)
@@ -82,7 +82,7 @@ def _origin(tool: str, item: Mapping[str, Any], where: str) -> Origin:
         and isinstance(one.get("name"), str)
         and "model" in str(one.get("type"))
     ]
-    return Origin(
+    return ResultOrigin(
         tool,
         NameVersion(name, model if isinstance(model, str) and model else UNVERSIONED),
         NameVersion(name, UNVERSIONED),
@@ -94,7 +94,7 @@ def _origin(tool: str, item: Mapping[str, Any], where: str) -> Origin:
 
 
 def _run(
-    origin: Origin, item: Mapping[str, Any], where: str, wanted: Wanted, tally: ImportTally
+    origin: ResultOrigin, item: Mapping[str, Any], where: str, wanted: Wanted, tally: ImportTally
 ) -> dict[str, Any]:
     sample = item.get("sample") or {}
     fault = optional(sample.get("error"), dict, "`sample.error`", where)

@@ -17,7 +17,7 @@ from assay.files.json_stream import stream_json
 from assay.files.swe_bench import is_names, report_lists
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import file_stem, head_of, name_of, optional, shaped
-from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.swe_bench_logs import check_log, instance_of, is_log
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         )
     outcomes, total = _outcomes(report)
     named = NameVersion(_NAME, _model(report, instances))
-    origin = Origin(
+    origin = ResultOrigin(
         TOOL,
         named,
         NameVersion(_NAME, UNVERSIONED),
