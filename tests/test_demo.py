@@ -51,6 +51,11 @@ def test_the_demo_writes_a_report_and_the_grades_and_says_where(demo: Any) -> No
     assert "out/grades.json" in done.out
 
 
+def test_the_demo_grades_what_another_tool_wrote(demo: Any) -> None:
+    assert "promptfoo passed 10 of 16 samples, Assay passes 10" in demo[0].out
+    assert "imported-promptfoo@1+" in demo[0].out
+
+
 @pytest.mark.req("W-086")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_has_runs_that_pass_and_runs_that_do_not(demo: Any, family: str) -> None:

@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from assay.cli import demo_judge, demo_release, demo_run
+from assay.cli import demo_import, demo_judge, demo_release, demo_run
 from assay.cli import options as opt
 from assay.cli.frame import Command, arg
 from assay.errors import ExitCode, InputError
@@ -77,6 +77,7 @@ def run(options: argparse.Namespace) -> int:
         os.path.join(EXAMPLES, "judge"), now=datetime(2026, 11, 15, 10, 0, tzinfo=UTC)
     )
     decisions = demo_release.decided(os.path.join(EXAMPLES, "release"))
+    imported = demo_import.imported(os.path.join(EXAMPLES, "results", "promptfoo.csv"))
     files = {
         "report.html": render(results, title="Assay demo", subtitle=SUBTITLE).encode(),
         "grades.json": _grades(results, block),
@@ -104,6 +105,7 @@ def run(options: argparse.Namespace) -> int:
                 "tools": tools,
                 "exam": exam,
                 "decisions": decisions,
+                "imported": imported,
                 "repairs": repairs,
                 "judge": card,
                 "written": written,
@@ -113,6 +115,7 @@ def run(options: argparse.Namespace) -> int:
     _tell(groups, grader, block, tools, exam)
     demo_judge.tell(card, on=opt.colour())
     demo_release.tell(decisions, on=opt.colour())
+    demo_import.tell(imported, on=opt.colour())
     demo_run.tell(repairs, on=opt.colour())
     _tell_where(written)
     return ExitCode.PASSED
@@ -276,6 +279,7 @@ def _tell_where(written: list[str]) -> None:
             f"\nThe report is {written[0]} (open it in a browser); the grades are in {written[1]}.",
             f"Grade your own: {shown} grade runs.jsonl",
             "Decide on your own: assay gate candidate.jsonl --baseline baseline.jsonl",
+            "Bring another tool's results: assay grade results.json",
             (
                 "Keep and watch: assay grade runs.jsonl --store .assay/ledger.db, then assay serve"
                 " --db sqlite:///.assay/ledger.db --allow-anonymous"
