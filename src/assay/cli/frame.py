@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli.parsing import add_config, add_output, config_path, make_parser
 from assay.cli.verbs import VERBS
-from assay.errors import EXIT_CODES_TEXT, ExitCode, UsageError
+from assay.errors import EXIT_CODES_TEXT, ExitCode, InputError, UsageError
 from assay.files.own_files import looks_own
 from assay.registry import is_path, near_miss
 
@@ -327,8 +327,15 @@ def dispatch(name: str, argv: list[str]) -> int:
         command, argv = f"{name} {chosen}", argv[1:]
     spec = load_command(command)
     options = spec.parse(command, argv)
-    with with_runs(spec, options):
-        return spec.run(options)
+    try:
+        with with_runs(spec, options):
+            return spec.run(options)
+    except SystemExit as ended:  # of code that was loaded: its exit code is not the gate's
+        raise InputError(
+            "RUN-004",
+            f"code that the command loaded ended the process, with exit code {ended.code}.",
+            fix="Look for sys.exit() in your workflow, scorers and plugins.",
+        ) from ended
 
 
 def with_runs(spec: Command, options: argparse.Namespace) -> AbstractContextManager[None]:

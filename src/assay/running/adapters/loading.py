@@ -40,6 +40,13 @@ def load(target: Any, folder: Path, where: str) -> Any:
             where=where,
             fix=f"Put {module_name}.py beside the file, or install it.",
         ) from None
+    except SystemExit as error:  # a script that ends itself must not end the gate, with exit 0
+        raise InputError(
+            "RUN-004",
+            f"the module {module_name!r} ends the process when it is loaded.",
+            where=where,
+            fix="Put what it does as a script under `if __name__ == '__main__':`.",
+        ) from error
     except Exception as error:
         raise InputError(
             "RUN-004",
