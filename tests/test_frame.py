@@ -5,13 +5,17 @@ that lead to the new ones.
 from __future__ import annotations
 
 import json
+import sys
 from importlib import import_module
+from typing import Any
 
 import pytest
 
+from assay.cli import frame
 from assay.cli.frame import COMMON, Command
 from assay.cli.main import run
 from assay.cli.verbs import GROUPS, RENAMED, VERBS
+from assay.errors import InputError
 
 
 def commands() -> dict[str, Command]:
@@ -71,3 +75,14 @@ def test_a_shared_option_is_declared_once() -> None:
         own = [flag for one in command.arguments if not isinstance(one, str) for flag in one.names]
         shared = {"--library", "--db", "--profile"} & set(own)
         assert not shared, (name, shared)
+
+
+def test_a_command_ends_with_its_own_exit_code_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def leave(options: Any) -> int:
+        sys.exit(0)
+
+    command = frame.load_command("doctor")
+    monkeypatch.setattr(frame, "load_command", lambda name: command._replace(run=leave))
+    with pytest.raises(InputError, match="ended the process, with exit code 0") as caught:
+        frame.dispatch("doctor", [])
+    assert caught.value.exit_code == 3
