@@ -15,7 +15,7 @@ from assay.files.json_files import Document
 from assay.importers.head import HEAD, Head
 from assay.importers.importer import Wanted
 from assay.importers.known import KNOWN, fitting
-from assay.importers.tally import Tally
+from assay.importers.tally import ImportTally
 from assay.records.reading import read_run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,9 +34,9 @@ def takers(path: Path | str) -> list[str]:
 
 def imported(
     name: str, *paths: Path | str, wanted: Wanted = NOTHING
-) -> tuple[list[dict[str, Any]], Tally]:
+) -> tuple[list[dict[str, Any]], ImportTally]:
     """The runs of files, each of them valid, and the account of the import."""
-    tally = Tally()
+    tally = ImportTally()
     runs = list(KNOWN[name].read([str(path) for path in paths], wanted, tally))
     for run in runs:
         read_run(Document(run, name))

@@ -11,11 +11,11 @@ from assay import grade, score
 from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.importers.importer import NameVersion, Wanted
-from assay.importers.samples import UNVERSIONED, Origin, gate_name, sample_run
-from assay.importers.tally import Tally
+from assay.importers.samples import UNVERSIONED, ResultOrigin, gate_name, sample_run
+from assay.importers.tally import ImportTally
 from assay.records.reading import read_run
 
-ORIGIN = Origin(
+ORIGIN = ResultOrigin(
     "promptfoo",
     NameVersion("bot", "2"),
     NameVersion("faq", UNVERSIONED),
@@ -24,14 +24,14 @@ ORIGIN = Origin(
 )
 
 
-def made(tally: Tally, origin: Origin = ORIGIN, **parts) -> dict:
+def made(tally: ImportTally, origin: ResultOrigin = ORIGIN, **parts) -> dict:
     run = sample_run(origin, Wanted(), tally, **{"sample_id": "s1", **parts})
     read_run(Document(run, "x"))
     return run
 
 
 def test_samples_metrics_and_verdicts_are_counted() -> None:
-    tally = Tally()
+    tally = ImportTally()
     made(tally, scores={"f1": Decimal("0.5")}, verdict=True, outputs={"answer": "x"})
     made(tally, scores={"f1": None}, verdict=None, status="error", reason="timed out")
     run = made(tally, scores={"f1": True}, verdict=False, attempt=2)
@@ -42,12 +42,14 @@ def test_samples_metrics_and_verdicts_are_counted() -> None:
 
 
 def test_a_sample_without_answer_or_verdict_fails_the_gates_that_every_run_needs() -> None:
-    whole = made(Tally(), verdict=True, outputs={"answer": "x"}, inputs={"q": "?"})
+    whole = made(ImportTally(), verdict=True, outputs={"answer": "x"}, inputs={"q": "?"})
     names = ["required_outputs_present", gate_name("promptfoo"), "overall_status_success"]
     lacking = [
-        made(Tally(), verdict=True, outputs={"answer": None}, inputs={"q": "?"}),
-        made(Tally(), verdict=None, outputs={"answer": "x"}, inputs={"q": "?"}),
-        made(Tally(), verdict=True, outputs={"answer": "x"}, inputs={"q": "?"}, status="error"),
+        made(ImportTally(), verdict=True, outputs={"answer": None}, inputs={"q": "?"}),
+        made(ImportTally(), verdict=None, outputs={"answer": "x"}, inputs={"q": "?"}),
+        made(
+            ImportTally(), verdict=True, outputs={"answer": "x"}, inputs={"q": "?"}, status="error"
+        ),
     ]
     good = grade(score(whole, profile="dag-review")).hard_gate_failures
     assert not set(names) & set(good)
@@ -57,10 +59,10 @@ def test_a_sample_without_answer_or_verdict_fails_the_gates_that_every_run_needs
 
 def test_what_is_no_number_is_no_score() -> None:
     with pytest.raises(InputError, match="a score is a number"):
-        made(Tally(), scores={"f1": "high"})
+        made(ImportTally(), scores={"f1": "high"})
 
 
 def test_a_score_beyond_all_measure_is_refused() -> None:
     for value in (Decimal("1e999999999"), Decimal("1e-999999999"), 10**400):
         with pytest.raises(InputError, match="beyond all measure"):
-            made(Tally(), scores={"f1": value})
+            made(ImportTally(), scores={"f1": value})

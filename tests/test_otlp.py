@@ -22,7 +22,7 @@ from assay.files.json_files import Document
 from assay.importers.head import Head
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.otlp import fits, read, read_spans, run_of, runs
-from assay.importers.tally import Tally
+from assay.importers.tally import ImportTally
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.tracing import handoffs
@@ -757,7 +757,7 @@ def test_a_real_workflow_of_agent_framework_tells_its_steps_and_loses_none_unsee
         [sys.executable, "-c", FAN, ending], capture_output=True, check=True, timeout=120
     )
     (tmp_path / "spans.txt").write_bytes(done.stdout)
-    tally = Tally()
+    tally = ImportTally()
     (told,) = read([str(tmp_path / "spans.txt")], WANTED, tally)
     assert tally.dropped["traces_without_a_run"] == 1  # that of building the workflow
     assert "handoffs" not in told, "none of them asks a model"
@@ -1186,7 +1186,7 @@ def test_what_the_console_exporter_of_the_sdk_prints_is_read(tmp_path: Path) -> 
             ):
                 raise ValueError("boom")
         provider.shutdown()
-    tally = Tally()
+    tally = ImportTally()
     found = list(read([str(tmp_path / "printed.txt")], WANTED, tally))
     assert tally.read == {"files": 1, "spans": 3, "traces": 1}
     assert found[0]["steps"][0]["name"] == "calc"
@@ -1197,7 +1197,7 @@ def test_what_the_console_exporter_of_the_sdk_prints_is_read(tmp_path: Path) -> 
 def test_one_trace_may_lie_in_several_files(tmp_path: Path) -> None:
     for name, one in (("a.jsonl", agent(1)), ("b.jsonl", chat(2, 1))):
         (tmp_path / name).write_text(json.dumps(otlp([one])))
-    found = read([str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")], WANTED, Tally())
+    found = read([str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")], WANTED, ImportTally())
     assert [run["tokens"] for run in found] == [15]
 
 
@@ -1244,7 +1244,7 @@ def test_a_file_that_is_wrong_is_an_error_that_tells(
 ) -> None:
     (tmp_path / name).write_bytes(data)
     with pytest.raises(InputError) as caught:
-        list(read([str(tmp_path / name)], WANTED, Tally()))
+        list(read([str(tmp_path / name)], WANTED, ImportTally()))
     assert words in str(caught.value)
 
 

@@ -25,7 +25,7 @@ from assay.files.json_files import Document
 from assay.importers.head import HEAD, Head
 from assay.importers.importer import Wanted
 from assay.importers.known import KNOWN, fitting
-from assay.importers.tally import Tally
+from assay.importers.tally import ImportTally
 from assay.records.reading import read_run
 
 HERE = Path(__file__).resolve().parent
@@ -62,7 +62,7 @@ class Row:
         paths = [str(folder / name) for name in made["files"]]
         name = made.get("importer", tool)
         self.faults: list[str] = []
-        tally = Tally()
+        tally = ImportTally()
         for path in paths:
             with open(path, "rb") as stream:
                 fits = [one.name for one in fitting(Head(path, stream.read(HEAD)))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.plugins import Importer, NameVersion, Origin, file_id, open_input, sample_run
+from assay.plugins import Importer, NameVersion, ResultOrigin, file_id, open_input, sample_run
 
 HEADER = "ticket\tanswer\tstars"
 
@@ -18,7 +18,7 @@ def read(paths: Any, wanted: Any, tally: Any) -> Any:
     """Each line as a run. What is left out is counted."""
     for path in paths:
         name = NameVersion("tickets", "1")
-        origin = Origin("assay_example.tickets", name, name, file_id(path))
+        origin = ResultOrigin("assay_example.tickets", name, name, file_id(path))
         with open_input(path) as stream:
             for number, line in enumerate(stream, 1):
                 cells = line.decode().rstrip("\r\n").split("\t")

@@ -16,14 +16,14 @@ from assay.errors import InputError
 from assay.files.json_files import open_input
 from assay.files.json_stream import stream_json, stream_lines
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.spool import Spool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from assay.importers.head import Head
-    from assay.importers.tally import Tally
+    from assay.importers.tally import ImportTally
 
 _ALWAYS = {"name", "score", "metadata"}
 _KEYS = {*_ALWAYS, "id", "input", "output", "expected", "error"}
@@ -71,7 +71,7 @@ class _Answers:
         return content, self.seen[mark]
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     for path in paths:
         with Spool(path) as spool:
             answers, scores = _Answers(), dict[Answer, dict[str, Any]]()
@@ -88,15 +88,15 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
             if apart:
                 tally.note("no answer has two scorers; each score is a sample, its scorer a tag")
             named = NameVersion("autoevals", UNVERSIONED)
-            origin = Origin("autoevals", named, named, file_id(path))
+            origin = ResultOrigin("autoevals", named, named, file_id(path))
             yield from _samples(spool, origin, wanted, tally, scores, [] if apart else names)
 
 
 def _samples(
     spool: Spool,
-    origin: Origin,
+    origin: ResultOrigin,
     wanted: Wanted,
-    tally: Tally,
+    tally: ImportTally,
     scores: dict[Answer, dict[str, Any]],
     names: list[str],
 ) -> Iterator[dict[str, Any]]:

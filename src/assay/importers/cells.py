@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import Any
 
-from assay.importers.tally import Tally
+from assay.importers.tally import ImportTally
 
 INDEXES = frozenset({"", "index", "Unnamed: 0", "__index_level_0__"})
 """The columns in which pandas numbers its rows."""
@@ -137,7 +137,7 @@ class MetricColumns:
     def __init__(
         self,
         rows: Generator[Any, None, None],
-        tally: Tally,
+        tally: ImportTally,
         *,
         other: Collection[str],
         read: Callable[[Any], Any] = number_of,

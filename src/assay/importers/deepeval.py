@@ -19,14 +19,14 @@ from assay.errors import NotEnoughEvidence
 from assay.files.json_stream import stream_json
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import is_number, optional, shaped
-from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run
 from assay.importers.spool import Spool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from assay.importers.head import Head
-    from assay.importers.tally import Tally
+    from assay.importers.tally import ImportTally
 
 CASES, TALKS = "testCases", "conversationalTestCases"
 _WRAPPED = "testRunData"
@@ -144,7 +144,7 @@ class _TestRun:
         value = self.header.get(key)
         return value.strip()[:120] or None if isinstance(value, str) else None
 
-    def origin(self) -> Origin:
+    def origin(self) -> ResultOrigin:
         """Where the cases come from."""
         settings = self.header.get("hyperparameters")
         model = settings.get("model") if isinstance(settings, dict) else None
@@ -153,7 +153,7 @@ class _TestRun:
         file = os.path.basename((self.text("testFile") or "").replace("\\", "/"))
         data = self.text("datasetAlias")
         name = file.removesuffix(".py") or data or "deepeval"
-        return Origin(
+        return ResultOrigin(
             "deepeval",
             NameVersion(name, model.strip()[:120]),
             NameVersion(data or name, self.text("datasetVersion") or UNVERSIONED),
@@ -163,7 +163,7 @@ class _TestRun:
         )
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     for path in paths:
         with Spool(path) as spool:
             run = _TestRun(path, spool)
@@ -172,9 +172,14 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
             _note(run, tally)
             yield from _runs(run, wanted, tally)
         _state(run, tally, only=len(paths) == 1)
+    if tally.unchecked:
+        tally.note(
+            f"{tally.unchecked:,} of {tally.samples:,} test cases have no metric; deepeval passes"
+            " them unchecked"
+        )
 
 
-def _note(run: _TestRun, tally: Tally) -> None:
+def _note(run: _TestRun, tally: ImportTally) -> None:
     loose = sorted(run.counts.keys() - set(run.criteria))
     if loose:
         tally.note(
@@ -188,7 +193,7 @@ def _note(run: _TestRun, tally: Tally) -> None:
         tally.dropped["traces"] += run.traces
 
 
-def _runs(run: _TestRun, wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _runs(run: _TestRun, wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     origin, names = run.origin(), run.criteria
     attempts: Counter[str] = Counter()
     for case in run.spool:
@@ -199,11 +204,11 @@ def _runs(run: _TestRun, wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any
 def _run(
     case: dict[str, Any],
     run: _TestRun,
-    origin: Origin,
+    origin: ResultOrigin,
     names: list[str],
     attempts: Counter[str],
     wanted: Wanted,
-    tally: Tally,
+    tally: ImportTally,
 ) -> dict[str, Any]:
     path = run.path
     measured = _measured(case, path)
@@ -212,8 +217,7 @@ def _run(
     failures = [one for one in measured if one.success is False and not one.error]
     if success is False and errors and not failures:
         success = None
-    if not measured and success:
-        tally.note("deepeval passes cases that no metric measured, and some here are such")
+    tally.unchecked += bool(not measured and success)
     reasons = [f"{one.name}: {one.reason}" for one in (*errors, *failures)]
     values = {one.name: one.success if one.name in run.lower else one.score for one in measured}
     turns = optional(case.get("turns"), list, "`turns`", path)
@@ -274,7 +278,7 @@ def _milliseconds(seconds: Any) -> Any:
     return seconds * 1000 if fine else None
 
 
-def _state(run: _TestRun, tally: Tally, *, only: bool) -> None:
+def _state(run: _TestRun, tally: ImportTally, *, only: bool) -> None:
     """Deepeval's own totals."""
     passed, failed = (run.header.get(key) for key in ("testPassed", "testFailed"))
     if isinstance(passed, int) and isinstance(failed, int) and min(passed, failed) >= 0:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from assay.errors import UsageError
 from assay.importers.head import Head
-from assay.importers.tally import Tally
+from assay.importers.tally import ImportTally
 
 
 class NameVersion(NamedTuple):
@@ -48,7 +48,7 @@ class Importer(NamedTuple):
     title: str
     fits: Callable[[Head], bool]
     """Whether a file that begins so is of this format."""
-    read: Callable[[Sequence[str], Wanted, Tally], Iterator[dict[str, Any]]]
+    read: Callable[[Sequence[str], Wanted, ImportTally], Iterator[dict[str, Any]]]
     """The runs of files, one by one. What is read, left out or stated is counted on the way."""
     profile: str | None = None
     """The profile on the shelf that measures what these runs carry; None where one is made from the

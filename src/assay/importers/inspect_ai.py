@@ -17,14 +17,14 @@ from assay.files.json_stream import loads, stream_json
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.inspect_samples import attached, parts_of
 from assay.importers.parts import shaped
-from assay.importers.samples import UNVERSIONED, Origin, sample_run, short_id
+from assay.importers.samples import UNVERSIONED, ResultOrigin, sample_run, short_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from decimal import Decimal
 
     from assay.importers.head import Head
-    from assay.importers.tally import Tally
+    from assay.importers.tally import ImportTally
 
 _SAMPLE = re.compile(r"samples/.*_epoch_\d+(\.json|/sample\.json)", re.DOTALL)
 _CHUNK = re.compile(r"(samples/.*_epoch_\d+)/attachments/(\d{1,9})\.json", re.DOTALL)
@@ -46,7 +46,7 @@ def _fits(head: Head) -> bool:
     return head.has("version", "status", "eval.task", "eval.model")
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     for path in paths:
         with open_input(path) as stream:
             packed = stream.peek(4)[:2] == b"PK"  # type: ignore[attr-defined]
@@ -65,7 +65,7 @@ def _plain(path: str) -> Iterator[tuple[str, Any]]:
             raise InputError("FIL-006", "is not a log of inspect_ai.", where=path)
 
 
-def _packed(path: str, tally: Tally) -> Iterator[tuple[str, Any]]:
+def _packed(path: str, tally: ImportTally) -> Iterator[tuple[str, Any]]:
     """The parts of an `.eval` archive."""
     with open_archive(path) as archive:
         headers = {}
@@ -153,11 +153,11 @@ class _Declared(NamedTuple):
 class _Log:
     """One log, on its way to runs."""
 
-    def __init__(self, path: str, wanted: Wanted, tally: Tally, *, only: bool) -> None:
+    def __init__(self, path: str, wanted: Wanted, tally: ImportTally, *, only: bool) -> None:
         self._path, self._wanted, self._tally, self._only = path, wanted, tally, only
         self._header: dict[str, Any] = {}
         self._seen: set[tuple[str, int]] = set()
-        self._origin: Origin | None = None
+        self._origin: ResultOrigin | None = None
 
     def runs(self, parts: Iterator[tuple[str, Any]]) -> Iterator[dict[str, Any]]:
         for key, value in parts:
@@ -185,7 +185,7 @@ class _Log:
             raise InputError("SCO-011", f"its `{key}` is not an object.", where=self._path)
         return value or {}
 
-    def _named(self) -> Origin:
+    def _named(self) -> ResultOrigin:
         spec = self._part("eval")
         task, model = spec.get("task"), spec.get("model")
         if not isinstance(task, str) or not task.strip():
@@ -217,7 +217,7 @@ class _Log:
             self._tally.note(f"the status of the log is {str(status)[:40]!r}, not 'success'")
         if self._header.get("invalidated"):
             self._tally.note("samples of the log were invalidated; they have no scores")
-        return Origin(
+        return ResultOrigin(
             "inspect_ai",
             NameVersion(task, model[:200]),
             NameVersion(
@@ -271,7 +271,7 @@ class _Log:
         name = first.get("name") if isinstance(first, dict) else None
         return name if isinstance(name, str) and name else "score"
 
-    def _missing(self, origin: Origin, declared: _Declared) -> Iterator[dict[str, Any]]:
+    def _missing(self, origin: ResultOrigin, declared: _Declared) -> Iterator[dict[str, Any]]:
         """The samples that are declared and not there."""
         absent = [
             (name, epoch)

@@ -10,7 +10,7 @@ from assay.errors import InputError
 from assay.importers.samples import short_id
 
 if TYPE_CHECKING:
-    from assay.importers.tally import Tally
+    from assay.importers.tally import ImportTally
 
 LETTERS = {"C": Decimal(1), "P": Decimal("0.5"), "I": Decimal(0), "N": Decimal(0)}
 """Correct, partially correct, incorrect, no answer."""
@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"[-+]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][-+]?\d{1,2})
 _ATTACHED = "attachment://"
 
 
-def parts_of(sample: Any, where: str, tally: Tally, scorer: str) -> dict[str, Any]:
+def parts_of(sample: Any, where: str, tally: ImportTally, scorer: str) -> dict[str, Any]:
     """What `sample_run` needs of a sample. `scorer` names a score that has no name."""
     if not isinstance(sample, dict):
         raise InputError("SCO-011", "a sample is not an object.", where=where)
@@ -79,7 +79,7 @@ def _limit(sample: dict[str, Any]) -> list[str] | None:
     return [f"limit:{str(kind)[:40]}"]
 
 
-def _scores(sample: dict[str, Any], where: str, tally: Tally, scorer: str) -> dict[str, Any]:
+def _scores(sample: dict[str, Any], where: str, tally: ImportTally, scorer: str) -> dict[str, Any]:
     scores = sample.get("scores")
     if scores is None and sample.get("score") is not None:
         scores = {scorer: sample["score"]}

@@ -20,8 +20,8 @@ from assay.errors import InputError
 from assay.files.xml_files import XmlStart, stream_xml
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
-from assay.importers.tally import Tally
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
+from assay.importers.tally import ImportTally
 
 MAX_MISSING = 100_000
 """Tests that a suite may count and not list."""
@@ -102,13 +102,13 @@ class _Case:
         return sum(self.found.get(name, 0) for name in _AGAIN) if self.found else 0
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     titles = {_title(path) for path in paths}
     title = titles.pop() if len(titles) == 1 else "junit"
     seen: Counter[str] = Counter()
     for path in paths:
         name = NameVersion(short_id(title, 0), UNVERSIONED)
-        origin = Origin("junit", name, name, file_id(path), answers=False, verdicts=True)
+        origin = ResultOrigin("junit", name, name, file_id(path), answers=False, verdicts=True)
         yield from _SuiteReader(origin, wanted, tally, path, seen).runs()
     if tally.read["skipped tests"]:
         tally.note(
@@ -129,7 +129,12 @@ def _title(path: str) -> str:
 
 class _SuiteReader:
     def __init__(
-        self, origin: Origin, wanted: Wanted, tally: Tally, path: str, seen: Counter[str]
+        self,
+        origin: ResultOrigin,
+        wanted: Wanted,
+        tally: ImportTally,
+        path: str,
+        seen: Counter[str],
     ) -> None:
         self._origin, self._wanted, self._tally, self._path = origin, wanted, tally, path
         self._seen = seen

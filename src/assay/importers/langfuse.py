@@ -27,8 +27,8 @@ from assay.importers.cells import (
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import head_of, name_of, optional, shaped
-from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
-from assay.importers.tally import Tally
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
+from assay.importers.tally import ImportTally
 
 TOOL = "langfuse"
 _COLUMNS = """
@@ -76,12 +76,12 @@ def _fits(head: Head) -> bool:
     return _kind(_columns(head)) is not None
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     yield from _ExportReader(paths, wanted, tally).runs()
 
 
 class _ExportReader:
-    def __init__(self, paths: Sequence[str], wanted: Wanted, tally: Tally) -> None:
+    def __init__(self, paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> None:
         self._wanted, self._tally = wanted, tally
         self._kinds: dict[str, str] = {}
         for path in paths:
@@ -99,7 +99,7 @@ class _ExportReader:
         """Scores that don't stand with their trace, by trace and name."""
         name = NameVersion(TOOL, UNVERSIONED)
         runs = "+".join(file_id(path) for path in paths)[:200]
-        self._origin = Origin(
+        self._origin = ResultOrigin(
             TOOL,
             name,
             name,

@@ -27,8 +27,8 @@ from assay.importers.cells import (
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import optional, shaped
-from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
-from assay.importers.tally import Tally
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
+from assay.importers.tally import ImportTally
 
 TOOL = "mlflow"
 _SCORE = re.compile(r"(?P<label>.+/v\d+)/score|(?P<name>.+)/value")
@@ -62,7 +62,7 @@ def _fits(head: Head) -> bool:
     )
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     for path in paths:
         yield from _TableReader(path, wanted, tally).runs()
 
@@ -70,7 +70,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
 class _Scores:
     """The metrics of a row, with what was said about them."""
 
-    def __init__(self, tally: Tally, columns: MetricColumns) -> None:
+    def __init__(self, tally: ImportTally, columns: MetricColumns) -> None:
         self._tally, self._columns = tally, columns
         self.values: dict[str, Any] = {}
         self.reasons: dict[str, str] = {}
@@ -125,11 +125,11 @@ def _label(assessment: Mapping[str, Any]) -> str:
 
 
 class _TableReader:
-    def __init__(self, path: str, wanted: Wanted, tally: Tally) -> None:
+    def __init__(self, path: str, wanted: Wanted, tally: ImportTally) -> None:
         self._path, self._wanted, self._tally = path, wanted, tally
         self._judged: set[str] = set()
         name = NameVersion(TOOL, UNVERSIONED)
-        self._origin = Origin(TOOL, name, name, file_id(path), judged=self._judged)
+        self._origin = ResultOrigin(TOOL, name, name, file_id(path), judged=self._judged)
         first = (_valued(row) for row, _ in table_rows(path))
         self._columns = MetricColumns(first, tally, other=(), read=_read_value)
         self._seen: Counter[str] = Counter()

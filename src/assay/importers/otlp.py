@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from assay.importers.head import Head
-    from assay.importers.tally import Tally
+    from assay.importers.tally import ImportTally
 
 MAX_TOTAL = 1_000_000
 """Spans in one import."""
@@ -288,7 +288,7 @@ def fits(start: Head) -> bool:
     return head[:1] == b"\n"  # the tag of the first field of an export
 
 
-def read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     """Files as runs; the spans of one trace may lie in several files."""
     spans: list[Span] = []
     for path in paths:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from assay.importers.head import Head
-    from assay.importers.tally import Tally
+    from assay.importers.tally import ImportTally
 
 
 def _fits(start: Head) -> bool:
@@ -29,7 +29,7 @@ def _fits(start: Head) -> bool:
     return isinstance(first, dict) and first.get("schema") == RUN_SCHEMA
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     if wanted != Wanted():
         raise UsageError(
             "CLI-001",

@@ -26,8 +26,8 @@ from assay.importers.cells import (
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import file_stem, head_of, name_of, optional, shaped
-from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
-from assay.importers.tally import Tally
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
+from assay.importers.tally import ImportTally
 
 TOOL = "phoenix"
 _FLAT = re.compile(r"annotation_(.+)_(label|score|explanation|error|annotator_kind)")
@@ -64,7 +64,7 @@ def _columns(head: Head) -> frozenset[str]:
 class _Annotations:
     """What annotators said of one sample."""
 
-    def __init__(self, tally: Tally, judged: set[str]) -> None:
+    def __init__(self, tally: ImportTally, judged: set[str]) -> None:
         self._tally, self._judged = tally, judged
         self.scores: dict[str, list[Any]] = {}
         self.reasons: dict[str, str] = {}
@@ -122,7 +122,7 @@ class _Annotations:
         return {key: value for key, value in parts if value}
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     kinds: dict[str, str] = {}
     for path in paths:
         kind = _kind(_columns(head_of(path)))
@@ -144,10 +144,10 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
 # --- experiments
 
 
-def _experiment(path: str, wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _experiment(path: str, wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     judged: set[str] = set()
     # Phoenix names the file after the experiment, and nothing in it says more
-    origin = Origin(
+    origin = ResultOrigin(
         TOOL,
         NameVersion(TOOL, short_id(file_stem(path), 0)),
         NameVersion(TOOL, UNVERSIONED),
@@ -190,7 +190,7 @@ def _experiment(path: str, wanted: Wanted, tally: Tally) -> Iterator[dict[str, A
 
 
 class _SpanReader:
-    def __init__(self, kinds: Mapping[str, str], wanted: Wanted, tally: Tally) -> None:
+    def __init__(self, kinds: Mapping[str, str], wanted: Wanted, tally: ImportTally) -> None:
         self._kinds, self._wanted, self._tally = kinds, wanted, tally
         self._judged: set[str] = set()
         self._said: dict[str, _Annotations] = {}
@@ -200,7 +200,7 @@ class _SpanReader:
         name = NameVersion(TOOL, UNVERSIONED)
         runs = "+".join(map(file_id, kinds))[:200]
         answers = "spans" in kinds.values()
-        self._origin = Origin(TOOL, name, name, runs, answers=answers, judged=self._judged)
+        self._origin = ResultOrigin(TOOL, name, name, runs, answers=answers, judged=self._judged)
         self._seen: Counter[str] = Counter()
 
     def runs(self) -> Iterator[dict[str, Any]]:

@@ -20,14 +20,14 @@ from assay.errors import NotEnoughEvidence
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import is_number
 from assay.importers.promptfoo_rows import COLUMN, PromptfooRow, is_line, is_yaml, parts_of
-from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.spool import Spool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from assay.importers.head import Head
-    from assay.importers.tally import Tally
+    from assay.importers.tally import ImportTally
 
 
 def _fits(head: Head) -> bool:
@@ -112,7 +112,7 @@ class _PromptfooFile:
             del self.names[name]
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     for path in paths:
         with Spool(path) as rows, Spool(path) as table:
             survey = _PromptfooFile(rows, table)
@@ -126,10 +126,15 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
             yield from _runs(path, survey, wanted, tally)
         if len(paths) == 1:
             _state_means(_metrics(survey.columns), tally)
+    if tally.unchecked:
+        tally.note(
+            f"{tally.unchecked:,} of {tally.samples:,} answers have no assertion; promptfoo passes"
+            " them unchecked"
+        )
 
 
 def _runs(
-    path: str, survey: _PromptfooFile, wanted: Wanted, tally: Tally
+    path: str, survey: _PromptfooFile, wanted: Wanted, tally: ImportTally
 ) -> Iterator[dict[str, Any]]:
     origin = _origin(path, survey)
     attempts: Counter[str] = Counter()
@@ -141,12 +146,12 @@ def _runs(
     _state(survey.stats, _metrics(survey.columns), tally)
 
 
-def _origin(path: str, survey: _PromptfooFile) -> Origin:
+def _origin(path: str, survey: _PromptfooFile) -> ResultOrigin:
     text = survey.description
     name = text.strip()[:120] if isinstance(text, str) and text.strip() else "promptfoo"
     only = next(iter(survey.providers)) if len(survey.providers) == 1 else ""
     ids = [one for one in survey.ids if isinstance(one, str) and one.strip()]
-    return Origin(
+    return ResultOrigin(
         "promptfoo",
         NameVersion(name, only[:120] or UNVERSIONED),
         NameVersion(name, UNVERSIONED),
@@ -157,10 +162,10 @@ def _origin(path: str, survey: _PromptfooFile) -> Origin:
 
 def _run(
     row: PromptfooRow,
-    origin: Origin,
+    origin: ResultOrigin,
     survey: _PromptfooFile,
     wanted: Wanted,
-    tally: Tally,
+    tally: ImportTally,
     attempts: Counter[str],
 ) -> dict[str, Any]:
     variants = [
@@ -178,8 +183,7 @@ def _run(
     sample_id = "/".join(parts)
     attempts[sample_id] += 1
     scores: dict[str, Any] = {}
-    if row.reason == "No assertions":
-        tally.note("promptfoo passes answers that no assertion checks, and some here are such")
+    tally.unchecked += row.reason == "No assertions"
     if row.error is None:
         scores = {"score": row.score} if survey.scored else {"passed": row.passed}
         scores |= {name: row.named.get(name) for name in survey.names or ()}
@@ -211,7 +215,7 @@ def _amount(value: Any) -> Any:
     return value if fine else None
 
 
-def _state(stats: Any, metrics: list[dict[str, Any]], tally: Tally) -> None:
+def _state(stats: Any, metrics: list[dict[str, Any]], tally: ImportTally) -> None:
     """The totals that promptfoo counted for the whole, or else for its prompts."""
     counts = stats if isinstance(stats, dict) and "successes" in stats else None
     keys = ("successes", "failures", "errors")
@@ -234,7 +238,7 @@ def _metrics(columns: Any) -> list[dict[str, Any]]:
     return metrics if len(metrics) == len(listed) else []
 
 
-def _state_means(metrics: list[dict[str, Any]], tally: Tally) -> None:
+def _state_means(metrics: list[dict[str, Any]], tally: ImportTally) -> None:
     """The means of metrics, by the sums that promptfoo has for each prompt."""
     for name, metric in list(tally.metrics.items()):
         sums = [_sum(one, metric.label) for one in metrics]

@@ -22,8 +22,8 @@ from assay.files.json_stream import stream_json
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import is_number, name_of, optional, shaped
-from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
-from assay.importers.tally import Tally
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
+from assay.importers.tally import ImportTally
 
 TOOL = "pydantic-evals"
 _LISTS = (("cases",), ("failures",))
@@ -79,7 +79,7 @@ class _ReportSurvey:
         return all(count + self.failed >= self.cases for count in self.assertions.values())
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     for path in paths:
         survey = _ReportSurvey(path)
         name = name_of(survey.names.get("name"), "`name`", path)
@@ -91,7 +91,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
             )
         if survey.names.get("report_evaluator_failures"):
             tally.note("An evaluator of the whole report failed; what it measures is missing.")
-        origin = Origin(
+        origin = ResultOrigin(
             TOOL,
             NameVersion(name, UNVERSIONED),
             NameVersion(dataset, UNVERSIONED),
@@ -104,7 +104,12 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
 
 class _ReportReader:
     def __init__(
-        self, origin: Origin, wanted: Wanted, tally: Tally, path: str, survey: _ReportSurvey
+        self,
+        origin: ResultOrigin,
+        wanted: Wanted,
+        tally: ImportTally,
+        path: str,
+        survey: _ReportSurvey,
     ) -> None:
         self._origin, self._wanted, self._tally = origin, wanted, tally
         self._path, self._survey = path, survey

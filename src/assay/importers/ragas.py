@@ -17,8 +17,8 @@ from assay.importers.cells import MetricColumns, first_of, present, structure_of
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import shaped
-from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
-from assay.importers.tally import Tally
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
+from assay.importers.tally import ImportTally
 
 TOOL = "ragas"
 QUESTION = ("user_input", "question")
@@ -55,11 +55,11 @@ def _fits(head: Head) -> bool:
     return columns.issuperset(("question", "answer", "contexts"))
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     for path in paths:
         name = NameVersion(TOOL, UNVERSIONED)
         judged: set[str] = set()
-        origin = Origin(TOOL, name, name, file_id(path), judged=judged)
+        origin = ResultOrigin(TOOL, name, name, file_id(path), judged=judged)
         first = (row for row, _ in table_rows(path))
         metrics = MetricColumns(first, tally, other=KNOWN_COLUMNS)
         seen: Counter[str] = Counter()

@@ -17,7 +17,7 @@ from assay.canon import digest
 from assay.errors import InputError
 from assay.files.json_files import open_input
 from assay.importers.importer import NameVersion, Wanted
-from assay.importers.tally import Tally
+from assay.importers.tally import ImportTally
 from assay.records.evidence import RUN_SCHEMA
 
 UNVERSIONED = "unversioned"
@@ -45,9 +45,6 @@ class ResultOrigin(NamedTuple):
     """Whether the format has the tool's own verdict, passed or not, for each sample."""
     judged: Collection[str] = ()
     """The metrics, by their labels in the tool, that a model scored."""
-
-
-Origin = ResultOrigin
 
 
 def short_id(content: Any, index: int) -> str:
@@ -85,7 +82,7 @@ def gate_name(tool: str) -> str:
 def sample_run(
     origin: ResultOrigin,
     wanted: Wanted,
-    tally: Tally,
+    tally: ImportTally,
     *,
     sample_id: str,
     status: str = "success",
@@ -147,7 +144,7 @@ def _short(run_id: str) -> str:
 
 
 def _score(
-    origin: ResultOrigin, tally: Tally, label: str, value: Any, sample_id: str
+    origin: ResultOrigin, tally: ImportTally, label: str, value: Any, sample_id: str
 ) -> dict[str, Any]:
     if isinstance(value, bool):
         value = int(value)

@@ -14,7 +14,7 @@ from assay.errors import InputError, NotEnoughEvidence
 from assay.files.tables import table_rows
 from assay.importers.column_map import SCORE, check_map, column_of, columns_of, guess
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from assay.importers.column_map import ScoreColumn
     from assay.importers.head import Head
-    from assay.importers.tally import Tally
+    from assay.importers.tally import ImportTally
 
 _TRUE = ("true", "yes", "1", "pass", "passed")
 _FALSE = ("false", "no", "0", "fail", "failed")
@@ -95,7 +95,9 @@ class _Row(NamedTuple):
 class _TableReader:
     """Reads the rows of one file by its mapping."""
 
-    def __init__(self, path: str, wanted: Wanted, tally: Tally, mapping: Mapping[str, str]) -> None:
+    def __init__(
+        self, path: str, wanted: Wanted, tally: ImportTally, mapping: Mapping[str, str]
+    ) -> None:
         self._wanted, self._tally, self._map = wanted, tally, mapping
         self._scores = {
             _label(key.removeprefix(SCORE), column_of(text)): column_of(text)
@@ -103,7 +105,7 @@ class _TableReader:
             if key.startswith(SCORE)
         }
         name = os.path.basename(path).partition(".")[0] or "results"
-        self._origin = Origin(
+        self._origin = ResultOrigin(
             "table",
             NameVersion(name, UNVERSIONED),
             NameVersion("table", UNVERSIONED),
@@ -167,7 +169,7 @@ def _count(row: _Row, column: str | None) -> int | None:
     return None if value is None else int(value)
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     for path in paths:
         rows = table_rows(path)
         first = next(rows, None)
@@ -183,7 +185,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[s
             yield reader.run(_Row(cells, f"{path}, {where}"), index)
 
 
-def _mapping(path: str, wanted: Wanted, tally: Tally, row: Any) -> Mapping[str, str]:
+def _mapping(path: str, wanted: Wanted, tally: ImportTally, row: Any) -> Mapping[str, str]:
     """The mapping of a file's columns: what the user says, or what their names suggest."""
     columns = list(row) if isinstance(row, dict) else []
     if wanted.mapping:

@@ -77,6 +77,8 @@ class ImportTally:
         """Samples with the tool's own verdict that they passed."""
         self.verdicts = 0
         """Samples with a verdict at all."""
+        self.unchecked = 0
+        """Samples that the tool passed without checking anything."""
         self.metrics: dict[str, Metric] = {}
         """Metrics by the name of their criterion."""
         self.stated: dict[str, Decimal | int] = {}
@@ -129,6 +131,3 @@ class ImportTally:
             self._names[label] = name
             self.metrics[name] = Metric(label)
         return name
-
-
-Tally = ImportTally

@@ -17,8 +17,8 @@ from assay.files.trec_files import ranking, read_qrels, read_run
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import file_stem, head_of
-from assay.importers.samples import UNVERSIONED, Origin, file_id, sample_run, short_id
-from assay.importers.tally import Tally
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
+from assay.importers.tally import ImportTally
 
 MAX_RANK = 1000
 """How far down a ranking is kept; no measure looks further."""
@@ -44,14 +44,14 @@ def _fits(head: Head) -> bool:
     return _is_like(head, _RUN) or _is_like(head, _QRELS)
 
 
-def _read(paths: Sequence[str], wanted: Wanted, tally: Tally) -> Iterator[dict[str, Any]]:
+def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     runs, judgements = _sorted_out(paths)
     qrels = read_qrels(judgements)
     tally.read["judgements"] += sum(map(len, qrels.values()))
     dataset = NameVersion(file_stem(judgements), UNVERSIONED)
     for path in runs:
         workflow = NameVersion("retrieval", _tag(path))
-        origin = Origin("trec", workflow, dataset, file_id(path), answers=False)
+        origin = ResultOrigin("trec", workflow, dataset, file_id(path), answers=False)
         yield from _runs(origin, wanted, tally, qrels, read_run(path))
     if any(grade > LEVEL for judged in qrels.values() for grade in judged.values()):
         tally.note(
@@ -95,9 +95,9 @@ def _tag(path: str) -> str:
 
 
 def _runs(
-    origin: Origin,
+    origin: ResultOrigin,
     wanted: Wanted,
-    tally: Tally,
+    tally: ImportTally,
     qrels: dict[str, dict[str, int]],
     results: dict[str, dict[str, float]],
 ) -> Iterator[dict[str, Any]]:

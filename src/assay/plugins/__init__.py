@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from assay.formulas.formula import Formula as Formula
     from assay.importers.importer import Importer as Importer
     from assay.importers.importer import NameVersion as NameVersion
-    from assay.importers.samples import Origin as Origin
+    from assay.importers.samples import ResultOrigin as ResultOrigin
     from assay.importers.samples import file_id as file_id
     from assay.importers.samples import sample_run as sample_run
     from assay.judging.endpoints import JudgeApi as JudgeApi
@@ -69,7 +69,7 @@ TYPES = {
     "open_input": "assay.files.json_files:open_input",
     "read_spec": "assay.running.adapters:read_spec",
     "sample_run": "assay.importers.samples:sample_run",
-    "Origin": "assay.importers.samples:Origin",
+    "ResultOrigin": "assay.importers.samples:ResultOrigin",
 }
 """What a plugin is made of, and where it is defined."""
 
