@@ -89,6 +89,16 @@ def test_the_interval_is_students_on_the_paired_differences_of_the_unadjusted_sc
     )
 
 
+def test_the_rise_that_a_decision_names_is_the_one_that_opens_it() -> None:
+    base = [min(80.0, score) for score in BASE]  # room to rise
+    worse = shifted(base, -5, noise=6)
+    (words,) = [one for one in decide(cards(worse), cards(base)).would_change if "rise" in one]
+    rise = float(words.rsplit(" points", 1)[0].rsplit(" ", 1)[1])
+    assert decide(cards([score + rise for score in worse]), cards(base)).outcome == "promote"
+    less = [score + rise - 0.1 for score in worse]
+    assert decide(cards(less), cards(base)).outcome == "hold"
+
+
 @pytest.mark.req("X-63")
 def test_twenty_nine_pairs_are_not_enough_and_thirty_are() -> None:
     for n, outcome in ((29, "not_enough_evidence"), (30, "promote")):

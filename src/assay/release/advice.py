@@ -51,7 +51,6 @@ def would_change(seen: Seen, outcome: str, rules: ReleaseRules) -> list[str]:
     if severe.violated:
         changes.append(f"Fix severe failures: {_names(severe.evidence['items'])}.")
     if scored.holds is False and difference.value is not None and difference.low is not None:
-        above = difference.value + rules.margin
         if seen.comparison.claims.non_inferior:
             if "lost_runs" in scored.evidence:
                 changes.append(
@@ -64,7 +63,11 @@ def would_change(seen: Seen, outcome: str, rules: ReleaseRules) -> list[str]:
                 f" that the drop is below {rules.margin:g}."
             )
         else:
-            changes.append(f"The scores must rise by at least {-above:.2f} points on average.")
+            rise = (floor(-(difference.low + rules.margin) * 100) + 1) / 100
+            changes.append(
+                f"With this many samples and this spread, the scores must rise by {rise:.2f} points"
+                " on average."
+            )
     if paired < rules.min_pairs:
         changes.append(
             f"{rules.min_pairs - paired} more paired samples reach the minimum of"
