@@ -11,6 +11,7 @@ import pytest
 
 from assay.errors import AssayError, InputError, NotEnoughEvidence
 from assay.files.archives import ZSTANDARD, open_archive
+from assay.pipeline.importing import import_runs
 from peer_files import RECORDED, SHARED, broken, imported, needs_shared, survives, takers
 
 FOLDER = RECORDED / "inspect_ai"
@@ -196,6 +197,43 @@ def test_declared_samples_that_are_absent_are_missing(tmp_path) -> None:
     assert len(runs) == 2
 
 
+def test_a_log_that_did_not_end_well_is_never_whole(tmp_path) -> None:
+    for limit, missing in (([0, 4], 3), ([2, 9], 2), (3, 2), (None, 4)):
+        size = {"dataset": {"name": "towns", "samples": 5}, "config": {"limit": limit}}
+        stopped = log(sample(1), eval=size, status="cancelled", results=None)
+        runs, _ = read(tmp_path, stopped)
+        assert [run["status"] for run in runs] == ["success", *["cancelled"] * missing]
+    runs, tally = read(tmp_path, log(sample(1), status="error"))
+    assert [run["status"] for run in runs] == ["success", "cancelled"]
+    assert "samples" not in tally.stated
+    for sizes in ({}, {"dataset": {"samples": 5}, "config": {"sample_id": "a*"}}):
+        with pytest.raises(NotEnoughEvidence, match="how many samples it should have"):
+            read(tmp_path, log(sample(1), eval=sizes, status="cancelled", results=None))
+
+
+def test_a_mean_that_the_samples_do_not_have_is_refused(tmp_path) -> None:
+    def stated(value, *samples, **more) -> str:
+        one = {"name": "match", "scorer": "match", "metrics": {"accuracy": {"value": value}}}
+        results = {"total_samples": len(samples), "scores": [{**one, **more}]}
+        path = tmp_path / "log.json"
+        path.write_text(json.dumps(log(*samples, results=results)))
+        return str(path)
+
+    def notes(path: str) -> list[str]:
+        (tmp_path / "made").mkdir(exist_ok=True)
+        return import_runs([path], str(tmp_path / "made")).tally.notes
+
+    two = (sample(1), sample(2, "I"))
+    assert notes(stated(0.5, *two)) == []
+    with pytest.raises(InputError, match=r"states a mean match of 0\.9.* is 0\.5000"):
+        notes(stated(0.9, *two))
+    # inspect leaves out what failed, and another reducer makes another number
+    assert len(notes(stated(0.9, *two, sample(3, error={"message": "x"})))) == 1
+    assert notes(stated(0.9, *two, reducer="max")) == []
+    own = {"accuracy": {"value": 0.9, "params": {"to_float": "mine"}}}
+    assert len(notes(stated(0.9, *two, metrics=own))) == 1
+
+
 def test_a_log_that_is_still_written_or_was_cut_short(tmp_path) -> None:
     path = tmp_path / "log.eval"
     tree = log(eval={"dataset": {"sample_ids": ["a", "b"]}})
@@ -223,7 +261,7 @@ def test_a_newer_version_of_an_entry_replaces_the_older(tmp_path) -> None:
             packed.writestr("samples/1_epoch_1.json", json.dumps(sample(1, "I")))
     path.write_bytes(made.getvalue())
     runs, tally = imported("inspect_ai", path)
-    assert [raw(run) for run in runs] == [{"match": 0}]
+    assert [raw(run) for run in runs] == [{"match": 0}, {}]
     assert tally.dropped == {"superseded_entries": 1}
 
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 
 from assay.errors import InputError
+from assay.pipeline.importing import import_runs
 from peer_files import RECORDED, broken, imported, survives, takers
 
 FOLDER = RECORDED / "openai_evals"
@@ -39,6 +40,15 @@ def test_the_means_of_a_log_are_those_of_its_final_report() -> None:
     runs, tally = imported("openai_evals", FUZZY)
     assert tally.stated == {"accuracy": Decimal("0.75"), "f1_score": Decimal("0.625")}
     assert {name: tally.metrics[name].mean for name in tally.stated} == tally.stated
+
+
+def test_an_accuracy_that_the_verdicts_do_not_have_is_refused(tmp_path) -> None:
+    better = [
+        {"final_report": {"accuracy": 0.9}} if "final_report" in row else row for row in LINES
+    ]
+    (tmp_path / "made").mkdir()
+    with pytest.raises(InputError, match=r"states a mean correct of 0\.9.* is 0\.5000"):
+        import_runs([str(written(tmp_path / "x.jsonl", better))], str(tmp_path / "made"))
 
 
 def test_a_sample_with_an_error_or_without_a_verdict_is_missing(tmp_path) -> None:

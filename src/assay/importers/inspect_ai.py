@@ -149,6 +149,11 @@ class _Declared(NamedTuple):
     epochs: int
     total: int | None
 
+    @property
+    def is_known(self) -> bool:
+        """Whether their number can be told."""
+        return self.total is not None or bool(self.ids)
+
 
 class _Log:
     """One log, on its way to runs."""
@@ -158,6 +163,9 @@ class _Log:
         self._header: dict[str, Any] = {}
         self._seen: set[tuple[str, int]] = set()
         self._origin: ResultOrigin | None = None
+        self._errors = 0
+        self._unsure = False
+        """Whether the log may lack more than it declares."""
 
     def runs(self, parts: Iterator[tuple[str, Any]]) -> Iterator[dict[str, Any]]:
         for key, value in parts:
@@ -174,7 +182,20 @@ class _Log:
                 where=self._path,
                 fix="Run inspect without --no-log-samples.",
             )
-        yield from self._missing(origin, declared)
+        status = self._header.get("status")
+        if status != "success" and not declared.is_known:
+            raise NotEnoughEvidence(
+                "FIL-010",
+                f"the status of the log is {str(status)[:40]!r}, and it doesn't say how many"
+                " samples it should have.",
+                where=self._path,
+                fix="Let the evaluation end, or repeat it with `inspect eval-retry`.",
+            )
+        absent = self._absent(declared)
+        yield from self._missing(origin, absent)
+        # what was cancelled after its last sample lacks nothing
+        if status not in ("success", "cancelled") and not absent and not self._errors:
+            yield self._rest(origin)
         self._state(declared)
 
     # --- what the header says
@@ -237,10 +258,9 @@ class _Log:
         ids = data.get("sample_ids")
         named = [short_id(one, 0) for one in ids] if isinstance(ids, list) else []
         total = _count(results.get("total_samples"))
-        if total is None and not named and "samples" in data:
-            limit = config.get("limit")
-            total = min(_count(data["samples"]) or 0, _count(limit) or MAX_DECLARED) * epochs
-            total = None if isinstance(limit, list) else total
+        if total is None and not named and config.get("sample_id") is None:
+            size = _limited(_count(data.get("samples")), config.get("limit"))
+            total = None if size is None else size * epochs
         if max(total or 0, len(named) * epochs) > MAX_DECLARED:
             raise InputError(
                 "FIL-004", f"it declares more than {MAX_DECLARED:,} samples.", where=self._path
@@ -262,6 +282,7 @@ class _Log:
                 where=self._path,
             )
         self._seen.add(mark)
+        self._errors += made["status"] != "success"
         return sample_run(self._origin, self._wanted, self._tally, **made)
 
     def _scorer(self) -> str:
@@ -271,7 +292,7 @@ class _Log:
         name = first.get("name") if isinstance(first, dict) else None
         return name if isinstance(name, str) and name else "score"
 
-    def _missing(self, origin: ResultOrigin, declared: _Declared) -> Iterator[dict[str, Any]]:
+    def _absent(self, declared: _Declared) -> list[tuple[str, int]]:
         """The samples that are declared and not there."""
         absent = [
             (name, epoch)
@@ -280,7 +301,25 @@ class _Log:
             if (name, epoch) not in self._seen
         ]
         left = (declared.total or 0) - len(self._seen) - len(absent)
-        absent += [(f"missing-{index}", 1) for index in range(1, left + 1)]
+        return absent + [(f"missing-{index}", 1) for index in range(1, left + 1)]
+
+    def _rest(self, origin: ResultOrigin) -> dict[str, Any]:
+        """What a log lacks that did not end well although its samples did: it can't be told."""
+        self._unsure = True
+        status = str(self._header.get("status"))[:40]
+        self._tally.note("why it ended so can't be told; that counts as one missing sample")
+        return sample_run(
+            origin,
+            self._wanted,
+            self._tally,
+            sample_id="missing-1",
+            status="cancelled",
+            reason=f"the status of the log is {status!r}, so that samples may be missing",
+        )
+
+    def _missing(
+        self, origin: ResultOrigin, absent: list[tuple[str, int]]
+    ) -> Iterator[dict[str, Any]]:
         if absent:
             self._tally.note(
                 f"{len(absent):,} samples that the log declares are not in it; they are missing"
@@ -301,7 +340,7 @@ class _Log:
 
     def _state(self, declared: _Declared) -> None:
         known = len(declared.ids) * declared.epochs
-        if declared.total is not None and self._part("results"):
+        if declared.total is not None and self._part("results") and not self._unsure:
             if declared.total >= known:
                 self._tally.state("samples", declared.total)
             else:
@@ -310,12 +349,13 @@ class _Log:
                 )
         if not self._only:
             return
-        for label, mean in self._means():
-            self._tally.state(self._tally.metric(label), mean)
+        for label, mean, is_plain in self._means(declared.epochs):
+            self._tally.state(self._tally.metric(label), mean, is_plain=is_plain)
 
-    def _means(self) -> Iterator[tuple[str, Decimal | int]]:
-        """The means that the log has for metrics of ours, by their labels. A reducer other than
-        the mean makes another number of several epochs.
+    def _means(self, epochs: int) -> Iterator[tuple[str, Decimal | int, bool]]:
+        """The means that the log has for metrics of ours, by their labels, and whether nothing but
+        the samples makes them. A reducer other than the mean makes another number of several
+        epochs.
         """
         results = self._part("results")
         labels = {metric.label for metric in self._tally.metrics.values()}
@@ -334,12 +374,29 @@ class _Log:
                 one = metrics.get(key)
                 value = one.get("value") if isinstance(one, dict) else one
                 if value is not None and not isinstance(value, bool | str | list | dict):
-                    yield label, value
+                    own = isinstance(one, dict) and (one.get("params") or one.get("options"))
+                    yield label, value, not own and (epochs == 1 or score.get("reducer") == "mean")
                     break
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _limited(size: int | None, limit: Any) -> int | None:
+    """The samples that a limit leaves, a number or the two ends of a slice; None where it can't be
+    told.
+
+    >>> _limited(80, None), _limited(80, 50), _limited(80, [40, 100]), _limited(None, [0, 9])
+    (80, 50, 40, 9)
+    """
+    if isinstance(limit, list):
+        ends = [_count(end) for end in limit]
+        if len(ends) != 2 or ends[0] is None or ends[1] is None:
+            return None
+        last = ends[1] if size is None else min(size, ends[1])
+        return max(0, last - ends[0])
+    return size if limit is None or size is None else min(size, _count(limit) or size)
 
 
 def _count(value: Any) -> int | None:

@@ -88,7 +88,8 @@ def _log(
         for key, value in report.items():
             label = CORRECT if key == "accuracy" and "accuracy" not in _labels(tally) else key
             if label in _labels(tally) and is_number(value):
-                tally.state(tally.metric(label), value)
+                # of the match events, `oaieval` itself makes the accuracy
+                tally.state(tally.metric(label), value, is_plain=label != key)
 
 
 def _has(groups: LineGroups, kind: str) -> bool:

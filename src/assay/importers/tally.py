@@ -85,6 +85,10 @@ class ImportTally:
         """The tool's own totals: `samples`, `passed`, or the mean of a metric by the name of its
         criterion. Counts that differ from ours are refused; means that differ are noted.
         """
+        self.plain: set[str] = set()
+        """Stated means that are nothing but the mean of the samples: where none of them lacks the
+        metric, one that differs is refused like a count.
+        """
         self.mapping: dict[str, str] = {}
         """What the columns of a table were taken for."""
         self._names: dict[str, str] = {}
@@ -108,8 +112,10 @@ class ImportTally:
         if text not in self.notes:
             self.notes.append(text)
 
-    def state(self, total: str, value: Decimal | int) -> None:
+    def state(self, total: str, value: Decimal | int, *, is_plain: bool = False) -> None:
         """Add to one of the tool's own totals: several files are counted together."""
+        if is_plain:
+            self.plain.add(total)
         self.stated[total] = self.stated.get(total, 0) + value
 
     def metric(self, label: str) -> str:

@@ -151,8 +151,8 @@ def ours(tally: ImportTally, total: str) -> int | Fraction | None:
 
 
 def _compare(tally: ImportTally, tool: str, where: str) -> None:
-    """Refuse counts that differ from what the tool states, and note means that do: a tool may weigh
-    or leave out samples in a mean, but not in a count.
+    """Refuse counts that differ from what the tool states, and plain means over whole samples; note
+    other means that do: a tool may weigh or leave out samples in those.
     """
     for total, stated in tally.stated.items():
         counted = ours(tally, total)
@@ -165,9 +165,23 @@ def _compare(tally: ImportTally, tool: str, where: str) -> None:
             )
         if total not in COUNTS and not _is_close(counted, Fraction(stated)):
             mean = "none" if counted is None else f"{float(counted):.4f}"
+            if total in tally.plain and _is_whole(tally, total):
+                raise InputError(
+                    "FIL-010",
+                    f"{tool} states a mean {total} of {stated}, and the mean of its samples is"
+                    f" {mean}.",
+                    where=where,
+                    fix="The file was changed after the tool wrote it. Write it again.",
+                )
             tally.note(
                 f"{tool} states a mean {total} of {stated}; the mean of its samples is {mean}"
             )
+
+
+def _is_whole(tally: ImportTally, name: str) -> bool:
+    """Whether no sample was skipped, ended in an error, or lacks the metric."""
+    metric = tally.metrics.get(name)
+    return metric is not None and metric.n == tally.samples and not tally.errors
 
 
 def _is_close(counted: int | Fraction | None, stated: Fraction) -> bool:
