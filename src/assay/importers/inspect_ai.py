@@ -15,7 +15,7 @@ from assay.files.archives import Archive, ArchiveEntry, open_archive
 from assay.files.json_files import MAX_LINE, open_input, parse_json
 from assay.files.json_stream import loads, stream_json
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.inspect_samples import attached, parts_of
+from assay.importers.inspect_samples import attached, count_of, limited, parts_of
 from assay.importers.parts import shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, sample_run, short_id
 
@@ -254,12 +254,12 @@ class _Log:
         data, config = spec.get("dataset"), spec.get("config")
         data = data if isinstance(data, dict) else {}
         config = config if isinstance(config, dict) else {}
-        epochs = _count(config.get("epochs")) or 1
+        epochs = count_of(config.get("epochs")) or 1
         ids = data.get("sample_ids")
         named = [short_id(one, 0) for one in ids] if isinstance(ids, list) else []
-        total = _count(results.get("total_samples"))
+        total = count_of(results.get("total_samples"))
         if total is None and not named and config.get("sample_id") is None:
-            size = _limited(_count(data.get("samples")), config.get("limit"))
+            size = limited(count_of(data.get("samples")), config.get("limit"))
             total = None if size is None else size * epochs
         if max(total or 0, len(named) * epochs) > MAX_DECLARED:
             raise InputError(
@@ -381,26 +381,6 @@ class _Log:
 
 def _objects(value: Any) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _limited(size: int | None, limit: Any) -> int | None:
-    """The samples that a limit leaves, a number or the two ends of a slice; None where it can't be
-    told.
-
-    >>> _limited(80, None), _limited(80, 50), _limited(80, [40, 100]), _limited(None, [0, 9])
-    (80, 50, 40, 9)
-    """
-    if isinstance(limit, list):
-        ends = [_count(end) for end in limit]
-        if len(ends) != 2 or ends[0] is None or ends[1] is None:
-            return None
-        last = ends[1] if size is None else min(size, ends[1])
-        return max(0, last - ends[0])
-    return size if limit is None or size is None else min(size, _count(limit) or size)
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 IMPORTER = Importer("inspect_ai", "logs of inspect_ai (.eval, .json)", _fits, _read)

@@ -186,3 +186,24 @@ def _tokens(usage: Any) -> int | None:
     ]
     known = [n for n in counts if isinstance(n, int) and not isinstance(n, bool) and n >= 0]
     return sum(known) if known else None
+
+
+def limited(size: int | None, limit: Any) -> int | None:
+    """The samples that a limit leaves, a number or the two ends of a slice; None where it can't be
+    told.
+
+    >>> limited(80, None), limited(80, 50), limited(80, [40, 100]), limited(None, [0, 9])
+    (80, 50, 40, 9)
+    """
+    if isinstance(limit, list):
+        ends = [count_of(end) for end in limit]
+        if len(ends) != 2 or ends[0] is None or ends[1] is None:
+            return None
+        last = ends[1] if size is None else min(size, ends[1])
+        return max(0, last - ends[0])
+    return size if limit is None or size is None else min(size, count_of(limit) or size)
+
+
+def count_of(value: Any) -> int | None:
+    """A count; None where it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
