@@ -118,3 +118,17 @@ def test_damaged_files_are_refused_or_read_and_nothing_else(tmp_path) -> None:
     rows = [json.loads(line) for line in RESULT.read_text().splitlines()]
     results += [survives("bfcl", written(path, made)) for made in broken(rows, 60)]
     assert {True, False} <= set(results)
+
+
+def test_fewer_items_than_the_baseline_never_promote(assay, tmp_path) -> None:
+    def score(folder, total, failures):
+        counts = {"correct_count": total - failures, "total_count": total}
+        rows = [{"id": f"simple_{i}", "valid": False, "error": "x"} for i in range(failures)]
+        share = {"accuracy": (total - failures) / total}
+        (tmp_path / folder).mkdir()
+        return written(tmp_path / folder / "BFCL_v3_simple_score.json", [share | counts, *rows])
+
+    old = score("old", 200, 2)
+    assert assay("gate", score("same", 200, 2), "--baseline", old).code == 0
+    for folder, total in (("passed", 198), ("few", 5)):
+        assert assay("gate", score(folder, total, 0), "--baseline", old).code == 1

@@ -127,3 +127,18 @@ def test_damaged_files_are_refused_or_read_and_nothing_else(tmp_path) -> None:
         except InputError:
             results.append(False)
     assert {True, False} <= set(results)
+
+
+def test_fewer_instances_or_trials_than_the_baseline_never_promote(assay, tmp_path) -> None:
+    def stats(name, instances, trials=1):
+        one = {"name": {"name": "exact_match", "split": "test"}, "count": 1, "sum": 1, "mean": 1}
+        entries = [
+            {"instance_id": f"id{index}", "train_trial_index": trial, "stats": [one]}
+            for trial in range(trials)
+            for index in range(instances)
+        ]
+        return written(tmp_path / name, entries)
+
+    old = stats("old.json", 80, 2)
+    assert assay("gate", stats("few.json", 78, 2), "--baseline", old).code == 1
+    assert assay("gate", stats("once.json", 80), "--baseline", old).code == 1

@@ -185,3 +185,76 @@ def test_results_and_samples_are_graded_together(assay) -> None:
     assert "assay explain" not in ended.out  # it takes one file
     ended = assay("gate", WORDS, "--baseline", WORDS, "--json")
     assert json.loads(ended.out)["comparison"]["n_paired"] == 3
+
+
+def lasting(model, count=60):
+    """Results of many tasks, alike but for their names."""
+    return {
+        "results": {f"t{i}": {"acc,none": 0.8} for i in range(count)},
+        "versions": {f"t{i}": 1 for i in range(count)},
+        "n-shot": {f"t{i}": 5 for i in range(count)},
+        "n-samples": {f"t{i}": {"original": 1000, "effective": 1000} for i in range(count)},
+        "configs": {},
+        "config": {},
+        "model_name": model,
+    }
+
+
+def test_a_mean_over_other_documents_or_other_prompts_never_promotes(assay, tmp_path) -> None:
+    def limited(tree):
+        for sizes in tree["n-samples"].values():
+            sizes["effective"] = 1
+
+    def undeclared(tree):
+        del tree["n-samples"], tree["n-shot"]
+
+    def partly(tree):
+        tree["n-samples"]["t7"]["effective"] = 999
+
+    def other_version(tree):
+        tree["versions"] = dict.fromkeys(tree["versions"], 0)
+
+    def fewer_shots(tree):
+        tree["n-shot"] = dict.fromkeys(tree["n-shot"], 0)
+
+    def other_filter(tree):
+        tree["results"] = {task: {"acc,lenient": 0.9} for task in tree["results"]}
+
+    def other_metric(tree):
+        for metrics in tree["results"].values():
+            metrics |= {"acc_norm,none": 0.9, "acc,none": metrics.pop("acc,none")}
+
+    def mixed(tree):
+        tree["results"]["t0"]["f1,none"] = 0.8
+
+    def contents(path):
+        runs, _ = imported("lm_eval", path)
+        return [(run["metadata"]["sample_digest"], [*run["scores"]]) for run in runs]
+
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text(json.dumps(lasting("old")))
+    for change in (undeclared, other_version, fewer_shots, other_filter):
+        assert not {*map(str, contents(old))} & {*map(str, contents(edited(old, change, new)))}
+    first = edited(old, mixed, tmp_path / "first.json")
+    assert contents(first) == contents(first) != contents(edited(first, other_metric, new))
+    for change, words in ((limited, "share no sample with equal content"), (partly, "1 changed")):
+        ended = assay("gate", edited(old, change, new), "--baseline", old)
+        assert ended.code in (1, 3)
+        assert words in ended.out + ended.err
+    edited(old, lambda tree: tree["results"]["t3"].update({"acc,none": 0.9}), new)
+    assert assay("gate", new, "--baseline", old).code == 0
+
+
+def test_samples_of_other_shots_or_another_task_version_are_another_version(tmp_path) -> None:
+    def fewer_shots(tree):
+        tree["n-shot"] = dict.fromkeys(tree["n-shot"], 3)
+
+    def other_version(tree):
+        tree["versions"]["assay_words"] = 9
+
+    versions = {imported("lm_eval", RESULTS, WORDS, COLOURS)[0][0]["dataset"]["version"]}
+    for change in (fewer_shots, other_version):
+        results = edited(RESULTS, change, tmp_path / "results.json")
+        runs, _ = imported("lm_eval", results, WORDS, COLOURS)
+        versions |= {run["dataset"]["version"] for run in runs}
+    assert len(versions) == 3

@@ -174,3 +174,26 @@ def test_damaged_files_are_refused_or_read_and_nothing_else(tmp_path) -> None:
             path.write_text(json.dumps(made))
             results.append(survives("swe_bench", path))
     assert {True, False} <= set(results)
+
+
+def test_a_report_of_a_subset_never_promotes(assay, tmp_path) -> None:
+    def report(name, resolved, unresolved):
+        ids = [f"a__b-{index}" for index in range(resolved + unresolved)]
+        tree = {
+            "total_instances": len(ids),
+            "submitted_instances": len(ids),
+            "completed_instances": len(ids),
+            "resolved_instances": resolved,
+            "unresolved_instances": unresolved,
+            "submitted_ids": ids,
+            "completed_ids": ids,
+            "resolved_ids": ids[:resolved],
+            "unresolved_ids": ids[resolved:],
+        }
+        path = tmp_path / name
+        path.write_text(json.dumps(tree))
+        return path
+
+    old = report("m.old.json", 60, 40)
+    assert assay("gate", report("m.same.json", 60, 40), "--baseline", old).code == 0
+    assert assay("gate", report("m.passed.json", 60, 0), "--baseline", old).code == 1

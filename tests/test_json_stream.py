@@ -7,7 +7,7 @@ import json
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import InputError
@@ -46,6 +46,13 @@ def test_a_document_in_small_pieces_is_the_same_document(tree) -> None:
         assert [value for _, value in streamed(data, ())] == tree
     if isinstance(tree, dict):
         assert {place[0]: value for place, value in streamed(data, ("*",))} == tree
+
+
+def test_a_number_that_two_reads_share_is_one_number() -> None:
+    for text in (b"0.25", b"1E+2", b"-1e-05", b"10.0", b"12345678"):
+        for blanks in range(4):
+            data = b"[" + b" " * blanks + text + b"]"
+            assert streamed(data, ()) == [((0,), json.loads(text, parse_float=Decimal))]
 
 
 def test_lists_at_their_places_come_one_by_one() -> None:
@@ -97,3 +104,31 @@ def test_lines_and_half_pairs() -> None:
 def test_a_number_of_thousands_of_digits_is_refused() -> None:
     with pytest.raises(InputError, match="too many digits"):
         loads(b'{"a": ' + b"9" * 5000 + b"}", "x")
+
+
+DIGITS = st.text("0123456789", min_size=1, max_size=40)
+SPELLINGS = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["", "-"]),
+    st.sampled_from(["0", "1", "10", "9" * 30]) | DIGITS.map(lambda text: "1" + text),
+    st.just("") | DIGITS.map(lambda text: "." + text),
+    st.just("")
+    | st.builds("{}{}".format, st.sampled_from(["e", "E", "e+", "E-", "e-00"]), DIGITS)
+    | st.sampled_from(["e999999999999999999999", "E+2", "e-99999", "e0002"]),
+)
+
+
+@settings(max_examples=60)
+@given(SPELLINGS)
+def test_a_number_is_read_as_it_is_written_or_refused_with_its_place(text) -> None:
+    data = b'{"a": 1,\n "b": ' + text.encode() + b"}"
+    exponent = int(text.lower().partition("e")[2] or 0)
+    if abs(exponent) > 2000:  # no mantissa here makes up for that
+        for read in (lambda: loads(data, "x.json"), lambda: streamed(data, ("*",))):
+            with pytest.raises(InputError, match="beyond all measure") as caught:
+                read()
+            assert caught.value.where.startswith("x.json:")
+    elif abs(exponent) < 900:
+        read = loads(data, "x.json")["b"]
+        assert Decimal(read) == Decimal(text)
+        assert streamed(data, ("*",)) == [(("a",), 1), (("b",), read)]

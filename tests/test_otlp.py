@@ -1165,6 +1165,18 @@ def test_a_file_of_lines_a_document_protobuf_and_console_output_are_all_read(
         assert encode(evidence(list(read_spans(str(path))))) == encode(evidence(spans))
 
 
+def test_only_spans_are_taken_for_spans() -> None:
+    inner = {"context": {"trace_id": "0x1"}, "start_time": "2026-11-15T10:00:00Z"}
+    for tree in (inner, [inner], {"resourceSpans": []}):
+        assert fits(Head("x.json", json.dumps(tree).encode()))
+    for tree in (
+        {"trace_id": "0x1", "context": "a passage", "score": 1},
+        {"samples": [{"metadata": inner}], "context": "trace_id"},
+        {"note": '"resourceSpans"', "text": '"trace_id" in "context"'},
+    ):
+        assert not fits(Head("x.json", json.dumps(tree).encode()))
+
+
 def test_what_the_console_exporter_of_the_sdk_prints_is_read(tmp_path: Path) -> None:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor

@@ -1,7 +1,8 @@
 """JSON of other tools, read piece by piece: a document of any size in the memory of one element.
 
 Numbers come in exactly as written. NaN and Infinity, which Python programs write for a value that
-they don't have, come in as None. A key that stands twice in one object is refused.
+they don't have, come in as None. A key that stands twice in one object is refused, and so is a
+number that no program's arithmetic has: what is computed from it would fail or fill the memory.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from contextlib import suppress
 from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any
 
@@ -19,7 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 CHUNK = 1024 * 1024
+MAX_EXPONENT = 999
+"""Orders of magnitude of a number; those of other programs end at 308."""
+_WIDE = re.compile(r"[0-9][eE][+-]?[0-9]{4}")
+_WIDE_BYTES = re.compile(_WIDE.pattern.encode())
 _BLANK = re.compile(r"[ \t\n\r]*")
+_NUMERIC = re.compile(r"[-+.eE0-9]*")
+_BEYOND = "is beyond all measure."
 _HALF = re.compile("[\ud800-\udfff]")
 
 Place = tuple[str | int, ...]
@@ -38,8 +46,17 @@ class _Refused(Exception):
     """JSON that no more data would make better."""
 
 
+def _number(text: str) -> Decimal:
+    with suppress(ArithmeticError):
+        number = Decimal(text)
+        if abs(number.adjusted()) <= MAX_EXPONENT:
+            return number
+    shown = text if len(text) <= 40 else f"{text[:40]}..."
+    raise _Refused(f"the number {shown} {_BEYOND}")
+
+
 _decode = json.JSONDecoder(
-    parse_float=Decimal, parse_constant=lambda _: None, object_pairs_hook=_unique
+    parse_float=_number, parse_constant=lambda _: None, object_pairs_hook=_unique
 ).raw_decode
 
 
@@ -49,9 +66,11 @@ _find_end = json.JSONDecoder().raw_decode
 def _exact(text: str, at: int, end: int) -> Any:
     """The value of a part of a text that is JSON."""
     try:
-        return parse_json(text[at:end].encode())
+        if _WIDE.search(text, at, end) is None:
+            return parse_json(text[at:end].encode())
     except ValueError:  # NaN, half a surrogate pair, or a key that stands twice
-        return _decode(text, at)[0]
+        pass
+    return _decode(text, at)[0]
 
 
 def stream_json(
@@ -88,7 +107,8 @@ def stream_lines(path: str, *, opened: IO[bytes] | None = None) -> Iterator[tupl
 def loads(data: bytes, path: str, line: int | None = None) -> Any:
     """One document, read as `stream_json` reads."""
     try:
-        return parse_json(data)  # the same, and quicker
+        if _WIDE_BYTES.search(data) is None:
+            return parse_json(data)  # the same, and quicker
     except ValueError:
         pass
     reader = _StreamReader(_Nothing(), path, _text(data, path, line), line or 1)
@@ -183,8 +203,8 @@ class _StreamReader:
             except RecursionError:
                 raise self._fault("nests too deep.") from None
             else:
-                if end == len(self._text) and self._fill():
-                    continue  # a number may go on in what comes next
+                if _NUMERIC.fullmatch(self._text, end) and self._fill():
+                    continue  # a number may go on in what comes next, also after its point
                 whole = "\\ud" in self._text[self._at : end] or "\\uD" in self._text[self._at : end]
                 self._at = end
                 return _mended(value) if whole else value
@@ -213,7 +233,8 @@ class _StreamReader:
         words = "it ends in the middle of a value." if cut else message
         fix = "The file is cut off." if cut else ""
         code = "FIL-003" if "twice" in message else "FIL-002"
-        return InputError(code, f"not JSON: {words}", where=f"{self._path}:{line}", fix=fix)
+        lead = "" if words.endswith(_BEYOND) else "not JSON: "
+        return InputError(code, f"{lead}{words}", where=f"{self._path}:{line}", fix=fix)
 
 
 def _leads(place: Place, one: tuple[str, ...]) -> bool:

@@ -77,7 +77,7 @@ def structure_of(value: Any) -> Any:
         return value
     try:
         return _plain(json.loads(text, parse_float=Decimal))
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, InvalidOperation):
         pass
     try:
         return _plain(ast.literal_eval(text))

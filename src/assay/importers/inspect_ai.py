@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.archives import Archive, ArchiveEntry, open_archive
-from assay.files.json_files import MAX_LINE, open_input, parse_json
+from assay.files.json_files import MAX_LINE, open_input
 from assay.files.json_stream import loads, stream_json
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.inspect_samples import attached, count_of, limited, parts_of
@@ -102,11 +102,7 @@ def _packed(path: str, tally: ImportTally) -> Iterator[tuple[str, Any]]:
 def _sample(archive: Archive, entry: ArchiveEntry, where: str) -> Any:
     """One sample of an archive; of a large one, without the parts that nothing here looks at."""
     if entry.size < _SMALL:
-        data = archive.read(entry, _SMALL)
-        try:
-            return parse_json(data)  # the same, and quicker
-        except ValueError:
-            return loads(data, where)
+        return loads(archive.read(entry, _SMALL), where)
     sample: dict[str, Any] = {}
     texts: dict[str, Any] = {}
     named: set[str] | None = None

@@ -11,10 +11,16 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from assay.canon import digest
 from assay.errors import InputError
 from assay.files.json_stream import stream_json, stream_lines
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.lm_eval_results import LOWER_IS_BETTER, Results, read_results
+from assay.importers.lm_eval_results import (
+    LOWER_IS_BETTER,
+    Results,
+    dataset_version,
+    read_results,
+)
 from assay.importers.lm_eval_rows import answer_of, inputs_of, sample_rows, task_of
 from assay.importers.parts import (
     exact,
@@ -118,10 +124,10 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
             for task, path in samples.items()
         }
         main = _main_metrics(labels, tally)
+    version = dataset_version(results, samples, main)
     for task, path in samples.items():
-        yield from _sample_runs(
-            task, path, results, len(samples) > 1, main.get(task), wanted, tally
-        )
+        named = NameVersion(task if len(samples) == 1 else TOOL, version)
+        yield from _sample_runs(task, path, results, named, main.get(task), wanted, tally)
 
 
 # --- results alone
@@ -130,19 +136,19 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
 def _task_runs(results: Results, wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     only = next(iter(results.tasks)) if len(results.tasks) == 1 else None
     name = only or TOOL
-    version = results.version(only) if only else UNVERSIONED
+    graded = {task: _graded(results, task, tally) for task in results.tasks}
+    main = _main_metrics(graded, tally)
     origin = ResultOrigin(
         TOOL,
         NameVersion(name, results.model),
-        NameVersion(name, version),
+        NameVersion(name, dataset_version(results, results.tasks, main)),
         file_id(results.path),
         answers=False,
     )
-    graded = {task: _graded(results, task, tally) for task in results.tasks}
-    main = _main_metrics(graded, tally)
     for task, metrics in results.tasks.items():
         scores, others = _shared(graded[task], main.get(task), tally)
         size = results.size(task)
+        content = results.content(task, main.get(task))
         # the mean of no documents is no number, whatever stands there
         run = sample_run(
             origin,
@@ -152,13 +158,21 @@ def _task_runs(results: Results, wanted: Wanted, tally: ImportTally) -> Iterator
             status="success" if metrics else "cancelled",
             scores=scores if size != 0 else dict.fromkeys(scores),
             reason="" if metrics else "the results announce this task and have no metrics of it",
-            metadata={"task_version": results.version(task), **others},
+            inputs=content,
+            metadata={
+                "sample_digest": digest(content),
+                "task_version": results.version(task),
+                **others,
+            },
         )
         for score in run.get("scores", {}).values():
             if size is not None:
                 score["n"] = size
         yield run
-    tally.note("Each run is a whole task: the samples files have a run for each document.")
+    tally.note(
+        "Each run is a whole task, compared only with one of the same version, shots and number of"
+        " documents. The samples files have a run for each document."
+    )
 
 
 def _graded(results: Results, task: str, tally: ImportTally) -> dict[str, Any]:
@@ -215,15 +229,14 @@ def _sample_runs(
     task: str,
     path: str,
     results: Results | None,
-    several: bool,
+    dataset: NameVersion,
     main: str | None,
     wanted: Wanted,
     tally: ImportTally,
 ) -> Iterator[dict[str, Any]]:
-    name = TOOL if several else task
     model = UNVERSIONED if results is None else results.model
-    version = UNVERSIONED if several or results is None else results.version(task)
-    origin = ResultOrigin(TOOL, NameVersion(name, model), NameVersion(name, version), file_id(path))
+    several = dataset.id != task
+    origin = ResultOrigin(TOOL, NameVersion(dataset.id, model), dataset, file_id(path))
     lead = f"{task}/" if several else ""
     sums: dict[str, Fraction | None] = {}
     count = 0
@@ -256,7 +269,7 @@ def _sample_runs(
             tally,
             sample_id=lead + name_of(row.get("doc_id"), "`doc_id`", where),
             scores=shared,
-            inputs=inputs_of(row),
+            inputs=inputs_of(row) | ({} if main is None else {"metric": main}),
             outputs={"answer": answer_of(row)},
             expected=row.get("target"),
             tags=[f"task:{task}"] if several else None,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.canon import digest
 from assay.errors import InputError
 from assay.files.json_stream import stream_json
 from assay.importers.parts import is_number, name_of, optional, shaped
 from assay.importers.samples import UNVERSIONED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from assay.importers.tally import ImportTally
 
@@ -42,6 +43,8 @@ class Results(NamedTuple):
     samples: Mapping[str, Any]
     higher: Mapping[str, Any]
     configs: Mapping[str, Any]
+    shots: Mapping[str, Any]
+    config: Mapping[str, Any]
 
     def size(self, task: str) -> int | None:
         """How many documents the task has, where the file says it."""
@@ -49,6 +52,30 @@ class Results(NamedTuple):
         count = stated.get("effective") if isinstance(stated, dict) else None
         count = self.tasks[task].get("sample_len") if count is None else count
         return optional(count, int, f"the number of samples of {task!r}", self.path)
+
+    def shot_count(self, task: str) -> int | None:
+        """How many examples each prompt has, where the file says it."""
+        config = self.configs.get(task)
+        count = self.shots.get(task)
+        for place in (config, self.config):
+            if count is None and isinstance(place, dict):
+                count = place.get("num_fewshot")
+        return optional(count, int, f"the number of shots of {task!r}", self.path)
+
+    def content(self, task: str, metric: str | None) -> dict[str, Any]:
+        """What the task was: its mean is comparable only with one over the same documents, asked in
+        the same way. `metric` is the one that stands for all of them.
+        """
+        size = self.size(task)
+        content = {
+            "task": task,
+            "version": self.version(task),
+            "shots": self.shot_count(task),
+            "documents": size,
+            "limit": self.config.get("limit") if size is None else None,
+            "metric": metric,
+        }
+        return {key: value for key, value in content.items() if value is not None}
 
     def is_lower_better(self, task: str, metric: str) -> bool:
         """Whether less of the metric is better."""
@@ -94,6 +121,7 @@ def read_results(path: str, tally: ImportTally) -> Results:
             "higher_is_better",
             "configs",
             "config",
+            "n-shot",
         )
     }
     groups = {name for name, inner in found["group_subtasks"].items() if inner} | set(
@@ -123,7 +151,28 @@ def read_results(path: str, tally: ImportTally) -> Results:
         found["n-samples"],
         found["higher_is_better"],
         found["configs"],
+        found["n-shot"],
+        found["config"],
     )
+
+
+def dataset_version(
+    results: Results | None, tasks: Collection[str], metrics: Mapping[str, str]
+) -> str:
+    """The version of what the samples of tasks are: that of a task with the shots of its prompts;
+    of several tasks a digest, also of the metric that is the score of each. Where two versions
+    differ, samples are compared by their content.
+    """
+    stated: dict[str, str] = {}
+    for task in tasks:
+        version = UNVERSIONED if results is None else results.version(task)
+        shots = None if results is None else results.shot_count(task)
+        stated[task] = f"{version}+{shots}-shot" if shots else version
+    if len(stated) == 1:
+        return next(iter(stated.values()))
+    if not metrics and set(stated.values()) == {UNVERSIONED}:
+        return UNVERSIONED
+    return digest({"tasks": stated, "metrics": dict(metrics)})[7:19]
 
 
 def _model(parts: Mapping[str, Any], config: Mapping[str, Any], path: str) -> str:

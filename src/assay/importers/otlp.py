@@ -282,10 +282,13 @@ def _document(data: bytes, file: str, line: int) -> Iterator[Span | Fault]:
 
 def fits(start: Head) -> bool:
     """Whether a file that begins so contains spans."""
-    head = start.data
-    if looks_like_json(head):
-        return b'"resourceSpans"' in head or (b'"trace_id"' in head and b'"context"' in head)
-    return head[:1] == b"\n"  # the tag of the first field of an export
+    if looks_like_json(start.data):
+        return any(
+            f"{base}resourceSpans" in start.keys
+            or start.has(f"{base}context.trace_id", f"{base}start_time")
+            for base in ("", "[].")
+        )
+    return start.data[:1] == b"\n"  # the tag of the first field of an export
 
 
 def read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
