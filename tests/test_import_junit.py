@@ -102,6 +102,44 @@ def test_a_flaky_test_has_the_share_of_its_attempts_as_score(tmp_path: Path) -> 
     assert any("share of attempts" in note for note in tally.notes)
 
 
+def test_what_a_test_has_besides_is_never_a_pass(tmp_path: Path) -> None:
+    """Names in another case or with a prefix are the same; an unknown one is missing evidence."""
+    inner = {
+        "<Failure message='no'/>": False,
+        "<x:failure xmlns:x='urn:y' message='no'/>": False,
+        "<ERROR/>": None,
+        "<x:Skipped xmlns:x='urn:y'/>": None,
+        "<crashed/>": None,
+        "<wrapper><failure/></wrapper>": None,
+        "<properties><property name='a' value='b'/></properties><attachments/>": True,
+        "<system-out>x</system-out><System-Err>y</System-Err>": True,
+    }
+    cases = "".join(
+        f"<testcase classname='c' name='t{number}'>{text}</testcase>"
+        for number, text in enumerate(inner)
+    )
+    text = f"<testsuites><testsuite name='s' tests='9'>{cases}<TestCase name='t8'/></testsuite>"
+    runs, tally = _imported(tmp_path, f"{text}</testsuites>")
+    assert _passed(runs) == [*inner.values(), True]
+    statuses = ["success"] * 2 + ["error", "cancelled", "error", "error"] + ["success"] * 3
+    assert [run["status"] for run in runs] == statuses
+    assert "<crashed>" in runs[4]["gates"]["junit_passed"]["reason"]
+    assert [note.partition(" in ")[0] for note in tally.notes if "know <" in note] == [
+        "Assay doesn't know <crashed>",
+        "Assay doesn't know <wrapper>",
+    ]
+
+
+def test_a_document_type_is_named_as_the_reason(tmp_path: Path) -> None:
+    for entity in ('"aaaa"', 'SYSTEM "file:///etc/hostname"'):
+        with pytest.raises(AssayError, match="DOCTYPE"):
+            _imported(
+                tmp_path,
+                f'<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a {entity}>]>'
+                '<testsuite tests="1"><testcase name="&a;"/></testsuite>',
+            )
+
+
 def test_a_case_that_stands_twice_is_two_attempts(tmp_path: Path) -> None:
     case = '<testcase name="t" classname="c"{}'
     runs, _ = _imported(

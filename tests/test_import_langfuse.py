@@ -92,6 +92,17 @@ def _values(run: dict[str, Any]) -> dict[str, Any]:
     return {name: one["raw"] for name, one in run.get("scores", {}).items()}
 
 
+def test_a_category_that_is_a_verdict_is_a_score(tmp_path: Path) -> None:
+    scores = [
+        _score("t1", "right", None, "CATEGORICAL", stringValue="fail"),
+        _score("t2", "right", 1, "CATEGORICAL", stringValue="Pass"),
+        _score("t2", "tone", 0, "CATEGORICAL", stringValue="warm"),
+    ]
+    runs, tally = imported("langfuse", _file(tmp_path, scores))
+    assert [_values(run) for run in runs] == [{"right": 0}, {"right": 1}]
+    assert tally.metrics["tone"].words == 1
+
+
 def test_an_export_of_traces_has_its_scores_as_columns(tmp_path: Path) -> None:
     import pandas as pd
 

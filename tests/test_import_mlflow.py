@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from assay.errors import AssayError
+from assay.cli.main import run as assay
+from assay.errors import AssayError, ExitCode
 from peer_files import broken, imported, survives, takers
 
 TABLE: dict[str, Any] = {
@@ -148,6 +149,37 @@ def test_assessments_of_traces_are_scores_and_expectations(tmp_path: Path) -> No
     assert runs[0]["latency_ms"] == 250
     assert runs[0]["scores"]["correctness"]["source"]["kind"] == "llm"
     assert runs[1]["status"] == "error"
+
+
+def test_a_verdict_in_words_is_graded_and_any_other_word_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def rows(verdict: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "inputs": f"q{number}",
+                "outputs": "a",
+                "correctness/value": verdict,
+                "correctness/rationale": "because",
+                "tone/value": 1,
+            }
+            for number in range(40)
+        ]
+
+    _file(tmp_path, rows("pass"), "old.json")
+    _file(tmp_path, rows("FAIL"), "new.json")
+    assert assay(["gate", "new.json", "--baseline", "old.json"]) == ExitCode.FAILED
+    assert assay(["gate", "old.json", "--baseline", "old.json"]) == ExitCode.PASSED
+    capsys.readouterr()
+    assert assay(["grade", str(_file(tmp_path, rows("superb")))]) == ExitCode.PASSED
+    assert "correctness is not graded: its values are words" in capsys.readouterr().err
+    assert imported("mlflow", tmp_path / "table.json")[1].metrics["correctness"].words == 40
+    # text where MLflow writes only numbers is a value that is missing
+    tree = {**TABLE, "data": [[*TABLE["data"][0][:6], "RateLimitError", None]]}
+    runs, _ = imported("mlflow", _file(tmp_path, tree))
+    assert _scores(runs[0])["answer_similarity/v1"] is None
 
 
 def test_a_damaged_table_is_refused_in_words_or_read(tmp_path: Path) -> None:

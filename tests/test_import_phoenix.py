@@ -89,6 +89,18 @@ def test_an_experiment_has_one_sample_for_each_run(tmp_path: Path) -> None:
     assert tally.dropped == {"labels without a score, which are not graded": 1}
 
 
+def test_a_label_that_says_which_way_is_better_is_a_score(tmp_path: Path) -> None:
+    labels = {"correct": 1, "Incorrect": 0, "factual": 1, "hallucinated": 0, "unrelated": 0}
+    labels |= {"non-toxic": 1, "toxic": 0, "no": 0, "true": 1}
+    tree = [
+        _run(f"e{number}", [_annotation("check", None, label=label)])
+        for number, label in enumerate([*labels, "warm"])
+    ]
+    runs, tally = imported("phoenix", _file(tmp_path, tree))
+    assert [_values(run).get("check") for run in runs] == [*labels.values(), None]
+    assert (tally.metrics["check"].n, tally.metrics["check"].words) == (len(labels), 1)
+
+
 def test_an_experiment_as_csv_is_the_same(tmp_path: Path) -> None:
     import pandas as pd
 

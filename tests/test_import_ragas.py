@@ -93,6 +93,23 @@ def test_the_old_names_of_columns_are_known(tmp_path: Path) -> None:
     assert tally.dropped == {"values of bleu_score that are not numbers": 1}
 
 
+def test_text_in_the_column_of_a_metric_is_a_missing_value(tmp_path: Path) -> None:
+    columns = ("faithfulness", "factual_correctness(mode=f1)", "note", "verdict")
+    texts = dict(zip(columns, ("RateLimitError", "Timeout", "RateLimitError", "fail"), strict=True))
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps([{**row, **texts} for row in ROWS]))
+    runs, tally = imported("ragas", path)
+    values = {name: one["raw"] for name, one in runs[0]["scores"].items()}
+    assert values == {
+        "faithfulness": None,
+        "answer_relevancy": Decimal("0.9312"),
+        "factual_correctness_mode_f1": None,
+        "verdict": 0,
+    }
+    assert runs[0]["metadata"] == {"note": "RateLimitError"}
+    assert tally.dropped["values of faithfulness that are not numbers"] == 2
+
+
 def test_text_that_looks_like_code_is_data(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     for text in ("[__import__('os')]", "[" * 5000, "{'a': [" + "(" * 300 + "]}", "[1e999]"):

@@ -95,6 +95,59 @@ def test_errors_are_missing_evidence_and_equal_questions_are_repeats(tmp_path: P
     assert tally.errors == 1
 
 
+def test_a_verdict_an_error_or_a_status_is_never_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = table(tmp_path / "results.csv", "id,output,passed,success,score\ns,a,no,no,0.9\n")
+    assert assay(["grade", "results.csv"]) == ExitCode.MISUSE
+    error = capsys.readouterr().err
+    assert "passed may be 'passed' or 'success'" in error
+    hint = error.partition("for example ")[2].partition(". [")[0].split()
+    assert assay(["grade", "results.csv", *hint]) == ExitCode.FAILED
+    for columns in ("id,score,error,Exception", "id,passed,success"):
+        table(path, f"{columns}\ns{',1' * columns.count(',')}\n")
+        assert assay(["grade", "results.csv"]) == ExitCode.MISUSE
+    words = {
+        "success": "success",
+        "Completed": "success",
+        "timed out": "timeout",
+        "errored": "error",
+        "FAILED": "failed",
+        "canceled": "cancelled",
+        "": "error",
+    }
+    rows = "".join(f"s{index},1,{word}\n" for index, word in enumerate(words))
+    runs, _ = imported("table", table(path, f"id,correct,status\n{rows}"))
+    assert [run["status"] for run in runs] == list(words.values())
+    assert [run["gates"]["table_passed"]["passed"] for run in runs] == [
+        True if status in ("success", "failed") else None for status in words.values()
+    ]
+    table(path, "id,correct,status\ns,1,pending\n")
+    with pytest.raises(InputError, match=r"'pending', which Assay doesn't know as a status.*--map"):
+        imported("table", path)
+    assert mapped(path, "id=id,passed=correct")[0]["status"] == "success"
+    assert mapped(table(path, "i,ok,end\ns,1,error\n"), "passed=ok,status=end")[0]["status"] == (
+        "error"
+    )
+
+
+def test_a_cell_that_says_no_error_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for word, status in (
+        ("False", "success"),
+        ("None", "success"),
+        ("0", "success"),
+        ("1", "error"),
+    ):
+        path = table(tmp_path / "results.csv", f"id,correct,error\ns,1,{word}\nt,1,{word}\n")
+        assert [run["status"] for run in imported("table", path)[0]] == [status] * 2
+    assert assay(["grade", "results.csv"]) == ExitCode.NOT_ENOUGH
+    assert "Every one of the 2 samples ended in an error" in capsys.readouterr().err
+
+
 def test_broken_tables_are_refused_with_their_place(tmp_path: Path) -> None:
     for text, words in (
         ("id,score\n1\n", "1 instead of 2 columns"),

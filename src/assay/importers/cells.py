@@ -23,6 +23,11 @@ LOOKED_AT = 500
 """Rows that tell what a column is."""
 _ABSENT = frozenset({"", "nan", "none", "null", "na", "n/a", "<na>", "nat"})
 _TRUTHS = {"true": True, "false": False}
+_VERDICTS = {
+    **dict.fromkeys(("yes", "pass", "passed", "correct", "true"), 1),
+    **dict.fromkeys(("no", "fail", "failed", "incorrect", "false"), 0),
+}
+"""Words whose direction is plain, whatever was measured."""
 
 
 def present(value: Any) -> Any:
@@ -60,6 +65,26 @@ def number_of(value: Any) -> Decimal | int | bool | None:
     if not isinstance(value, Decimal) or not value.is_finite():
         raise ValueError("not a number")
     return value
+
+
+def verdict_of(value: Any) -> int | None:
+    """The verdict in a word, 1 or 0; None for any other.
+
+    >>> verdict_of(" Correct"), verdict_of("fail"), verdict_of("friendly"), verdict_of(1)
+    (1, 0, None, None)
+    """
+    is_word = isinstance(value, str) and len(value) < 20
+    return _VERDICTS.get(value.strip().lower()) if is_word else None
+
+
+def score_of(value: Any) -> Decimal | int | bool | None:
+    """The number in a cell, or that of a verdict in a word: 1 or 0. Raises ValueError for others.
+
+    >>> score_of("Pass"), score_of("incorrect"), score_of("0.5"), score_of("")
+    (1, 0, Decimal('0.5'), None)
+    """
+    verdict = verdict_of(value)
+    return number_of(value) if verdict is None else verdict
 
 
 def structure_of(value: Any) -> Any:
@@ -140,30 +165,30 @@ class MetricColumns:
         tally: ImportTally,
         *,
         other: Collection[str],
-        read: Callable[[Any], Any] = number_of,
+        is_metric: Callable[[str], bool] = lambda column: False,
     ) -> None:
-        """Look at the first of `rows`. `other` are the columns known to be something else; `read`
-        makes a number of a value, or raises ValueError.
+        """Look at the first of `rows`. `other` are the columns known to be something else, and
+        `is_metric` knows a metric by its name, whatever it has for values.
         """
-        self._tally, self._read = tally, read
+        self._tally = tally
         self._known = frozenset(other) | INDEXES
         self._texts: set[str] = set()
         numbers: set[str] = set()
         for row in islice(rows, LOOKED_AT):
             for column, value in row.items() if isinstance(row, dict) else ():
                 try:
-                    if read(value) is not None:
+                    if score_of(value) is not None:
                         numbers.add(column)
                 except ValueError:
                     self._texts.add(column)
         rows.close()  # and the file with it, before it is read again
-        self._texts -= numbers
+        self._texts -= numbers | {column for column in self._texts if is_metric(column)}
         self._passed_over = self._known | self._texts
 
     def number(self, column: str, value: Any) -> Decimal | int | bool | None:
         """The value of a metric; None for text among numbers, which is counted."""
         try:
-            return self._read(value)  # type: ignore[no-any-return]
+            return score_of(value)
         except ValueError:
             self._tally.dropped[f"values of {column} that are not numbers"] += 1
             return None

@@ -3,12 +3,14 @@
 A mapping is `KEY=COLUMN`, such as `id=ticket` or `score:faithfulness=faith`. A score on another
 scale than 0..1 says so: `score:quality=stars:1..5`; where less is better, the other way round:
 `score:calm=anger:10..0`. A guess takes a column only where one name alone fits, and never makes up
-a verdict.
+a verdict. Where several may be the verdict, the error or the status, there is no guess: none of
+them may be left out.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import NamedTuple
@@ -18,9 +20,11 @@ from assay.registry import near_miss
 
 SCORE = "score:"
 KEYS = (
-    *("id", "answer", "expected", "input", "passed", "error"),
+    *("id", "answer", "expected", "input", "passed", "error", "status"),
     *("latency_ms", "cost_usd", "tokens", "attempt", "group"),
 )
+NEEDED = ("passed", "error", "status")
+"""What a table may not lose: without it, failures would look like successes."""
 _SCALE = re.compile(r"(.*):(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)", re.DOTALL)
 _NAMES: dict[str, tuple[str, ...]] = {
     "id": ("id", "sample_id", "case_id", "test_id", "example_id", "item_id", "question_id"),
@@ -35,6 +39,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "input": ("input", "question", "query", "prompt"),
     "passed": ("passed", "success", "correct"),
     "error": ("error", "exception"),
+    "status": ("status",),
     "latency_ms": ("latency_ms",),
     "cost_usd": ("cost_usd",),
     "tokens": ("tokens", "total_tokens"),
@@ -74,11 +79,15 @@ class GuessedMap(NamedTuple):
 
     mapping: dict[str, str]
     open: tuple[str, ...]
+    refused: Mapping[str, tuple[str, ...]] = {}
+    """What a person has to decide: the columns that may be it."""
 
     @property
     def is_useful(self) -> bool:
         """Whether there is anything to grade."""
-        return any(key == "passed" or key.startswith(SCORE) for key in self.mapping)
+        return bool(self.refused) or any(
+            key == "passed" or key.startswith(SCORE) for key in self.mapping
+        )
 
 
 def parse_map(texts: Iterable[str]) -> dict[str, str]:
@@ -143,22 +152,42 @@ def guess(columns: Iterable[str]) -> GuessedMap:
 
     >>> guess(["id", "question", "output", "f1", "toxicity"]).mapping
     {'id': 'id', 'answer': 'output', 'input': 'question', 'score:f1': 'f1'}
-    >>> guess(["answer", "output", "correct"])
-    GuessedMap(mapping={'passed': 'correct'}, open=("answer may be 'answer' or 'output'",))
+    >>> guess(["answer", "output", "correct"]).open
+    ("answer may be 'answer' or 'output'",)
     """
     plain = {column: re.sub(r"[^a-z0-9]+", "_", column.lower()).strip("_") for column in columns}
     if _OWN & set(plain):
         return GuessedMap({}, ())
     mapping: dict[str, str] = {}
-    undecided = []
+    undecided: list[str] = []
+    refused: dict[str, tuple[str, ...]] = {}
     for key, names in _NAMES.items():
         fitting = [column for column, name in plain.items() if name in names]
         if len(fitting) == 1:
             mapping[key] = fitting[0]
+        elif fitting and key in NEEDED:
+            refused[key] = tuple(fitting)
         elif fitting:
-            listed = " or ".join(map(repr, fitting))
-            undecided.append(f"{key} may be {listed}")
+            undecided.append(_open(key, fitting))
     for column, name in plain.items():
         if _METRIC.fullmatch(name) and not LESS_IS_BETTER.search(name):
             mapping[f"{SCORE}{name}"] = column
-    return GuessedMap(mapping, tuple(undecided))
+    return GuessedMap(mapping, tuple(undecided), refused)
+
+
+def _open(key: str, columns: Iterable[str]) -> str:
+    return f"{key} may be {' or '.join(map(repr, columns))}"
+
+
+def check_guess(guessed: GuessedMap, where: str) -> None:
+    """Refuse a guess that would leave out a verdict, an error or a status."""
+    if not guessed.refused:
+        return
+    example = {**guessed.mapping, **{key: names[0] for key, names in guessed.refused.items()}}
+    words = ",".join(f"{key}={name}" for key, name in example.items() if "," not in name)
+    raise UsageError(
+        "CLI-001",
+        f"{'; '.join(_open(key, names) for key, names in guessed.refused.items())}.",
+        where=where,
+        fix=f"Say which with --map, for example --map {shlex.quote(words)}.",
+    )

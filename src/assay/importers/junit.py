@@ -1,7 +1,8 @@
 """JUnit XML, as pytest, Surefire, Gradle, jest-junit, go-junit-report, GoogleTest and others write
 it: one test case is one sample, which passed or not.
 
-A skipped test and one that ended in an error are missing evidence: neither is a pass. A test that
+A skipped test and one that ended in an error are missing evidence: neither is a pass. So is a test
+with an element that Assay doesn't know; prefixes and the case of names don't matter. A test that
 passed only when it was run again has the share of its attempts that passed as its score. Counts in
 the attributes of a suite are compared with its cases: tests that it counts and doesn't list are
 samples without a result, and failures that it counts and doesn't show are refused.
@@ -13,11 +14,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from assay.errors import InputError
-from assay.files.xml_files import XmlStart, stream_xml
+from assay.files.xml_files import XmlEnd, XmlStart, stream_xml
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
@@ -26,9 +28,7 @@ from assay.importers.tally import ImportTally
 MAX_MISSING = 100_000
 """Tests that a suite may count and not list."""
 _SUITES = ("testsuites", "testsuite")
-_ROOT = re.compile(
-    r"(?:<\?.*?\?>|<!--.*?-->|\s)*<(?:testsuites?[\s>/]|!DOCTYPE\s+testsuites?\b)", re.S
-)
+_ROOT = re.compile(r"(?:<\?.*?\?>|<!--.*?-->|\s)*(?:<!DOCTYPE\b.*?)?<testsuites?[\s>/]", re.S)
 _OUTCOMES = ("failure", "error", "skipped")
 _COUNTED = {
     "passed": "passed tests",
@@ -36,8 +36,11 @@ _COUNTED = {
     "error": "tests with errors",
     "skipped": "skipped tests",
 }
-_AGAIN = ("flakyFailure", "flakyError", "rerunFailure", "rerunError")
-_HARMLESS = ("system-out", "system-err", "properties", "property", "stackTrace")
+_AGAIN = ("flakyfailure", "flakyerror", "rerunfailure", "rerunerror")
+_HARMLESS = ("system-out", "system-err", "properties", "property", "attachments")
+_KNOWN = frozenset((*_OUTCOMES, *_AGAIN, *_HARMLESS))
+MAX_NAMED = 20
+"""Unknown elements that are named in notes."""
 _STATUSES = {
     "failure": ("fail", "failed", "failure"),
     "error": ("error", "errored", "broken", "aborted"),
@@ -85,6 +88,11 @@ class _Case:
         self.reasons.setdefault(start.name, told or kind)
 
     @property
+    def unknown(self) -> list[str]:
+        """The elements that nobody knows: they may say that the test failed."""
+        return [name for name in self.found if name not in _KNOWN]
+
+    @property
     def outcome(self) -> str:
         """`failure`, `error`, `skipped` or `passed`; the worst of what stands there."""
         for outcome in ("error", "failure", "skipped"):
@@ -95,7 +103,7 @@ class _Case:
             for outcome, words in _STATUSES.items() if said else ():
                 if said in words:
                     return outcome
-        return "passed"
+        return "error" if self.unknown else "passed"
 
     @property
     def reruns(self) -> int:
@@ -119,12 +127,23 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
 
 def _title(path: str) -> str:
     """The name of the outermost suite that has one."""
-    for event in islice(stream_xml(path), 200):
+    for event in islice(_events(path), 200):
         if isinstance(event, XmlStart) and event.name in _SUITES:
             name = event.attributes.get("name", "").strip()
             if name:
                 return name
     return "junit"
+
+
+def _events(path: str) -> Iterator[XmlStart | XmlEnd]:
+    """The elements by their local names in lower case: <Failure> and <x:failure> are failures."""
+    for event in stream_xml(path):
+        yield event._replace(name=_local(event.name))
+
+
+@lru_cache(256)
+def _local(name: str) -> str:
+    return name.rpartition(":")[2].lower()
 
 
 class _SuiteReader:
@@ -140,11 +159,13 @@ class _SuiteReader:
         self._seen = seen
         """How often each sample came, over all files."""
         self._suites: list[_Counts] = []
+        self._named: set[str] = set()
+        """The unknown elements that notes name."""
 
     def runs(self) -> Iterator[dict[str, Any]]:
         case: _Case | None = None
         inside: list[XmlStart] = []
-        for event in stream_xml(self._path):
+        for event in _events(self._path):
             if isinstance(event, XmlStart):
                 if not self._suites and case is None:
                     self._check_root(event)
@@ -186,8 +207,7 @@ class _SuiteReader:
         for name, count in case.found.items():
             if name in _OUTCOMES:
                 suite.own[name] += count
-            elif name not in _AGAIN and name not in _HARMLESS:
-                self._tally.dropped[f"<{name[:40]}> in test cases"] += count
+        self._note_unknown(case)
         if outcome != "passed" and outcome not in case.found:
             suite.own[outcome] += 1
         self._tally.read[_COUNTED[outcome]] += 1
@@ -210,6 +230,15 @@ class _SuiteReader:
             tags=["flaky"] if flaky else None,
             metadata={key: value[:500] for key, value in metadata.items() if value},
         )
+
+    def _note_unknown(self, case: _Case) -> None:
+        for name in case.unknown:
+            if name in self._named or len(self._named) < MAX_NAMED:
+                self._named.add(name)
+                self._tally.note(
+                    f"Assay doesn't know <{name[:40]}> in a test case; a test that has one and no"
+                    " other outcome has no result."
+                )
 
     def _sample(
         self, sample_id: str, outcome: str, *, score: Decimal | None = None, **more: Any
@@ -240,6 +269,8 @@ class _SuiteReader:
         if outcome == "passed":
             return next((case.reasons[name] for name in _AGAIN if name in case.reasons), "")
         told = case.reasons.get(outcome, "")
+        if outcome == "error" and outcome not in case.found and case.unknown:
+            told = f"it has <{case.unknown[0][:40]}>, which Assay doesn't know"
         return f"{outcome}: {told}" if told else outcome
 
     def _milliseconds(self, text: str | None) -> Decimal | int | None:

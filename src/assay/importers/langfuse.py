@@ -3,8 +3,8 @@ or CSV. One trace is one sample.
 
 Traces, observations and scores may come in one file or in several, which are joined by the trace.
 NUMERIC and BOOLEAN scores are metrics; several of one name on a trace count with their mean, as in
-Langfuse. CATEGORICAL scores are words without an order: they are kept and not graded. A trace
-without scores is missing evidence.
+Langfuse. CATEGORICAL scores are words: pass and fail and the like are 1 and 0, and others, which
+have no order, are not graded. A trace without scores is missing evidence.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from assay.importers.cells import (
     mean_of,
     number_of,
     present,
+    score_of,
     structure_of,
+    verdict_of,
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
@@ -164,7 +166,11 @@ class _ExportReader:
     ) -> None:
         name = name_of(score.get("name"), f"{place}: `name` of a score", path)
         kind = str(first_of(score, ("dataType", "data_type")) or "NUMERIC").upper()
-        if kind not in ("NUMERIC", "BOOLEAN"):
+        verdict = verdict_of(first_of(score, ("stringValue", "string_value", "value")))
+        if kind == "CATEGORICAL" and verdict is not None:
+            score = {**score, "value": verdict}
+        elif kind not in ("NUMERIC", "BOOLEAN"):
+            self._tally.in_words(name)
             self._tally.dropped[f"{kind.lower()} scores, which are not graded"] += 1
             return
         try:
@@ -186,8 +192,9 @@ class _ExportReader:
             if not isinstance(values, list) or not values:
                 continue
             try:
-                scores.setdefault(column, []).extend([number_of(one) for one in values])
+                scores.setdefault(column, []).extend([score_of(one) for one in values])
             except ValueError:
+                self._tally.in_words(column)
                 self._tally.dropped["categorical scores, which are not graded"] += 1
                 if not scores[column]:
                     del scores[column]

@@ -3,7 +3,8 @@
 `mlflow.evaluate` writes eval_results_table.json with a column `<metric>/v1/score` for each metric;
 `mlflow.genai.evaluate` has `<name>/value` and `<name>/rationale` in its `result_df`; and
 `mlflow.search_traces` has a list of `assessments` for each trace. A yes or no of a judge is 1 or 0,
-as MLflow counts it; any other word is kept and not graded. A scorer that failed is missing.
+as MLflow counts it, and so are pass and fail; any other word is kept and not graded. A scorer that
+failed is missing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from assay.importers.cells import (
     MetricColumns,
     amount_of,
     first_of,
-    number_of,
     present,
     structure_of,
 )
@@ -46,7 +46,6 @@ _NUMBERS = ("token_count", "latency")
 _NO_INPUTS = frozenset(
     (*INDEXES, *_OUTPUTS, *_TARGETS, *_ERRORS, *_RUNS, *_UNUSED, *_UNUSED_TOO, *_NUMBERS)
 ) | {"assessments"}
-_WORDS = {"yes": 1, "no": 0}
 _FAILED = ("ERROR", "TRACESTATUS.ERROR", "TRACESTATE.ERROR")
 
 
@@ -87,13 +86,8 @@ class _Scores:
             self.values[label] = self._columns.number(label, value)
         elif present(value) is not None:
             self.labels[label] = value
+            self._tally.in_words(label)
             self._tally.dropped["values in words, which are not graded"] += 1
-
-
-def _read_value(value: Any) -> Any:
-    """A number, or the yes or no of a judge."""
-    word = value.strip().lower() if isinstance(value, str) else None
-    return _WORDS[word] if word in _WORDS else number_of(value)
 
 
 def _valued(row: Any) -> dict[str, Any]:
@@ -120,6 +114,11 @@ def _metric(column: str) -> str | None:
     return None if named is None else named["label"] or named["name"]
 
 
+def _is_numeric(label: str) -> bool:
+    """Whether MLflow writes only numbers for a metric: text is an error message there."""
+    return re.fullmatch(r".+/v\d+", label) is not None
+
+
 def _label(assessment: Mapping[str, Any]) -> str:
     return str(assessment.get("assessment_name") or assessment.get("name") or "assessment")
 
@@ -131,7 +130,7 @@ class _TableReader:
         name = NameVersion(TOOL, UNVERSIONED)
         self._origin = ResultOrigin(TOOL, name, name, file_id(path), judged=self._judged)
         first = (_valued(row) for row, _ in table_rows(path))
-        self._columns = MetricColumns(first, tally, other=(), read=_read_value)
+        self._columns = MetricColumns(first, tally, other=(), is_metric=_is_numeric)
         self._seen: Counter[str] = Counter()
 
     def runs(self) -> Iterator[dict[str, Any]]:

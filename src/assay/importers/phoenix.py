@@ -2,7 +2,8 @@
 
 A run of an experiment is one sample, by the example of its dataset, and a repetition of it another
 attempt. Of tables of spans, each annotated span is one sample, and so is each trace without any.
-Annotations with a score are metrics; a label alone is kept and not graded, and an annotator that
+Annotations with a score are metrics, and so are those with a label that says which way is better,
+such as correct and incorrect; any other label alone is kept and not graded. An annotator that
 failed is missing evidence.
 """
 
@@ -22,6 +23,7 @@ from assay.importers.cells import (
     number_of,
     present,
     structure_of,
+    verdict_of,
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
@@ -32,6 +34,11 @@ from assay.importers.tally import ImportTally
 TOOL = "phoenix"
 _FLAT = re.compile(r"annotation_(.+)_(label|score|explanation|error|annotator_kind)")
 _EVAL = re.compile(r"eval\.(.+)\.(label|score|explanation)")
+_LABELS = {
+    **dict.fromkeys(("factual", "relevant", "non-toxic"), 1),
+    **dict.fromkeys(("hallucinated", "unrelated", "irrelevant", "toxic"), 0),
+}
+"""The labels of Phoenix's own evaluators, by which is better."""
 _SPAN = ("context.span_id", "span_id")
 _TRACE = ("context.trace_id", "trace_id")
 
@@ -93,7 +100,10 @@ class _Annotations:
         if given.get("error") is not None:
             self._tally.read["annotators that failed"] += 1
             score = None
-        elif score is None and given.get("label") is not None:
+        elif (
+            score is None and (score := _graded(given.get("label"))) is None and name in self.labels
+        ):
+            self._tally.in_words(name)
             self._tally.dropped["labels without a score, which are not graded"] += 1
             return
         self.scores.setdefault(name, []).append(score)
@@ -120,6 +130,11 @@ class _Annotations:
         """What isn't a score."""
         parts = (("reasons", self.reasons), ("labels", self.labels))
         return {key: value for key, value in parts if value}
+
+
+def _graded(label: Any) -> int | None:
+    """The score that a label means; None where it doesn't say which way is better."""
+    return _LABELS.get(str(label)[:20].strip().lower(), verdict_of(label))
 
 
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:

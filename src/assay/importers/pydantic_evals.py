@@ -2,7 +2,8 @@
 sample, one more for each repeat of it.
 
 A case passed where all of its assertions hold. Scores and assertions are metrics; where some cases
-have assertions that others lack, the share of each case's own assertions stands for them. A case
+have assertions that others lack, the share of each case's own assertions stands for them, and each
+assertion is a gate of its case, so that a case that loses one doesn't compare as equal. A case
 whose task failed and what an evaluator that failed would have given are missing evidence. Labels
 and the counts of an experiment (`metrics`) are kept, and not graded.
 
@@ -17,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
+from assay.canon import digest
 from assay.errors import InputError
 from assay.files.json_stream import stream_json
 from assay.importers.head import Head
@@ -27,6 +29,8 @@ from assay.importers.tally import ImportTally
 
 TOOL = "pydantic-evals"
 _LISTS = (("cases",), ("failures",))
+MAX_GATES = 50
+"""Assertions of one case that are gates by their names; the rest are one gate together."""
 _REPEAT = re.compile(r" \[(\d{1,4})/(\d{1,4})\]$")
 
 
@@ -162,7 +166,7 @@ class _ReportReader:
             self._tally.dropped["labels, which are not graded"] += len(labels)
         metrics = optional(case.get("metrics"), dict, f"{at}.metrics", self._path) or {}
         sample_id, attempt = self._repeat(case, at)
-        return self._sample(
+        run = self._sample(
             sample_id,
             attempt,
             scores=scores,
@@ -179,6 +183,9 @@ class _ReportReader:
                 "metrics": metrics,
             },
         )
+        if not self._survey.is_even:
+            run["gates"] |= _gates(held)
+        return run
 
     def _failure(self, case: dict[str, Any], at: str) -> dict[str, Any]:
         sample_id, attempt = self._repeat(case, at)
@@ -252,6 +259,23 @@ def _results(case: dict[str, Any], kind: str, at: str, path: str) -> dict[str, d
     return {
         name: shaped(result, dict, f"{at}.{kind}.{name}", path) for name, result in results.items()
     }
+
+
+def _gates(held: dict[str, bool]) -> dict[str, dict[str, Any]]:
+    """The assertions of one case as gates. The gate of those beyond the limit has a digest of their
+    names, so that another set of them is another gate.
+    """
+    names = sorted(held)
+    found = {f"assertion {_plain(name)}": held[name] for name in names[:MAX_GATES]}
+    if rest := names[MAX_GATES:]:
+        found[f"{len(rest)} more assertions {digest(rest)[7:19]}"] = all(map(held.get, rest))
+    return {name: {"passed": holds} for name, holds in found.items()}
+
+
+def _plain(name: str) -> str:
+    """An assertion's name as a gate may have it; with a digest where that isn't the whole name."""
+    plain = re.sub(r"[^A-Za-z0-9_.\-/ ]+", "_", name)[:80].strip()
+    return plain if plain and plain == name else f"{plain} {digest(name)[7:19]}".strip()
 
 
 def _inputs(value: Any) -> dict[str, Any] | None:

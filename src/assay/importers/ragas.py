@@ -3,11 +3,12 @@
 One row is one sample. Columns that ragas knows are the question, the answer, the passages and the
 reference, under their old names (question, answer, contexts, ground_truth) as well; every other
 column of numbers is a metric. ragas writes NaN where a metric could not be computed: that is
-missing, and not 0.
+missing, and not 0. So is text in the column of a metric of ragas.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -46,6 +47,12 @@ OTHER = (
 KNOWN_COLUMNS = (*QUESTION, *ANSWER, *CONTEXTS, *REFERENCE, *OTHER)
 _PLAIN = ("exact_match", "string_present", "bleu_score", "rouge_score", "chrf_score", "id_based")
 """Metrics that no model scores, by the beginnings of their names."""
+_METRIC = re.compile(
+    r"(?:\w+_)?(?:faithfulness|relevan(?:ce|cy)|precision|recall|correctness|accuracy|similarity"
+    r"|score|groundedness|noise_sensitivity|topic_adherence|exact_match|string_present|equivalence"
+    r"|utilization)(?:_with(?:out)?_reference)?(?:\(.*\))?"
+)
+"""The names of the metrics of ragas."""
 
 
 def _fits(head: Head) -> bool:
@@ -61,7 +68,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         judged: set[str] = set()
         origin = ResultOrigin(TOOL, name, name, file_id(path), judged=judged)
         first = (row for row, _ in table_rows(path))
-        metrics = MetricColumns(first, tally, other=KNOWN_COLUMNS)
+        metrics = MetricColumns(first, tally, other=KNOWN_COLUMNS, is_metric=_is_metric)
         seen: Counter[str] = Counter()
         for index, (value, place) in enumerate(table_rows(path), 1):
             row = shaped(value, dict, place, path)
@@ -87,6 +94,10 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 attempt=seen[sample_id],
                 metadata=metrics.texts(row) or None,
             )
+
+
+def _is_metric(column: str) -> bool:
+    return _METRIC.fullmatch(column) is not None
 
 
 def _is_plain(label: str) -> bool:

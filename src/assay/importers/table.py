@@ -5,6 +5,7 @@ its columns. Without a mapping, their names suggest one, which the account shows
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from decimal import Decimal, InvalidOperation
 from itertools import chain
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.tables import table_rows
-from assay.importers.column_map import SCORE, check_map, column_of, columns_of, guess
+from assay.importers.column_map import SCORE, check_guess, check_map, column_of, columns_of, guess
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.registry import near_miss
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 _TRUE = ("true", "yes", "1", "pass", "passed")
 _FALSE = ("false", "no", "0", "fail", "failed")
 _NOTHING = ("", "nan", "null", "none", "n/a", "na")
+_NO_ERROR = (*_NOTHING, "false", "no", "0", "0.0")
+_STATUSES = {
+    **dict.fromkeys(("success", "succeeded", "successful", "passed", "pass"), "success"),
+    **dict.fromkeys(("ok", "completed", "complete", "done", "finished"), "success"),
+    **dict.fromkeys(("failed", "fail", "failure"), "failed"),
+    **dict.fromkeys(("error", "errored", "exception", "crashed"), "error"),
+    **dict.fromkeys(("timeout", "timed_out", "timedout"), "timeout"),
+    **dict.fromkeys(("cancelled", "canceled", "aborted", "skipped"), "cancelled"),
+}
 _DIGITS = 60
 _PLACES = Decimal("0.000000000001")
 
@@ -82,6 +92,27 @@ class _Row(NamedTuple):
             raise self.fault(str(column), f"has {word[:60]!r}, which is neither true nor false.")
         return word in _TRUE
 
+    def error(self, column: str | None) -> str:
+        """Why the sample has no result; empty where it has one."""
+        value = self.text(column)
+        no_error = not value or str(value).strip().lower() in _NO_ERROR
+        return "" if no_error else str(value)
+
+    def status(self, column: str | None) -> str:
+        """How the sample ended. An empty cell doesn't say that it ended well."""
+        if column is None:
+            return "success"
+        word = str(self.text(column) or "").strip().lower()
+        status = "error" if word in _NOTHING else _STATUSES.get(re.sub(r"[ -]+", "_", word))
+        if status is None:
+            fault = self.fault(column, f"has {word[:60]!r}, which Assay doesn't know as a status.")
+            fault.fix = (
+                "Use success, failed, error, timeout or cancelled. If the column is something else,"
+                " name the columns that count with --map."
+            )
+            raise fault
+        return status
+
     def score(self, column: ScoreColumn) -> Decimal | int | None:
         value = self.number(column.name)
         if value is None or column.scale is None:
@@ -118,7 +149,12 @@ class _TableReader:
     def run(self, row: _Row, index: int) -> dict[str, Any]:
         named = self._map.get
         question = row.text(named("input"))
-        error = row.text(named("error"))
+        status, error = row.status(named("status")), row.error(named("error"))
+        if error and status in ("success", "failed"):
+            status = "error"
+        ended = status in ("success", "failed")
+        if not ended and not error:
+            error = f"{named('status')}: {row.text(named('status')) or 'empty'}"
         inputs = {} if named("input") is None else {"input": question}
         sample_id = short_id(row.text(named("id")) or question, index)
         attempt = row.number(named("attempt"))
@@ -126,8 +162,8 @@ class _TableReader:
             # rows without an id that ask the same are repeats; an id that stands twice is a fault
             self._seen[sample_id] += named("id") is None
             attempt = max(1, self._seen[sample_id])
-        verdict = None if error else row.verdict(named("passed"))
-        scores = {label: None if error else row.score(one) for label, one in self._scores.items()}
+        verdict = None if not ended else row.verdict(named("passed"))
+        scores = {label: row.score(one) if ended else None for label, one in self._scores.items()}
         if not scores and "passed" in self._map:
             scores = {"passed": verdict}
         expected = row.text(named("expected"))
@@ -136,8 +172,8 @@ class _TableReader:
             self._wanted,
             self._tally,
             sample_id=sample_id,
-            status="error" if error else "success",
-            reason=str(error or ""),
+            status=status,
+            reason=error,
             scores=scores,
             verdict=verdict,
             inputs=inputs,
@@ -202,6 +238,7 @@ def _mapping(path: str, wanted: Wanted, tally: ImportTally, row: Any) -> Mapping
     else:
         guessed = guess(columns)
         mapping = guessed.mapping
+        check_guess(guessed, path)
         for text in guessed.open:
             tally.note(f"{text}; it is not used. Say which with --map")
     if not any(key == "passed" or key.startswith(SCORE) for key in mapping):

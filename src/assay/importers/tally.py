@@ -30,6 +30,8 @@ class Metric:
         self.high: Decimal | None = None
         self.judged = False
         """Whether a model gave the scores."""
+        self.words = 0
+        """Samples whose value is a word that has no place on a scale."""
 
     def add(self, value: Decimal | int | None) -> None:
         """Count the value of one sample; None where it has none."""
@@ -117,6 +119,12 @@ class ImportTally:
         if is_plain:
             self.plain.add(total)
         self.stated[total] = self.stated.get(total, 0) + value
+
+    def in_words(self, label: str) -> None:
+        """Count a value of a metric that can't be graded, because it is a word. The metric is kept
+        in the account: a comparison must not forget it.
+        """
+        self.metrics[self.metric(label)].words += 1
 
     def metric(self, label: str) -> str:
         """The name of the criterion for a metric of the tool, the same for the same label.

@@ -55,6 +55,8 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
         )
     if not any(tally.metrics[one.id].n for one in criteria):
         lacking = f" {left_out[0]}." if left_out else " Its samples have no scores."
+        if tally.errors == tally.samples:
+            lacking = f" Every one of the {tally.samples:,} samples ended in an error."
         raise NotEnoughEvidence(
             "SCO-010",
             f"there is nothing to grade: no metric has values on a known scale.{lacking}",
@@ -83,6 +85,8 @@ def _why_not(name: str, metric: Metric, gate: str, *, mapped: bool) -> str:
     # graded as written, the most toxic answer would get the best grade; a mapping says the scale
     if not mapped and LESS_IS_BETTER.search(metric.label):
         return "less may be better by its name, and the file doesn't say"
+    if metric.words and not metric.n:
+        return "its values are words, and nothing says which are good"
     if metric.n and not metric.is_share:
         return (
             f"its values run from {metric.low} to {metric.high}, and only 0 to 1 is a known scale"
