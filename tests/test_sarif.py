@@ -135,21 +135,25 @@ def test_the_number_of_the_public_specification_goes_with_its_rule() -> None:
     assert "properties" not in rules["root-pattern"]
 
 
-def test_a_finding_without_a_line_has_no_region() -> None:
+def test_a_finding_without_a_line_is_at_the_first() -> None:
     (result,) = results(("a.mjs", [FEW]))
-    assert "region" not in result["locations"][0]["physicalLocation"]
+    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 1}
 
 
 @pytest.mark.parametrize(
     "source", ["https://example.com/mcp", "mcp-server-time --local-timezone UTC", "uvx some-server"]
 )
-def test_a_live_server_is_placed_by_name_and_not_as_a_file(source: str) -> None:
+def test_a_live_server_is_placed_by_name_in_a_file_of_the_repository(source: str) -> None:
     (result,) = results((source, [FEW]))
     assert result["locations"] == [
         {
+            "physicalLocation": {
+                "artifactLocation": {"uri": "assay.yaml"},
+                "region": {"startLine": 1},
+            },
             "logicalLocations": [
                 {"fullyQualifiedName": f"{source}#tools.getTide.tests", "kind": "member"}
-            ]
+            ],
         }
     ]
 
@@ -232,6 +236,7 @@ def test_grades_are_valid_by_the_official_schema_whatever_they_say(
     assert list(official.iter_errors(document)) == []
     (run,) = document["runs"]
     assert len(run["results"]) == 5 + 2
+    assert all("physicalLocation" in one["locations"][0] for one in run["results"])
     assert {one["ruleId"] for one in run["results"]} == {
         one["id"] for one in run["tool"]["driver"]["rules"]
     }

@@ -1,9 +1,9 @@
 """SARIF 2.1.0, the form in which code hosts show results at the line they belong to: its parts, and
 the document of findings on tool schemas. Grades and decisions: `sarif_grades`.
 
-What a rule is and where a finding comes from is decided elsewhere; here it is only written down. A
-finding of a live server belongs to no file: it is placed by name alone, because an invented file
-would be shown as missing.
+What a rule is and where a finding comes from is decided elsewhere; here it is only written down.
+Code scanning refuses a document with a result that has no line in a file. A finding that belongs to
+no file, such as one of a live server, is placed at the first line of assay.yaml, with its name.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ FINGERPRINT = "assay/v1"
 name.
 """
 
+NO_FILE = "assay.yaml"
+"""The file in which results of no file are placed."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
@@ -122,7 +124,7 @@ def _descriptor(name: str, rule: SchemaRule) -> dict[str, Any]:
 def _result(
     source: str, finding: SchemaFinding, index: int, seen: dict[str, int]
 ) -> dict[str, Any]:
-    place = file_place(source, finding.line) if is_file(source) else {}
+    place = file_place(source, finding.line) if is_file(source) else file_place(NO_FILE, 1)
     names = [part for part in (source if not is_file(source) else "", finding.path) if part]
     if names:
         place["logicalLocations"] = [
@@ -146,11 +148,9 @@ def _result(
 
 
 def file_place(file: str, line: int | None) -> dict[str, Any]:
-    """A location in a file, at a line where that is known."""
-    place: dict[str, Any] = {"artifactLocation": {"uri": file_uri(file)}}
-    if line is not None and line > 0:
-        place["region"] = {"startLine": line}
-    return {"physicalLocation": place}
+    """A location in a file: at its first line where no other is known."""
+    region = {"startLine": line if line is not None and line > 0 else 1}
+    return {"physicalLocation": {"artifactLocation": {"uri": file_uri(file)}, "region": region}}
 
 
 def fingerprint(*names: str) -> str:

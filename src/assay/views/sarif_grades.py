@@ -14,11 +14,12 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from assay.errors import printable
-from assay.registry import home_value
+from assay.registry import home_value, is_path
 from assay.views.exporters import Exporter, ResultSource
 from assay.views.grade_line import as_line, gate_text, score_text
 from assay.views.sarif import (
     FINGERPRINT,
+    NO_FILE,
     SCHEMA_URI,
     VERSION,
     descriptor,
@@ -128,15 +129,16 @@ def _unread(faults: Sequence[Mapping[str, Any]], total: int) -> Iterator[dict[st
         )
         yield _result(UNREAD, text, _place(str(fault.get("file") or ""), fault.get("line")))
     if total > len(faults):
-        yield _result(UNREAD, f"{total - len(faults):,} more documents can't be read.", {})
+        text = f"{total - len(faults):,} more documents can't be read."
+        yield _result(UNREAD, text, _place(None, None))
 
 
-def _place(file: str, line: int | None) -> dict[str, Any]:
-    if not file or file in ("-", "<stdin>"):
-        return {}
+def _place(file: str | None, line: int | None) -> dict[str, Any]:
+    """A line of a file. What came from standard input or the ledger is in none."""
+    if not file or file in ("-", "<stdin>") or not is_path(file):
+        return file_place(NO_FILE, 1)
     own = os.path.relpath(file)  # code hosts know files by their path in the repository
-    # code hosts show nothing without a line
-    return file_place(file if own.startswith(os.pardir) else own, line or 1)
+    return file_place(file if own.startswith(os.pardir) else own, line)
 
 
 def _result(
@@ -144,7 +146,7 @@ def _result(
 ) -> dict[str, Any]:
     """One result, at its place."""
     if isinstance(source, ResultSource):
-        place = {} if source.file is None else _place(source.file, source.line)
+        place = _place(source.file, source.line)
     else:
         place = dict(source)
     if run:
@@ -154,7 +156,7 @@ def _result(
         "ruleId": printable(rule),
         "level": "error",
         "message": {"text": shown if len(shown) <= MAX_TEXT else f"{shown[:MAX_TEXT]}..."},
-        "locations": [place] if place else [],
+        "locations": [place],
         "partialFingerprints": {FINGERPRINT: fingerprint(rule, run or text)},
     }
 
@@ -224,7 +226,7 @@ def _samples(evidence: Any) -> Iterator[str]:
 def _rules(
     document: Decision, places: Mapping[str, ResultSource], file: str | None
 ) -> Iterator[dict[str, Any]]:
-    whole = {} if file is None else _place(file, 1)
+    whole = _place(file, 1)
     closed = False
     for rule in document.rules:
         if rule.holds is not True:
