@@ -275,6 +275,8 @@ def test_an_export_that_cannot_be_made_says_why_and_leaves_nothing(
     (tmp_path / "two.jsonl").write_text(json.dumps(PASSED) + "\n" + json.dumps(other) + "\n")
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "bad.jsonl").write_text("{}\n")
+    verdict = "gates: [{id: told_passed, verdict: true}]"
+    (tmp_path / "told.yaml").write_text(PROFILE.replace("gates: []", verdict))
     for words, code, text in (
         (("runs.jsonl", "--to", "inspec", "-o", "x.json"), 2, "Did you mean 'inspect'?"),
         (("runs.jsonl", "--to", "acme.none", "-o", "x.json"), 2, "assay library list exporters"),
@@ -283,6 +285,12 @@ def test_an_export_that_cannot_be_made_says_why_and_leaves_nothing(
         (("empty.jsonl", "--to", "mlflow", "-o", "x.json"), 4, "nothing to export"),
         (("bad.jsonl", "--to", "mlflow", "-o", "x.json"), 3, "schema"),
         (("two.jsonl", "--to", "promptfoo", "-o", "x.py"), 3, "different 'required_outputs'"),
+        (("runs.jsonl", "--to", "promptfoo", "-o", "x.py"), 2, "nothing in it fills faithfulness"),
+        (
+            ("runs.jsonl", "--to", "promptfoo", "--profile", "told.yaml", "-o", "x.py"),
+            2,
+            "nothing in it fills told_passed",
+        ),
     ):
         done = assay("report", "export", *words)
         assert (done.code, text in done.err) == (code, True), (words, done.err)

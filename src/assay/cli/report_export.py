@@ -34,11 +34,16 @@ def run(options: argparse.Namespace) -> int:
     options.output, options.formats = [options.output], exporter_of(options.to).extensions
     (path,) = opt.outputs(options)
     output = output_of(path, options.to)
-    output.form.prepare(path=path, graded_by=_graded_by(options))
+    choice = choice_of(options)
+    output.form.prepare(
+        path=path,
+        graded_by=_graded_by(options),
+        reported=lambda workflow: choice.grader().plan_for(workflow).reported,
+    )
     try:
         totals = grade_stream(
             options.files,
-            choice_of(options),
+            choice,
             [output],
             spool=io.BytesIO(),
             spool_format="text",

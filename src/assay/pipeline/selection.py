@@ -25,6 +25,13 @@ class WorkflowPlan(NamedTuple):
     rubric: Rubric | None
     """What a judge scores them by."""
 
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """The gates and criteria that only a verdict or a score in the run fills."""
+        plan = self.plan
+        gates = (one.id for one in plan.gates if one.gate is None or not one.gate.is_computed)
+        return (*gates, *(one.spec.id for one in plan.criteria if one.spec.id not in plan.measured))
+
 
 def select_profile(
     shelf: Shelf, asked: str | None, family: str | None, named: str | None, *, said_by: str

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from assay.files.json_files import Document
-    from assay.records.evidence import Run
+    from assay.records.evidence import Run, Workflow
     from assay.records.grade import Payload
 
 
@@ -65,9 +65,16 @@ class Sink(Protocol):
 class Format:
     """How grades are written in one format. Only `piece` has no default."""
 
-    def prepare(self, *, path: str, graded_by: Sequence[str] | None) -> None:
+    def prepare(
+        self,
+        *,
+        path: str,
+        graded_by: Sequence[str] | None,
+        reported: Callable[[Workflow], Sequence[str]],
+    ) -> None:
         """Learn, before anything else, which file is written and which options of `assay grade`
-        grade the runs in the same way; None where no options do. Few formats care.
+        grade the runs in the same way; None where no options do. `reported` names the gates and
+        criteria of a workflow that only somebody's report fills. Few formats care.
         """
 
     def head(self) -> bytes:

@@ -15,11 +15,12 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from assay.errors import InputError, UsageError
+from assay.records.evidence import Workflow
 from assay.views.exporters import Exporter
 from assay.views.spooled import Spooled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from assay.records.grade import Payload
     from assay.views.exporters import ResultSource
@@ -56,8 +57,15 @@ class PromptfooAssertion(Spooled):
     def __init__(self) -> None:
         super().__init__()
         self._path, self._graded_by = "assay_assertion.py", list[str]()
+        self._reported: Callable[[Workflow], Sequence[str]] = lambda workflow: ()
 
-    def prepare(self, *, path: str, graded_by: Sequence[str] | None) -> None:
+    def prepare(
+        self,
+        *,
+        path: str,
+        graded_by: Sequence[str] | None,
+        reported: Callable[[Workflow], Sequence[str]],
+    ) -> None:
         """Learn where the file will be, and by which options it grades."""
         if graded_by is None:
             raise UsageError(
@@ -65,7 +73,7 @@ class PromptfooAssertion(Spooled):
                 "these runs are graded by a profile that was made for them alone.",
                 fix="Give a profile that the assertion can grade by, with --profile FILE.",
             )
-        self._path, self._graded_by = path, list(graded_by)
+        self._path, self._graded_by, self._reported = path, list(graded_by), reported
 
     def row(self, result: Payload, source: ResultSource) -> Any:
         """What is required of one run, and which run it is."""
@@ -93,6 +101,16 @@ class PromptfooAssertion(Spooled):
                         f" '{name}'; one assertion requires one thing.",
                         fix="Give the runs of one workflow on one dataset.",
                     )
+        if reported := self._reported(msgspec.convert(first["required"]["workflow"], Workflow)):
+            raise UsageError(
+                "CLI-001",
+                f"an answer alone can't be graded: nothing in it fills {', '.join(reported)}, so"
+                " every output would lose that.",
+                fix=(
+                    "Give a profile with --profile that measures all its criteria and has no gate"
+                    " with `verdict: true`; `assay library list profiles` shows the bundled ones."
+                ),
+            )
         folder = os.path.relpath(os.getcwd(), os.path.dirname(os.path.abspath(self._path)))
         text = files("assay.views").joinpath("templates/promptfoo_assertion.py.txt").read_text()
         for mark, value in (
