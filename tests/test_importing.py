@@ -236,3 +236,26 @@ def test_the_page_lists_every_tool() -> None:
     listed = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs/how-to/import.md").read_text(), re.M)
     assert set(names) <= set(listed)
     assert set(names) <= set(KNOWN)
+
+
+def test_runs_are_printed_only_where_they_would_be_lost(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores(here / "old.json")
+    assert assay(["import", "old.json", "--name", "kept"]) == ExitCode.PASSED
+    out = capsys.readouterr().out
+    assert "question" not in out, "it is in the ledger"
+    assert "kept" in out
+    assert assay(["import", "old.json", "--no-store"]) == ExitCode.PASSED
+    assert capsys.readouterr().out.count("assay.run/1") == N
+
+
+def test_results_that_all_errored_say_so_and_why(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "down.csv").write_text("id,score,error\n1,,connection refused\n2,,connection refused\n")
+    for verb in ("grade", "import"):
+        assert assay([verb, "down.csv"]) == ExitCode.NOT_ENOUGH
+        said = capsys.readouterr()
+        assert "2 of 2 samples errored: connection refused." in said.err
+        assert "assay.run/1" not in said.out

@@ -45,10 +45,11 @@ def run(options: argparse.Namespace) -> int:
         written = _write(paths, imported, profile)
         if options.save_map:
             written.append(save_map(options, imported.tally.mapping))
+        # runs have people's texts in them: they are printed only where they would otherwise be lost
+        printed = not paths and not made and problem is None
         if options.json:
-            opt.print_json(outcome.document(written, with_runs=not paths))
+            opt.print_json(outcome.document(written, with_runs=not paths and problem is None))
         else:
-            printed = not paths and not (made and sys.stdout.isatty())
             if printed:
                 with open(imported.spool, "rb") as stream:
                     shutil.copyfileobj(stream, sys.stdout.buffer)

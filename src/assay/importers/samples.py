@@ -119,7 +119,9 @@ def sample_run(
     if wanted.family is not None:
         run["workflow"]["family"] = wanted.family
     tally.samples += 1
-    tally.errors += status != "success"
+    if status != "success":
+        tally.errors += 1
+        tally.first_error = tally.first_error or reason
     if origin.verdicts:
         known = None if verdict is None else bool(verdict)
         run["gates"] = {gate_name(origin.tool): {"passed": known, "reason": reason[:2000]}}

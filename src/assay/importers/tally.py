@@ -75,6 +75,8 @@ class ImportTally:
         self.samples = 0
         self.errors = 0
         """Samples that ended in any way but success."""
+        self.first_error = ""
+        """Why the first of them did, as far as the tool says."""
         self.passed = 0
         """Samples with the tool's own verdict that they passed."""
         self.verdicts = 0

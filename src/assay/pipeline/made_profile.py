@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PREFIX = "imported-"
 """How the names of these profiles begin."""
+SHOWN = 200
+"""Characters of an error that a message shows."""
 PASSED = "passed"
 """The criterion of results that have a verdict and no metric."""
 
@@ -52,6 +54,15 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
                 layer=2 if metric.judged else 1,
                 formula="zero_one",
             )
+        )
+    if tally.errors == tally.samples:
+        reason = " ".join(tally.first_error.split()).rstrip(".")
+        why = f": {reason[:SHOWN]}{'..' if len(reason) > SHOWN else ''}" if reason else ""
+        raise NotEnoughEvidence(
+            "SCO-010",
+            f"{tally.errors:,} of {tally.samples:,} samples errored{why}.",
+            where=where,
+            fix="Fix that and run the evaluation again: there is nothing to grade.",
         )
     if not any(tally.metrics[one.id].n for one in criteria):
         lacking = f" {left_out[0]}." if left_out else " Its samples have no scores."
