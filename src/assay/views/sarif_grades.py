@@ -145,10 +145,7 @@ def _result(
     rule: str, text: str, source: ResultSource | dict[str, Any], *, run: str = ""
 ) -> dict[str, Any]:
     """One result, at its place."""
-    if isinstance(source, ResultSource):
-        place = _place(source.file, source.line)
-    else:
-        place = dict(source)
+    place = _place(source.file, source.line) if isinstance(source, ResultSource) else dict(source)
     if run:
         place["logicalLocations"] = [{"fullyQualifiedName": printable(run), "kind": "member"}]
     shown = printable(text)
