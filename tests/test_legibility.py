@@ -5,6 +5,7 @@ alike.
 from __future__ import annotations
 
 from copy import deepcopy
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -159,6 +160,39 @@ BREAKS: dict[str, list[ToolSchema]] = {
             {"type": "object", "properties": {"a": {"pattern": "("}}},
         )
     ],
+    "schema-contradicts": [
+        mcp(with_field({"description": "A value", **field}))
+        for field in (
+            {"type": "string", "minLength": 5, "maxLength": 2},
+            {"type": ["string", "null"], "minLength": 5, "maxLength": 2},
+            {"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 1},
+            {"type": "object", "properties": {}, "minProperties": 2, "maxProperties": 1},
+            {"type": "object", "properties": {}, "minProperties": 1, "additionalProperties": False},
+            {"type": "object", "properties": {"a": TEXT}, "required": ["a"], "maxProperties": 0},
+            {"type": "object", "properties": {"a": False}, "required": ["a"]},
+            {
+                "type": "object",
+                "properties": {"a": TEXT},
+                "required": ["b"],
+                "additionalProperties": False,
+            },
+            {"type": "number", "minimum": Decimal("0.5"), "maximum": 0},
+            {"type": "integer", "minimum": 1, "exclusiveMaximum": 1},
+            {"type": "number", "exclusiveMinimum": 1, "maximum": 1},
+            {"minimum": 10**30, "maximum": 1},
+            {"type": "integer", "exclusiveMinimum": 2, "exclusiveMaximum": 2},
+            {"type": "string", "const": 5},
+            {"type": "integer", "const": Decimal("1.5")},
+            {"type": "number", "enum": ["1", "2"]},
+            {"type": "string", "enum": []},
+            {"type": "array", "items": {"type": "string", "minLength": 2, "maxLength": 1}},
+            {"anyOf": [{"type": "null"}, {"type": "number", "minimum": 2, "maximum": 1}]},
+        )
+    ],
+    "enum-value-refused": [
+        mcp(with_field({"description": "A value", "type": "string", "enum": ["a", None]})),
+        mcp(with_field({"description": "A value", "type": "integer", "enum": [1, True]})),
+    ],
     "tool-name-twice": [
         ToolSchema("mcp", "x", "x", "tools", {"tools": [SEARCH, SEARCH]}, "[]", b"")
     ],
@@ -194,12 +228,74 @@ BREAKS: dict[str, list[ToolSchema]] = {
             "book",
         )
     ],
+    "effects-contradicted": [
+        *(mcp(named(name)) for name in ("delete_book", "sendMail", "book_delete", "create-shelf")),
+        *(
+            mcp(named("shelf", description=text))
+            for text in (
+                "Deletes the book from all shelves for ever.",
+                "Permanently erase the book and its history.",
+                "Returns the title of a book. Then it deletes the book.",
+                "Returns the title of the oldest book and destroys the book.",
+            )
+        ),
+        mcp(named("remove_book", annotations={"destructiveHint": False})),
+        mcp(named("book", description="Deletes the book.", annotations={"destructiveHint": False})),
+        flowmcp(
+            {
+                "method": "DELETE",
+                "description": "Takes a book off the shelf for good.",
+                "parameters": [],
+                "meta": {"isReadOnly": True, "isDestructive": False},
+            },
+            "book",
+        ),
+    ],
     "instructions-absent": [mcp(SEARCH, instructions=None)],
 }
 
 
 def test_tools_that_are_easy_to_read_have_no_finding() -> None:
     assert legibility.findings(mcp(SEARCH)) == []
+
+
+def test_schemas_that_some_value_meets_have_no_contradiction() -> None:
+    for field in (
+        {"type": "string", "minLength": 2, "maxLength": 2},
+        {"type": "number", "minLength": 5, "maxLength": 2},  # no bounds of a number
+        {"type": "number", "minimum": 1, "maximum": 1},
+        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": Decimal("1e300")},
+        {"type": "integer", "const": Decimal("1e300")},
+        {"type": "integer", "const": Decimal("1.0")},
+        {"type": ["string", "null"], "enum": ["a", None]},
+        {"enum": ["a", 1, None]},
+        {"type": "object", "required": ["b"], "additionalProperties": {"type": "string"}},
+        {
+            "type": "object",
+            "required": ["b"],
+            "patternProperties": {"^b": TEXT},
+            "additionalProperties": False,
+        },
+        {"type": "string", "not": {"type": "string", "minLength": 2, "maxLength": 1}},
+        {"type": "string", "minLength": "5", "maxLength": True, "enum": "ab"},
+        {"type": 7, "required": 7, "properties": [], "anyOf": {}, "minimum": None},
+    ):
+        found = rules(mcp(with_field({"description": "A value", **field})))
+        assert not found & {"schema-contradicts", "enum-value-refused"}, field
+
+
+def test_annotations_that_agree_with_the_tool_have_no_finding() -> None:
+    additive = {"readOnlyHint": False, "destructiveHint": False}
+    for tool in (
+        *map(named, ("get_commit", "list_updates", "can_delete", "run_query", "latest_commit")),
+        named("find_deleted", description="Finds the books that somebody deletes or deleted."),
+        named("find_book", description="Finds a book by its title; never deletes a book."),
+        named("create_book", annotations=additive),
+        named("commit", annotations=additive),
+        named("delete_book", annotations={"readOnlyHint": False, "destructiveHint": True}),
+        named("delete_book", annotations={"readOnlyHint": "true"}),
+    ):
+        assert "effects-contradicted" not in rules(mcp(tool)), tool
 
 
 def test_every_rule_has_a_case_that_breaks_it() -> None:

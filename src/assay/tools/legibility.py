@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from assay.tools.rules import alike
+from assay.tools.rules import alike, contradictions, effects
 from assay.tools.rules.injection import orders_in
 from assay.tools.rules.rule import SchemaFindings, rules_of
 from assay.tools.rules.secrets import secret_in, texts
@@ -74,9 +74,6 @@ _LISTED = re.compile(
     r"((?:[`'\"][\w.-]{1,40}[`'\"]\s*(?:,\s*(?:or\s+)?|\||/|\s+or\s+)\s*)+[`'\"][\w.-]{1,40}[`'\"]|[\w-]{2,40}(?:\s*\|\s*[\w-]{2,40}){1,20})",
     re.I,
 )
-_CHANGES = re.compile(
-    r"delete|remove|drop|destroy|purge|erase|wipe|truncate|overwrite|reset|kill|terminate|revoke|cancel|send|write|update|create|insert|transfer|pay|execute|run|commit|push|merge"
-)
 
 
 def findings(schema: ToolSchema) -> list[SchemaFinding]:
@@ -89,7 +86,7 @@ def findings(schema: ToolSchema) -> list[SchemaFinding]:
         if schema.kind == "mcp":  # of FlowMCP `secret-in-source` says so
             _check_secrets(tool, found)
         _check_input(tool, found)
-        _check_effects(tool, found)
+        effects.check(tool, found)
     _check_names(tools, found)
     _check_cost(schema, tools, found)
     return found.all()
@@ -186,14 +183,13 @@ def _check_input(tool: ShownTool, found: SchemaFindings) -> None:
         return
     known = {name: where for name, where, _ in fields_of(tool)}
     required = tool.schema.get("required")
+    # Patterns and combined schemas may bring the parameter in; only where nothing can is the name
+    # wrong.
+    brings_in = {"patternProperties"}
+    if tool.schema.get("additionalProperties") is not False:
+        brings_in |= {"allOf", "anyOf", "oneOf", "$ref"}
     for name in required if isinstance(required, list) else ():
-        # Patterns and combined schemas may bring the parameter in; only where nothing can is the
-        # name wrong.
-        if (
-            isinstance(name, str)
-            and name not in known
-            and not {"patternProperties", "allOf", "anyOf", "oneOf", "$ref"} & tool.schema.keys()
-        ):
+        if isinstance(name, str) and name not in known and not brings_in & tool.schema.keys():
             found.add("required-unknown", f"{place}.required", f"names {name!r}.")
     for name, where, field in fields_of(tool):
         _check_field(name, where, field, found)
@@ -203,6 +199,7 @@ def _check_input(tool: ShownTool, found: SchemaFindings) -> None:
             known[pair.second],
             f"{pair.first!r} and {pair.second!r} are alike.",
         )
+    contradictions.check(tool.schema, place, found)
 
 
 def _check_field(name: str, where: str, field: dict[str, Any], found: SchemaFindings) -> None:
@@ -267,25 +264,6 @@ def _invalid(schema: Any) -> str | None:
     except (ValueError, RecursionError, TypeError, OverflowError) as error:
         return f"cannot be read: {str(error)[:200]}."
     return f"{problem}." if problem else None
-
-
-def _check_effects(tool: ShownTool, found: SchemaFindings) -> None:
-    if {"readOnlyHint", "destructiveHint"} & tool.annotations.keys():
-        return
-    words = [
-        word.casefold()
-        for word in _WORDS.findall(
-            re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", tool.name.replace("_", " "))
-        )
-    ]
-    verb = next((word for word in words[:2] if _CHANGES.fullmatch(word)), None)
-    if verb is not None or tool.writes:
-        found.add(
-            "effects-unsaid",
-            tool.path,
-            f"{tool.name!r} looks as if it changed something ({verb or 'PUT or DELETE'}) and does"
-            " not say so.",
-        )
 
 
 def _check_names(tools: list[ShownTool], found: SchemaFindings) -> None:
