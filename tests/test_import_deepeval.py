@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
 import pytest
 
+from assay.cli.main import run as assay
 from assay.errors import InputError, NotEnoughEvidence
 from peer_files import RECORDED, SHARED, broken, imported, needs_shared, survives, takers
 
@@ -74,9 +76,13 @@ def test_a_metric_that_failed_has_no_score_and_leaves_no_verdict() -> None:
     assert runs[1]["gates"][GATE]["passed"] is False
 
 
-def test_a_skipped_metric_is_missing_and_lower_is_better_counts_by_its_verdict() -> None:
+def test_a_skipped_metric_is_missing_and_lower_is_better_counts_from_the_other_end() -> None:
     runs, tally = imported("deepeval", FOLDER / "skipped.json")
-    assert raw(runs[3]) == {"Shouting": 1, "Exact Match": None}
+    assert raw(runs[3]) == {"1 - Shouting": Decimal("0.9"), "Exact Match": None}
+    assert runs[3]["metadata"]["deepeval"] == {
+        "Shouting": {"score": Decimal("0.1"), "threshold": Decimal("0.5")}
+    }
+    assert runs[3]["metadata"]["imported_checks"] == {"1 - Shouting": Decimal("0.5")}
     assert any("lower is better" in note for note in tally.notes)
     assert runs[0]["workflow"] == {"id": "deepeval", "version": "towns-1"}
     assert runs[0]["latency_ms"] == 500
@@ -103,10 +109,61 @@ def test_tests_of_a_file_have_metrics_of_their_own(tmp_path) -> None:
         testFile="tests/test_bot.py",
         datasetAlias="towns",
     )
-    assert [raw(run) for run in runs] == [{"A": 1}, {"A": 0}]
-    assert any("verdict alone: B" in note for note in tally.notes)
+    own = "mean of its metrics"
+    assert [raw(run) for run in runs] == [{"A": 1, own: Decimal("0.75")}, {"A": 0, own: 0}]
+    assert any("each test's metrics: B" in note for note in tally.notes)
     assert runs[0]["workflow"]["id"] == "test_bot"
     assert runs[0]["dataset"]["id"] == "towns"
+
+
+def test_a_verdict_that_contradicts_the_others_is_refused(tmp_path) -> None:
+    good = [case(str(index), A=scored(0.9, True)) for index in range(3)]
+    for odd in (scored(0.4, True), scored(0.9, False)):
+        with pytest.raises(InputError, match=r"test case 4; by test case 1, higher is better"):
+            read(tmp_path, *good, case("x", A=odd))
+    # at the threshold, and after an error, a verdict doesn't tell
+    even = case("x", A=scored(0.5, False)), case("y", A=scored(0.1, True, error="broke"))
+    runs, _ = read(tmp_path, *good, *even)
+    assert [raw(run)["A"] for run in runs[3:]] == [Decimal("0.5"), None]
+
+
+def test_a_candidate_does_not_set_its_own_bar(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def tests(name: str, of, **header) -> str:
+        path = tmp_path / f"{name}.json"
+        cases = [case(f"question {index}", **of(index)) for index in range(40)]
+        path.write_text(json.dumps({"testCases": cases, **header}))
+        return str(path)
+
+    def decided(new: str, old: str) -> str:
+        code = assay(["gate", new, "--baseline", old])
+        told = capsys.readouterr()
+        assert code != 0, told.out
+        return told.out + told.err
+
+    def toxic(score, line) -> dict:
+        return {"Toxicity": scored(score, True) | {"threshold": line}}
+
+    old = tests("old", lambda _: toxic(0.05, 0.1))
+    assert assay(["gate", tests("same", lambda _: toxic(0.04, 0.1)), "--baseline", old]) == 0
+    capsys.readouterr()
+    assert "-90.00 points" in decided(tests("new", lambda _: toxic(0.95, 1)), old)
+    eased = decided(tests("eased", lambda _: toxic(0.05, 0.2)), old)
+    assert "lost the threshold 0.9 of 1 - Toxicity" in eased
+    # a metric that only some tests of a file have
+    files = {"testFile": "test_bot.py"}
+    own = {"A": scored(1, True), "B": scored(1, True)}
+    a = {"A": scored(1, True)}
+    part = tests("part", lambda index: own if index else a, **files)
+    worse = tests("worse", lambda n: own | {"B": scored(0.51, True)} if n else a, **files)
+    assert "score_non_inferiority" in decided(worse, part)
+    padded = {f"C{index}": scored(1, True) for index in range(20)} | own
+    thin = tests("thin", lambda n: padded | {"B": scored(0.51, True)} if n else a, **files)
+    assert "lost the check mean of 2 metrics" in decided(thin, part)
+    swapped = tests("swapped", lambda n: a | {"C": scored(1, True)} if n else a, **files)
+    assert "lost the check B" in decided(swapped, part)
+    decided(tests("gone", lambda _: a, **files), part)
 
 
 def test_unmeasured_cases_have_no_score_and_repeats_are_attempts(tmp_path) -> None:

@@ -4,7 +4,8 @@ the scores of its metrics.
 A metric that ended in an error has no score, and a case without another failure then has no
 verdict. In a run of `evaluate()` every metric belongs to every case, so that one that was skipped
 is missing. In a test file each test may have metrics of its own; those that all of them have are
-criteria. Of a metric that is better when lower, its pass or fail is the score.
+criteria, and so is the mean of each test's metrics. Of a metric that is better when lower, the
+score is 1 - its score. A comparison holds each case to the metrics and thresholds of the baseline.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.canon import digest
-from assay.errors import NotEnoughEvidence
+from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_stream import stream_json
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import is_number, optional, shaped
+from assay.importers.parts import exact, is_number, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run
 from assay.importers.spool import Spool
+from assay.records.evidence import CHECKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,6 +47,10 @@ _KEPT = (
     "completionTime",
     "tokenCost",
 )
+OWN = "mean of its metrics"
+"""The score of a test by all of its metrics, where tests have different ones."""
+LOWER = ("Bias", "Hallucination", "Toxicity")
+"""Metrics of deepeval that are better when lower."""
 _CONTENT = ("input", "expectedOutput", "context", "scenario", "expectedOutcome")
 
 
@@ -62,9 +68,18 @@ class CaseMetric(NamedTuple):
 
     name: str
     score: Any
+    threshold: Any
     success: bool | None
     error: str | None
     reason: str
+
+    @property
+    def is_lower(self) -> bool | None:
+        """Whether its verdict says that lower is better; None where it doesn't tell."""
+        known = is_number(self.score) and is_number(self.threshold) and self.success is not None
+        if not known or self.error or self.score == self.threshold:
+            return None
+        return self.success is (self.score < self.threshold)
 
 
 def _parts(path: str) -> Iterator[tuple[str, Any]]:
@@ -88,9 +103,18 @@ def _measured(case: dict[str, Any], path: str) -> list[CaseMetric]:
         name = shaped(metric.get("name"), str, "the `name` of a metric", path)
         success = optional(metric.get("success"), bool, "`success`", path)
         error = metric.get("error")
-        score = None if error else metric.get("score")
+        score, line = None if error else metric.get("score"), metric.get("threshold")
+        for what, value in (("score", score), ("threshold", line)):
+            if is_number(value):
+                exact(value, f"the {what} of {name[:60]!r}", path)
+        if score is not None and not is_number(score):
+            raise InputError(
+                "SCO-011",
+                f"a case has {score!r:.60} as its {name[:60]!r}; a score is a number.",
+                where=path,
+            )
         reason = str(error or metric.get("reason") or "")
-        made.append(CaseMetric(name, score, success, str(error) if error else None, reason))
+        made.append(CaseMetric(name, score, line, success, str(error) if error else None, reason))
     return made
 
 
@@ -103,7 +127,8 @@ class _TestRun:
         self.cases = self.open = self.traces = 0
         self.counts: Counter[str] = Counter()
         self.judged: set[str] = set()
-        self.lower: set[str] = set()
+        self.votes: dict[str, dict[bool, int]] = {}
+        """For each metric, the first case that says that lower, or higher, is better."""
         self.talks: set[bool] = set()
         for key, value in _parts(path):
             if key == "case":
@@ -117,20 +142,49 @@ class _TestRun:
         self.traces += case.get("trace") is not None
         self.open += case.get("success") is None
         self.talks.add("turns" in case)
-        listed = case.get("metricsData")
-        names: dict[str, None] = {}
-        for one in listed if isinstance(listed, list) else ():
-            if not isinstance(one, dict) or not isinstance(name := one.get("name"), str):
-                continue
-            names[name] = None
-            if one.get("evaluationModel"):
-                self.judged.add(name)
-            score: Any = one.get("score")
-            line, success = one.get("threshold"), one.get("success")
-            known = is_number(score) and is_number(line) and isinstance(success, bool)
-            if known and score != line and success is (score < line):
-                self.lower.add(name)
-        self.counts.update(list(names))
+        measured = _measured(case, self.path)
+        self.judged.update(
+            one["name"] for one in case.get("metricsData") or () if one.get("evaluationModel")
+        )
+        for one in measured:
+            if (lower := one.is_lower) is not None:
+                self._vote(one, lower)
+        self.counts.update(dict.fromkeys(one.name for one in measured).keys())
+
+    def _vote(self, metric: CaseMetric, lower: bool) -> None:
+        votes = self.votes.setdefault(metric.name, {})
+        votes.setdefault(lower, self.cases)
+        if len(votes) > 1:
+            verdict = "passed" if metric.success else "failed"
+            raise InputError(
+                "SCO-011",
+                f"{metric.name[:60]} {verdict} with {metric.score} at a threshold of"
+                f" {metric.threshold} in test case {self.cases}; by test case {votes[not lower]},"
+                f" {'higher' if lower else 'lower'} is better.",
+                where=self.path,
+                fix="The file was changed, or the metric decides by more than its score. Give that"
+                " part a metric of its own.",
+            )
+
+    def is_lower(self, name: str) -> bool:
+        """Whether a metric is better when lower: as its verdicts show, or as deepeval has it."""
+        votes = self.votes.get(name)
+        return True in votes if votes else name in LOWER
+
+    def label(self, name: str) -> str:
+        """What the score of a metric is called here: another direction is another criterion."""
+        return f"1 - {name}" if self.is_lower(name) else name
+
+    def graded(self, name: str, value: Any) -> Any:
+        """A score or a threshold of a metric, so that higher is better."""
+        if isinstance(value, bool):
+            value = int(value)
+        return 1 - value if value is not None and self.is_lower(name) else value
+
+    @property
+    def has_own(self) -> bool:
+        """Whether tests have metrics that others don't."""
+        return len(self.criteria) < len(self.counts)
 
     @property
     def criteria(self) -> list[str]:
@@ -159,7 +213,7 @@ class _TestRun:
             NameVersion(data or name, self.text("datasetVersion") or UNVERSIONED),
             file_id(self.path),
             verdicts=True,
-            judged=self.judged,
+            judged={*map(self.label, self.judged), *([OWN] if self.judged else [])},
         )
 
 
@@ -183,12 +237,13 @@ def _note(run: _TestRun, tally: ImportTally) -> None:
     loose = sorted(run.counts.keys() - set(run.criteria))
     if loose:
         tally.note(
-            "metrics that only some tests have count by deepeval's verdict alone:"
+            f"metrics that only some tests have count in the mean of each test's metrics:"
             f" {', '.join(loose[:5])}"
         )
-    if run.lower:
-        listed = ", ".join(sorted(run.lower)[:5])
-        tally.note(f"lower is better, so that pass or fail is the score: {listed}")
+    lower = sorted(filter(run.is_lower, run.counts))
+    tally.told |= {run.label(name) for name in lower}
+    if lower:
+        tally.note(f"lower is better, so that 1 - score is graded: {', '.join(lower[:5])}")
     if run.traces:
         tally.dropped["traces"] += run.traces
 
@@ -219,7 +274,7 @@ def _run(
         success = None
     tally.unchecked += bool(not measured and success)
     reasons = [f"{one.name}: {one.reason}" for one in (*errors, *failures)]
-    values = {one.name: one.success if one.name in run.lower else one.score for one in measured}
+    values = _values(run, measured)
     turns = optional(case.get("turns"), list, "`turns`", path)
     content = {key: case[key] for key in _CONTENT if case.get(key) is not None}
     if turns is not None and "scenario" not in case:
@@ -233,8 +288,7 @@ def _run(
         tally,
         sample_id=sample_id,
         attempt=attempts[sample_id],
-        scores={name: values.get(name) for name in names}
-        or {"passed": success if measured else None},
+        scores=_scores(run, names, values) or {"passed": success if measured else None},
         verdict=success,
         reason="; ".join(reasons),
         inputs=_inputs(case, turns),
@@ -242,8 +296,44 @@ def _run(
         expected=_expected(case),
         latency_ms=_milliseconds(case.get("completionTime")),
         cost_usd=cost if is_number(cost) and 0 <= cost < 10**9 else None,
-        metadata={"name": str(case["name"])[:200]} if "name" in case else None,
+        metadata=_metadata(case, run, measured) or None,
     )
+
+
+def _values(run: _TestRun, measured: list[CaseMetric]) -> dict[str, Any]:
+    """The scores of a case, each so that higher is better; of two by one name, the worse."""
+    values: dict[str, Any] = {}
+    for one in measured:
+        value = run.graded(one.name, one.score)
+        before = values.get(one.name, value)
+        values[one.name] = None if value is None or before is None else min(value, before)
+    return values
+
+
+def _scores(run: _TestRun, names: list[str], values: dict[str, Any]) -> dict[str, Any]:
+    scores = {run.label(name): values.get(name) for name in names}
+    if run.has_own:
+        known = [value for value in values.values() if value is not None]
+        whole = known and len(known) == len(values)
+        scores[OWN] = Decimal(sum(known)) / len(known) if whole else None
+    return scores
+
+
+def _metadata(case: dict[str, Any], run: _TestRun, measured: list[CaseMetric]) -> dict[str, Any]:
+    """The name of a case, its scores and thresholds as they are written, and what a comparison
+    requires of it.
+    """
+    named = {"name": str(case["name"])[:200]} if "name" in case else {}
+    if not measured:
+        return named
+    checks: dict[str, Any] = {}
+    for one in measured:
+        bar = run.graded(one.name, one.threshold) if is_number(one.threshold) else 0
+        checks[run.label(one.name)] = min(bar, checks.get(run.label(one.name), bar))
+    if run.has_own:  # more metrics would make another mean
+        checks[f"mean of {len(checks)} metrics"] = 0
+    written = {one.name: {"score": one.score, "threshold": one.threshold} for one in measured}
+    return {**named, "deepeval": written, CHECKS: checks}
 
 
 def _inputs(case: dict[str, Any], turns: list[Any] | None) -> dict[str, Any]:
@@ -290,11 +380,11 @@ def _state(run: _TestRun, tally: ImportTally, *, only: bool) -> None:
         name = one.get("metric") if isinstance(one, dict) else None
         if not isinstance(name, str) or not isinstance(scores, list):
             continue
-        if name in run.lower or name not in run.criteria:
+        if name not in run.criteria:
             continue
-        criterion = tally.metric(name)
+        criterion = tally.metric(run.label(name))
         if scores and all(map(is_number, scores)) and len(scores) == tally.metrics[criterion].n:
-            tally.state(criterion, Decimal(sum(scores)) / len(scores))
+            tally.state(criterion, run.graded(name, Decimal(sum(scores)) / len(scores)))
 
 
 IMPORTER = Importer("deepeval", "test runs of deepeval", _fits, _read)

@@ -95,6 +95,8 @@ class ImportTally:
         """
         self.mapping: dict[str, str] = {}
         """What the columns of a table were taken for."""
+        self.told: set[str] = set()
+        """Labels of metrics where more is better, because the tool says so."""
         self._names: dict[str, str] = {}
 
     def read_text(self) -> str:

@@ -41,7 +41,9 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
     metrics = "the columns of a table" if tool == "table" else f"the metrics that {tool} wrote"
     criteria, left_out = [], []
     for name, metric in tally.metrics.items():
-        if why := _why_not(name, metric, gate, mapped=tool == "table"):
+        if why := _why_not(
+            name, metric, gate, mapped=tool == "table" or metric.label in tally.told
+        ):
             left_out.append(f"{metric.label} is not graded: {why}")
             continue
         if not metric.n:

@@ -12,6 +12,10 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 RUN_SCHEMA = "assay.run/1"
+CHECKS = "imported_checks"
+"""Under `metadata`: what another tool checked of the sample, each with the least that passes. A
+comparison requires of the candidate what the baseline has.
+"""
 
 Count = Annotated[int, Meta(ge=0)]
 Number = Annotated[Any, Meta(extra_json_schema={"type": "number"})]

@@ -1,5 +1,5 @@
 """What a run declares about its own bar: required outputs, forbidden tools, the output schema, the
-expected value, how many tests there are.
+expected value, how many tests there are, and the checks that another tool made.
 
 Gates are computed from these, so a candidate could open them by declaring less. For the same sample
 it is held to what the baseline declares.
@@ -7,9 +7,12 @@ it is held to what the baseline declares.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.canon import digest
+from assay.records.evidence import CHECKS
 
 if TYPE_CHECKING:
     from assay.records.evidence import Run
@@ -30,6 +33,7 @@ class Declarations(NamedTuple):
     expected: str | None
     tests: tuple[int, int]
     """How many tests there are: those that must turn green, and those that must stay so."""
+    checks: Mapping[str, Decimal | int]
 
 
 def declared_by(run: Run) -> Declarations:
@@ -52,7 +56,16 @@ def declared_by(run: Run) -> Declarations:
         None if run.output_schema is None else digest(run.output_schema),
         None if run.expected is None else digest(run.expected),
         (fail, keep),
+        _checks(run.metadata.get(CHECKS)),
     )
+
+
+def _checks(stated: object) -> dict[str, Decimal | int]:
+    return {
+        name: least
+        for name, least in (stated.items() if isinstance(stated, dict) else ())
+        if isinstance(least, Decimal | int)
+    }
 
 
 def weakest(one: Declarations | None, other: Declarations | None) -> Declarations | None:
@@ -70,6 +83,11 @@ def weakest(one: Declarations | None, other: Declarations | None) -> Declaration
         one.output_schema if one.output_schema == other.output_schema else None,
         one.expected if one.expected == other.expected else None,
         (min(one.tests[0], other.tests[0]), min(one.tests[1], other.tests[1])),
+        {
+            name: min(least, other.checks[name])
+            for name, least in one.checks.items()
+            if name in other.checks
+        },
     )
 
 
@@ -104,6 +122,11 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
     ):
         if 0 < mine < before:
             found.append(f"{before - mine} tests of {name}")
+    for check, least in theirs.checks.items():
+        if check not in ours.checks:
+            found.append(f"check {check}")
+        elif ours.checks[check] < least:
+            found.append(f"threshold {least} of {check}")
     return sorted(found)
 
 
