@@ -132,6 +132,17 @@ def test_a_verdict_an_error_or_a_status_is_never_left_out(
     )
 
 
+def test_a_column_that_only_later_rows_have_counts(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"id": number, "score": 1} for number in range(3)]
+    rows[1]["error"] = "timed out"
+    rows[2]["passed"] = False
+    text = "\n".join(map(json.dumps, rows))
+    for written in (text, json.dumps(rows)):
+        runs, _ = imported("table", table(tmp_path / "results.json", written))
+        assert [run["status"] for run in runs] == ["success", "error", "success"]
+        assert [run["gates"]["table_passed"]["passed"] for run in runs] == [None, None, False]
+
+
 def test_a_cell_that_says_no_error_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -145,7 +156,7 @@ def test_a_cell_that_says_no_error_is_none(
         path = table(tmp_path / "results.csv", f"id,correct,error\ns,1,{word}\nt,1,{word}\n")
         assert [run["status"] for run in imported("table", path)[0]] == [status] * 2
     assert assay(["grade", "results.csv"]) == ExitCode.NOT_ENOUGH
-    assert "Every one of the 2 samples ended in an error" in capsys.readouterr().err
+    assert "2 of 2 samples errored" in capsys.readouterr().err
 
 
 def test_broken_tables_are_refused_with_their_place(tmp_path: Path) -> None:

@@ -8,13 +8,14 @@ import os
 import re
 from collections import Counter
 from decimal import Decimal, InvalidOperation
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError, NotEnoughEvidence
-from assay.files.tables import table_rows
+from assay.files.tables import MAX_COLUMNS, table_rows
 from assay.importers.column_map import SCORE, check_guess, check_map, column_of, columns_of, guess
 from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.parts import head_of
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.registry import near_miss
 
@@ -156,7 +157,8 @@ class _TableReader:
         if not ended and not error:
             error = f"{named('status')}: {row.text(named('status')) or 'empty'}"
         inputs = {} if named("input") is None else {"input": question}
-        sample_id = short_id(row.text(named("id")) or question, index)
+        own = row.text(named("id"))
+        sample_id = short_id(question if own is None else own, index)
         attempt = row.number(named("attempt"))
         if attempt is None:
             # rows without an id that ask the same are repeats; an id that stands twice is a fault
@@ -211,7 +213,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         first = next(rows, None)
         if first is None:
             raise InputError("FIL-005", "the table has no rows.", where=path)
-        reader = _TableReader(path, wanted, tally, _mapping(path, wanted, tally, first[0]))
+        reader = _TableReader(path, wanted, tally, _mapping(path, wanted, tally))
         for index, (cells, where) in enumerate(chain([first], rows), 1):
             if not isinstance(cells, dict):
                 raise InputError(
@@ -221,9 +223,21 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
             yield reader.run(_Row(cells, f"{path}, {where}"), index)
 
 
-def _mapping(path: str, wanted: Wanted, tally: ImportTally, row: Any) -> Mapping[str, str]:
+def _columns(path: str) -> list[str]:
+    """The columns of any row. In JSON, rows may have some that the first lacks: an error, say."""
+    found: dict[str, None] = {}
+    is_json = head_of(path).text.startswith(("{", "["))
+    rows = table_rows(path)
+    for cells, where in rows if is_json else islice(rows, 1):
+        found.update(dict.fromkeys(cells if isinstance(cells, dict) else ()))
+        if len(found) > MAX_COLUMNS:
+            raise InputError("FIL-004", f"over {MAX_COLUMNS:,} columns.", where=f"{path}, {where}")
+    return list(found)
+
+
+def _mapping(path: str, wanted: Wanted, tally: ImportTally) -> Mapping[str, str]:
     """The mapping of a file's columns: what the user says, or what their names suggest."""
-    columns = list(row) if isinstance(row, dict) else []
+    columns = _columns(path)
     if wanted.mapping:
         check_map(wanted.mapping, "--map")
         mapping = dict(wanted.mapping)

@@ -68,8 +68,6 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
         )
     if not any(tally.metrics[one.id].n for one in criteria):
         lacking = f" {left_out[0]}." if left_out else " Its samples have no scores."
-        if tally.errors == tally.samples:
-            lacking = f" Every one of the {tally.samples:,} samples ended in an error."
         raise NotEnoughEvidence(
             "SCO-010",
             f"there is nothing to grade: no metric has values on a known scale.{lacking}",
