@@ -319,8 +319,22 @@ def test_a_baseline_of_another_version_is_asked_for_where_there_is_none(
     assert assay("import", "a.jsonl", "--name", "two").code == 0
     refused = assay("gate", "latest", "--baseline", "latest~1")
     assert refused.code == 4
-    assert "every earlier evaluation is of the same version as the candidate, w@1" in refused.err
-    assert "assay gate latest --baseline NAME" in refused.err
+    assert (
+        "every stored evaluation of w is of the same version as the candidate, w@1" in refused.err
+    )
+    assert "an evaluation that `assay evals` lists, or a file" in refused.err
+    assert "import each with `--workflow w@VERSION`" in refused.err
+    for words in (("gate", "a.jsonl"), ("gate", "latest")):
+        hinted = assay(*words)
+        assert (hinted.code, "no other version of this workflow" in hinted.err) == (2, True)
+    newest = assay("gate", "a.jsonl", "--baseline", "latest")
+    assert (newest.code, "every stored evaluation of w is of the same" in newest.err) == (4, True)
+    write(
+        tmp_path / "b.jsonl", [{**one, "workflow": {"id": "w", "version": "2"}} for one in runs(3)]
+    )
+    hint = assay("gate", "b.jsonl").err
+    assert "`assay gate b.jsonl --baseline latest`" in hint
+    assert assay("gate", "b.jsonl", "--baseline", "latest").code != 2
 
 
 def test_latest_is_never_silently_of_another_workflow(two: Any, tmp_path: Path) -> None:

@@ -88,7 +88,8 @@ def test_totals_of_the_shared_logs() -> None:
         runs, tally = imported("inspect_ai", SHARED / name)
         assert len(runs) == tally.samples == totals["total_samples"]
         assert {run["workflow"]["id"] for run in runs} == {totals["task"]}
-        assert {run["workflow"]["version"] for run in runs} == {totals["model"]}
+        versions = {run["workflow"]["version"].partition("+")[0] for run in runs}
+        assert versions == {totals["model"]}
         for score in totals["scores"]:
             accuracy = score["metrics"]["accuracy"]
             assert float(tally.metrics[score["name"]].mean) == pytest.approx(accuracy)
@@ -320,3 +321,33 @@ def test_broken_logs_are_refused_or_read_but_never_a_crash(tmp_path) -> None:
         path.write_bytes(whole[:cut])
         with pytest.raises(AssayError):
             imported("inspect_ai", path)
+
+
+def test_two_commits_of_one_model_are_two_versions_with_their_own_times(
+    assay, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for month, commit, value in (("10", "aaa1112223", "C"), ("11", "bbb1112223", "I")):
+        at = f"2026-{month}-15T10:00:00+00:00"
+        spec = {"revision": {"type": "git", "commit": commit}, "eval_id": f"e{month}"}
+        samples = [sample(number, value, total_time=1) for number in range(40)]
+        tree = log(*samples, eval=spec, stats={"started_at": at, "completed_at": at})
+        (tmp_path / f"{month}.json").write_text(json.dumps(tree))
+        assert assay("import", f"{month}.json", "-o", f"{month}.jsonl").code == 0
+    done = assay("gate", "latest", "--baseline", "latest~1", "--now", "2026-11-16T00:00:00Z")
+    assert done.code == 1, done.err
+    assert "latest~1 is capitals-" in done.err
+    assert "capitals@m+aaa1112 on towns@unversioned, evaluated 2026-10-15T10:00:00" in done.err
+    both = assay("import", "10.json", "11.json", "--json").json()["evaluations"]
+    assert [one["totals"]["n"] for one in both] == [40, 40], "two versions, two evaluations"
+    merged = assay("import", "10.json", "11.json", "--workflow", "bot@1")
+    assert (merged.code, "e10 and e11 are separate results of bot@1" in merged.err) == (2, True)
+    assert "`--workflow bot@VERSION`" in merged.err
+
+
+def test_times_and_revisions_of_wrong_types_are_left_out(tmp_path) -> None:
+    for bad in (7, None, "yesterday", {"commit": 7}, {"commit": "a b"}, ["x"]):
+        tree = log(sample(started_at=bad), eval={"revision": bad, "created": bad})
+        (run,), _ = read(tmp_path, tree)
+        assert run["workflow"]["version"] == "m"
+        assert "started_at" not in run

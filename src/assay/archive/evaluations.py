@@ -279,19 +279,20 @@ def no_other_version(
 ) -> NotEnoughEvidence:
     """The refusal where `find_other_version` finds nothing."""
     named = ", ".join(sorted(f"{one.id}@{one.version}" for one in judged))
+    workflow = min(one.id for one in judged)
     any_other = find_other_version(ledger, LATEST, project=project, judged=judged)
     why = (
-        "every earlier evaluation is of the same version as the candidate, {}, or of another"
-        " workflow"
+        f"every stored evaluation of {workflow} is of the same version as the candidate, {named}"
         if any_other is None
-        else "not that many evaluations are of another version than the candidate, {}"
+        else f"not that many evaluations are of another version than the candidate, {named}"
     )
     return NotEnoughEvidence(
         "STO-012",
-        f"there is no {reference} to compare with: {why.format(named)}.",
+        f"there is no {reference} to compare with: {why}.",
         fix=(
-            "Name the baseline: `assay gate latest --baseline NAME`, or store it with"
-            " `assay baseline set production NAME`."
+            "Name the baseline after --baseline: an evaluation that `assay evals` lists, or a file."
+            " To tell two imported versions apart, import each with"
+            f" `--workflow {workflow}@VERSION`."
         ),
     )
 

@@ -123,7 +123,15 @@ def _decide(
 def _example(options: argparse.Namespace) -> str:
     """A decision that can be asked for with what there is."""
     if options.files:
-        return f"`{command('gate', *options.files, '--baseline', 'latest~1', options=options)}`"
+        from assay.cli.references import suggested_baseline
+
+        found = suggested_baseline(options)
+        if found is not None:
+            return f"`{command('gate', *options.files, '--baseline', found, options=options)}`"
+        return (
+            "Give the results to compare with, a file or an evaluation's name: `--baseline"
+            " BASELINE`. The ledger has no other version of this workflow yet."
+        )
     if options.baseline and is_typed(options, "baseline"):
         words = [word for name in options.baseline for word in ("--baseline", name)]
         return f"`{command('gate', 'latest', *words, options=options)}`"

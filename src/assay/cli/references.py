@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from assay.archive.evaluations import (
+    LATEST,
     StoredEvaluation,
     find_other_version,
     no_other_version,
@@ -72,6 +73,13 @@ def resolved(options: argparse.Namespace, named: Mapping[str, Sequence[str]]) ->
         for one in found.imported:
             report_import(one.imported)
         yield
+
+
+def suggested_baseline(options: argparse.Namespace) -> str | None:
+    """A baseline in the ledger that the candidate of the options can be compared with."""
+    with _Resolver(options, "") as found:
+        found.candidates.extend(options.files)
+        return found.suggested()
 
 
 class _Resolver:
@@ -147,6 +155,18 @@ class _Resolver:
         made = self._made[text, baseline] = self._written(ledger, text, found)
         return made
 
+    def suggested(self) -> str | None:
+        """A baseline in the ledger that the candidate can be compared with."""
+        ledger = self._names.ledger
+        judged = set() if ledger is None else self._judged()
+        if ledger is None or not judged:
+            return None
+        stored = any(isinstance(one, StoredInput) and one.evaluation for one in self.candidates)
+        for text in (f"{LATEST}~1", LATEST) if stored else (LATEST,):
+            if find_other_version(ledger, text, project=self._project, judged=judged) is not None:
+                return text
+        return None
+
     def _judged(self) -> set[VersionedName]:
         """The versions of workflows that the candidate is of, where its runs say so."""
         found: set[VersionedName] = set()
@@ -160,7 +180,8 @@ class _Resolver:
 
     def _other_version(self, ledger: Ledger, text: str, judged: set[VersionedName]) -> Named | None:
         found = find_other_version(ledger, text, project=self._project, judged=judged)
-        if found is None and ledger.count("evaluation", project=self._project).n > 1:
+        few = text != LATEST  # one evaluation has none before it, whatever its version
+        if found is None and ledger.count("evaluation", project=self._project).n > few:
             raise no_other_version(ledger, text, project=self._project, judged=judged)
         return None if found is None else Named(found, None)
 
@@ -264,8 +285,10 @@ def _taken(text: str, stored: StoredEvaluation, same: int) -> str:
     evaluation = stored.evaluation
     subject = (
         f"{_version(stored)} on"
-        f" {evaluation.dataset.id}@{evaluation.dataset.version}, {evaluation.started}"
+        f" {evaluation.dataset.id}@{evaluation.dataset.version}, evaluated {evaluation.started}"
     )
+    if evaluation.source == "import" and evaluation.started[:10] != stored.stored_at[:10]:
+        subject += f", imported {stored.stored_at}"
     named = f"{evaluation.name} ({evaluation.id})" if same > 1 else evaluation.name
     return f"{text} is {named}: {subject}"
 

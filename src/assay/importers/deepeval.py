@@ -387,4 +387,4 @@ def _state(run: _TestRun, tally: ImportTally, *, only: bool) -> None:
             tally.state(criterion, run.graded(name, Decimal(sum(scores)) / len(scores)))
 
 
-IMPORTER = Importer("deepeval", "test runs of deepeval", _fits, _read)
+IMPORTER = Importer("deepeval", "test runs of deepeval", _fits, _read, apart=True)

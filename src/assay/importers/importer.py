@@ -54,6 +54,10 @@ class Importer(NamedTuple):
     """The profile on the shelf that measures what these runs carry; None where one is made from the
     file's metrics.
     """
+    apart: bool = False
+    """Whether each file is the results of one evaluation. Files of other tools may be parts of
+    one.
+    """
 
 
 def named(text: str, option: str) -> NameVersion:

@@ -15,7 +15,14 @@ from assay.files.archives import Archive, ArchiveEntry, open_archive
 from assay.files.json_files import MAX_LINE, open_input
 from assay.files.json_stream import loads, stream_json
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.inspect_samples import attached, count_of, limited, parts_of
+from assay.importers.inspect_samples import (
+    attached,
+    count_of,
+    limited,
+    parts_of,
+    revision_text,
+    times_of,
+)
 from assay.importers.parts import shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, sample_run, short_id
 
@@ -214,6 +221,7 @@ class _Log:
         solver = spec.get("solver")
         if isinstance(solver, str) and solver.strip():
             model = f"{model} with {solver}"
+        model = f"{model[:180]}{revision_text(spec.get('revision'))}"
         data = spec.get("dataset")
         name = data.get("name") if isinstance(data, dict) else None
         edition = spec.get("task_version")
@@ -279,7 +287,8 @@ class _Log:
             )
         self._seen.add(mark)
         self._errors += made["status"] != "success"
-        return sample_run(self._origin, self._wanted, self._tally, **made)
+        times = times_of(self._part("stats"), created=self._part("eval").get("created"))
+        return sample_run(self._origin, self._wanted, self._tally, **{**times, **made})
 
     def _scorer(self) -> str:
         """The name of the only scorer, which samples of old logs don't repeat."""
@@ -379,4 +388,4 @@ def _objects(value: Any) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-IMPORTER = Importer("inspect_ai", "logs of inspect_ai (.eval, .json)", _fits, _read)
+IMPORTER = Importer("inspect_ai", "logs of inspect_ai (.eval, .json)", _fits, _read, apart=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ LETTERS = {"C": Decimal(1), "P": Decimal("0.5"), "I": Decimal(0), "N": Decimal(0
 """Correct, partially correct, incorrect, no answer."""
 WORDS = {"yes": Decimal(1), "true": Decimal(1), "no": Decimal(0), "false": Decimal(0)}
 _NUMBER = re.compile(r"[-+]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][-+]?\d{1,2})?")
+_COMMIT = re.compile(r"[0-9A-Za-z]{4,64}")
 _ATTACHED = "attachment://"
 
 
@@ -55,7 +57,42 @@ def parts_of(sample: Any, where: str, tally: ImportTally, scorer: str) -> dict[s
         if isinstance(retried := sample.get("error_retries"), list)
         else None,
         "tags": _limit(sample),
+        **times_of(sample),
     }
+
+
+def times_of(part: dict[str, Any], *, created: Any = None) -> dict[str, str]:
+    """When a sample or a whole log ran, as it says it; else when it was created."""
+    named = {"started_at": part.get("started_at"), "finished_at": part.get("completed_at")}
+    found = {name: _moment(text) or _moment(created) for name, text in named.items()}
+    return {name: moment for name, moment in found.items() if moment is not None}
+
+
+def revision_text(found: Any) -> str:
+    """The commit that was evaluated, as part of a version.
+
+    >>> revision_text({"type": "git", "commit": "04c45e7d9af", "dirty": True}), revision_text(None)
+    ('+04c45e7-dirty', '')
+    """
+    commit = found.get("commit") if isinstance(found, dict) else None
+    if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
+        return ""
+    return f"+{commit[:7]}{'-dirty' if found.get('dirty') is True else ''}"
+
+
+def _moment(text: Any) -> str | None:
+    """A moment as a log writes it; None where it is none.
+
+    >>> _moment("2026-10-15T10:00:00+00:00"), _moment("yesterday")
+    ('2026-10-15T10:00:00+00:00', None)
+    """
+    if not isinstance(text, str) or len(text) > 40:
+        return None
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return text
 
 
 def _ending(sample: dict[str, Any]) -> tuple[str, str]:

@@ -234,4 +234,6 @@ def _latency(row: Mapping[str, Any]) -> Any:
     return amount_of(row.get("latency"), 1000) if time is None else time
 
 
-IMPORTER = Importer(TOOL, "evaluation tables of MLflow (JSON, CSV, Parquet)", _fits, _read)
+IMPORTER = Importer(
+    TOOL, "evaluation tables of MLflow (JSON, CSV, Parquet)", _fits, _read, apart=True
+)

@@ -203,4 +203,6 @@ def _answer(match: Mapping[str, Any], answered: Any) -> Any:
     return None
 
 
-IMPORTER = Importer(TOOL, "OpenAI evals logs, and output items of its API", _fits, _read)
+IMPORTER = Importer(
+    TOOL, "OpenAI evals logs, and output items of its API", _fits, _read, apart=True
+)

@@ -253,4 +253,4 @@ def _sum(metrics: dict[str, Any], label: str) -> Any:
     return named.get(label) if isinstance(named, dict) else None
 
 
-IMPORTER = Importer("promptfoo", "results of promptfoo", _fits, _read)
+IMPORTER = Importer("promptfoo", "results of promptfoo", _fits, _read, apart=True)

@@ -128,4 +128,4 @@ def _passages(contexts: Any) -> list[dict[str, Any]] | None:
     ]
 
 
-IMPORTER = Importer(TOOL, "tables of ragas (CSV, JSON, Parquet)", _fits, _read)
+IMPORTER = Importer(TOOL, "tables of ragas (CSV, JSON, Parquet)", _fits, _read, apart=True)

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from assay.canon import digest
-from assay.errors import InputError
+from assay.errors import InputError, UsageError
 from assay.files.json_files import open_input
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.tally import ImportTally
@@ -99,6 +99,8 @@ def sample_run(
     it is. `more` are other parts of `assay.run/1`, such as `expected`, `latency_ms` or `steps`.
     """
     workflow, dataset = wanted.workflow or origin.workflow, wanted.dataset or origin.dataset
+    if tally.apart and tally.results.setdefault((workflow, dataset), origin.run) != origin.run:
+        raise _merged(tally.results[workflow, dataset], origin.run, workflow, dataset)
     attempted = "" if attempt == 1 else f"/{attempt}"
     given = {key: value for key, value in (outputs or {}).items() if value is not None}
     needed = sorted(outputs) if outputs else ["answer"] if origin.answers else []
@@ -136,6 +138,19 @@ def sample_run(
         }
     run |= {key: value for key, value in more.items() if value is not None}
     return run
+
+
+def _merged(first: str, second: str, workflow: NameVersion, dataset: NameVersion) -> UsageError:
+    """The refusal of two result files that would become one evaluation."""
+    return UsageError(
+        "CLI-001",
+        f"{first} and {second} are separate results of {workflow.id}@{workflow.version} on"
+        f" {dataset.id}@{dataset.version}, and would become one evaluation.",
+        fix=(
+            "Give one result file at a time. If they are of two versions, import each with"
+            f" `--workflow {workflow.id}@VERSION`."
+        ),
+    )
 
 
 def _short(run_id: str) -> str:

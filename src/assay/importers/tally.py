@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
+from typing import NamedTuple
 
 _EXACT = Context(prec=500, traps=[Inexact])
 """Adds decimals of up to so many digits, quickly and without rounding."""
@@ -97,6 +98,10 @@ class ImportTally:
         """What the columns of a table were taken for."""
         self.told: set[str] = set()
         """Labels of metrics where more is better, because the tool says so."""
+        self.apart = False
+        """Whether two result files of one version on one dataset are two evaluations."""
+        self.results: dict[tuple[NamedTuple, NamedTuple], str] = {}
+        """The result file that each version and dataset comes from."""
         self._names: dict[str, str] = {}
 
     def read_text(self) -> str:

@@ -99,6 +99,7 @@ def import_runs(
     spool = os.path.join(folder, f"{len(os.listdir(folder))}.jsonl")
     try:
         importer = importer_of_all(read_from, kind, wanted.mapping)
+        tally.apart = importer.apart
         with open(spool, "xb", buffering=1024 * 1024) as stream:
             for run in importer.read(read_from, wanted, tally):
                 read_run(Document(run, where))
