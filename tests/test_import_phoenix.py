@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from assay.errors import AssayError
+from assay.cli.main import run as assay
+from assay.errors import AssayError, ExitCode
 from peer_files import broken, imported, survives, takers
 
 
@@ -90,8 +91,7 @@ def test_an_experiment_has_one_sample_for_each_run(tmp_path: Path) -> None:
 
 
 def test_a_label_that_says_which_way_is_better_is_a_score(tmp_path: Path) -> None:
-    labels = {"correct": 1, "Incorrect": 0, "factual": 1, "hallucinated": 0, "unrelated": 0}
-    labels |= {"non-toxic": 1, "toxic": 0, "no": 0, "true": 1}
+    labels = {"correct": 1, "Incorrect": 0, "relevant": 1, "unrelated": 0, "no": 0, "true": 1}
     tree = [
         _run(f"e{number}", [_annotation("check", None, label=label)])
         for number, label in enumerate([*labels, "warm"])
@@ -99,6 +99,28 @@ def test_a_label_that_says_which_way_is_better_is_a_score(tmp_path: Path) -> Non
     runs, tally = imported("phoenix", _file(tmp_path, tree))
     assert [_values(run).get("check") for run in runs] == [*labels.values(), None]
     assert (tally.metrics["check"].n, tally.metrics["check"].words) == (len(labels), 1)
+
+
+def test_the_label_counts_where_a_score_may_be_better_when_lower(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def experiment(name: str, score: int | None, **labels: str) -> Path:
+        runs = [
+            _run(f"e{n}", [_annotation(one, score, label=label) for one, label in labels.items()])
+            for n in range(30)
+        ]
+        return _file(tmp_path, runs, name)
+
+    old = experiment("old.json", 0, hallucination="factual", toxicity="non-toxic")
+    runs, _ = imported("phoenix", old)
+    assert _values(runs[0]) == {"hallucination/factual": 1, "toxicity/non-toxic": 1}
+    experiment("new.json", 1, hallucination="hallucinated", toxicity="non-toxic")
+    experiment("hidden.json", 1, hallucination="?", toxicity="non-toxic")
+    assert assay(["gate", "old.json", "--baseline", "old.json"]) == ExitCode.PASSED
+    for name in ("new.json", "hidden.json"):
+        assert assay(["gate", name, "--baseline", "old.json"]) == ExitCode.FAILED
 
 
 def test_an_experiment_as_csv_is_the_same(tmp_path: Path) -> None:
@@ -179,7 +201,7 @@ def test_evaluations_without_a_name_are_named_after_their_file(tmp_path: Path) -
     path.write_text("context.span_id,label,score,explanation\ns1,factual,1,fine\ns2,,,\n")
     assert takers(path) == ["phoenix"]
     runs, _ = imported("phoenix", path)
-    assert [_values(run) for run in runs] == [{"hallucination": 1}, {}]
+    assert [_values(run) for run in runs] == [{"hallucination/factual": 1}, {}]
 
 
 def test_a_damaged_export_is_refused_in_words_or_read(tmp_path: Path) -> None:

@@ -34,11 +34,15 @@ from assay.importers.tally import ImportTally
 TOOL = "phoenix"
 _FLAT = re.compile(r"annotation_(.+)_(label|score|explanation|error|annotator_kind)")
 _EVAL = re.compile(r"eval\.(.+)\.(label|score|explanation)")
-_LABELS = {
-    **dict.fromkeys(("factual", "relevant", "non-toxic"), 1),
-    **dict.fromkeys(("hallucinated", "unrelated", "irrelevant", "toxic"), 0),
+_LABELS = {"relevant": 1, "unrelated": 0, "irrelevant": 0}
+"""Labels of Phoenix's own evaluators, by which is better."""
+_TURNED = {
+    "factual": ("factual", 1),
+    "hallucinated": ("factual", 0),
+    "non-toxic": ("non-toxic", 1),
+    "toxic": ("non-toxic", 0),
 }
-"""The labels of Phoenix's own evaluators, by which is better."""
+"""Labels of those whose score may be better when lower: the better one, and what each counts."""
 _SPAN = ("context.span_id", "span_id")
 _TRACE = ("context.trace_id", "trace_id")
 
@@ -100,6 +104,10 @@ class _Annotations:
         if given.get("error") is not None:
             self._tally.read["annotators that failed"] += 1
             score = None
+        elif (turned := _TURNED.get(_word(given.get("label")))) is not None:
+            self._tally.note(f"{name} is graded by its label: {turned[0]} is 1")
+            name, score = f"{name}/{turned[0]}", turned[1]
+            self._tally.told.add(name)
         elif (
             score is None and (score := _graded(given.get("label"))) is None and name in self.labels
         ):
@@ -134,7 +142,11 @@ class _Annotations:
 
 def _graded(label: Any) -> int | None:
     """The score that a label means; None where it doesn't say which way is better."""
-    return _LABELS.get(str(label)[:20].strip().lower(), verdict_of(label))
+    return _LABELS.get(_word(label), verdict_of(label))
+
+
+def _word(label: Any) -> str:
+    return str(label)[:20].strip().lower()
 
 
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
