@@ -259,3 +259,35 @@ def test_results_that_all_errored_say_so_and_why(
         said = capsys.readouterr()
         assert "2 of 2 samples errored: connection refused." in said.err
         assert "assay.run/1" not in said.out
+
+
+def test_a_file_of_nobody_is_described_wherever_runs_are_taken(assay, tmp_path) -> None:
+    (tmp_path / "odd.json").write_text('{"verdicts": [1], "model": "m"}')
+    (tmp_path / "odd.jsonl").write_text('{"model": "m", "verdict": 1}\n' * 2)
+    for words in (
+        ("grade", "odd.json"),
+        ("grade", "odd.jsonl"),
+        ("explain", "odd.json"),
+        ("gate", "odd.json", "--baseline", "odd.json"),
+        ("report", "summary", "odd.json"),
+    ):
+        done = assay(*words)
+        assert done.code == 3
+        assert "JSON with the keys model, verdict" in done.err, words
+        assert "--map" in done.err
+    for kept in ('{"run_id": "r", "model": 1}', '{"shema": "assay.run/1"}', "{}"):
+        (tmp_path / "odd.json").write_text(kept)
+        assert "the key 'schema' is missing" in assay("grade", "odd.json").err
+
+
+def test_standard_input_that_is_no_json_needs_its_kind(assay) -> None:
+    table = b"id,output,score\na,b,1\n"
+    for data, kind in ((b"a: 1\n", "KIND"), (table, "table"), (b"PK\x03\x04x", "KIND")):
+        done = assay("grade", "-", stdin=data)
+        assert done.code == 3
+        assert done.err.rstrip().endswith(f"Say what it is with --from {kind}. [FIL-006]")
+    for words in (("--from", "table"), ("--map", "id=id,answer=output,score:s=score")):
+        assert assay("grade", "-", *words, stdin=table).code == 0
+    failed = assay("grade", "-", "--from", "table", stdin=table + b"b,c,0\n")
+    assert failed.code == 1
+    assert "assay explain" not in failed.out  # there is nothing left to read

@@ -110,8 +110,15 @@ def test_what_is_there_is_kept_and_named(tmp_path: Path, assay: Any) -> None:
     assert done.json()["left"] == ["assay.yaml", "samples.jsonl"]
     assert (tmp_path / "samples.jsonl").read_text() == "mine\n"
     assert (tmp_path / "assay.yaml").read_text() == "not: [yaml\n"
+    assert "!.assay/baselines/\n" in (tmp_path / ".gitignore").read_text()
     again = assay("init")
     assert "wrote" not in again.out
+    example = tmp_path / "example"
+    example.mkdir()
+    (example / ".gitignore").write_text("mine\n")
+    assert assay("init", "--example", "rag", "example").code == 0
+    assert (example / ".gitignore").read_text() == "mine\n"
+    assert ".gitignore" in assay("init", "--example", "rag", "other", "--json").json()["wrote"]
     (tmp_path / "file").write_text("")
     assert assay("init", "file").code == 2
 

@@ -18,11 +18,12 @@ from msgspec import to_builtins
 from assay.errors import AssayError, InputError, UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, StoredInput, stream_documents
-from assay.files.own_files import looks_own
+from assay.files.own_files import looks_own, stdin_start
 from assay.importers.column_map import check_map, parse_map
+from assay.importers.head import Head
 from assay.importers.importer import Wanted
 from assay.importers.known import fitting
-from assay.importers.recognition import read_head, unrecognised
+from assay.importers.recognition import described, is_foreign, read_head, unrecognised
 from assay.pipeline.importing import import_runs
 from assay.pipeline.made_profile import PASSED
 from assay.registry import is_path
@@ -57,24 +58,39 @@ def mapping_of(options: argparse.Namespace) -> dict[str, str]:
 
 
 def is_importable(text: str, options: argparse.Namespace) -> bool:
-    """Whether a text is a file that has to be imported first. A file that nobody knows and that is
-    not JSON is refused here, with what it looks like.
+    """Whether a text is a file that has to be imported first. A file that nobody knows, and that is
+    not JSON or has nothing of a run, is refused here, with what it looks like.
     """
-    kind = options.kind
-    if not is_path(text) or (text == "-" and kind is None):
+    if not is_path(text):
         return False
-    if kind is not None:
+    if options.kind is not None or (text == "-" and options.map):
         return True
     if looks_own(text):
         return False
+    if text == "-":
+        raise _unnamed()
     if options.map:
         return True
     head = read_head(text)
     if fitting(head, mapping_of(options)):
         return True
-    if head.data.strip() and not head.text.startswith(("{", "[")):
+    if head.data.strip() and (not head.text.startswith(("{", "[")) or is_foreign(head)):
         raise unrecognised(head)
     return False  # whoever reads it says what is wrong with it
+
+
+def _unnamed() -> InputError:
+    """The refusal of standard input that is no JSON: it is read only once, so its kind has to be
+    named.
+    """
+    head = Head("<stdin>", stdin_start())
+    known = fitting(head) if head.text and not head.data.startswith((b"PK", b"PAR1")) else []
+    return InputError(
+        "FIL-006",
+        f"Assay doesn't know this input: it is {described(head)}.",
+        where=head.path,
+        fix=f"Say what it is with --from {known[0].name if known else 'KIND'}.",
+    )
 
 
 def kind_of(options: argparse.Namespace) -> str | None:

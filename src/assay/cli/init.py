@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.frame import Command, arg
-from assay.cli.init_files import SCHEMA_FILE, files_for, slug
+from assay.cli.init_files import IGNORE_FILE, IGNORED, SCHEMA_FILE, files_for, slug
 from assay.cli.init_search import search
 from assay.errors import ExitCode, UsageError, printable
 from assay.files.atomic import write_file
@@ -73,6 +73,8 @@ def _example(name: str, folder: str) -> dict[str, Any]:
             where=folder,
             fix=f"Name a new folder: assay init --example {name} {name}-example",
         )
+    if not os.path.lexists(os.path.join(folder, IGNORE_FILE)):
+        files[IGNORE_FILE] = IGNORED.encode()
     _write(folder, files)
     return {
         "schema": "assay.init/1",
@@ -91,6 +93,7 @@ def _project(folder: str) -> dict[str, Any]:
     texts = files_for(subject, slug(folder))
     files = {path: text.encode() for path, text in texts.items()}
     files[SCHEMA_FILE] = pretty(json_schema(ConfigFile))
+    files[IGNORE_FILE] = IGNORED.encode()
     left = [path for path in files if os.path.lexists(os.path.join(folder, path))]
     new = {path: data for path, data in files.items() if path not in left}
     _write(folder, new)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 SCHEMA_FILE = ".assay/config.schema.json"
 BRIDGE = "assay_adapter"
 CI_FILE = ".github/workflows/assay.yml"
+IGNORE_FILE = ".gitignore"
+IGNORED = "assay-runs/\n.assay/*\n!.assay/baselines/\n!.assay/config.schema.json\n__pycache__/\n"
+"""What commands write and nobody commits: a stored baseline is committed, the ledger isn't."""
 _HEAD = f"""\
 # yaml-language-server: $schema={SCHEMA_FILE}
 # Everything `assay` needs to know about this project. The command line wins over this file.

@@ -110,8 +110,8 @@ def json_fault(error: ValueError, data: bytes, *, file: str, line: int | None) -
         code, fix = "FIL-003", "Which one holds? Keep one."
     elif text.startswith("recursion limit"):
         code, message = "FIL-004", "nests more than 200 deep."
-    elif "InvalidOperation" in text or text.startswith("number out of range"):
-        message = f"a number at column {column} has too many digits, or an exponent beyond measure."
+    elif "InvalidOperation" in text:
+        message = f"the number that ends at column {column} is beyond all measure."
     elif word:
         message = f"not JSON at column {column}: {word[0].decode()} is not a JSON number."
         fix = "Write null for a missing value."

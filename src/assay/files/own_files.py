@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 
 HEAD = 256 * 1024
 """Bytes of a file that are looked at to tell what it is."""
+_BLANK = b"\xef\xbb\xbf \t\r\n"
 _OWN = re.compile(rb'"schema"\s*:\s*"assay\.')
 
 
 def looks_own(path: str) -> bool:
     """Whether a file says of itself that Assay wrote it, or can't be read, which its reader
-    reports. A pipe can be read once only, so it is left to its reader too.
+    reports. A pipe can be read once only, so it is left to its reader too; of standard input the
+    first sign tells that it is no JSON.
     """
+    if path == "-":
+        return stdin_start()[:1] in (b"", b"{", b"[")
     if not os.path.isfile(path):
         return True
     try:
@@ -21,3 +26,10 @@ def looks_own(path: str) -> bool:
             return _OWN.search(stream.read(HEAD)) is not None
     except (OSError, ValueError):
         return True
+
+
+def stdin_start() -> bytes:
+    """The beginning of standard input, which stays there to be read."""
+    peek = getattr(sys.stdin.buffer, "peek", None)
+    start: bytes = b"" if peek is None else peek(1)
+    return start.lstrip(_BLANK)[:HEAD]

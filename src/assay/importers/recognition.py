@@ -13,6 +13,7 @@ from assay.errors import InputError, UsageError, printable
 from assay.files.json_files import open_input
 from assay.importers.head import HEAD, Head
 from assay.importers.known import KNOWN, fitting
+from assay.registry import near_miss
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 SHOWN = 8
 """Keys, columns or entries that an error names."""
+_OWN_KEYS = frozenset({"schema", "run_id", "hard_gates", "criteria", "workflow", "scoringSystem"})
+"""What only a run or a scorecard has, or a document that says what it is."""
 _COLUMNS = re.compile(r"[,;\t|]")
 
 
@@ -92,6 +95,15 @@ def unrecognised(head: Head) -> InputError:
     )
 
 
+def is_foreign(head: Head) -> bool:
+    """Whether the first JSON document, seen whole, has keys, and none that a run or a scorecard
+    has: whoever wrote it meant neither.
+    """
+    whole = len(head.data) < HEAD or head.first_line.endswith(("}", "]"))
+    top = {key for key in head.columns if key}
+    return whole and bool(top) and not top & _OWN_KEYS and not near_miss("schema", sorted(top))
+
+
 def described(head: Head) -> str:
     r"""What a file looks like, in words.
 
@@ -101,7 +113,8 @@ def described(head: Head) -> str:
     'text with the columns id, answer'
     """
     if head.is_zip:
-        return f"a ZIP archive with the entries {_entries(head.path)}"
+        entries = f" with the entries {_entries(head.path)}" if os.path.isfile(head.path) else ""
+        return f"a ZIP archive{entries}"
     if head.data.startswith(b"PAR1"):
         return "a Parquet file"
     if not head.text:
