@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from assay.cli.main import run as assay
 from assay.errors import AssayError, InputError, NotEnoughEvidence
 from peer_files import RECORDED, SHARED, broken, imported, needs_shared, survives, takers
 
@@ -162,6 +163,78 @@ def test_metrics_of_some_tests_only_are_no_criteria(tmp_path) -> None:
     assert any("Tone" in note for note in tally.notes)
 
 
+def asserted(land: str, oks: tuple[bool, ...], *, test=(), second=(), extra=(), **more) -> dict:
+    """A row with assertions, and what each of them came to."""
+    first, other = {"type": "contains", "value": "L"}, {"type": "moderation", **dict(second)}
+    listed = [first, other, *extra]
+    parts = [{"pass": ok, "assertion": one} for ok, one in zip(oks, listed, strict=False)]
+    return row(
+        land,
+        testCase={"vars": {"land": land}, "assert": listed, **dict(test)},
+        gradingResult={"pass": True, "score": 1, "reason": "fine", "componentResults": parts},
+        **more,
+    )
+
+
+def test_an_eased_test_is_another_sample(tmp_path) -> None:
+    def sample_id(**more) -> str:
+        (run,), _ = read(tmp_path, layout2(asserted("Peru", (True, True), **more)))
+        return run["dataset"]["sample_id"]
+
+    plain = sample_id()
+    assert sample_id(second={"weight": 1}) == plain
+    assert sample_id(test={"threshold": None}) == plain
+    eased = [
+        sample_id(second={"weight": 0.1}),
+        sample_id(second={"threshold": 0.1}),
+        sample_id(test={"threshold": 0.5}),
+        sample_id(second={"transform": "'fine'"}),
+        sample_id(extra=[{"type": "javascript", "value": "true"}]),
+    ]
+    assert len({plain, *eased}) == 6
+
+
+def test_an_assertion_that_failed_under_a_threshold_is_told_and_not_required(tmp_path) -> None:
+    lenient = {"threshold": 0.5}
+    many = [{"type": "contains"}] * 120
+    runs, tally = read(
+        tmp_path,
+        layout2(
+            asserted("Peru", (True, False), test=lenient),
+            asserted("Chad", (True, False), success=False),
+            asserted("Oman", (), failureReason=2, error="no answer"),
+            asserted("Mali", (True, False), second={"weight": 0}),
+            asserted("Laos", (True,) * 122, extra=many),
+        ),
+    )
+    checks = [list(run["metadata"]["imported_checks"]) for run in runs]
+    both = ["contains", "moderation"]
+    assert checks[:4] == [["contains"], both, both, ["contains"]]
+    assert len(checks[4]) == 101
+    assert tally.notes == ["promptfoo passed answers with a failed assertion: moderation on 1"]
+
+
+def test_the_gate_compares_assertions(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def file(name: str, oks: tuple[bool, ...], **more) -> str:
+        rows = [asserted(f"land {index}", oks, **more) for index in range(40)]
+        tree = layout2(*rows, stats={"successes": 40, "failures": 0})
+        (tmp_path / name).write_text(json.dumps(tree))
+        return name
+
+    lenient = {"test": {"threshold": 0.5}}
+    old = file("old.json", (True, True), **lenient)
+    assert assay(["gate", file("same.json", (True, True), **lenient), "--baseline", old]) == 0
+    capsys.readouterr()
+    assert assay(["gate", file("new.json", (True, False), **lenient), "--baseline", old]) == 1
+    assert "the candidate lost the check moderation" in capsys.readouterr().out
+    assert assay(["gate", file("eased.json", (True, True)), "--baseline", old]) == 3
+    told = capsys.readouterr().err
+    assert "40 of 40 samples have the inputs of the baseline's" in told
+    assert "Evaluate the baseline again" in told
+
+
 def test_tables_alone_are_read(tmp_path) -> None:
     head = {"prompts": [{"provider": "a:m", "raw": "x"}, {"provider": "b:m", "raw": "x"}]}
     grading = {"pass": False, "score": 0.25, "reason": "no"}
@@ -218,6 +291,13 @@ def test_aliases_of_yaml_are_followed_as_far_as_they_end(tmp_path) -> None:
         path.write_text(text)
         with pytest.raises(InputError, match=words):
             imported("promptfoo", path)
+
+
+def test_a_success_that_the_grading_denies_is_refused(tmp_path) -> None:
+    with pytest.raises(InputError, match=r"`gradingResult.pass` is false"):
+        read(tmp_path, layout2(row(gradingResult={"pass": False, "score": 1})))
+    runs, _ = read(tmp_path, layout2(row(success=False)))
+    assert runs[0]["gates"][GATE]["passed"] is False
 
 
 def test_what_is_not_a_result_is_refused(tmp_path) -> None:

@@ -3,7 +3,8 @@
 Where a file has several prompts or several providers, they are part of the sample's id and its
 tags. Repeats of a test are attempts. Named metrics are criteria where every graded answer has them;
 a metric that belongs to some tests only is inside `score`, which all of them have. A row that ended
-in an error has no verdict and no score.
+in an error has no verdict and no score. A test with other assertions, weights or thresholds is
+another sample; a comparison requires each assertion that the baseline passed.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from assay.importers.parts import is_number
 from assay.importers.promptfoo_rows import COLUMN, PromptfooRow, is_line, is_yaml, parts_of
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.spool import Spool
+from assay.records.evidence import CHECKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,6 +79,8 @@ class _PromptfooFile:
         self.loose: set[str] = set()
         """Those that only some have."""
         self.scored = False
+        self.waived: Counter[str] = Counter()
+        """Assertions that failed where the test passed all the same."""
         self.counts: Counter[str] = Counter()
         self.stats: Any = None
         self.description: Any = None
@@ -124,6 +128,9 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 listed = ", ".join(sorted(survey.loose)[:5])
                 tally.note(f"metrics that only some tests have are inside `score`: {listed}")
             yield from _runs(path, survey, wanted, tally)
+            if survey.waived:
+                listed = ", ".join(f"{name} on {n:,}" for name, n in survey.waived.most_common(5))
+                tally.note(f"promptfoo passed answers with a failed assertion: {listed}")
         if len(paths) == 1:
             _state_means(_metrics(survey.columns), tally)
     if tally.unchecked:
@@ -184,6 +191,10 @@ def _run(
     attempts[sample_id] += 1
     scores: dict[str, Any] = {}
     tally.unchecked += row.reason == "No assertions"
+    passed = row.passed and row.error is None
+    waived = [name for name, ok in row.components.items() if passed and not ok]
+    survey.waived.update(waived)
+    required = {name: 0 for name in row.components if name not in waived}
     if row.error is None:
         scores = {"score": row.score} if survey.scored else {"passed": row.passed}
         scores |= {name: row.named.get(name) for name in survey.names or ()}
@@ -202,6 +213,7 @@ def _run(
         tags=[f"{what}:{value}"[:200] for what, value in variants if value] or None,
         latency_ms=_amount(row.latency_ms),
         cost_usd=_amount(row.cost_usd),
+        metadata={CHECKS: required} if required else None,
         tokens=row.tokens if isinstance(row.tokens, int) and _amount(row.tokens) else None,
     )
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,6 +34,8 @@ _ROWS = [
     ("body",),
     ("config", "tests"),
 ]
+MAX_COMPONENTS = 100
+"""Assertions of a test that are told apart."""
 FAILED = 2
 """`failureReason` of a row whose model or assertion could not be asked."""
 
@@ -51,7 +54,11 @@ class PromptfooRow(NamedTuple):
     """Why there is no verdict."""
     reason: str
     checks: list[Any]
-    """What tells this test from another with the same variables."""
+    """What tells this test from another with the same variables, and from an easier one."""
+    components: dict[str, bool]
+    """The assertions that count, by their names, and whether each passed; of an answer without a
+    verdict, those that the test has.
+    """
     latency_ms: Any = None
     cost_usd: Any = None
     tokens: Any = None
@@ -138,6 +145,13 @@ def _row(value: Any, where: str) -> PromptfooRow:
     error = _error(row, grading, response)
     named = row.get("namedScores") or grading.get("namedScores") or {}
     success = optional(row.get("success", grading.get("pass")), bool, "`success`", where)
+    if success and grading.get("pass") is False:
+        raise InputError(
+            "SCO-011",
+            "its `success` is true, and its `gradingResult.pass` is false.",
+            where=where,
+            fix="The file was changed after promptfoo wrote it. Write it again.",
+        )
     return PromptfooRow(
         vars=_variables(variables, where),
         prompt=_prompt(prompt),
@@ -148,7 +162,10 @@ def _row(value: Any, where: str) -> PromptfooRow:
         named=shaped(named, dict, "`namedScores`", where),
         error=error,
         reason=_reason(grading, row),
-        checks=_checks(test.get("assert")),
+        checks=_checks(test),
+        components=_components(
+            _declared(test) if error is not None else grading.get("componentResults")
+        ),
         latency_ms=row.get("latencyMs"),
         cost_usd=row.get("cost"),
         tokens=usage.get("total") if isinstance(usage, dict) else None,
@@ -195,12 +212,55 @@ def _provider(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _checks(value: Any) -> list[Any]:
-    return [
-        [one.get(key) for key in ("type", "value", "metric")]
-        for one in (value if isinstance(value, list) else [])
-        if isinstance(one, dict)
+_BAR = ("weight", "threshold", "transform", "contextTransform", "rubricPrompt", "config", "assert")
+_TEST_BAR = ("threshold", "assertScoringFunction")
+"""What makes an assertion, or a whole test, easier or harder to pass."""
+
+
+def _checks(test: dict[str, Any]) -> list[Any]:
+    made = [
+        [*(one.get(key) for key in ("type", "value", "metric")), *_stated(one, _BAR)]
+        for one in _objects(test.get("assert"))
     ]
+    return made + _stated(test, _TEST_BAR)
+
+
+def _stated(tree: dict[str, Any], keys: tuple[str, ...]) -> list[Any]:
+    found = {key: tree[key] for key in keys if tree.get(key) is not None}
+    if found.get("weight") == 1:  # as without one
+        del found["weight"]
+    return [found] if found else []
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _declared(test: dict[str, Any]) -> list[Any]:
+    """The assertions of a test in the form of results that failed; those of a set come after it."""
+    made: list[Any] = []
+    for one in _objects(test.get("assert")):
+        made += [{"assertion": each} for each in (one, *_objects(one.get("assert")))]
+    return made
+
+
+def _components(results: Any) -> dict[str, bool]:
+    """Whether each assertion passed, by its metric or type; where many have one name, by number.
+    One with a weight of 0 can't fail a test.
+    """
+    made: dict[str, bool] = {}
+    counts: Counter[str] = Counter()
+    for one in _objects(results):
+        assertion = one.get("assertion")
+        known = assertion if isinstance(assertion, dict) else {"type": "assert-set"}
+        if known.get("weight") == 0:
+            continue
+        name = str(known.get("metric") or known.get("type") or "assertion")[:100]
+        counts[name] += 1
+        name = name if counts[name] == 1 else f"{name}-{counts[name]}"
+        name = name if len(made) < MAX_COMPONENTS else "other assertions"
+        made[name] = made.get(name, True) and one.get("pass") is True
+    return made
 
 
 # --- tables

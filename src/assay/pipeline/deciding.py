@@ -27,7 +27,7 @@ from assay.release.decision import decision, unpaired_decision
 from assay.release.declarations import declared_by
 from assay.release.flaky import flaky_samples
 from assay.release.looks import slices_of, with_looks, with_slices
-from assay.release.overlap import align, content_of, overlap_advice
+from assay.release.overlap import align, content_of, overlap_advice, with_equal_inputs
 from assay.release.pairs import group_note, pair_up
 from assay.release.plan import changes
 from assay.release.policy import ReleaseRules
@@ -268,10 +268,17 @@ def _unpaired(
     without_gates: bool,
 ) -> Decision:
     if not terms.allow_unpaired:
+        other, fix = "", "Evaluate both on the same samples, or say --allow-unpaired."
+        if n := with_equal_inputs(candidate, baseline):
+            other = (
+                f" {n} of {len(candidate.rows)} samples have the inputs of the baseline's, so what"
+                " is expected or asserted of them differs, or their weights and thresholds."
+            )
+            fix = "Evaluate the baseline again with what the candidate is held to."
         raise InputError(
             "REL-002",
-            "the two sides share no sample with equal content, so nothing can be paired.",
-            fix="Evaluate both on the same samples, or say --allow-unpaired.",
+            f"the two sides share no sample with equal content, so nothing can be paired.{other}",
+            fix=fix,
         )
     if terms.looks > 1 or terms.slices or terms.quarantine:
         raise UsageError(

@@ -132,6 +132,17 @@ def overlap_advice(overlap: SampleOverlap) -> list[str]:
     return [f"Re-run the baseline on {where}: {lost} against the candidate."]
 
 
+def with_equal_inputs(candidate: Side, baseline: Side) -> int:
+    """How many samples of the candidate have the inputs of one of the baseline's, under whichever
+    id.
+    """
+    known = {one.inputs for found in baseline.samples.values() for one in found}
+    return sum(
+        any(one.inputs and one.inputs in known for one in found)
+        for found in candidate.samples.values()
+    )
+
+
 def _is_equal(ours: frozenset[SampleContent], theirs: frozenset[SampleContent]) -> bool:
     """Whether a sample is the same on both sides, in all of its repeats: the same row, with nothing
     in it that contradicts that, or the same inputs, expected value and assertions.
