@@ -291,3 +291,25 @@ def test_standard_input_that_is_no_json_needs_its_kind(assay) -> None:
     failed = assay("grade", "-", "--from", "table", stdin=table + b"b,c,0\n")
     assert failed.code == 1
     assert "assay explain" not in failed.out  # there is nothing left to read
+
+
+def test_the_error_that_ended_a_sample_is_named_first(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "j.xml").write_text(
+        '<testsuite name="s" tests="2"><testcase classname="t" name="ok"/><testcase classname="t"'
+        ' name="gpu"><skipped message="no GPU"/></testcase></testsuite>'
+    )
+    assert assay(["grade", "j.xml"]) == ExitCode.FAILED
+    line = next(one for one in capsys.readouterr().out.splitlines() if one.endswith("not pass"))
+    assert "t::gpu  skipped: no GPU; gates overall_status_success" in line
+    assert assay(["grade", "j.xml", "-o", "g.md"]) == ExitCode.FAILED
+    page = (here / "g.md").read_text()
+    assert (
+        "| `gate overall_status_success failed: the run ended with status 'cancelled': skip" in page
+    )
+    capsys.readouterr()
+    assert assay(["explain", "j.xml"]) == ExitCode.FAILED
+    lines = capsys.readouterr().out.splitlines()
+    at = next(number for number, one in enumerate(lines) if "3 hard gates do not pass" in one)
+    assert "status 'cancelled': skipped: no GPU" in lines[at + 1]

@@ -232,8 +232,20 @@ def _short_grade(grade: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _error(run: Mapping[str, Any]) -> dict[str, Any]:
-    error = (run.get("metadata") or {}).get("error")
+    stated = run.get("metadata") or {}
+    error = stated.get("error")
+    if error is None and run.get("status") != "success":
+        error = stated.get("reason")
     return {} if error is None else {"error": error}
+
+
+def _shut(grade: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The gates that do not pass."""
+    return [(name, one) for name, one in grade["hard_gates"].items() if one["status"] != "pass"]
+
+
+def _score_text(one: Mapping[str, Any]) -> str:
+    return f"{one['name']} {'missing' if one.get('raw_score') is None else one['norm']}"
 
 
 def _sample_text(of: str, sample: GradedSample, most: int) -> str:
@@ -245,17 +257,19 @@ def _sample_text(of: str, sample: GradedSample, most: int) -> str:
         lines = [f"{sample.run_id} of {of}: {score}, {passed_word(grade['passed'])}"]
         if why := as_line(grade).why:
             lines.append(f"Why: {why}. {change_text(grade)}".rstrip())
-    lines = [printable(line) for line in lines]
+        lines += [f"Gate {name} {one['status']}: {one['reason']}" for name, one in _shut(grade)]
+        lines.append(f"Scores: {', '.join(map(_score_text, grade['criteria'])) or 'none'}")
+    lines = [printable(line)[:TEXT] for line in lines]
     steps = [f"{one.get('name')} {one.get('status')}" for one in run.get("steps") or ()]
     if steps:
         lines.append(printable(f"Steps: {', '.join(steps[:LIMIT])}")[:TEXT])
     lines.append(DATA)
     left = BLOCKS
     for title, value in (
+        ("ERROR", _error(run).get("error")),
         ("INPUTS", run.get("inputs")),
         ("ANSWER", run.get("outputs")),
         ("EXPECTED", run.get("expected")),
-        ("ERROR", _error(run).get("error")),
     ):
         if value is not None:
             block = fenced(title, plain(value), most=min(most, max(left, 0)))

@@ -14,6 +14,7 @@ from assay import exact
 from assay.canon import number_text
 from assay.exact import norm_text
 from assay.grading.moves import Move, moves
+from assay.records.grade import ended_by
 
 if TYPE_CHECKING:
     from assay.records.grade import Grade, GradedCriterion
@@ -100,7 +101,8 @@ def _gates(grade: Grade) -> list[str]:
         count = len(card.hard_gates)
         return ["The one hard gate passes." if count == 1 else f"All {count} hard gates pass."]
     said = []
-    for name in grade.hard_gate_failures:
+    causes = card.gate_reasons
+    for name in sorted(grade.hard_gate_failures, key=lambda one: not ended_by(causes.get(one, ""))):
         reason = card.gate_reasons.get(
             name,
             "the scorecard gives no reason" if card.hard_gates[name] is False else "no evidence",

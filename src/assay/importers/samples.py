@@ -129,8 +129,8 @@ def sample_run(
         run["gates"] = {gate_name(origin.tool): {"passed": known, "reason": reason[:2000]}}
         tally.verdicts += known is not None
         tally.passed += known is True
-    elif reason:
-        more["metadata"] = {"reason": reason[:2000], **more.get("metadata", {})}
+    if reason and (status != "success" or not origin.verdicts):
+        more["metadata"] = {"reason": reason[:2000], **(more.get("metadata") or {})}
     if scores:
         run["scores"] = {
             tally.metric(label): _score(origin, tally, label, value, sample_id)

@@ -8,6 +8,7 @@ drawing it needs no rule.
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -150,3 +151,21 @@ class Grade(Struct, frozen=True, kw_only=True):
 
 Payload = dict[str, Any]
 """A grade as it stands in `results[]` of `assay.grades/1`."""
+
+
+_ENDED = re.compile(r"the run ended with status '(\w+)': (.+)", re.DOTALL)
+
+
+def ended_by(reason: str) -> str:
+    """What ended a run, by the reason of its gate; empty where nothing is stated.
+
+    >>> ended_by("the run ended with status 'error': 429"), ended_by("no critical step failed")
+    ('error: 429', '')
+    >>> ended_by("the run ended with status 'cancelled': skipped: no GPU")
+    'skipped: no GPU'
+    """
+    found = _ENDED.search(reason)
+    if found is None:
+        return ""
+    own = found[2].lower().startswith(("skipped", found[1], "error"))
+    return found[2] if own else f"{found[1]}: {found[2]}"

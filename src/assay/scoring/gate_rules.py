@@ -27,6 +27,10 @@ _TEMPLATE = re.compile(
 )
 
 
+_REASON = 300
+"""Characters of a stated reason that a gate repeats."""
+
+
 def is_absent(value: Any) -> bool:
     """Whether a value stands for nothing: null, an empty text, list or object, a template that
     nobody filled in, or a list of only such things.
@@ -78,8 +82,12 @@ def required_outputs(run: Run, _params: Mapping[str, Any]) -> GateResult:
 
 
 def status(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    """Whether the run ended well."""
-    return GateResult(run.status == "success", f"the run ended with status '{run.status}'")
+    """Whether the run ended well. Why it did not is stated where the run says so."""
+    ended = f"the run ended with status '{run.status}'"
+    why = (run.metadata or {}).get("reason")
+    if run.status != "success" and isinstance(why, str) and why.strip():
+        ended += f": {' '.join(why.split())[:_REASON]}"
+    return GateResult(run.status == "success", ended)
 
 
 def critical_steps(run: Run, _params: Mapping[str, Any]) -> GateResult:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from assay.records.grade import Grade, Payload
+from assay.records.grade import Grade, Payload, ended_by
 from assay.records.typed import convert
 from assay.views.blocks import Column, Table
 from assay.views.pieces import Piece, absent, bar, count, points, verdict
@@ -48,6 +48,8 @@ class GradeLine(Struct, frozen=True):
     hard_gate_failures: Sequence[str] = ()
     floor_failures: Sequence[str] = ()
     explanation: Sequence[str] = ()
+    cause: str = ""
+    """What ended the run, such as an error of the provider; empty where nothing is stated."""
 
     @property
     def why(self) -> str:
@@ -61,7 +63,8 @@ class GradeLine(Struct, frozen=True):
         gates, floors = self.hard_gate_failures, self.floor_failures
         if gates:
             one = len(gates) == 1
-            return f"gate{'' if one else 's'} {_named(gates)} {'does' if one else 'do'} not pass"
+            shut = f"gate{'' if one else 's'} {_named(gates)} {'does' if one else 'do'} not pass"
+            return f"{self.cause}; {shut}" if self.cause else shut
         if floors:
             one = len(floors) == 1
             return f"{_named(floors)} {'misses its floor' if one else 'miss their floors'}"
@@ -114,7 +117,15 @@ def _named(names: Sequence[str]) -> str:
 
 def as_line(grade: Grade | Mapping[str, Any]) -> GradeLine:
     """The line of a grade, as a record or as it stands in `results[]`."""
-    return convert(grade, GradeLine, from_attributes=True)
+    line = convert(grade, GradeLine, from_attributes=True)
+    if line.passed is True or not line.hard_gate_failures:
+        return line
+    reasons = (
+        grade.scorecard.gate_reasons.values()
+        if isinstance(grade, Grade)
+        else (str(one.get("reason")) for one in (grade.get("hard_gates") or {}).values())
+    )
+    return structs.replace(line, cause=next(filter(None, map(ended_by, reasons)), ""))
 
 
 def lines_table(lines: Iterable[GradeLine]) -> Table:
@@ -157,11 +168,9 @@ def gate_text(name: str, gate: Mapping[str, Any]) -> str:
 
 def causes(result: Payload) -> list[str]:
     """Everything that kept a run from passing: gates, floors, missing scores, the score itself."""
-    found = [
-        gate_text(name, gate)
-        for name, gate in result["hard_gates"].items()
-        if gate["status"] != "pass"
-    ]
+    shut = [(name, gate) for name, gate in result["hard_gates"].items() if gate["status"] != "pass"]
+    shut.sort(key=lambda one: not ended_by(one[1]["reason"]))
+    found = [gate_text(name, gate) for name, gate in shut]
     for rule in ("critical_floors", "missing_score"):
         found += [
             finding["text"]
