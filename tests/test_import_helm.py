@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
 
 import pytest
 
 from assay.errors import InputError
+from assay.pipeline.made_profile import reasons_not_to_grade
 from peer_files import RECORDED, broken, imported, survives, takers
 
 FOLDER = RECORDED / "helm"
@@ -36,7 +36,7 @@ def test_statistics_of_one_sample_are_gathered_from_the_whole_file() -> None:
     assert [one["quasi_exact_match"] for one in scores] == [1, 0, 1, 0]
     assert (runs[0]["latency_ms"], runs[0]["tokens"]) == (250, 15)
     assert runs[0]["tags"] == ["split:test"]
-    assert tally.dropped == {"statistics_that_are_no_scores": 16}
+    assert tally.dropped == {"statistics_that_are_no_scores": 20}
 
 
 def test_the_run_spec_names_scenario_and_model_and_the_state_has_the_answers() -> None:
@@ -60,7 +60,7 @@ def test_means_are_those_that_the_run_states(tmp_path) -> None:
     means = [one for one in json.loads(MEANS.read_text()) if "perturbation" not in one["name"]]
     paths = written(tmp_path / "a.json", entries), written(tmp_path / "b.json", means)
     _, tally = imported("helm", *paths)
-    assert tally.stated.keys() == {"exact_match", "quasi_exact_match", "logprob"}
+    assert tally.stated.keys() == {"exact_match", "quasi_exact_match"}
     for name, mean in tally.stated.items():
         assert float(tally.metrics[name].mean) == pytest.approx(float(mean))
 
@@ -111,9 +111,8 @@ def test_what_is_better_when_lower_is_not_graded(tmp_path) -> None:
     entry = json.loads(json.dumps(ENTRIES[0]))
     entry["stats"][0]["name"]["name"] = "bits_per_byte"
     runs, tally = imported("helm", written(tmp_path / "x.json", [entry]))
-    assert list(runs[0]["scores"]) == ["quasi_exact_match", "logprob"]
-    assert tally.metrics["logprob"].low == Decimal("-1.5")
-    assert tally.dropped["metrics_where_lower_is_better"] == 1
+    assert list(runs[0]["scores"]) == ["bits_per_byte", "quasi_exact_match"]
+    assert list(reasons_not_to_grade("helm", tally, where="x.json")) == ["bits_per_byte"]
 
 
 def test_damaged_files_are_refused_or_read_and_nothing_else(tmp_path) -> None:

@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 
 from assay.errors import InputError
+from assay.pipeline.made_profile import reasons_not_to_grade
 from peer_files import RECORDED, SHARED, broken, imported, needs_shared, survives, takers
 
 FOLDER = RECORDED / "lm_eval"
@@ -134,9 +135,11 @@ def test_what_is_better_when_lower_is_not_graded(tmp_path) -> None:
         tree["results"]["assay_colours"]["brier_score,none"] = 0.1
 
     runs, tally = imported("lm_eval", edited(RESULTS, lower, tmp_path / "r.json"))
-    assert "scores" not in runs[0]
-    assert list(runs[1]["scores"]) == ["acc_none", "acc_norm_none"]
-    assert tally.dropped["metrics_where_lower_is_better"] == 3
+    assert list(runs[1]["scores"]) == ["acc_none", "acc_norm_none", "brier_score_none"]
+    reasons = reasons_not_to_grade("lm_eval", tally, where="r.json")
+    assert reasons.keys() == {*runs[0]["scores"], "brier_score_none"}
+    assert all("better when lower" in why for why in reasons.values())
+    assert tally.told == {"acc,none", "acc_norm,none"}
 
 
 def test_a_mean_of_no_documents_is_missing(tmp_path) -> None:

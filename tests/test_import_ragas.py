@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from assay.errors import AssayError
+from assay.pipeline.made_profile import reasons_not_to_grade
 from peer_files import broken, imported, survives, takers
 
 ROWS: list[dict[str, Any]] = [
@@ -131,3 +132,16 @@ def test_a_damaged_table_is_refused_in_words_or_read(tmp_path: Path) -> None:
     path.write_text('["user_input"]')
     with pytest.raises(AssayError, match="must be an object"):
         imported("ragas", path)
+
+
+def test_only_columns_of_metrics_are_scores(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    extra = {"latency_s": 0.2, "our_own": 1, "noise_sensitivity(mode=relevant)": 0.1}
+    path.write_text(json.dumps([{**row, **extra} for row in ROWS]))
+    runs, tally = imported("ragas", path)
+    assert "latency_s" not in runs[0]["scores"]
+    assert "the column latency_s is not used: by its name it is no metric" in tally.notes
+    reasons = reasons_not_to_grade("ragas", tally, where="rows.json")
+    assert reasons["our_own"] == "ragas has no metric of this name"
+    assert "less may be better" in reasons["noise_sensitivity_mode_relevant"]
+    assert len(reasons) == 2

@@ -38,7 +38,7 @@ def test_samples_metrics_and_verdicts_are_counted() -> None:
     assert run["run_id"] == "eval-1/s1/2"
     metric = tally.metrics["f1"]
     assert (tally.samples, tally.errors, tally.verdicts, tally.passed) == (3, 1, 2, 1)
-    assert (metric.n, metric.missing, metric.mean, metric.is_share) == (2, 1, Fraction(3, 4), True)
+    assert (metric.n, metric.missing, metric.mean, metric.outside) == (2, 1, Fraction(3, 4), 0)
 
 
 def test_a_sample_without_answer_or_verdict_fails_the_gates_that_every_run_needs() -> None:

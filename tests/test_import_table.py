@@ -54,7 +54,8 @@ def test_a_guess_takes_nothing_that_is_open_and_no_verdict_by_chance() -> None:
     assert "answer" not in found.mapping
     assert found.open == ("answer may be 'answer' or 'output'",)
     assert not guess(["id", "label", "ok", "result"]).is_useful
-    assert not guess(["question", "answer", "toxicity_score", "hallucination_score"]).is_useful
+    taken = guess(["question", "answer", "toxicity_score"]).mapping  # to be named as not graded
+    assert taken["score:toxicity_score"] == "toxicity_score"
     assert not guess(["run_id", "passed", "score", "hard_gates"]).is_useful  # a grade of ours
 
 

@@ -190,17 +190,19 @@ def test_a_file_that_contradicts_itself_and_another_tool_are_refused(
 def test_a_verdict_alone_can_be_graded_and_an_unknown_scale_cannot(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = "".join(f"{index},{1 + index % 5},{'yes' if index else 'no'}\n" for index in range(N))
+    rows = "".join(f"{index},{2 + index % 4},{'yes' if index else 'no'}\n" for index in range(N))
     (here / "stars.csv").write_text(f"id,stars,passed\n{rows}")
     verdicts = ("--map", "id=id,score:stars=stars,passed=passed")
     done = printed(capsys, "import", "stars.csv", *verdicts, "-o", "runs.jsonl")
     assert [item["id"] for item in done["profile"]["criteria"]] == ["passed"]
-    assert any("stars is not graded: its values run from 1 to 5" in one for one in done["notes"])
+    assert any("stars is not graded: its values run from 2 to 5" in one for one in done["notes"])
     totals = done["evaluations"][0]["totals"]
     assert (totals["passed"], totals["n"]) == (N - 1, N)
-    # the same where it is compared: what the baseline lacks is its verdict as a score
-    words = ("gate", "stars.csv", "--baseline", "stars.csv", *verdicts)
-    assert printed(capsys, *words)["comparison"]["n_paired"] == N
+    # no decision without the stars; by the verdict alone where the mapping leaves them out
+    words = ("gate", "stars.csv", "--baseline", "stars.csv", "--map")
+    assert assay([*words, verdicts[1]]) == ExitCode.NOT_ENOUGH
+    assert "stars can't be graded" in capsys.readouterr().err
+    assert printed(capsys, *words, "id=id,passed=passed")["comparison"]["n_paired"] == N
     assert assay(["import", "stars.csv", "--map", "id=id,score:stars=stars", "-o", "x.jsonl"]) == 4
     said = capsys.readouterr().err
     assert "there is nothing to grade" in said
@@ -227,6 +229,109 @@ def test_a_metric_that_may_be_better_the_lower_it_is_gets_no_grade(
     assert "Toxicity/v1 is not graded: less may be better" in capsys.readouterr().err
     (here / "table.csv").write_text("inputs,outputs,toxicity/v1/score\nq1,a,1\n")
     assert assay(["grade", "table.csv"]) == ExitCode.NOT_ENOUGH
+
+
+def table(path: Path, columns: str, *values: Any, odd: Any = None) -> None:
+    """A table of N rows with an id and an answer; `odd` is the first row's first value."""
+    lines = [[f"s{index}", "a", *values] for index in range(N)]
+    if odd is not None:
+        lines[0][2] = odd
+    rows = "".join(",".join(map(str, line)) + "\n" for line in lines)
+    path.write_text(f"id,output,{columns}\n{rows}")
+
+
+def test_no_decision_without_a_metric_that_the_baseline_has_and_nobody_can_grade(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = (("Toxicity", 0.05, 0.95, "1..0"), ("Percent", 95, 5, "0..100"))
+    for name, good, bad, scale in named:
+        for path, value in (("old.json", good), ("new.json", bad)):
+            listed = json.loads(scores(here / path, names=("F1",), value=0.9).read_text())
+            for one in list(listed):
+                listed.append({**one, "name": name, "score": value})
+            (here / path).write_text(json.dumps(listed))
+        words = ["gate", "new.json", "--baseline", "old.json"]
+        assert assay(words) == ExitCode.NOT_ENOUGH
+        said = capsys.readouterr().err
+        assert f"{name} can't be graded" in said
+        assert f"--map score:{name}={name}:" in said
+        assert "--profile" in said
+        assert "doesn't count" not in said
+        # the rest is graded where nothing is decided
+        assert assay(["grade", "old.json"]) == ExitCode.PASSED
+        said = capsys.readouterr().err
+        assert f"{name} is not graded" in said
+        assert "more is taken as better: F1" in said
+        # stored, the baseline still has it
+        assert assay(["baseline", "set", f"b{name}", "old.json"]) == ExitCode.PASSED
+        assert assay(["gate", "new.json", "--baseline", f"b{name}"]) == ExitCode.NOT_ENOUGH
+        assert "Import it again" in capsys.readouterr().err
+        # with its scale it is graded, on both sides
+        scaled = ("--map", f"score:{name}={name}:{scale}")
+        done = printed(capsys, *words, *scaled, code=1)
+        assert done["comparison"]["n_paired"] == N
+        assert assay(["gate", "old.json", "--baseline", "old.json", *scaled]) == ExitCode.PASSED
+        capsys.readouterr()
+
+
+def test_the_scale_of_a_tools_metric_keeps_its_values_and_totals(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores(here / "old.json", names=("Toxicity",), value=0.05)
+    scaled = ("--map", "score:calm=Toxicity:1..0")
+    done = printed(capsys, "import", "old.json", *scaled, "-o", "runs.jsonl", "--save-map")
+    assert [item["id"] for item in done["profile"]["criteria"]] == ["calm 1..0"]
+    assert done["totals"][1]["ours"] == pytest.approx(0.05)
+    run = json.loads((here / "runs.jsonl").read_text().splitlines()[0])
+    assert run["scores"]["calm 1..0"]["raw"] == 0.95
+    assert run["metadata"]["as_written"] == {"Toxicity": 0.05}
+    assert done["map"] == {"score:calm": "Toxicity:1..0"}
+    assert assay(["grade", "old.json"]) == ExitCode.PASSED  # as assay.yaml says now
+    assert "scales: score:calm=Toxicity:1..0" in capsys.readouterr().err
+    for given, words in (
+        ("score:x=Toxic:1..0", "Toxic:1..0 is the scale of no metric there"),
+        ("id=input", "it can only say the scales of metrics"),
+        ("score:x=Toxicity", "it can only say the scales of metrics"),
+    ):
+        assert assay(["grade", "old.json", "--from", "autoevals", "--map", given]) == 2
+        assert words in capsys.readouterr().err
+    assert assay(["grade", "old.json", "--map", "score:x=Toxicity:2..1"]) == ExitCode.MALFORMED
+    assert "beyond the scale 2..1" in capsys.readouterr().err
+
+
+def test_one_value_beyond_the_scale_removes_no_metric(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table(here / "odd.csv", "faithfulness,f1", 0.1, 0.95, odd=1.01)
+    table(here / "even.csv", "faithfulness,f1", 0.1, 0.95)
+    for words in (["grade", "odd.csv"], ["gate", "even.csv", "--baseline", "odd.csv"]):
+        assert assay(words) == ExitCode.MALFORMED
+        said = capsys.readouterr().err
+        assert "faithfulness is 1.01 on the sample 's0'" in said
+        assert "--map" in said
+        assert "--profile" in said
+    assert assay(["gate", "odd.csv", "--baseline", "even.csv"]) == ExitCode.MALFORMED
+    # the noise of floats is no other scale
+    table(here / "odd.csv", "faithfulness,f1", 0.9, 0.95, odd="1.0000000000000002")
+    done = printed(capsys, "import", "odd.csv", "--no-store")
+    assert len(done["profile"]["criteria"]) == 2
+    assert any("rounding put beyond its scale" in note for note in done["notes"])
+    table(here / "even.csv", "faithfulness,f1", 0.9, 0.95)
+    assert assay(["gate", "odd.csv", "--baseline", "even.csv"]) == ExitCode.PASSED
+
+
+def test_a_guess_of_columns_grades_nothing_where_less_is_better(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table(here / "old.csv", "brier_score", 0.05)
+    assert assay(["gate", "old.csv", "--baseline", "old.csv"]) == ExitCode.NOT_ENOUGH
+    said = capsys.readouterr().err
+    option = re.search(r"--map (\S+),", said)
+    assert option is not None
+    assert option[1] == "id=id,answer=output,score:brier_score=brier_score:1..0"
+    assert assay(["grade", "old.csv", "--map", option[1]]) == ExitCode.PASSED
+    table(here / "old.csv", "toxicity,f1", 0.05, 0.9)
+    assert assay(["gate", "old.csv", "--baseline", "old.csv"]) == ExitCode.NOT_ENOUGH
 
 
 def test_the_page_lists_every_tool() -> None:

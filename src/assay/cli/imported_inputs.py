@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import to_builtins
 
-from assay.errors import AssayError, InputError, UsageError, printable
+from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, StoredInput, stream_documents
 from assay.files.own_files import looks_own, stdin_start
-from assay.importers.column_map import check_map, parse_map
+from assay.importers.column_map import check_map, parse_map, scales_of
 from assay.importers.head import Head
 from assay.importers.importer import Wanted
 from assay.importers.known import fitting
 from assay.importers.recognition import described, is_foreign, read_head, unrecognised
+from assay.importers.tally import NOISE
 from assay.pipeline.importing import import_runs
-from assay.pipeline.made_profile import PASSED
+from assay.pipeline.made_profile import PASSED, map_option
 from assay.registry import is_path
 from assay.views.documents import pretty
 
@@ -93,10 +94,41 @@ def _unnamed() -> InputError:
     )
 
 
-def kind_of(options: argparse.Namespace) -> str | None:
-    """The importer that the command line names: with `--map` it is that of tables."""
+def kind_of(options: argparse.Namespace, paths: Sequence[str]) -> str | None:
+    """The importer that the command line names: with `--map` it is that of tables, unless it only
+    says the scales of metrics that another tool wrote.
+    """
     kind: str | None = options.kind
-    return "table" if kind is None and options.map else kind
+    if kind is not None or not options.map:
+        return kind
+    mapping = parse_map(options.map)
+    is_scales = len(scales_of(mapping)) == len(mapping) and all(map(os.path.isfile, paths))
+    if is_scales and any(one.name != "table" for one in fitting(read_head(paths[0]))):
+        return None
+    return "table"
+
+
+def check_scales(options: argparse.Namespace, imported: ImportedRuns) -> None:
+    """Refuse a `--map` for another tool's file that says anything but the scales of its metrics."""
+    if not options.map or imported.importer.name == "table":
+        return
+    mapping = parse_map(options.map)
+    other = [key for key, text in mapping.items() if not scales_of({key: text})]
+    unused = [key for key in mapping if key not in imported.tally.mapping]
+    if not other and not unused:
+        return
+    names = ", ".join(one.label for one in imported.tally.metrics.values()) or "no metrics"
+    raise UsageError(
+        "CLI-001",
+        f"--map has {(other or unused)[0]!r}, and "
+        + (
+            f"for {imported.importer.name} it can only say the scales of metrics."
+            if other
+            else f"{mapping[unused[0]]} is the scale of no metric there."
+        ),
+        where=", ".join(imported.files),
+        fix=f"Write score:NAME=METRIC:LOW..HIGH, once for each. The file has {names}.",
+    )
 
 
 def import_input(texts: Sequence[str], folder: str, options: argparse.Namespace) -> ImportedInput:
@@ -104,7 +136,8 @@ def import_input(texts: Sequence[str], folder: str, options: argparse.Namespace)
     place = os.path.join(folder, "imported")
     os.makedirs(place, exist_ok=True)
     wanted = Wanted(mapping=mapping_of(options))
-    imported = import_runs(texts, place, kind=kind_of(options), wanted=wanted)
+    imported = import_runs(texts, place, kind=kind_of(options, texts), wanted=wanted)
+    check_scales(options, imported)
     name = ", ".join("<stdin>" if text == "-" else text for text in texts)
     made = ImportedInput(name, imported.spool, file_digest(_read_again(texts, imported.spool)))
     made.imported = imported
@@ -182,6 +215,8 @@ def use_made_profile(
             "the results have different metrics, and each makes its own profile.",
             fix="Give them one by one, or say which profile to use with --profile.",
         )
+    if baselines:
+        _refuse_unknown_scales(next(one for one, profile in made if profile), chosen)
     names = [item["id"] for item in chosen.profile["criteria"]]
     for one, _ in rest:
         if isinstance(one, ImportedInput) and PASSED in names:
@@ -239,6 +274,28 @@ def _of_baseline(options: argparse.Namespace, name: str) -> Any:
         return None
 
 
+def _refuse_unknown_scales(baseline: str, graded: _Graded) -> None:
+    """Refuse to decide on the rest of the baseline's metrics: one that can't be graded may have got
+    worse.
+    """
+    names = graded.profile.get("not_graded") or []
+    if not names:
+        return
+    option, say = "--map score:NAME=METRIC:LOW..HIGH", "Import it again and say"
+    if isinstance(baseline, ImportedInput):
+        option, say = map_option(baseline.imported.tally, names), "Say"
+    raise NotEnoughEvidence(
+        "SCO-010",
+        f"{', '.join(names)} can't be graded, because the scale or the better end isn't known, and"
+        " a decision without it could miss that it got worse.",
+        where=str(baseline),
+        fix=f"{say} the scale, the best value last, with {option}, or"
+        " give a profile for both sides with --profile P."
+        if option
+        else "Give a profile for both sides with --profile P.",
+    )
+
+
 def _compare_metrics(one: ImportedInput, names: Sequence[str]) -> None:
     tally = one.imported.tally
     has = [name for name, metric in tally.metrics.items() if metric.n]
@@ -257,7 +314,7 @@ def _refuse_other_scale(one: str, names: Iterable[str]) -> None:
         scores = document.tree.get("scores") or {} if isinstance(document, Document) else {}
         for name in names:
             raw = (scores.get(name) or {}).get("raw")
-            if raw is not None and not 0 <= raw <= 1:
+            if raw is not None and not -NOISE <= raw <= 1 + NOISE:
                 raise InputError(
                     "REL-002",
                     f"{name} is {raw} in {one}, and from 0 to 1 in the baseline.",
@@ -274,7 +331,7 @@ def report_import(imported: ImportedRuns) -> None:
     report(text + (f", {tally.errors:,} with errors" if tally.errors else ""))
     if tally.mapping:
         columns = ", ".join(f"{key}={column}" for key, column in tally.mapping.items())
-        report(f"  columns: {columns}")
+        report(f"  {'columns' if imported.importer.name == 'table' else 'scales'}: {columns}")
     for line in left_out(tally):
         report(f"  {line}")
 

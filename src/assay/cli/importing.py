@@ -15,7 +15,7 @@ from assay.cli import options as opt
 from assay.cli.frame import CHOICES, STORE, Command, arg, flag
 from assay.cli.hints import command
 from assay.cli.import_evaluations import shown, store_evaluations, tell_evaluations
-from assay.cli.imported_inputs import counted, kind_of, left_out, mapping_of
+from assay.cli.imported_inputs import check_scales, counted, kind_of, left_out, mapping_of
 from assay.cli.saved_map import map_lines, save_map
 from assay.errors import ExitCode, NotEnoughEvidence, printable
 from assay.files.atomic import atomic_write, write_file
@@ -85,7 +85,9 @@ def import_files(options: argparse.Namespace, folder: str) -> ImportOutcome:
     """Import the files of the options, and store the evaluations where the options ask for that;
     the runs wait in the folder.
     """
-    imported = import_runs(options.files, folder, kind=kind_of(options), wanted=_wanted(options))
+    kind = kind_of(options, options.files)
+    imported = import_runs(options.files, folder, kind=kind, wanted=_wanted(options))
+    check_scales(options, imported)
     profile, problem = _made_profile(options, imported)
     made = (
         []
@@ -191,7 +193,8 @@ def _tell(imported: ImportedRuns, profile: Profile | None, out: IO[str]) -> None
     for line in left_out(tally):
         out.write(f"  {printable(line)}\n")
     if tally.mapping:
-        out.write("  the columns, as assay.yaml has them (--save-map writes it):\n")
+        what = "columns" if imported.importer.name == "table" else "scales"
+        out.write(f"  the {what}, as assay.yaml has them (--save-map writes it):\n")
         out.writelines(f"    {printable(line)}\n" for line in map_lines(tally.mapping))
     if tally.samples:
         _tell_totals(tally, out)

@@ -13,6 +13,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from fractions import Fraction
 from typing import NamedTuple
 
 from assay.errors import UsageError
@@ -49,13 +50,9 @@ _METRIC = re.compile(
     r"score|accuracy|f1|exact_match|faithfulness|relevan(?:ce|cy)|precision|recall|correctness"
     r"|bleu|rouge(?:_?[l12])?|similarity|groundedness|helpfulness|completeness"
     r"|(?:answer|context|response)_(?:relevan(?:ce|cy)|precision|recall|correctness|similarity)"
-    r"|\w+_score"
+    r"|\w+_score|toxicity|hallucination|harmfulness|noise_sensitivity|brier|wer|cer|perplexity"
 )
-LESS_IS_BETTER = re.compile(
-    r"(?i)toxic|hallucinat|bias|harmful|malicious|noise_sensitivity|error|latency|perplexity|loss"
-    r"|distance|risk"
-)
-"""Names of metrics that may be better the lower they are."""
+"""Names of metrics. Those where less may be better are taken too, and named as not graded."""
 _OWN = frozenset(("hard_gates", "criteria", "workflow", "schema", "run_id"))
 """Keys of Assay's own records: a file with them is no table of results."""
 
@@ -66,12 +63,32 @@ class ScoreScale(NamedTuple):
     low: Decimal
     high: Decimal
 
+    def share(self, value: Decimal | int) -> Decimal:
+        """How far a value is from the worst to the best, from 0 to 1, to twelve places.
+
+        >>> ScoreScale(Decimal(1), Decimal(0)).share(Decimal("0.05"))
+        Decimal('0.95')
+        """
+        low, span = Fraction(self.low), Fraction(self.high) - Fraction(self.low)
+        found = min(max((Fraction(value) - low) / span, Fraction(0)), Fraction(1))
+        return Decimal(round(found * 10**12)).scaleb(-12).normalize()
+
+    def __str__(self) -> str:
+        return f"{self.low}..{self.high}"
+
 
 class ScoreColumn(NamedTuple):
     """The column of a score and its scale; None for 0..1."""
 
     name: str
     scale: ScoreScale | None
+
+
+class NamedScale(NamedTuple):
+    """The scale of a score and the name to grade it under."""
+
+    name: str
+    scale: ScoreScale
 
 
 class GuessedMap(NamedTuple):
@@ -140,6 +157,20 @@ def column_of(text: str) -> ScoreColumn:
     return ScoreColumn(found[1], ScoreScale(Decimal(found[2]), Decimal(found[3])))
 
 
+def scales_of(mapping: Mapping[str, str]) -> dict[str, NamedScale]:
+    """The scales that a mapping gives to metrics of a tool, by their names there.
+
+    >>> scales_of({"id": "ticket", "score:calm": "anger:10..0"})["anger"].name
+    'calm'
+    """
+    found = {}
+    for key, text in mapping.items():
+        column = column_of(text)
+        if key.startswith(SCORE) and column.scale is not None:
+            found[column.name] = NamedScale(key.removeprefix(SCORE), column.scale)
+    return found
+
+
 def columns_of(mapping: Mapping[str, str]) -> list[str]:
     """The columns that a mapping names."""
     return [
@@ -150,7 +181,7 @@ def columns_of(mapping: Mapping[str, str]) -> list[str]:
 def guess(columns: Iterable[str]) -> GuessedMap:
     """The mapping that the names of columns suggest.
 
-    >>> guess(["id", "question", "output", "f1", "toxicity"]).mapping
+    >>> guess(["id", "question", "output", "f1"]).mapping
     {'id': 'id', 'answer': 'output', 'input': 'question', 'score:f1': 'f1'}
     >>> guess(["answer", "output", "correct"]).open
     ("answer may be 'answer' or 'output'",)
@@ -170,7 +201,7 @@ def guess(columns: Iterable[str]) -> GuessedMap:
         elif fitting:
             undecided.append(_open(key, fitting))
     for column, name in plain.items():
-        if _METRIC.fullmatch(name) and not LESS_IS_BETTER.search(name):
+        if _METRIC.fullmatch(name):
             mapping[f"{SCORE}{name}"] = column
     return GuessedMap(mapping, tuple(undecided), refused)
 

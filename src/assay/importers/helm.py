@@ -12,7 +12,6 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
@@ -44,9 +43,7 @@ BOOKKEEPING = (
     "batch_size",
     "prompt_truncated",
 )
-LOWER_IS_BETTER = ("perplexity", "bits_per_byte", "ece_", "toxic", "bias", "stereotyp")
-NO_QUALITY = ("max_prob", "predicted_index", "platt_")
-_LOWER = "metrics_where_lower_is_better"
+NO_QUALITY = ("max_prob", "predicted_index", "platt_", "logprob")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -236,19 +233,12 @@ def _run(
 
 
 def _is_score(label: str, tally: ImportTally) -> bool:
-    why = _why_no_score(label)
-    if why is not None:
-        tally.dropped[why] += 1
-        if why == _LOWER:
-            tally.note(f"{label!r} is better when lower, so it isn't graded.")
-    return why is None
-
-
-@lru_cache(1000)
-def _why_no_score(label: str) -> str | None:
-    if label.startswith((*BOOKKEEPING, *NO_QUALITY)):
-        return "statistics_that_are_no_scores"
-    return _LOWER if any(word in label for word in LOWER_IS_BETTER) else None
+    is_score = (
+        not label.startswith((*BOOKKEEPING, *NO_QUALITY)) or tally.scale_of(label) is not None
+    )
+    if not is_score:
+        tally.dropped["statistics_that_are_no_scores"] += 1
+    return is_score
 
 
 def _state_means(path: str, tally: ImportTally) -> None:

@@ -15,13 +15,9 @@ from assay.canon import digest
 from assay.errors import InputError
 from assay.files.json_stream import stream_json, stream_lines
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.lm_eval_results import (
-    LOWER_IS_BETTER,
-    Results,
-    dataset_version,
-    read_results,
-)
+from assay.importers.lm_eval_results import Results, dataset_version, read_results
 from assay.importers.lm_eval_rows import answer_of, inputs_of, sample_rows, task_of
+from assay.importers.metric_names import may_be_less
 from assay.importers.parts import (
     exact,
     head_of,
@@ -117,13 +113,15 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         )
     main: dict[str, str] = {}
     if len(samples) > 1:
+        looked = ImportTally()
         labels = {
-            task: _first_labels(path)
+            task: _first_labels(path, looked)
             if results is None
-            else list(_graded(results, task, ImportTally()))
+            else list(_graded(results, task, looked))
             for task, path in samples.items()
         }
-        main = _main_metrics(labels, tally)
+        main = _main_metrics(labels, looked)
+        tally.notes += looked.notes
     version = dataset_version(results, samples, main)
     for task, path in samples.items():
         named = NameVersion(task if len(samples) == 1 else TOOL, version)
@@ -184,10 +182,9 @@ def _graded(results: Results, task: str, tally: ImportTally) -> dict[str, Any]:
             continue
         if value is not None and not is_number(value):
             tally.dropped["values_that_are_no_number"] += 1
-        elif results.is_lower_better(task, metric):
-            _leave_lower(tally, label)
         else:
             scores[label] = value
+            _note_direction(results, task, metric, label, tally)
     return scores
 
 
@@ -195,7 +192,10 @@ def _main_metrics(labels: Mapping[str, Collection[str]], tally: ImportTally) -> 
     """The first metric of each task, where tasks have different ones: it is their shared score, as
     no task could pass by metrics that only another has.
     """
-    known = {task: list(given) for task, given in labels.items() if given}
+    sure = {
+        task: [one for one in given if one not in tally.doubts] for task, given in labels.items()
+    }
+    known = {task: given for task, given in sure.items() if given}
     if len({frozenset(given) for given in known.values()}) < 2:
         return {}
     main = {task: given[0] for task, given in known.items()}
@@ -217,9 +217,14 @@ def _shared(
     return {"score": scores.get(main)}, {"metric": main, "metrics": scores}
 
 
-def _leave_lower(tally: ImportTally, label: str) -> None:
-    tally.dropped["metrics_where_lower_is_better"] += 1
-    tally.note(f"{label!r} is better when lower, so it isn't graded.")
+def _note_direction(
+    results: Results | None, task: str, metric: str, label: str, tally: ImportTally
+) -> None:
+    """Say of a metric which way is better, as far as the file or its name does."""
+    if may_be_less(metric) if results is None else results.is_lower_better(task, metric):
+        tally.doubts[label] = "it is better when lower, and its scale is not known"
+    elif results is not None and results.is_told(task, metric):
+        tally.told.add(label)
 
 
 # --- samples
@@ -295,12 +300,12 @@ def _sample_runs(
         _check_means(task, results, sums, count, tally)
 
 
-def _first_labels(path: str) -> list[str]:
+def _first_labels(path: str, tally: ImportTally) -> list[str]:
     """The metrics that the first row of a samples file has."""
     is_list = head_of(path).text.startswith("[")
     found = stream_json(path, [()]) if is_list else stream_lines(path)
     for _, row in found:
-        return list(_scores(shaped(row, dict, "a sample", path), None, "", ImportTally(), path))
+        return list(_scores(shaped(row, dict, "a sample", path), None, "", tally, path))
     return []
 
 
@@ -316,12 +321,9 @@ def _scores(
         value, label = row.get(metric), f"{metric},{chosen}"
         if value is not None and not is_number(value):
             tally.dropped["values_that_are_no_number"] += 1
-        elif (
-            metric in LOWER_IS_BETTER if results is None else results.is_lower_better(task, metric)
-        ):
-            _leave_lower(tally, label)
         else:
             scores[label] = value
+            _note_direction(results, task, metric, label, tally)
     return scores
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.canon import digest
 from assay.errors import InputError
 from assay.files.json_stream import stream_json
+from assay.importers.metric_names import may_be_less
 from assay.importers.parts import is_number, name_of, optional, shaped
 from assay.importers.samples import UNVERSIONED
 
@@ -14,22 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from assay.importers.tally import ImportTally
-
-LOWER_IS_BETTER = frozenset(
-    {
-        "perplexity",
-        "word_perplexity",
-        "byte_perplexity",
-        "bits_per_byte",
-        "brier_score",
-        "ter",
-        "wer",
-        "likelihood_diff",
-        "pct_stereotype",
-        "loss",
-    }
-)
-"""Metrics where less is better, for files that don't say it."""
 
 
 class Results(NamedTuple):
@@ -78,10 +63,17 @@ class Results(NamedTuple):
         return {key: value for key, value in content.items() if value is not None}
 
     def is_lower_better(self, task: str, metric: str) -> bool:
-        """Whether less of the metric is better."""
+        """Whether less of the metric is better: as the file says it, else by its name."""
+        told = self._is_higher_better(task, metric)
+        return told is False or (told is None and may_be_less(metric))
+
+    def is_told(self, task: str, metric: str) -> bool:
+        """Whether the file says that more of the metric is better."""
+        return self._is_higher_better(task, metric) is True
+
+    def _is_higher_better(self, task: str, metric: str) -> Any:
         stated = self.higher.get(task)
-        told = stated.get(metric) if isinstance(stated, dict) else None
-        return told is False or (told is None and metric in LOWER_IS_BETTER)
+        return stated.get(metric) if isinstance(stated, dict) else None
 
     def is_mean(self, task: str, metric: str) -> bool:
         """Whether the file says that the metric is the mean of its samples."""

@@ -1,9 +1,10 @@
 """Results of ragas: the table of `EvaluationResult.to_pandas()`, saved as CSV, JSON or Parquet.
 
 One row is one sample. Columns that ragas knows are the question, the answer, the passages and the
-reference, under their old names (question, answer, contexts, ground_truth) as well; every other
-column of numbers is a metric. ragas writes NaN where a metric could not be computed: that is
-missing, and not 0. So is text in the column of a metric of ragas.
+reference, under their old names (question, answer, contexts, ground_truth) as well. A column of
+numbers is a metric by its name; one that ragas doesn't know is kept and not graded, and times and
+costs are no metrics. ragas writes NaN where a metric could not be computed: that is missing, and
+not 0. So is text in the column of a metric of ragas.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from assay.files.tables import table_rows
 from assay.importers.cells import MetricColumns, first_of, present, structure_of
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.metric_names import plain_name
 from assay.importers.parts import shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
@@ -55,6 +57,19 @@ _METRIC = re.compile(
 """The names of the metrics of ragas."""
 
 
+_WORDS = re.compile(
+    r"faithful|relevan|precision|recall|correctness|similarity|accuracy|(?:^|_)f1|score|match"
+    r"|grounded|adherence|critic|equivalence|utilization|present|rubric|sensitivity|hallucinat"
+    r"|coherence|conciseness|helpful|harmful|malicious|alignment|entailment|completeness|toxic"
+)
+"""Words in the names of metrics that ragas has."""
+_NO_METRIC = re.compile(
+    r"(?:^|_)(?:latency|duration|elapsed|runtime|time|timestamp|seconds?|sec|ms|costs?|price|usd"
+    r"|tokens?|seed|index|idx|row|length|count|temperature|top_p|top_k|version|year|page)(?:_|$)"
+)
+"""Words in the names of numbers that people keep next to the scores."""
+
+
 def _fits(head: Head) -> bool:
     columns = head.columns
     if "user_input" in columns:
@@ -76,7 +91,11 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 answers = not row.keys().isdisjoint(ANSWER)
                 origin = origin._replace(answers=answers)
             tally.read["rows"] += 1
-            scores = metrics.scores(row)
+            scores = {
+                label: value
+                for label, value in metrics.scores(row).items()
+                if _is_score(label, tally)
+            }
             judged |= {label for label in scores if not _is_plain(label)}
             question, reference = _question(row), first_of(row, REFERENCE)
             sample_id = short_id(_content(row, question, reference), index)
@@ -98,6 +117,19 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
 
 def _is_metric(column: str) -> bool:
     return _METRIC.fullmatch(column) is not None
+
+
+def _is_score(label: str, tally: ImportTally) -> bool:
+    """Whether a column of numbers has scores. One that ragas doesn't know is kept and not graded:
+    somebody's own metric, or anything else.
+    """
+    if _WORDS.search(plain_name(label)) or tally.scale_of(label) is not None:
+        return True
+    if _NO_METRIC.search(plain_name(label)):
+        tally.note(f"the column {label} is not used: by its name it is no metric")
+        return False
+    tally.doubts[label] = "ragas has no metric of this name"
+    return True
 
 
 def _is_plain(label: str) -> bool:

@@ -136,6 +136,13 @@ def sample_run(
             tally.metric(label): _score(origin, tally, label, value, sample_id)
             for label, value in scores.items()
         }
+        written = {
+            label: value
+            for label, value in scores.items()
+            if value is not None and tally.metrics[tally.metric(label)].scale is not None
+        }
+        if written:
+            more["metadata"] = {"as_written": written, **(more.get("metadata") or {})}
     run |= {key: value for key, value in more.items() if value is not None}
     return run
 
@@ -179,7 +186,16 @@ def _score(
             where=origin.run,
         )
     metric = tally.metrics[tally.metric(label)]
-    metric.add(value)
+    metric.add(value, sample_id)
+    if metric.scale is not None and value is not None:
+        if metric.outside:
+            raise InputError(
+                "SCO-011",
+                f"the sample {sample_id!r} has {value} as its {label!r}, beyond the scale"
+                f" {metric.scale}.",
+                where=origin.run,
+            )
+        value = metric.scale.share(value)
     metric.judged = metric.judged or label in origin.judged
     kind = "llm" if label in origin.judged else "script"
     return {"raw": value, "source": {"kind": kind, "name": f"{origin.tool}:{label}"}}

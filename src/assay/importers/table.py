@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.tables import MAX_COLUMNS, table_rows
-from assay.importers.column_map import SCORE, check_guess, check_map, column_of, columns_of, guess
+from assay.importers.column_map import (
+    SCORE,
+    NamedScale,
+    check_guess,
+    check_map,
+    column_of,
+    columns_of,
+    guess,
+)
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import head_of
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
@@ -39,7 +47,6 @@ _STATUSES = {
     **dict.fromkeys(("cancelled", "canceled", "aborted", "skipped"), "cancelled"),
 }
 _DIGITS = 60
-_PLACES = Decimal("0.000000000001")
 
 
 def takes(head: Head, mapping: Mapping[str, str]) -> bool:
@@ -121,7 +128,7 @@ class _Row(NamedTuple):
         low, high = column.scale
         if not min(low, high) <= value <= max(low, high):
             raise self.fault(column.name, f"has {value}, beyond the scale {low}..{high}.")
-        return abs((value - low) / (high - low)).quantize(_PLACES).normalize()
+        return value
 
 
 class _TableReader:
@@ -132,14 +139,17 @@ class _TableReader:
     ) -> None:
         self._wanted, self._tally, self._map = wanted, tally, mapping
         self._scores = {
-            _label(key.removeprefix(SCORE), column_of(text)): column_of(text)
+            key.removeprefix(SCORE): column_of(text)
             for key, text in mapping.items()
             if key.startswith(SCORE)
         }
-        name = os.path.basename(path).partition(".")[0] or "results"
+        for name, column in self._scores.items():
+            if column.scale is not None:
+                tally.scales[name] = NamedScale(name, column.scale)
+        table = os.path.basename(path).partition(".")[0] or "results"
         self._origin = ResultOrigin(
             "table",
-            NameVersion(name, UNVERSIONED),
+            NameVersion(table, UNVERSIONED),
             NameVersion("table", UNVERSIONED),
             file_id(path),
             answers="answer" in mapping,
@@ -187,11 +197,6 @@ class _TableReader:
             tokens=_count(row, named("tokens")),
             group=None if (group := row.text(named("group"))) is None else str(group),
         )
-
-
-def _label(name: str, column: ScoreColumn) -> str:
-    """The name of a metric. The scale is part of it: the same stars of 5 and of 10 are two."""
-    return name if column.scale is None else f"{name} {column.scale.low}..{column.scale.high}"
 
 
 def _whole(value: Decimal | int, row: _Row, column: str | None) -> int:

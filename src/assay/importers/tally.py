@@ -8,19 +8,35 @@ import re
 from collections import Counter
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from assay.importers.column_map import NamedScale, ScoreScale
 
 _EXACT = Context(prec=500, traps=[Inexact])
 """Adds decimals of up to so many digits, quickly and without rounding."""
+NOISE = Decimal("0.000001")
+"""How far beyond its scale a value may be by the rounding of floats, as a part of the scale."""
 _SIGN = re.compile(r"[^A-Za-z0-9_.\-/ ]+")
 
 
 class Metric:
     """One metric over the samples that have a value of it."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, scale: ScoreScale | None = None) -> None:
         self.label = label
         """Its name in the tool."""
+        self.scale = scale
+        """Its worst and its best value, where somebody says them."""
+        ends = (Decimal(0), Decimal(1)) if scale is None else (scale.low, scale.high)
+        self._ends = (min(ends), max(ends))
+        self._noise = NOISE * (self._ends[1] - self._ends[0])
+        self.rounded = 0
+        """Values that are beyond the scale by the rounding of floats."""
+        self.outside = 0
+        """Values that are beyond it by more."""
+        self.first_outside: tuple[Decimal, str] | None = None
+        """The first of them, and its sample."""
         self.n = 0
         self.missing = 0
         """Samples on which it has no value."""
@@ -34,13 +50,20 @@ class Metric:
         self.words = 0
         """Samples whose value is a word that has no place on a scale."""
 
-    def add(self, value: Decimal | int | None) -> None:
+    def add(self, value: Decimal | int | None, sample_id: str = "") -> None:
         """Count the value of one sample; None where it has none."""
         if value is None:
             self.missing += 1
             return
         number = Decimal(value)
         self.n += 1
+        low, high = self._ends
+        if not low <= number <= high:
+            if low - self._noise <= number <= high + self._noise:
+                self.rounded += 1
+            else:
+                self.outside += 1
+                self.first_outside = self.first_outside or (number, sample_id)
         try:
             self._sum = _EXACT.add(self._sum, number)
         except Inexact:
@@ -56,9 +79,9 @@ class Metric:
         return (Fraction(self._sum) + self._long) / self.n if self.n else None
 
     @property
-    def is_share(self) -> bool:
-        """Whether every value is from 0 to 1, the one scale that needs no explanation."""
-        return self.low is not None and self.high is not None and 0 <= self.low <= self.high <= 1
+    def title(self) -> str:
+        """Its name, with the scale that somebody says."""
+        return self.label if self.scale is None else f"{self.label} {self.scale}"
 
 
 class ImportTally:
@@ -102,6 +125,10 @@ class ImportTally:
         """Whether two result files of one version on one dataset are two evaluations."""
         self.results: dict[tuple[NamedTuple, NamedTuple], str] = {}
         """The result file that each version and dataset comes from."""
+        self.scales: dict[str, NamedScale] = {}
+        """The scales that somebody gives, by the metric's label or the name of its criterion."""
+        self.doubts: dict[str, str] = {}
+        """Labels of metrics that can't be graded as they are written, and why."""
         self._names: dict[str, str] = {}
 
     def read_text(self) -> str:
@@ -135,6 +162,10 @@ class ImportTally:
         """
         self.metrics[self.metric(label)].words += 1
 
+    def scale_of(self, label: str) -> NamedScale | None:
+        """The scale that somebody gives to a metric of the tool."""
+        return self.scales.get(label) or self.scales.get(_name(label))
+
     def metric(self, label: str) -> str:
         """The name of the criterion for a metric of the tool, the same for the same label.
 
@@ -146,11 +177,17 @@ class ImportTally:
         """
         name = self._names.get(label)
         if name is None:
-            base = _SIGN.sub("_", label)[:150].strip(" _.-/") or "metric"
+            base, given = _name(label), self.scale_of(label)
+            if given is not None:  # the same stars of 5 and of 10 are two
+                base = f"{_name(given.name)} {given.scale}"
             name, count = base, 1
             while name in self.metrics:
                 count += 1
                 name = f"{base}-{count}"
             self._names[label] = name
-            self.metrics[name] = Metric(label)
+            self.metrics[name] = Metric(label, None if given is None else given.scale)
         return name
+
+
+def _name(label: str) -> str:
+    return _SIGN.sub("_", label)[:150].strip(" _.-/") or "metric"

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError
 from assay.files.atomic import atomic_write
 from assay.files.json_files import Document, open_input, parse_json
+from assay.importers.column_map import SCORE, scales_of
 from assay.importers.importer import Wanted
 from assay.importers.recognition import importer_of_all
 from assay.importers.samples import gate_name
 from assay.importers.tally import ImportTally
-from assay.pipeline.made_profile import PASSED, make_profile
+from assay.pipeline.made_profile import PASSED, make_profile, reasons_not_to_grade
 from assay.records.reading import read_run
 from assay.views.documents import encode
 
@@ -54,10 +55,12 @@ class ImportedRuns(NamedTuple):
         """
         if not self.tally.samples or self.importer.profile is not None:
             return None
-        if not any(metric.is_share for metric in self.tally.metrics.values()):
+        where = ", ".join(self.files)
+        reasons = reasons_not_to_grade(self.importer.name, self.tally, where=where)
+        if not any(one.n and name not in reasons for name, one in self.tally.metrics.items()):
             self.score_verdicts()
-        made = make_profile(self.importer.name, self.tally, where=", ".join(self.files))
-        for note in made.not_graded:
+        made = make_profile(self.importer.name, self.tally, where=where)
+        for note in made.notes:
             self.tally.note(note)
         return made.profile
 
@@ -100,6 +103,8 @@ def import_runs(
     try:
         importer = importer_of_all(read_from, kind, wanted.mapping)
         tally.apart = importer.apart
+        if importer.name != "table":  # which maps all of its columns
+            tally.scales.update(scales_of(wanted.mapping))
         with open(spool, "xb", buffering=1024 * 1024) as stream:
             for run in importer.read(read_from, wanted, tally):
                 read_run(Document(run, where))
@@ -116,6 +121,13 @@ def import_runs(
             "FIL-005", f"there is no run in it{f' ({read})' if read else ''}.", where=where
         )
     _compare(tally, importer.name, where)
+    if importer.name != "table":
+        used = [tally.scale_of(one.label) for one in tally.metrics.values()]
+        tally.mapping = {
+            f"{SCORE}{given.name}": f"{label}:{given.scale}"
+            for label, given in tally.scales.items()
+            if given in used
+        }
     return ImportedRuns(tuple(paths), importer, spool, len(seen), tally)
 
 

@@ -1,24 +1,28 @@
 """The profile that is made from the metrics of another tool's results: one criterion for each, with
 equal weights, no floors and no roles; the tool's own verdict is a gate.
 
-A metric counts where all of its values are from 0 to 1, the one scale that needs no explanation.
-Any other is named and not graded. A metric without any value counts as well, as missing from every
-sample: a judge that failed each time must not be forgotten.
+A metric counts where all of its values are from 0 to 1, the one scale that needs no explanation, or
+where somebody says its scale. One that has other values, or where less may be better, is named and
+not graded; one with values of both kinds is refused. A metric without any value counts as well, as
+missing from every sample: a judge that failed each time must not be forgotten.
 """
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.errors import NotEnoughEvidence
-from assay.importers.column_map import LESS_IS_BETTER
+from assay.errors import InputError, NotEnoughEvidence
+from assay.importers.column_map import SCORE, column_of
+from assay.importers.metric_names import may_be_less
 from assay.importers.samples import gate_name
 from assay.scoring.extension import marked
 from assay.scoring.gates import GATES
 from assay.scoring.profile import GateRef, Profile, ProfileCriterion
 
 if TYPE_CHECKING:
-    from assay.importers.tally import ImportTally, Metric
+    from assay.importers.tally import ImportTally
 
 PREFIX = "imported-"
 """How the names of these profiles begin."""
@@ -29,29 +33,70 @@ PASSED = "passed"
 
 
 class MadeProfile(NamedTuple):
-    """A profile made from metrics, with notes on those that it leaves out or that have no value."""
+    """A profile made from metrics, with notes on what it leaves out and takes for granted."""
 
     profile: Profile
-    not_graded: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def reasons_not_to_grade(tool: str, tally: ImportTally, *, where: str) -> dict[str, str]:
+    """Why metrics can't be graded, by the names of their criteria. Raises InputError for one that
+    has values on and beyond its scale: they are of two scales, or wrong.
+    """
+    found = {name: _why_not(name, tally, gate_name(tool)) for name in tally.metrics}
+    for name, metric in tally.metrics.items():
+        if not found[name] and metric.first_outside is not None:
+            value, sample = metric.first_outside
+            raise InputError(
+                "SCO-011",
+                f"{metric.label} is {value} on the sample {sample!r}, and from 0 to 1 on"
+                f" {metric.n - metric.outside:,} others.",
+                where=where,
+                fix=f"Correct it, or say the scale with {map_option(tally, [name])}, or give a"
+                " profile with --profile P.",
+            )
+    return {name: why for name, why in found.items() if why}
+
+
+def map_option(tally: ImportTally, names: Iterable[str]) -> str:
+    """The `--map` that would say the scales of these metrics; "" where all are words. For a table
+    it has the other columns too, because it takes the place of what was guessed.
+    """
+    entries = dict(tally.mapping)
+    scaled = [name for name in names if tally.metrics[name].n or not tally.metrics[name].words]
+    if not scaled:
+        return ""
+    for name in scaled:
+        metric = tally.metrics[name]
+        key = f"{SCORE}{metric.label}"
+        key = key if key in entries else f"{SCORE}{name}"
+        less = may_be_less(metric.label) and metric.n and not metric.outside
+        column = column_of(entries.get(key, name)).name
+        entries[key] = f"{column}:{'1..0' if less else 'LOW..HIGH'}"
+    return f"--map {shlex.quote(','.join(f'{key}={text}' for key, text in entries.items()))}"
 
 
 def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
     """The profile for what one import counted."""
     gate = gate_name(tool)
     metrics = "the columns of a table" if tool == "table" else f"the metrics that {tool} wrote"
-    criteria, left_out = [], []
+    reasons = reasons_not_to_grade(tool, tally, where=where)
+    criteria, notes = [], []
     for name, metric in tally.metrics.items():
-        if why := _why_not(
-            name, metric, gate, mapped=tool == "table" or metric.label in tally.told
-        ):
-            left_out.append(f"{metric.label} is not graded: {why}")
+        if why := reasons.get(name):
+            notes.append(f"{metric.label} is not graded: {why}")
             continue
         if not metric.n:
-            left_out.append(f"{metric.label} has no value on any sample: it is missing from all")
+            notes.append(f"{metric.label} has no value on any sample: it is missing from all")
+        if metric.rounded:
+            notes.append(
+                f"values of {metric.label} that rounding put beyond its scale count as its end:"
+                f" {metric.rounded:,}"
+            )
         criteria.append(
             ProfileCriterion(
                 id=name,
-                label=metric.label.strip() or name,
+                label=metric.title.strip() or name,
                 weight=1,
                 layer=2 if metric.judged else 1,
                 formula="zero_one",
@@ -67,13 +112,17 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
             fix="Fix that and run the evaluation again: there is nothing to grade.",
         )
     if not any(tally.metrics[one.id].n for one in criteria):
-        lacking = f" {left_out[0]}." if left_out else " Its samples have no scores."
+        lacking = f" {notes[0]}." if notes else " Its samples have no scores."
+        option = map_option(tally, reasons)
+        way = f"Say its scale with {option}, or give" if option else "Give"
         raise NotEnoughEvidence(
             "SCO-010",
             f"there is nothing to grade: no metric has values on a known scale.{lacking}",
             where=where,
-            fix="Give a profile that measures these runs with --profile P.",
+            fix=f"{way} a profile that measures these runs with --profile P.",
         )
+    if taken := _taken_as_better(tally, criteria):
+        notes.append(f"more is taken as better: {', '.join(taken)}")
     made = Profile(
         profile=f"{PREFIX}{tool}",
         version="1",
@@ -86,19 +135,30 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
             " floors. Write a profile with your own weights and floors and give it with --profile."
         ),
         made_from=metrics,
+        not_graded=list(reasons),
     )
-    return MadeProfile(marked(made), tuple(left_out))
+    return MadeProfile(marked(made), tuple(notes))
 
 
-def _why_not(name: str, metric: Metric, gate: str, *, mapped: bool) -> str:
+def _taken_as_better(tally: ImportTally, criteria: Iterable[ProfileCriterion]) -> list[str]:
+    """Metrics of which nobody says that more is better."""
+    metrics = [tally.metrics[one.id] for one in criteria if one.id != PASSED]
+    return [one.label for one in metrics if one.scale is None and one.label not in tally.told]
+
+
+def _why_not(name: str, tally: ImportTally, gate: str) -> str:
+    metric = tally.metrics[name]
     if name in GATES or name == gate:
         return "its name is that of a gate"
-    # graded as written, the most toxic answer would get the best grade; a mapping says the scale
-    if not mapped and LESS_IS_BETTER.search(metric.label):
+    if metric.scale is not None:
+        return ""
+    if metric.label in tally.doubts:
+        return tally.doubts[metric.label]
+    if metric.label not in tally.told and may_be_less(metric.label):
         return "less may be better by its name, and the file doesn't say"
     if metric.words and not metric.n:
         return "its values are words, and nothing says which are good"
-    if metric.n and not metric.is_share:
+    if metric.n and metric.outside == metric.n:
         return (
             f"its values run from {metric.low} to {metric.high}, and only 0 to 1 is a known scale"
         )

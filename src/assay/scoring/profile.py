@@ -106,6 +106,8 @@ class Profile(ClosedRecord, frozen=True):
     description: str | None = None
     made_from: str | None = None
     """What a profile was made from that nobody wrote, such as the metrics of a result file."""
+    not_graded: list[str] = []
+    """The metrics there that it leaves out, because their scale or direction is not known."""
 
     @property
     def id(self) -> str:
