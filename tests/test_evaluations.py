@@ -15,13 +15,11 @@ import pytest
 from msgspec import structs
 
 from assay.api.comparing import gate
+from assay.archive.evaluation_builder import EvaluationBuilder, identified
 from assay.archive.evaluation_checks import verify_ledger
 from assay.archive.evaluations import (
-    EvaluationBuilder,
     check_name,
-    evaluation_draft,
     find_evaluation,
-    identified,
     list_evaluations,
     stored_grades,
     stored_runs,
@@ -33,7 +31,7 @@ from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Graded, Grader
 from assay.records.evaluation import Evaluation, VersionedName
-from assay.store.drafts import body_of
+from assay.store.drafts import Draft, Link, body_of, draft
 from assay.store.ledger import Ledger, open_ledger
 from assay.store.verify import verify
 from documents import run
@@ -66,6 +64,11 @@ def made(documents: list[dict[str, Any]], name: str = "nightly", **settings: Any
     for one in graded(*documents):
         built.add(one)
     return built.finish(NOW)
+
+
+def evaluation_draft(evaluation: Evaluation) -> Draft:
+    links = [Link("evaluates", run.grade or run.digest) for run in evaluation.runs]
+    return draft(evaluation, kind="evaluation", links=links)
 
 
 def keep(ledger: Ledger, documents: list[dict[str, Any]], name: str = "nightly") -> Evaluation:

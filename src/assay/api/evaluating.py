@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from assay.api.configured import configured
 from assay.api.functions import as_workflow, named, plain_name
 from assay.api.results import EvaluationOutcome
-from assay.archive.evaluations import EvaluationBuilder, default_name
+from assay.archive.evaluation_builder import EvaluationBuilder
+from assay.archive.evaluations import default_name
 from assay.errors import InputError, UsageError
 from assay.files.json_files import Document
 from assay.pipeline.choice import Choice

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from assay.archive.evaluations import EvaluationBuilder, evaluation_draft
+from assay.archive.evaluation_builder import EvaluationBuilder
 from assay.archive.grades import NO_BASIS, Basis, drafts_of, settled
 from assay.errors import InputError
 from assay.files.json_files import Document
@@ -56,7 +56,9 @@ class RunGroup:
 
 
 class MadeEvaluation(NamedTuple):
-    """An evaluation, and why runs of it have no grade, each reason with its count."""
+    """An evaluation without its list of runs, and why runs of it have no grade, each reason with
+    its count.
+    """
 
     evaluation: Evaluation
     ungraded: Mapping[str, int]
@@ -99,8 +101,8 @@ def evaluate_runs(
         run = next(one for one in group if one.kind == "run")
         grade = next((one for one in group if one.kind == "grade"), None)
         builder.add_stored(run.body, None if grade is None else grade.body)
-    evaluation = builder.finish(finished)
-    take([evaluation_draft(evaluation, author=author)])
+    evaluation, last = builder.drafted(finished, author=author)
+    take([last])
     return MadeEvaluation(evaluation, ungraded)
 
 

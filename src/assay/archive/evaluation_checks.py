@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from assay.archive.evaluations import identified, read_evaluation
+from assay.archive.evaluation_builder import identified
+from assay.archive.evaluations import read_evaluation
 from assay.archive.grades import trace
 from assay.archive.replay import Remaker, Replayed, compared
 from assay.canon import digest

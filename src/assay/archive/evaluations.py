@@ -1,32 +1,20 @@
-"""Evaluations: made from graded runs, kept in a ledger with them, listed and found.
-
-An evaluation is the last record that is stored, after its runs and their grades, so a ledger
-contains all of it or none. Its totals are always computed here, from the grades it names, and
-`evaluation_checks` computes them again.
-"""
+"""Evaluations: named, kept in a ledger with their runs and grades, listed and found."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import ValidationError, structs, to_builtins
+from msgspec import ValidationError
 
-from assay.canon import digest, in_order
 from assay.errors import InputError, NotEnoughEvidence, UsageError
-from assay.files.json_files import parse_json
-from assay.records.evaluation import EvaluatedRun, Evaluation, VersionedName
+from assay.records.evaluation import Evaluation, VersionedName
 from assay.records.typed import convert
 from assay.registry import is_path
-from assay.release.summary import EvaluationTally
-from assay.store.drafts import Draft, Link, body_of, digest_text, draft
 
 if TYPE_CHECKING:
-    from assay.pipeline.grading import Graded
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
 
@@ -63,116 +51,6 @@ def default_name(workflow: str, now: datetime) -> str:
     """
     plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", workflow)[:60].lstrip("._-") or "evaluation"
     return f"{plain}-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
-
-
-class EvaluationBuilder:
-    """Takes the runs of an evaluation one by one and remembers only their ids and digests.
-
-    Every run is of the workflow and the dataset that the evaluation names; one of another version
-    is refused, because totals over two versions describe neither.
-    """
-
-    def __init__(
-        self,
-        *,
-        name: str,
-        workflow: VersionedName,
-        dataset: VersionedName,
-        settings: Mapping[str, Any],
-        started: datetime,
-        source: Literal["run", "import"] = "run",
-        labels: Sequence[str] = (),
-    ) -> None:
-        check_name(name)
-        self.name = name
-        self._workflow, self._dataset = workflow, dataset
-        self._settings = in_order(to_builtins(settings, builtin_types=(Decimal,)))
-        self._started = started
-        self._source: Literal["run", "import"] = source
-        self._labels = sorted(set(labels))
-        self._runs: list[EvaluatedRun] = []
-        self._ids: set[str] = set()
-        self._tally = EvaluationTally()
-
-    def __len__(self) -> int:
-        return len(self._runs)
-
-    def add(self, graded: Graded) -> None:
-        """Add a graded run."""
-        assert graded.run is not None, "an evaluation is made of runs"
-        self.add_stored(body_of(graded.run), body_of(graded.payload()))
-
-    def add_stored(self, run: bytes, grade: bytes | None) -> None:
-        """Add a run as the ledger stores it, with its grade; None for one that could not be
-        graded.
-        """
-        tree = parse_json(run)
-        self._check(tree)
-        if tree["run_id"] in self._ids:
-            raise InputError("FIL-007", f"two runs have the id {tree['run_id'][:80]!r}.")
-        self._ids.add(tree["run_id"])
-        if grade is None:
-            self._tally.add_ungraded()
-        else:
-            self._tally.add_payload(parse_json(grade))
-        named = None if grade is None else digest_text(sha256(grade).digest())
-        self._runs.append(
-            EvaluatedRun(
-                run_id=str(tree["run_id"]), digest=digest_text(sha256(run).digest()), grade=named
-            )
-        )
-
-    def _check(self, run: Mapping[str, Any]) -> None:
-        for what, wanted in (("workflow", self._workflow), ("dataset", self._dataset)):
-            found = run.get(what) or {}
-            if (found.get("id"), found.get("version")) != (wanted.id, wanted.version):
-                raise InputError(
-                    "STO-018",
-                    f"the run {run.get('run_id')!r} is of the {what}"
-                    f" {found.get('id')}@{found.get('version')}, and the evaluation {self.name!r}"
-                    f" is of {wanted.id}@{wanted.version}.",
-                    fix="An evaluation is one version of a workflow on one version of a dataset.",
-                )
-
-    def finish(self, finished: datetime) -> Evaluation:
-        """The evaluation, once all of its runs were added."""
-        if not self._runs:
-            raise NotEnoughEvidence("FIL-005", f"the evaluation {self.name!r} has no runs.")
-        return identified(
-            Evaluation(
-                id="",
-                name=self.name,
-                source=self._source,
-                workflow=self._workflow,
-                dataset=self._dataset,
-                configuration=digest(self._settings),
-                settings=self._settings,
-                labels=self._labels,
-                started=moment_text(self._started),
-                finished=moment_text(finished),
-                totals=self._tally.totals(),
-                runs=self._runs,
-            )
-        )
-
-
-def identified(evaluation: Evaluation) -> Evaluation:
-    """An evaluation with the id that follows from everything else in it."""
-    rest = digest(structs.replace(evaluation, id=""))
-    return structs.replace(evaluation, id=f"ev-{rest.removeprefix('sha256:')[:12]}")
-
-
-def moment_text(moment: datetime) -> str:
-    """A moment in UTC, to the millisecond."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def evaluation_draft(evaluation: Evaluation, *, author: str | None = None) -> Draft:
-    """An evaluation with links to its grades, or to the runs that have none. All of them are stored
-    before it.
-    """
-    links = [Link("evaluates", run.grade or run.digest) for run in evaluation.runs]
-    return draft(evaluation, kind="evaluation", author=author, links=links)
 
 
 # --- in the ledger

@@ -19,7 +19,6 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.archive.evaluations import evaluation_draft
 from assay.archive.grades import basis_of
 from assay.archive.records import result_draft
 from assay.errors import AssayError, InputError
@@ -27,7 +26,7 @@ from assay.store.drafts import Body, Draft, body_of, graded_drafts
 from assay.store.results import stored_of
 
 if TYPE_CHECKING:
-    from assay.archive.evaluations import EvaluationBuilder
+    from assay.archive.evaluation_builder import EvaluationBuilder
     from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Graded
     from assay.records.evaluation import Evaluation
@@ -38,11 +37,11 @@ BATCH = 500
 """Groups of records stored in one transaction: enough to be quick, few enough that others get
 their turn.
 """
-IN_MEMORY = 32 * 1024 * 1024
+IN_MEMORY = 8 * 1024 * 1024
 """Bytes that wait in memory; more of them wait in a temporary file."""
 
-_pack = msgspec.msgpack.Encoder(enc_hook=bytes).encode  # a body is bytes of a class of its own
-_unpack = msgspec.msgpack.Decoder(list[Draft]).decode
+_pack = msgspec.msgpack.encode
+_unpack = msgspec.msgpack.Decoder(list[tuple[int, Draft]]).decode
 
 
 class Store:
@@ -69,9 +68,11 @@ class Store:
 
     def add(self, group: list[Draft]) -> None:
         """Let a group wait, behind those that came before."""
-        data = _pack(group)
+        data = _pack([(len(one.body), one._replace(body=b"")) for one in group])
         self._waiting.write(len(data).to_bytes(8))
         self._waiting.write(data)
+        for one in group:
+            self._waiting.write(one.body)
 
     def note(self, text: str) -> None:
         """Report a sentence once all is stored: a verb that fails reports why, and nothing else."""
@@ -122,7 +123,8 @@ class Store:
     def _waited(self) -> Iterator[list[Draft]]:
         self._waiting.seek(0)
         while size := self._waiting.read(8):
-            yield _unpack(self._waiting.read(int.from_bytes(size)))
+            group = _unpack(self._waiting.read(int.from_bytes(size)))
+            yield [one._replace(body=self._waiting.read(length)) for length, one in group]
 
 
 class Result:
@@ -164,7 +166,10 @@ class StoredStream:
         )
         self.choice = choice.dated()._replace(stored=True)
         self.evaluation: Evaluation | None = None
-        """What the runs come to, once they were put; None where no evaluation is made of them."""
+        """What the runs come to, without a list of them, once they were put; None where no
+        evaluation is made of them.
+        """
+        self._draft: Draft | None = None
         self.stored = False
         """Whether they are in a ledger, once they were put."""
         self._store = store
@@ -179,7 +184,7 @@ class StoredStream:
             with open(self.path, "rb") as stream:
                 for bodies in map(_read_line, stream):
                     self._builder.add_stored(bytes(bodies.evidence), bytes(bodies.grade))
-            self.evaluation = self._builder.finish(finished or datetime.now(UTC))
+            self.evaluation, self._draft = self._builder.drafted(finished or datetime.now(UTC))
         if self._store is not None:
             with open(self.path, "rb") as stream:
                 self.stored = self._store.put_all(self._groups(stream))
@@ -195,8 +200,8 @@ class StoredStream:
                 Body(bodies.grade),
                 links=self._basis.links,
             )
-        if self.evaluation is not None:
-            yield [evaluation_draft(self.evaluation)]
+        if self._draft is not None:
+            yield [self._draft]
 
 
 class _LedgerLine(msgspec.Struct):

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import datetime
 
-    from assay.archive.evaluations import EvaluationBuilder
+    from assay.archive.evaluation_builder import EvaluationBuilder
     from assay.pipeline.grading import Graded
     from assay.records.evaluation import Evaluation
     from assay.views.exporting import Outbox

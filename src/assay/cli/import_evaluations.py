@@ -41,7 +41,8 @@ def store_evaluations(
         if store is None:
             return []
         from assay.archive.evaluating import evaluate_runs, run_groups
-        from assay.archive.evaluations import EvaluationBuilder, default_name
+        from assay.archive.evaluation_builder import EvaluationBuilder
+        from assay.archive.evaluations import default_name
         from assay.archive.grades import basis_of
 
         choice = choice_of(options).dated()

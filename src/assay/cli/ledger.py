@@ -17,7 +17,7 @@ from assay.installing import install_hint
 if TYPE_CHECKING:
     import argparse
 
-    from assay.archive.evaluations import EvaluationBuilder
+    from assay.archive.evaluation_builder import EvaluationBuilder
     from assay.archive.store import Result, Store, StoredStream
     from assay.pipeline.choice import Choice
     from assay.running.config import Config

@@ -51,7 +51,8 @@ def run(options: argparse.Namespace) -> int:
     recall(options)
     pass_bar(options)  # a slip in it must not cost a run
     sinks = opt.outputs(options)
-    from assay.archive.evaluations import EvaluationBuilder, check_name
+    from assay.archive.evaluation_builder import EvaluationBuilder
+    from assay.archive.evaluations import check_name
     from assay.cli.preflight import check_endpoints
     from assay.cli.run_profile import configured_scorers, extend_profile
     from assay.cli.run_work import RunWork

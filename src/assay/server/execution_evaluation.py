@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from assay.archive.evaluating import run_groups
-from assay.archive.evaluations import EvaluationBuilder, evaluation_draft
+from assay.archive.evaluation_builder import EvaluationBuilder
 from assay.store.listing import grades_of
 
 if TYPE_CHECKING:
@@ -51,4 +51,4 @@ def execution_evaluation(services: Services, job: Job, placed: Sequence[Placed])
     for item in runs:
         grade = items.get(newest.get(item.digest, ""))
         builder.add_stored(item.body or b"", None if grade is None else grade.body)
-    return evaluation_draft(builder.finish(finished), author=job.author)
+    return builder.drafted(finished, author=job.author)[1]

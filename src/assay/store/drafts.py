@@ -79,6 +79,8 @@ class Draft(NamedTuple):
     author: str | None
     reason: str | None
     links: tuple[Link, ...]
+    evaluates: bytes = b""
+    """The digests of what an evaluation links to, in a row: there may be very many."""
 
     @property
     def name(self) -> str:
@@ -239,10 +241,7 @@ def body_of(record: Any) -> Body:
         raise InputError("STO-010", f"what JSON cannot say cannot be stored: {error}.") from None
     if not body.startswith(b"{"):
         raise InputError("STO-010", "a record is a JSON object.")
-    if len(body) > MAX_LINE:
-        raise InputError(
-            "FIL-004", f"the record has {len(body):,} bytes; the limit is {MAX_LINE // 2**20} MiB."
-        )
+    check_size(body)
     if (
         body.count(b"[") + body.count(b"{") >= NESTING
     ):  # only then can it be too deep, and only reading it tells
@@ -251,6 +250,14 @@ def body_of(record: Any) -> Body:
         except ValueError:
             raise InputError("FIL-004", f"the record nests more than {NESTING} deep.") from None
     return Body(body)
+
+
+def check_size(body: bytes) -> None:
+    """Refuse a record that is too large to be read again."""
+    if len(body) > MAX_LINE:
+        raise InputError(
+            "FIL-004", f"the record has {len(body):,} bytes; the limit is {MAX_LINE // 2**20} MiB."
+        )
 
 
 def note(what: str, text: str | None, *, needed: bool = False) -> str | None:

@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import literal, select
 
 from assay.errors import InputError
-from assay.store import reading, writing
+from assay.store import forgetting, reading, writing
 from assay.store import tables as t
 from assay.store.chain import genesis
 from assay.store.databases import DEFAULT_URL, PATIENCE, Database, open_database
@@ -179,7 +179,7 @@ class Ledger:
         assert why is not None
         known_project(project)
         found = self.database.write(
-            lambda connection: writing.forget(
+            lambda connection: forgetting.forget(
                 connection, project, digest_bytes(digest), author=who, reason=why, now=self._clock()
             )
         )
@@ -294,7 +294,7 @@ class Ledger:
     def tombstone(self, digest: str, *, project: str = DEFAULT_PROJECT) -> Tombstone | None:
         """Who had a record forgotten; None where nobody had."""
         return self.database.read(
-            lambda connection: writing.tombstone(
+            lambda connection: forgetting.tombstone(
                 connection, known_project(project), digest_bytes(digest)
             )
         )

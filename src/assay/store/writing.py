@@ -7,24 +7,33 @@ of commits and a reader with a cursor misses nothing.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Select, Table, and_, bindparam, insert, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Table,
+    bindparam,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from assay.errors import InputError
 from assay.store import names
 from assay.store import tables as t
 from assay.store.chain import ChainLink, genesis, next_chain
 from assay.store.drafts import (
+    DIGEST_BYTES,
     EVIDENCE,
     LINKS_SCHEMA,
-    TOMBSTONE_SCHEMA,
     Draft,
     Stored,
-    Tombstone,
     digest_bytes,
     digest_text,
     draft,
@@ -33,6 +42,12 @@ from assay.store.serving import adding, insert_or_skip
 
 _CHUNK = 400
 """Digests in one query; SQLite takes a thousand and some."""
+
+AT_ONCE = 5000
+"""Links of an evaluation that are inserted at once."""
+LARGE = 4 * 1024 * 1024
+"""Bytes of a body that is written in place."""
+EVALUATES = "evaluates"
 
 V = TypeVar("V", bytes, int)
 
@@ -62,7 +77,7 @@ def append(
     edges = [_edges(one) for one in drafts]
     ends = {end for listed in edges for edge in listed for end in (edge.source, edge.target)}
     known = lookup(connection, project, ends.union(one.digest for one in drafts))
-    batch = _Batch(project, head, now)
+    batch = Batch(project, head, now)
     stored = []
     fresh: list[tuple[Draft, tuple[ChainLink, ...]]] = []
     late: list[ChainLink] = []
@@ -71,11 +86,23 @@ def append(
         _refuse(one, found)
         if found is None:
             fresh.append((one, listed))
-            known[one.digest] = found = Known(batch.add(one, listed), one.kind, False)
+            places = _places(connection, project, one, known)
+            known[one.digest] = found = Known(batch.add(one, listed, places), one.kind, False)
             stored.append(Stored(one.name, found.seq, True))
         else:
             late += listed
             stored.append(Stored(one.name, found.seq, False))
+    _need(known, ends)
+    for one, listed in fresh:
+        if one.kind == "grade":
+            _check_evidence(one, listed, known)
+    if late:
+        _add_late(connection, batch, late, known)
+    batch.write(connection, known)
+    return stored
+
+
+def _need(known: Mapping[bytes, Known], ends: set[bytes]) -> None:
     missing = ends - known.keys()
     if missing:
         raise InputError(
@@ -84,13 +111,23 @@ def append(
             " ledger.",
             fix="Store that first.",
         )
-    for one, listed in fresh:
-        if one.kind == "grade":
-            _check_evidence(one, listed, known)
-    if late:
-        _add_late(connection, batch, late, known)
-    batch.write(connection, known)
-    return stored
+
+
+def _places(
+    connection: Connection, project: str, one: Draft, known: Mapping[bytes, Known]
+) -> array[int]:
+    """The positions of what an evaluation links to, which all come before it."""
+    places: array[int] = array("q")
+    for part in parts(list(_evaluated(one))):
+        found = {**lookup(connection, project, part), **known}
+        _need(found, set(part))
+        places.extend(found[target].seq for target in part)
+    return places
+
+
+def _evaluated(one: Draft) -> Iterator[bytes]:
+    for start in range(0, len(one.evaluates), DIGEST_BYTES):
+        yield one.evaluates[start : start + DIGEST_BYTES]
 
 
 def _refuse(one: Draft, found: Known | None) -> None:
@@ -142,7 +179,7 @@ def _check_evidence(grade: Draft, edges: Iterable[ChainLink], known: dict[bytes,
 
 
 def _add_late(
-    connection: Connection, batch: _Batch, edges: list[ChainLink], known: Mapping[bytes, Known]
+    connection: Connection, batch: Batch, edges: list[ChainLink], known: Mapping[bytes, Known]
 ) -> None:
     """Links of records that were there before come with a record of their own, so that the chain
     covers them too.
@@ -172,7 +209,7 @@ def _placed(edge: ChainLink, known: Mapping[bytes, Known]) -> tuple[int, str, in
     return known[edge.source].seq, edge.relation, known[edge.target].seq
 
 
-class _Batch:
+class Batch:
     """The rows of one transaction."""
 
     def __init__(self, project: str, head: ChainHead, now: datetime) -> None:
@@ -186,22 +223,39 @@ class _Batch:
         """Links by the record that brings them. They become rows at the end: one may lead to a
         record that comes later and has no position yet.
         """
+        self.evaluated: list[tuple[int, int, array[int]]] = []
+        """Links of evaluations: the evaluation, its links before these, and what they lead to."""
         self.rows: dict[Table, list[dict[str, Any]]] = {
             table: [] for table in (t.records, t.links, *t.SIDES)
         }
 
-    def add(self, one: Draft, edges: Iterable[ChainLink]) -> int:
+    def add(
+        self, one: Draft, edges: Iterable[ChainLink], evaluated: array[int] | None = None
+    ) -> int:
+        """Number and chain a record, and give its position. `evaluated` are the positions of what
+        an evaluation links to.
+        """
         facets = one.facets
         edges = tuple(dict.fromkeys(edges))
         self.seq = seq = self.seq + 1
+        evaluates = (ChainLink(one.digest, EVALUATES, target) for target in _evaluated(one))
         self.chain = next_chain(
-            self.chain, one.digest, one.kind, facets.schema, self.at, one.author, one.reason, edges
+            self.chain,
+            one.digest,
+            one.kind,
+            facets.schema,
+            self.at,
+            one.author,
+            one.reason,
+            chain(edges, evaluates),
         )
         self.counts[one.kind] += 1
         if one.kind == "run":
             self.names.add(facets.columns, seq)
         if edges:
             self.edges.append((seq, edges))
+        if evaluated:
+            self.evaluated.append((seq, len(edges), evaluated))
         self.rows[t.records].append(
             {
                 "project": self.project,
@@ -221,21 +275,27 @@ class _Batch:
             self._add_rows(t.metadata.tables[name], seq, values)
         return seq
 
-    def _add_rows(self, table: Table, seq: int, rows: Sequence[tuple[Any, ...]]) -> None:
+    def _add_rows(
+        self, table: Table, seq: int, rows: Sequence[tuple[Any, ...]], *, after: int = 0
+    ) -> None:
         names = table.columns.keys()
         self.rows[table] += [
             dict(zip(names, (self.project, seq, place, *row), strict=True))
-            for place, row in enumerate(rows)
+            for place, row in enumerate(rows, after)
         ]
 
     def write(self, connection: Connection, known: Mapping[bytes, Known]) -> None:
+        """Insert all of it, and move the head."""
         if self.seq == self.began:
             return
         for seq, edges in self.edges:
             self._add_rows(t.links, seq, [_placed(edge, known) for edge in edges])
-        for table, rows in self.rows.items():
-            if rows:
-                insert_rows(connection, table, rows)
+        self._flush(connection)
+        for seq, before, places in self.evaluated:
+            for start in range(0, len(places), AT_ONCE):
+                links = [(seq, EVALUATES, place) for place in places[start : start + AT_ONCE]]
+                self._add_rows(t.links, seq, links, after=before + start)
+                self._flush(connection)
         self.names.write(connection, self.project)
         counted = [
             {"project": self.project, "kind": kind, "n": n}
@@ -244,6 +304,12 @@ class _Batch:
         connection.execute(adding(connection.dialect.name, t.counts, "n"), counted)
         head = {"of": self.project, "seq": self.seq, "chain": self.chain}
         connection.execute(_MOVE_HEAD, head)
+
+    def _flush(self, connection: Connection) -> None:
+        for table, rows in self.rows.items():
+            if rows:
+                insert_rows(connection, table, rows)
+                rows.clear()
 
 
 # Built once: to build a statement takes longer than SQLite takes to run it.
@@ -293,89 +359,15 @@ def parts(values: Sequence[V]) -> Iterator[Sequence[V]]:
 
 def insert_rows(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
     """Insert rows that are new."""
-    connection.execute(_INSERT[table], rows)
-
-
-# --- the one way to take something out
-
-
-def forget(
-    connection: Connection, project: str, digest: bytes, *, author: str, reason: str, now: datetime
-) -> Tombstone:
-    """Take the body of a record out and leave its digest, with who did it and why. The chain still
-    holds: it covers the digest.
-    """
-    head = lock_head(connection, project)
-    known = lookup(connection, project, [digest]).get(digest)
-    if known is None:
-        raise InputError(
-            "STO-012",
-            "there is no such record in this project of the ledger.",
-            where=digest_text(digest),
-        )
-    if known.kind == "tombstone":
-        raise InputError(
-            "STO-010",
-            "a tombstone is not forgotten: it holds nothing but a digest.",
-            where=digest_text(digest),
-        )
-    if not known.forgotten:
-        batch = _Batch(project, head, now)
-        body = {"schema": TOMBSTONE_SCHEMA, "digest": digest_text(digest), "at": batch.at}
-        seq = batch.add(draft(body, kind="tombstone", author=author, reason=reason), ())
-        batch.write(connection, {})
-        stone = {
-            "project": project,
-            "seq": seq,
-            "digest": digest,
-            "author": author,
-            "reason": reason,
-            "at": batch.at,
-        }
-        insert_rows(connection, t.tombstones, [stone])
-        here = and_(t.records.c.project == project, t.records.c.seq == known.seq)
-        columns = connection.execute(
-            select(*(t.records.c[name] for name in t.FACETS)).where(here)
-        ).one()
-        connection.execute(
-            update(t.records).where(here).values(body=None, **dict.fromkeys(t.FACETS))
-        )
-        if known.kind == "run":
-            names.forget(connection, project, tuple(columns), known.seq)
-        for table in t.SIDES:
-            connection.execute(
-                table.delete().where(table.c.project == project, table.c.seq == known.seq)
-            )
-    found = tombstone(connection, project, digest)
-    assert found is not None
-    return found
-
-
-def tombstone(connection: Connection, project: str, digest: bytes) -> Tombstone | None:
-    """Who had a record forgotten; None where nobody had."""
-    c = t.tombstones.c
-    row = connection.execute(
-        select(c.author, c.reason, c.at).where(c.project == project, c.digest == digest)
-    ).first()
-    if row is None:
-        return None
-    others: dict[bytes, None] = {}
-    for source, relation, target in connection.execute(touching(connection, project, digest)):
-        other = target if relation == "evidence_of" else source
-        if other != digest:
-            others[other] = None
-    standing = [
-        digest_text(one)
-        for one, known in sorted(lookup(connection, project, others).items())
-        if not known.forgotten
-    ]
-    return Tombstone(digest_text(digest), *row, tuple(standing))
-
-
-def touching(connection: Connection, project: str, digest: bytes) -> Select[Any]:
-    """The links from and to a record: source, relation, target."""
-    known = lookup(connection, project, [digest]).get(digest)
-    place = 0 if known is None else known.seq  # nothing stands at 0
-    c = t.links.c
-    query = select(t.sources.c.digest, c.relation, t.targets.c.digest).select_from(t.linked)
-    return query.where(c.project == project, or_(c.source_seq == place, c.target_seq == place))
+    large = [row for row in rows if len(row.get("body") or b"") > LARGE]
+    if not large or connection.dialect.name != "sqlite":
+        connection.execute(_INSERT[table], rows)
+        return
+    if len(large) < len(rows):
+        connection.execute(_INSERT[table], [row for row in rows if row not in large])
+    for row in large:  # SQLite would copy it twice on its way into the row
+        room = _INSERT[table].values({**row, "body": func.zeroblob(len(row["body"]))})
+        place = connection.execute(room).lastrowid
+        driver: Any = connection.connection.driver_connection
+        with driver.blobopen(table.name, "body", place) as body:
+            body.write(row["body"])

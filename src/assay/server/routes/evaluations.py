@@ -13,8 +13,8 @@ from msgspec.structs import asdict
 from starlette.responses import Response
 
 from assay.archive.evaluating import MadeEvaluation, evaluate_runs, run_groups
+from assay.archive.evaluation_builder import EvaluationBuilder
 from assay.archive.evaluations import (
-    EvaluationBuilder,
     StoredEvaluation,
     check_name,
     find_evaluation,
@@ -107,7 +107,7 @@ def _made(
         basis=grader.basis,
         author=author,
     )
-    return made, list(drafts.values())
+    return made._replace(evaluation=builder.finish(finished)), list(drafts.values())
 
 
 def _need_names(tree: Any, at: str) -> None:

@@ -1,0 +1,204 @@
+"""Evaluations in the making: graded runs come one by one, and the record and its draft go out.
+
+An evaluation is the last record that is stored, after its runs and their grades, so a ledger
+contains all of it or none. Its totals are always computed here, from the grades it names, and
+`evaluation_checks` computes them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+import msgspec
+from msgspec import structs, to_builtins
+
+from assay.archive.evaluations import check_name
+from assay.canon import canonical, digest, in_order
+from assay.errors import InputError, NotEnoughEvidence
+from assay.records.evaluation import EvaluatedRun, Evaluation, VersionedName
+from assay.release.summary import EvaluationTally
+from assay.store.drafts import Body, Draft, body_of, check_size, digest_text, draft
+
+if TYPE_CHECKING:
+    from assay.pipeline.grading import Graded
+
+
+class _Versioned(msgspec.Struct):
+    id: str | None = None
+    version: str | None = None
+
+
+class _NamedRun(msgspec.Struct):
+    run_id: str
+    workflow: _Versioned | None = None
+    dataset: _Versioned | None = None
+
+
+class _GateStatus(TypedDict):
+    status: str
+
+
+class _CriterionScore(TypedDict):
+    name: str
+    raw_score: Any
+
+
+class _GradeTotals(TypedDict):
+    """What the totals of an evaluation need of a grade."""
+
+    passed: bool
+    weighted_score: Decimal
+    group: str | None
+    hard_gates: dict[str, _GateStatus]
+    criteria: list[_CriterionScore]
+
+
+_read_run = msgspec.json.Decoder(_NamedRun).decode
+_read_grade = msgspec.json.Decoder(_GradeTotals).decode
+_read_runs = msgspec.json.Decoder(list[EvaluatedRun]).decode
+_RUNS = b'"runs":['
+"""The first of it in an evaluation is its list: only names and texts come before."""
+
+
+class EvaluationBuilder:
+    """Takes the runs of an evaluation one by one and remembers only their ids and digests, as its
+    record has them.
+
+    Every run is of the workflow and the dataset that the evaluation names; one of another version
+    is refused, because totals over two versions describe neither.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        workflow: VersionedName,
+        dataset: VersionedName,
+        settings: Mapping[str, Any],
+        started: datetime,
+        source: Literal["run", "import"] = "run",
+        labels: Sequence[str] = (),
+    ) -> None:
+        check_name(name)
+        self.name = name
+        self._workflow, self._dataset = workflow, dataset
+        self._settings = in_order(to_builtins(settings, builtin_types=(Decimal,)))
+        self._started = started
+        self._source: Literal["run", "import"] = source
+        self._labels = sorted(set(labels))
+        self._runs = bytearray()
+        self._evaluates = bytearray()
+        self._ids: set[bytes] = set()
+        self._tally = EvaluationTally()
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def add(self, graded: Graded) -> None:
+        """Add a graded run."""
+        assert graded.run is not None, "an evaluation is made of runs"
+        self.add_stored(body_of(graded.run), body_of(graded.payload()))
+
+    def add_stored(self, run: bytes, grade: bytes | None) -> None:
+        """Add a run as the ledger stores it, with its grade; None for one that could not be
+        graded.
+        """
+        named = _read_run(run)
+        self._check(named)
+        own = sha256(named.run_id.encode()).digest()
+        if own in self._ids:
+            raise InputError("FIL-007", f"two runs have the id {named.run_id[:80]!r}.")
+        self._ids.add(own)
+        if grade is None:
+            self._tally.add_ungraded()
+        else:
+            self._tally.add_payload(_read_grade(grade))
+        of_run = sha256(run).digest()
+        of_grade = None if grade is None else sha256(grade).digest()
+        self._evaluates += of_grade or of_run
+        if self._runs:
+            self._runs += b","
+        self._runs += canonical(
+            EvaluatedRun(
+                run_id=named.run_id,
+                digest=digest_text(of_run),
+                grade=None if of_grade is None else digest_text(of_grade),
+            )
+        )
+
+    def _check(self, run: _NamedRun) -> None:
+        for what, found, wanted in (
+            ("workflow", run.workflow, self._workflow),
+            ("dataset", run.dataset, self._dataset),
+        ):
+            found = found or _Versioned()
+            if (found.id, found.version) != (wanted.id, wanted.version):
+                raise InputError(
+                    "STO-018",
+                    f"the run {run.run_id!r} is of the {what} {found.id}@{found.version}, and the"
+                    f" evaluation {self.name!r} is of {wanted.id}@{wanted.version}.",
+                    fix="An evaluation is one version of a workflow on one version of a dataset.",
+                )
+
+    def finish(self, finished: datetime) -> Evaluation:
+        """The evaluation, once all of its runs were added."""
+        made = self._without_runs(finished)
+        return structs.replace(made, runs=_read_runs(b"[%b]" % bytes(self._runs)))
+
+    def drafted(self, finished: datetime, *, author: str | None = None) -> tuple[Evaluation, Draft]:
+        """The evaluation without its list of runs, and its draft, which has it. The draft links to
+        the grades, or to the runs that have none: all of them are stored before it.
+        """
+        made = self._without_runs(finished)
+        body = Body(b"".join(self._parts(made)))
+        check_size(body)
+        evaluation = draft(body, kind="evaluation", author=author)
+        return made, evaluation._replace(evaluates=bytes(self._evaluates))
+
+    def _without_runs(self, finished: datetime) -> Evaluation:
+        if not self._runs:
+            raise NotEnoughEvidence("FIL-005", f"the evaluation {self.name!r} has no runs.")
+        made = Evaluation(
+            id="",
+            name=self.name,
+            source=self._source,
+            workflow=self._workflow,
+            dataset=self._dataset,
+            configuration=digest(self._settings),
+            settings=self._settings,
+            labels=self._labels,
+            started=moment_text(self._started),
+            finished=moment_text(finished),
+            totals=self._tally.totals(),
+            runs=[],
+        )
+        rest = sha256()
+        for part in self._parts(made):
+            rest.update(part)
+        return structs.replace(made, id=_id(rest.hexdigest()))
+
+    def _parts(self, made: Evaluation) -> tuple[bytes | bytearray, ...]:
+        """The canonical JSON of the evaluation with its runs. It is never there twice: it is as
+        large as the evaluation has runs.
+        """
+        head, found, rest = body_of(made).partition(_RUNS)
+        return head, found, self._runs, rest
+
+
+def identified(evaluation: Evaluation) -> Evaluation:
+    """An evaluation with the id that follows from everything else in it."""
+    rest = digest(structs.replace(evaluation, id=""))
+    return structs.replace(evaluation, id=_id(rest.removeprefix("sha256:")))
+
+
+def _id(digits: str) -> str:
+    return f"ev-{digits[:12]}"
+
+
+def moment_text(moment: datetime) -> str:
+    """A moment in UTC, to the millisecond."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
