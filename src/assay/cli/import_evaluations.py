@@ -69,21 +69,27 @@ def store_evaluations(
             name = options.name or default_name(group.workflow.id, now)
             names[name] += 1
             started, finished = group.span(now)
-            builder = EvaluationBuilder(
-                name=name if names[name] == 1 else f"{name}-{names[name]}",
-                workflow=group.workflow,
-                dataset=group.dataset,
-                settings=settings,
-                started=started,
-                source="import",
-            )
             documents = (
                 document._replace(file=imported.files[0])
                 for document in read_documents(imported.spool)
                 if len(groups) == 1 or group.has(document.tree)
             )
             made.append(
-                evaluate_runs(documents, grader, builder, store.add, finished=finished, basis=basis)
+                evaluate_runs(
+                    documents,
+                    grader,
+                    EvaluationBuilder(  # which is as large as its evaluation: not kept
+                        name=name if names[name] == 1 else f"{name}-{names[name]}",
+                        workflow=group.workflow,
+                        dataset=group.dataset,
+                        settings=settings,
+                        started=started,
+                        source="import",
+                    ),
+                    store.add,
+                    finished=finished,
+                    basis=basis,
+                )
             )
         store.put()
     return made

@@ -117,7 +117,7 @@ _PRAGMAS = (
     "foreign_keys = ON",
     "recursive_triggers = ON",
     "secure_delete = ON",
-    "cache_size = -32768",
+    "cache_size = -16384",
     "wal_autocheckpoint = 4000",
 )
 

@@ -11,7 +11,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import (
@@ -118,8 +118,10 @@ def _places(
 ) -> array[int]:
     """The positions of what an evaluation links to, which all come before it."""
     places: array[int] = array("q")
-    for part in parts(list(_evaluated(one))):
-        found = {**lookup(connection, project, part), **known}
+    targets = _evaluated(one)
+    while part := list(islice(targets, _CHUNK)):
+        found = lookup(connection, project, part)
+        found.update((target, known[target]) for target in part if target in known)
         _need(found, set(part))
         places.extend(found[target].seq for target in part)
     return places
