@@ -171,6 +171,44 @@ def test_names_that_could_mean_something_else_are_refused(name: str) -> None:
         check_name(name)
 
 
+def test_a_builders_draft_is_the_record_byte_for_byte_and_in_the_chain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = runs(5)
+    documents[0]["run_id"] = 'one "runs":[] \\ \U0001f600'
+    ones = graded(*documents)
+    built = builder(documents[0], note={"runs": []})
+    for number, one in enumerate(ones):
+        if number == 2:
+            built.add_stored(body_of(one.run), None)
+        else:
+            built.add(one)
+    whole, (brief, made_draft) = built.finish(NOW), built.drafted(NOW)
+    plain = evaluation_draft(whole)
+    assert made_draft._replace(evaluates=b"", links=plain.links) == plain
+    assert whole.id == brief.id == identified(whole).id
+    assert brief.runs == []
+    heads = []
+    for name, drafted, large in (
+        ("a", plain, 10**9),
+        ("b", made_draft, 10**9),
+        ("c", made_draft, 9),
+    ):
+        monkeypatch.setattr("assay.store.writing.LARGE", large)
+        with open_ledger(f"sqlite:///{tmp_path}/{name}.db", clock=lambda: NOW) as ledger:
+            with pytest.raises(InputError, match="which is not in this project"):
+                ledger.put_many([drafted])
+            ledger.put_many([each for one in ones for each in drafts_of(one)])
+            assert [ledger.put_many([drafted])[0].new for _ in range(2)] == [True, False]
+            heads.append(ledger.head())
+            assert not verify(ledger).flaws
+            found = ledger.get(drafted.name)
+            assert found is not None
+            assert found.body == plain.body
+            assert len(ledger.links_of(drafted.name, relation="evaluates")) == 5
+    assert len(set(heads)) == 1
+
+
 # --- the ledger checks them
 
 

@@ -22,18 +22,14 @@ if TYPE_CHECKING:
 _sorted = msgspec.json.Encoder(order="sorted", decimal_format="number").encode
 _plain = msgspec.json.Encoder(decimal_format="number").encode
 _pack = msgspec.msgpack.Encoder(decimal_format="number").encode
-_MAY_HIDE = (b"null", b"NaN", b"Inf")
-"""How the encoder writes what is not finite: a float as null, which means something else, a decimal
-by its name. Texts and absent values have these words too, so they only call for a closer look.
-"""
 _NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 """NaN or infinity in MessagePack; no text contains these bytes."""
 _ASTRAL = re.compile(rb"[\xf0-\xf4]")
 """Beyond the basic plane: only there do UTF-8 and UTF-16 sort keys differently."""
 _ZEROS = re.compile(rb"(\.\d*0)(?=[,\]}])")
 """Zeros at the end of a number, or what looks like it in a text."""
-_ODD = tuple(
-    re.compile(pattern)
+_small_exponent, _large_exponent, _minus_zero = (
+    re.compile(pattern).search
     for pattern in (rb"e(?<=\de)[-+]?\d++[,\]}]", rb"E[-+]?\d++[,\]}]", rb"-0[,\]}]")
 )
 """An exponent or minus zero. Three searches for a literal are faster than one for either."""
@@ -58,7 +54,9 @@ def canonical(value: object) -> bytes:
         text = _sorted(value)
     except (UnicodeEncodeError, TypeError) as error:
         raise InputError("API-001", f"what JSON cannot say has no digest: {error}.") from None
-    if any(word in text for word in _MAY_HIDE) and _may_be_infinite(value):
+    # The encoder writes a float that is not finite as null, which means something else, and such a
+    # decimal by its name. Texts and absent values have these words too: look closer.
+    if (b"null" in text or b"NaN" in text or b"Inf" in text) and _may_be_infinite(value):
         _refuse_infinite(_builtins(value))
     if not text.isascii() and _ASTRAL.search(text):
         text = _plain(in_order(_builtins(value)))
@@ -66,7 +64,12 @@ def canonical(value: object) -> bytes:
     if escaped:  # JSON never contains a bare NUL
         text = text.replace(b"\\\\", b"\0\0").replace(b'\\"', b"\0\1")
     text = _respelled(b"[" + text + b"]", _ZEROS, _without_zeros)
-    if any(odd.search(text) for odd in _ODD) or _LONG in text.translate(_DIGITS):
+    if (
+        _small_exponent(text)
+        or _large_exponent(text)
+        or _minus_zero(text)
+        or _LONG in text.translate(_DIGITS)
+    ):
         text = _respelled(text, _NUMBER, _spell)
     text = text[1:-1]
     return text.replace(b"\0\1", b'\\"').replace(b"\0\0", b"\\\\") if escaped else text
@@ -77,6 +80,8 @@ def _respelled(text: bytes, pattern: re.Pattern[bytes], spell: Callable[[bytes],
     odd number of quotation marks is inside a text, and stays as it is.
     """
     parts = pattern.split(text)
+    if len(parts) == 1:
+        return text
     quotes = 0
     for place in range(1, len(parts), 2):
         quotes += parts[place - 1].count(b'"')

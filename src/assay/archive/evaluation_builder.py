@@ -21,7 +21,8 @@ from assay.canon import canonical, digest, in_order
 from assay.errors import InputError, NotEnoughEvidence
 from assay.records.evaluation import EvaluatedRun, Evaluation, VersionedName
 from assay.release.summary import EvaluationTally
-from assay.store.drafts import Body, Draft, body_of, check_size, digest_text, draft
+from assay.store.drafts import Draft, body_of, check_size, digest_text, note
+from assay.store.facets import facets_of
 
 if TYPE_CHECKING:
     from assay.pipeline.grading import Graded
@@ -154,10 +155,18 @@ class EvaluationBuilder:
         the grades, or to the runs that have none: all of them are stored before it.
         """
         made = self._without_runs(finished)
-        body = Body(b"".join(self._parts(made)))
+        body = b"".join(self._parts(made))
         check_size(body)
-        evaluation = draft(body, kind="evaluation", author=author)
-        return made, evaluation._replace(evaluates=bytes(self._evaluates))
+        return made, Draft(
+            sha256(body).digest(),
+            "evaluation",
+            body,
+            facets_of("evaluation", body),
+            note("author", author),
+            reason=None,
+            links=(),
+            evaluates=bytes(self._evaluates),
+        )
 
     def _without_runs(self, finished: datetime) -> Evaluation:
         if not self._runs:

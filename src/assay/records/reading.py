@@ -90,9 +90,11 @@ def _shape_faults(document: Document, kind: type[Any], code: str) -> Iterable[Fa
 
 
 def _run_faults(run: Run) -> Iterable[Fault]:
-    yield from _number_faults("", run, _OPERATIONS)
+    if run.latency_ms is not None or run.cost_usd is not None:
+        yield from _number_faults("", run, _OPERATIONS)
     for index, step in enumerate(run.steps or ()):
-        yield from _number_faults(f"steps[{index}].", step, ("duration_ms", "cost_usd"))
+        if step.duration_ms is not None or step.cost_usd is not None:
+            yield from _number_faults(f"steps[{index}].", step, ("duration_ms", "cost_usd"))
     for what, names in (("gates", run.gates), ("scores", run.scores)):
         for name in names:
             problem = _identifier_faults(name)
