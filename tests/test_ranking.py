@@ -454,7 +454,7 @@ def test_the_rank_command_orders_candidates_by_workflow_version(assay: Any, tmp_
     [
         ("", 4, "FIL-005"),
         ("{}", 3, "FIL-006"),
-        ("nonsense", 3, "FIL-002"),
+        ("nonsense", 3, "FIL-006"),
         (
             json.dumps(scorecard({"norm": 1})) + "\n" + json.dumps(scorecard({"norm": 1})),
             3,
