@@ -217,10 +217,7 @@ def load_profile(document: Document) -> Profile:
 
 
 def _is_share(value: Any) -> bool:
-    if not exact.is_number(value):
-        return False
-    found = exact.ratio(value)
-    return 0 < found.num <= found.den
+    return exact.is_number(value) and 0 < (found := exact.ratio(value)).num <= found.den
 
 
 class PlannedGate(NamedTuple):
