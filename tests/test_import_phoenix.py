@@ -140,6 +140,7 @@ def test_an_experiment_as_csv_is_the_same(tmp_path: Path) -> None:
     wanted, _ = imported("phoenix", _file(tmp_path, EXPERIMENT))
     for run in (*runs, *wanted):
         run.pop("run_id")
+    assert [run["metadata"]["imported"].pop("line") for run in runs] == [2, 3, 4, 5]
     assert runs == wanted
 
 

@@ -63,6 +63,8 @@ def test_every_file_format_gives_the_same_samples(tmp_path: Path) -> None:
         assert takers(path) == ["ragas"], path.name
         runs, tally = imported("ragas", path)
         ids = [run.pop("run_id") for run in runs]
+        lines = [run["metadata"]["imported"].pop("line", None) for run in runs]
+        assert lines == {".csv": [2, 3], ".jsonl": [1, 2]}.get(path.suffix, [None, None])
         assert len(set(ids)) == 2
         shown = json.loads(json.dumps(runs, default=float))
         wanted = wanted or shown
@@ -87,7 +89,7 @@ def test_the_old_names_of_columns_are_known(tmp_path: Path) -> None:
     runs, tally = imported("ragas", path)
     assert [run["attempt"] for run in runs] == [1, 2]
     assert runs[0]["scores"]["bleu_score"]["source"]["kind"] == "script"
-    assert runs[0]["metadata"] == {"topic": "boats"}
+    assert runs[0]["metadata"] == {"topic": "boats", "imported": {"from": "ragas", "line": 2}}
     assert runs[1]["outputs"] == {}
     assert runs[1]["required_outputs"] == ["answer"]
     assert [one["raw"] for one in runs[1]["scores"].values()] == [None, None]
@@ -107,7 +109,7 @@ def test_text_in_the_column_of_a_metric_is_a_missing_value(tmp_path: Path) -> No
         "factual_correctness_mode_f1": None,
         "verdict": 0,
     }
-    assert runs[0]["metadata"] == {"note": "RateLimitError"}
+    assert runs[0]["metadata"] == {"note": "RateLimitError", "imported": {"from": "ragas"}}
     assert tally.dropped["values of faithfulness that are not numbers"] == 2
 
 

@@ -418,3 +418,53 @@ def test_the_error_that_ended_a_sample_is_named_first(
     lines = capsys.readouterr().out.splitlines()
     at = next(number for number, one in enumerate(lines) if "3 hard gates do not pass" in one)
     assert "status 'cancelled': skipped: no GPU" in lines[at + 1]
+
+
+def test_a_comparison_with_itself_claims_only_what_the_files_say(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"{index},answer {index},1,note {index}" for index in range(N)]
+    files = {
+        "old.csv": rows,
+        "renamed.csv": rows,
+        "sorted.csv": rows[::-1],
+        "other.csv": [row.replace("note", "remark") for row in rows],
+    }
+    for name, lines in files.items():
+        (here / name).write_text("\n".join(["id,answer,score,comment", *lines]) + "\n")
+    for name in ("renamed.csv", "sorted.csv"):
+        notes = printed(capsys, "gate", name, "--baseline", "old.csv")["notes"]
+        assert notes[0].startswith(
+            f"SAME EVIDENCE: all {N} shared samples have the same answers, scores and verdicts on"
+        )
+    # what differs is in a column that nobody grades, and still tells the two apart
+    assert "notes" not in printed(capsys, "gate", "other.csv", "--baseline", "old.csv")
+    printed(capsys, "import", "old.csv", "-o", "runs.jsonl")
+    assert "note 7" not in (here / "runs.jsonl").read_text()
+
+
+def test_sarif_shows_imported_samples_at_their_lines(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "rows.csv").write_text('id,answer,passed\na,"two\nlines",1\nb,x,0\n')
+    (here / "rows.jsonl").write_text(
+        '{"id": "a", "score": 1, "passed": true}\n\n{"id": "b", "score": 0, "passed": false}\n'
+    )
+    (here / "tests.xml").write_text(
+        '<testsuite name="s" tests="2" failures="1">\n <testcase name="a"/>\n\n'
+        ' <testcase name="b">\n  <failure/></testcase></testsuite>'
+    )
+    for name, line in (("rows.csv", 4), ("rows.jsonl", 3), ("tests.xml", 4)):
+        assert assay(["grade", name, "-o", "out.sarif"]) == ExitCode.FAILED, name
+        results = json.loads((here / "out.sarif").read_text())["runs"][0]["results"]
+        places = [one["locations"][0]["physicalLocation"] for one in results]
+        assert {one["artifactLocation"]["uri"] for one in places} == {name}
+        assert {one["region"]["startLine"] for one in places} == {line}
+    (here / "new.csv").write_text("id,answer,passed\n" + "a,x,0\n")
+    (here / "old.csv").write_text("id,answer,passed\n" + "a,x,1\n")
+    assert assay(["gate", "new.csv", "--baseline", "old.csv", "-o", "gate.sarif"]) != 0
+    found = json.loads((here / "gate.sarif").read_text())["runs"][0]["results"]
+    assert 2 in {
+        one["locations"][0]["physicalLocation"].get("region", {}).get("startLine") for one in found
+    }
+    capsys.readouterr()

@@ -70,7 +70,7 @@ def sample_places(files: Sequence[str], samples: Collection[str]) -> dict[str, R
             about = {**tree, "sample_id": _sample_id(tree)}
             for name in names_of(about):
                 if name in samples and name not in places:
-                    places[name] = ResultSource(document._replace(tree=None))
+                    places[name] = ResultSource(document._replace(tree=tree.get("metadata")))
     return places
 
 

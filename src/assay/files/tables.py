@@ -48,6 +48,15 @@ def table_rows(path: str) -> Rows:
             yield from csv_rows(path, opened=stream)
 
 
+def line_of(place: str) -> int | None:
+    """The line in the place of a row; None where rows are not on lines.
+
+    >>> line_of("line 12"), line_of("[3]")
+    (12, None)
+    """
+    return int(place[5:]) if place.startswith("line ") else None
+
+
 def table_columns(start: bytes, path: str) -> list[str]:
     """The names of a table's columns by the beginning of its file; empty if it isn't a table. The
     names in a Parquet file are at its end, so the file itself is opened.

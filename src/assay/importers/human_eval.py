@@ -61,6 +61,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 inputs=None,
                 outputs={"answer": row.get("completion")},
                 attempt=attempts[task],
+                line=line,
             )
         _note_pass_at_1(attempts, passes, tally)
 

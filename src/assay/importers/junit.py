@@ -229,6 +229,7 @@ class _SuiteReader:
             retries=reruns or None,
             tags=["flaky"] if flaky else None,
             metadata={key: value[:500] for key, value in metadata.items() if value},
+            line=case.start.line,
         )
 
     def _note_unknown(self, case: _Case) -> None:
@@ -314,6 +315,7 @@ class _SuiteReader:
                 short_id(f"{suite.name or 'suite'}::missing-{number}", 0),
                 "skipped",
                 reason="the suite counts this test and doesn't list it",
+                line=suite.start.line,
             )
         found["tests"] += missing
         if suite.start.name == "testsuite" and "testsuite" not in self._outer():

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from assay.files.tables import table_rows
+from assay.files.tables import line_of, table_rows
 from assay.importers.cells import (
     INDEXES,
     MetricColumns,
@@ -174,6 +174,7 @@ class _TableReader:
             latency_ms=_latency(row),
             attempt=self._seen[sample_id],
             metadata={key: value for key, value in notes if value},
+            line=line_of(place),
         )
 
     def _scores(self, row: dict[str, Any]) -> _Scores:

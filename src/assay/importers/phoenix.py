@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.errors import InputError
-from assay.files.tables import table_rows
+from assay.files.tables import line_of, table_rows
 from assay.importers.cells import (
     amount_of,
     first_of,
@@ -210,6 +210,7 @@ def _experiment(path: str, wanted: Wanted, tally: ImportTally) -> Iterator[dict[
             tokens=_tokens(row),
             attempt=seen[sample_id],
             metadata=said.metadata,
+            line=line_of(place),
         )
 
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from assay.files.tables import table_rows
+from assay.files.tables import line_of, table_rows
 from assay.importers.cells import MetricColumns, first_of, present, structure_of
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
@@ -112,6 +112,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 retrieval=_passages(structure_of(first_of(row, CONTEXTS))),
                 attempt=seen[sample_id],
                 metadata=metrics.texts(row) or None,
+                line=line_of(place),
             )
 
 

@@ -18,7 +18,7 @@ from assay.errors import InputError, UsageError
 from assay.files.json_files import open_input
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.tally import ImportTally
-from assay.records.evidence import RUN_SCHEMA
+from assay.records.evidence import IMPORTED, RUN_SCHEMA
 
 UNVERSIONED = "unversioned"
 """The version of a dataset or workflow that has none."""
@@ -92,11 +92,16 @@ def sample_run(
     inputs: Mapping[str, Any] | None = None,
     outputs: Mapping[str, Any] | None = None,
     attempt: int = 1,
+    line: int | None = None,
+    unused: Mapping[str, Any] = {},
     **more: Any,
 ) -> dict[str, Any]:
     """The run of one sample. `scores` are by the metric's label in the tool; a value is a number,
     true or false, or None where there is none. `reason` says why the verdict or the status is what
-    it is. `more` are other parts of `assay.run/1`, such as `expected`, `latency_ms` or `steps`.
+    it is. `line` is where the sample is in its file. `unused` is what the file has of the sample
+    and the run leaves out: only its digest is kept, so that two samples that differ there are not
+    taken for one. `more` are other parts of `assay.run/1`, such as `expected`, `latency_ms` or
+    `steps`.
     """
     workflow, dataset = wanted.workflow or origin.workflow, wanted.dataset or origin.dataset
     if tally.apart and tally.results.setdefault((workflow, dataset), origin.run) != origin.run:
@@ -131,6 +136,14 @@ def sample_run(
         tally.passed += known is True
     if reason and (status != "success" or not origin.verdicts):
         more["metadata"] = {"reason": reason[:2000], **(more.get("metadata") or {})}
+    imported: dict[str, Any] = {"from": origin.tool}
+    if line is not None:
+        imported["line"] = line
+    if unused:
+        # not `digest`: what nobody uses may be what JSON can't say, such as an infinite number
+        text = repr(sorted(unused.items())).encode("utf-8", "surrogatepass")
+        imported["unused"] = f"sha256:{sha256(text).hexdigest()}"
+    more["metadata"] = {**(more.get("metadata") or {}), IMPORTED: imported}
     if scores:
         run["scores"] = {
             tally.metric(label): _score(origin, tally, label, value, sample_id)

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError, NotEnoughEvidence
-from assay.files.tables import MAX_COLUMNS, table_rows
+from assay.files.tables import MAX_COLUMNS, line_of, table_rows
 from assay.importers.column_map import (
     SCORE,
     NamedScale,
@@ -62,6 +62,7 @@ class _Row(NamedTuple):
 
     cells: Mapping[str, Any]
     where: str
+    line: int | None = None
 
     def fault(self, column: str, message: str) -> InputError:
         return InputError("SCO-011", f"the column {column!r} {message}", where=self.where)
@@ -156,6 +157,7 @@ class _TableReader:
             verdicts="passed" in mapping,
         )
         self._seen: Counter[str] = Counter()
+        self._used = frozenset(columns_of(mapping))
 
     def run(self, row: _Row, index: int) -> dict[str, Any]:
         named = self._map.get
@@ -196,6 +198,8 @@ class _TableReader:
             cost_usd=row.number(named("cost_usd")),
             tokens=_count(row, named("tokens")),
             group=None if (group := row.text(named("group"))) is None else str(group),
+            line=row.line,
+            unused={key: cell for key, cell in row.cells.items() if key not in self._used},
         )
 
 
@@ -225,7 +229,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                     "FIL-006", "is not a row of named columns.", where=f"{path}:{where}"
                 )
             tally.read["rows"] += 1
-            yield reader.run(_Row(cells, f"{path}, {where}"), index)
+            yield reader.run(_Row(cells, f"{path}, {where}", line_of(where)), index)
 
 
 def _columns(path: str) -> list[str]:

@@ -19,7 +19,7 @@ from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Graded, Grader
 from assay.records.decision import Decision
 from assay.records.digests import run_digest, scorecard_digest
-from assay.records.evidence import Run
+from assay.records.evidence import IMPORTED, Run
 from assay.registry import near_miss
 from assay.release.baseline import StoredBaseline, check_age, moment_of
 from assay.release.comparability import SAME_EVIDENCE, mismatch_error, mismatches, same_evidence
@@ -143,6 +143,7 @@ def side_of(
                     content=content,
                     declared=stated,
                     sample=sample,
+                    imported=run is not None and IMPORTED in run.metadata,
                 )
                 summary.add(one)
                 count += 1
@@ -167,15 +168,21 @@ def side_of(
 
 def unnamed(run: Run) -> Run:
     """A run without what tells it from another run of the same behaviour: its id, version, times
-    and notes.
+    and notes. The notes of an imported run are what its tool reported; only its line goes, and the
+    workflow, which may have its name from the file.
     """
+    workflow, metadata = structs.replace(run.workflow, version=""), dict[str, Any]()
+    if isinstance(imported := run.metadata.get(IMPORTED), dict):
+        reported = {key: value for key, value in imported.items() if key != "line"}
+        workflow = structs.replace(workflow, id="")
+        metadata = {**run.metadata, IMPORTED: reported}
     return structs.replace(
         run,
         run_id="",
-        workflow=structs.replace(run.workflow, version=""),
+        workflow=workflow,
         started_at=None,
         finished_at=None,
-        metadata={},
+        metadata=metadata,
     )
 
 
@@ -247,14 +254,16 @@ def _same(candidate: Side, baseline: Side) -> str | None:
         return None
     if len(same) < len(shared) and all(row.declared is None for row in candidate.rows.values()):
         return None  # two scorecards may well come to the same; two runs do not
+    imported = candidate.imported or baseline.imported  # a tool may know more than it writes
+    what = "the same answers, scores and verdicts" if imported else "exactly the same evidence"
     if len(same) == len(shared):
         return (
-            f"{SAME_EVIDENCE}: all {len(shared)} shared samples have exactly the same evidence on"
-            " both sides. Is this the candidate, or the baseline again?"
+            f"{SAME_EVIDENCE}: all {len(shared)} shared samples have {what} on both sides. Is this"
+            " the candidate, or the baseline again?"
         )
     return (
-        f"{len(same)} of {len(shared)} shared samples have exactly the same evidence on both sides,"
-        f" for example {same[0]}"
+        f"{len(same)} of {len(shared)} shared samples have {what} on both sides, for example"
+        f" {same[0]}"
     )
 
 

@@ -16,6 +16,10 @@ CHECKS = "imported_checks"
 """Under `metadata`: what another tool checked of the sample, each with the least that passes. A
 comparison requires of the candidate what the baseline has.
 """
+IMPORTED = "imported"
+"""The key in the metadata of a run that another tool made: which tool, and what the import knows of
+its place and of what it leaves out.
+"""
 
 Count = Annotated[int, Meta(ge=0)]
 Number = Annotated[Any, Meta(extra_json_schema={"type": "number"})]

@@ -129,6 +129,8 @@ class Side(NamedTuple):
     """What was seen of each sample, as digests that leave out which run of which version it was."""
     samples: Mapping[str, frozenset[SampleContent]] = MappingProxyType({})
     """What each sample was, in all of its repeats; one that does not say is absent."""
+    imported: bool = False
+    """Whether runs of another tool are among them."""
 
     @property
     def fingerprint_digest(self) -> str:
@@ -231,6 +233,7 @@ class SideBuilder:
         self._contents: dict[str, list[str]] = {}
         self._samples: dict[str, set[SampleContent | None]] = {}
         self._runs = 0
+        self._imported = False
 
     def add(
         self,
@@ -241,6 +244,7 @@ class SideBuilder:
         content: str,
         declared: Declarations | None = None,
         sample: SampleContent | None = None,
+        imported: bool = False,
     ) -> None:
         """Take one run. The same sample twice needs two attempts: which of two runs counts is not
         for us to choose.
@@ -263,6 +267,7 @@ class SideBuilder:
         self._contents.setdefault(row.sample, []).append(content)
         self._samples.setdefault(row.sample, set()).add(sample)
         self._runs += 1
+        self._imported |= imported
 
     def side(self, summary: SummaryBlock) -> Side:
         """The side, once all runs are taken."""
@@ -295,6 +300,7 @@ class SideBuilder:
                 for name, found in self._samples.items()
                 if None not in found
             },
+            self._imported,
         )
 
 

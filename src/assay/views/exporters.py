@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from assay.files.json_files import StoredInput
 from assay.files.yaml_files import locate
+from assay.records.evidence import IMPORTED
 from assay.registry import Registry, is_path
 
 if TYPE_CHECKING:
@@ -39,13 +40,21 @@ class ResultSource(NamedTuple):
 
     @property
     def line(self) -> int | None:
-        """The line on which the document begins, where it is known: an imported run is on none."""
+        """The line on which the document begins, where it is known: of an imported run, its line in
+        the file that it was imported from.
+        """
         document = self.document
         if document is not None and isinstance(document.file, StoredInput):
-            return None
+            return _imported_line(document.tree if self.run is None else self.run.metadata)
         if document is None or document.line is not None or document.source is None:
             return None if document is None else document.line
         return _lines(document.source).get(document.at) if document.at else 1
+
+
+def _imported_line(metadata: Any) -> int | None:
+    imported = metadata.get(IMPORTED) if isinstance(metadata, dict) else None
+    line = imported.get("line") if isinstance(imported, dict) else None
+    return line if type(line) is int and line > 0 else None
 
 
 @lru_cache(maxsize=1)  # the runs of one list come one after the other
