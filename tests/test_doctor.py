@@ -67,7 +67,7 @@ def test_a_job_that_is_asked_for_and_cannot_be_done_is_exit_1(assay: Any, tmp_pa
     checks = {check["what"]: check for check in found["checks"]}
     assert all(check["ok"] for check in found["checks"])
     count = len(lock_of().published)
-    assert checks["shelf"]["found"] == f"{count} items, {count} published and unchanged"
+    assert checks["bundled library"]["found"] == f"{count} items, {count} published and unchanged"
     assert checks["behaviour"]["found"] == "scoringSystem/1.0.0, gradingSystem/1.0.0"
     _, judge, sandbox = found["jobs"]
     assert [job["ok"] for job in found["jobs"]] == [True, False, False]

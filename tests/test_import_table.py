@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ def test_a_mapping_names_columns_and_scales(tmp_path: Path) -> None:
     wrong = {
         "score:stars=stars:1..4": "beyond the scale",
         "score:q=question": "not a number",
-        "passed=stars": "neither true nor false",
+        "passed=stars": "has '5', which is no verdict",
         "score:x=faithfulnes": "Did you mean 'faithfulness'",
         "attempt=stars,tokens=faithfulness,passed=passed": "it is a count",
     }
@@ -157,7 +158,7 @@ def test_a_cell_that_says_no_error_is_none(
         path = table(tmp_path / "results.csv", f"id,correct,error\ns,1,{word}\nt,1,{word}\n")
         assert [run["status"] for run in imported("table", path)[0]] == [status] * 2
     assert assay(["grade", "results.csv"]) == ExitCode.NOT_ENOUGH
-    assert "2 of 2 samples errored" in capsys.readouterr().err
+    assert "2 of 2 samples errored: 1." in capsys.readouterr().err
 
 
 def test_broken_tables_are_refused_with_their_place(tmp_path: Path) -> None:
@@ -189,3 +190,59 @@ def test_a_saved_mapping_serves_the_next_command(
     table(tmp_path / "x.csv", "a,b\n1,2\n")
     assert assay(["grade", "x.csv"]) == ExitCode.MALFORMED
     assert "text with the columns a, b" in capsys.readouterr().err
+
+
+def test_a_column_that_was_renamed_is_named_with_the_line_of_the_mapping(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("assay.yaml").write_text("map:\n  id: ticket\n  answer: Bot Said\n  score:a: a\n")
+    table(tmp_path / "new.csv", "ticket,Bot said,a\n1,x,1\n")
+    for verb in ("grade", "import"):
+        assert assay([verb, "new.csv"]) == ExitCode.MALFORMED
+        said = capsys.readouterr().err
+        assert "assay.yaml:3: maps answer to 'Bot Said', which new.csv lacks." in said
+        assert "Did you mean 'Bot said'?" in said
+
+
+def test_saving_a_mapping_does_not_begin_another_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inner = tmp_path / "results"
+    inner.mkdir()
+    (tmp_path / ".assay").mkdir()
+    monkeypatch.chdir(inner)
+    table(inner / "odd.csv", "id,wert\n1,1\n")
+    words = ["import", "odd.csv", "--map", "id=id,score:a=wert", "--save-map"]
+    assert assay(words) == ExitCode.PASSED
+    out = capsys.readouterr().out
+    assert (tmp_path / "assay.yaml").exists()
+    assert not (inner / "assay.yaml").exists()
+    assert "--save-map writes it" not in out
+    assert "wrote ../assay.yaml" in out
+
+
+def test_an_unknown_table_gets_a_mapping_to_begin_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for text, words in (
+        ("id,answer,quality\n1,x,0.5\n", "--map id=id,answer=answer,score:quality=quality."),
+        ("Ticket No,Helpful?\n1,Y\n", "--map 'passed=Helpful?'."),
+    ):
+        table(tmp_path / "home.csv", text)
+        assert assay(["grade", "home.csv"]) == ExitCode.MALFORMED
+        said = capsys.readouterr().err
+        assert words in said
+        assert "pydantic-evals" not in said
+        assert assay(["grade", "home.csv", *shlex.split(words.rstrip("."))]) in (0, 1)
+    table(tmp_path / "stars.csv", "id,score\n1,7\n")
+    assert assay(["grade", "stars.csv"]) == ExitCode.NOT_ENOUGH
+    assert "--map id=id,score:score=score:LOW..HIGH" in capsys.readouterr().err
+
+
+def test_a_word_that_is_no_verdict_is_shown_as_written(tmp_path: Path) -> None:
+    runs, _ = imported("table", table(tmp_path / "a.csv", "id,passed\n1,Y\n2,n\n"))
+    assert [run["gates"]["table_passed"]["passed"] for run in runs] == [True, False]
+    with pytest.raises(AssayError, match=r"has 'Maybe', which is no verdict.* yes, y, 1"):
+        imported("table", table(tmp_path / "b.csv", "id,passed\n1,Maybe\n"))

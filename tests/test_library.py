@@ -743,7 +743,7 @@ def test_a_changed_built_in_file_fails_every_check_and_is_not_graded_with(
     rubric.unlink()
     done = own_copy.run("doctor", "--for", "run")
     assert done.returncode == 1, done.stderr
-    assert "[FAIL] shelf: " in done.stdout
+    assert "[FAIL] bundled library: " in done.stdout
     assert "Reinstall Assay" in done.stdout
 
 

@@ -345,7 +345,7 @@ def test_with_write_a_decision_and_a_baseline_are_stored(own: Path) -> None:
     for arguments, why in (
         ({"file": "later.jsonl", "name": "../x"}, "can't be named"),
         ({"file": "later.jsonl", "format": "nope"}, "Supported: "),
-        ({"file": "../outside.jsonl"}, "is not in the project folder"),
+        ({"file": "../outside.jsonl"}, "it is outside the project folder"),
     ):
         assert why in one(own, "import_results", write=True, **arguments).content[0].text
     assert assay(own, "ledger", "verify").code == 0
@@ -377,7 +377,7 @@ def test_arguments_that_do_not_fit_are_refused_with_all_their_faults(
         ({"evaluation": "latest~9"}, "has 2 evaluations"),
         ({"evaluation": "cand", "sample": "s0"}, "Did you mean 's-0'?"),
         ({"evaluation": "a\n\x1b[31mb"}, "is named"),
-        ({"evaluation": "./base\0.jsonl"}, "is not in the project folder"),
+        ({"evaluation": "./base\0.jsonl"}, "it is outside the project folder"),
     ):
         answer = one(stocked, "explain_grade", **arguments)
         assert answer.is_error, arguments

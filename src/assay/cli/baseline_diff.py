@@ -194,7 +194,7 @@ COMMANDS = {
     "baseline diff": Command(
         diff,
         "A stored baseline against another one, or against files: the paired differences, sample by"
-        " sample. No gate: it exits 0 once compared.",
+        " sample. It exits 0 whatever the result.",
         "assay baseline diff production runs.jsonl",
         (
             DIR,

@@ -21,7 +21,7 @@ _NEEDED = (
     ("jiter", "jiter", "reading JSON"),
     ("jsonschema_rs", "jsonschema-rs", "checking JSON Schemas"),
     ("msgspec", "msgspec", "records"),
-    ("yaml", "PyYAML", "the shelf"),
+    ("yaml", "PyYAML", "the bundled library"),
     ("jinja2", "Jinja2", "pages and reports"),
     ("sqlalchemy", "SQLAlchemy", "the ledger"),
     ("alembic", "alembic", "making the ledger"),
@@ -127,17 +127,19 @@ def _shelf() -> dict[str, object]:
             1 for kind in KINDS for entry in shelf.entries(kind) if shelf.load(kind, entry.id)
         )
     except AssayError as error:
-        return _found("shelf", False, str(error), "Reinstall Assay.")
+        return _found("bundled library", False, str(error), "Reinstall Assay.")
     wrong = changed(shelf)
     if wrong:
         return _found(
-            "shelf",
+            "bundled library",
             False,
             f"published and changed: {', '.join(wrong)}",
             "Reinstall Assay, or restore the files.",
         )
     return _found(
-        "shelf", True, f"{count} items, {len(lock_of().published)} published and unchanged"
+        "bundled library",
+        True,
+        f"{count} items, {len(lock_of().published)} published and unchanged",
     )
 
 
@@ -186,8 +188,8 @@ def _temporary() -> dict[str, object]:
 COMMANDS = {
     "doctor": Command(
         run,
-        "Check this installation: Python, packages, the shelf, both systems' behaviour, and for"
-        " each job whether it can run here and what to install.",
+        "Check this installation: Python, packages, the bundled library, both systems' behaviour,"
+        " and for each job whether it can run here and what to install.",
         "assay doctor --for judge",
         (
             repeated(

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     if len(found) == options.limit < total:
         sys.stdout.write(f"{total:,} in all; --limit {total} shows them.\n")
     words = command("explain", found[0].evaluation.name, options=options)
-    sys.stdout.write(f"{words}{ledger_options(options)}  shows the newest.\n")
+    sys.stdout.write(f"See details: {words}{ledger_options(options)}\n")
     return ExitCode.PASSED
 
 
@@ -82,7 +82,7 @@ def in_brief(stored: StoredEvaluation) -> dict[str, Any]:
 COMMANDS = {
     "evals": Command(
         run,
-        "List the evaluations in the ledger, newest first. No gate: it exits 0 once done.",
+        "List the evaluations in the ledger, newest first. It exits 0 whatever their grades.",
         "assay evals --workflow triage",
         (
             arg("--limit", type=int, metavar="N", default=20, help="at most so many (default: 20)"),

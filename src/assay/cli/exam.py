@@ -365,7 +365,7 @@ COMMANDS = {
     "exam break": Command(
         _break,
         "Mark the answers again with a step of normalisation left out, and show every mark that is"
-        " lost. This is not a gate: it exits 0 once done.",
+        " lost. It exits 0 whatever the result.",
         "assay exam break exam.yaml --answers answers.jsonl --step case-fold",
         (
             *ANSWERS,

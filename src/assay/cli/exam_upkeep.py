@@ -120,8 +120,8 @@ COMMANDS = {
     ),
     "exam recalibrate": Command(
         _recalibrate,
-        "What the weights of another rubric would have done to past exams. This is not a gate: it"
-        " exits 0 once done.",
+        "What the weights of another rubric would have done to past exams. It exits 0"
+        " whatever the result.",
         "assay exam recalibrate --history results/*.json --rubric tutor-2.yaml",
         (
             arg(

@@ -128,4 +128,4 @@ def tell_evaluations(
             out.write(f"  not graded: {count:,}, {printable(reason)}\n")
     if made:
         words = command("explain", made[0].evaluation.name, options=options)
-        out.write(f"{words}{ledger_options(options)}  shows it.\n")
+        out.write(f"See details: {words}{ledger_options(options)}\n")

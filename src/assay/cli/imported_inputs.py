@@ -19,7 +19,7 @@ from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError, 
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, StoredInput, stream_documents
 from assay.files.own_files import looks_own, stdin_start
-from assay.importers.column_map import check_map, parse_map, scales_of
+from assay.importers.column_map import check_map, columns_of, parse_map, scales_of
 from assay.importers.head import Head
 from assay.importers.importer import Wanted
 from assay.importers.known import fitting
@@ -27,7 +27,7 @@ from assay.importers.recognition import described, is_foreign, read_head, unreco
 from assay.importers.tally import NOISE
 from assay.pipeline.importing import import_runs
 from assay.pipeline.made_profile import PASSED, map_option
-from assay.registry import is_path
+from assay.registry import is_path, near_miss
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
@@ -58,6 +58,28 @@ def mapping_of(options: argparse.Namespace) -> dict[str, str]:
     return dict(config.spec.map)
 
 
+def check_saved_map(head: Head, options: argparse.Namespace) -> None:
+    """Refuse a table that lacks some of the columns that assay.yaml names; one that lacks all of
+    them is another table.
+    """
+    config = getattr(options, "config", None)
+    if options.map or config is None:
+        return
+    mapping = mapping_of(options)
+    named = dict(zip(mapping, columns_of(mapping), strict=True))
+    if head.columns.isdisjoint(named.values()):
+        return
+    for key, column in named.items():
+        if column not in head.columns:
+            raise InputError(
+                "FIL-006",
+                f"maps {key} to {column!r}, which {head.path} lacks."
+                f"{near_miss(column, sorted(head.columns))}",
+                where=config.place("map", key),
+                fix="Correct the line, or give --map for this file.",
+            )
+
+
 def is_importable(text: str, options: argparse.Namespace) -> bool:
     """Whether a text is a file that has to be imported first. A file that nobody knows, and that is
     not JSON or has nothing of a run, is refused here, with what it looks like.
@@ -75,6 +97,7 @@ def is_importable(text: str, options: argparse.Namespace) -> bool:
     head = read_head(text)
     if fitting(head, mapping_of(options)):
         return True
+    check_saved_map(head, options)
     if head.data.strip() and (not head.text.startswith(("{", "[")) or is_foreign(head)):
         raise unrecognised(head)
     return False  # whoever reads it says what is wrong with it

@@ -15,12 +15,20 @@ from assay.cli import options as opt
 from assay.cli.frame import CHOICES, STORE, Command, arg, flag
 from assay.cli.hints import command
 from assay.cli.import_evaluations import shown, store_evaluations, tell_evaluations
-from assay.cli.imported_inputs import check_scales, counted, kind_of, left_out, mapping_of
+from assay.cli.imported_inputs import (
+    check_saved_map,
+    check_scales,
+    counted,
+    kind_of,
+    left_out,
+    mapping_of,
+)
 from assay.cli.saved_map import map_lines, save_map
 from assay.errors import ExitCode, NotEnoughEvidence, printable
 from assay.files.atomic import atomic_write, write_file
 from assay.importers.importer import Wanted, named
-from assay.importers.known import KNOWN
+from assay.importers.known import KNOWN, fitting
+from assay.importers.recognition import read_head
 from assay.pipeline.importing import import_runs, totals
 from assay.views.documents import pretty
 
@@ -55,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
                     shutil.copyfileobj(stream, sys.stdout.buffer)
                 sys.stdout.buffer.flush()
             out = sys.stderr if printed else sys.stdout
-            _tell(imported, profile, out)
+            _tell(imported, profile, out, saved=options.save_map)
             for path in written:
                 out.write(f"wrote {path}\n")
             tell_evaluations(options, made, out)
@@ -86,6 +94,10 @@ def import_files(options: argparse.Namespace, folder: str) -> ImportOutcome:
     the runs wait in the folder.
     """
     kind = kind_of(options, options.files)
+    if kind is None and "-" not in options.files:
+        for head in map(read_head, options.files):
+            if not fitting(head, mapping_of(options)):
+                check_saved_map(head, options)
     imported = import_runs(options.files, folder, kind=kind, wanted=_wanted(options))
     check_scales(options, imported)
     profile, problem = _made_profile(options, imported)
@@ -183,7 +195,7 @@ def _lines(spool: str) -> list[Any]:
         return [msgspec.Raw(line) for line in stream]
 
 
-def _tell(imported: ImportedRuns, profile: Profile | None, out: IO[str]) -> None:
+def _tell(imported: ImportedRuns, profile: Profile | None, out: IO[str], *, saved: bool) -> None:
     """What was read and what was left out, and the tool's totals next to ours."""
     tally = imported.tally
     runs = counted(imported.n, "run")
@@ -194,7 +206,8 @@ def _tell(imported: ImportedRuns, profile: Profile | None, out: IO[str]) -> None
         out.write(f"  {printable(line)}\n")
     if tally.mapping:
         what = "columns" if imported.importer.name == "table" else "scales"
-        out.write(f"  the {what}, as assay.yaml has them (--save-map writes it):\n")
+        how = "" if saved else " (--save-map writes it)"
+        out.write(f"  the {what}, as assay.yaml has them{how}:\n")
         out.writelines(f"    {printable(line)}\n" for line in map_lines(tally.mapping))
     if tally.samples:
         _tell_totals(tally, out)
@@ -226,14 +239,15 @@ def _hint(
 ) -> None:
     if paths and profile is not None:
         words = command("grade", paths[0], "--profile", profile_path(paths[0]), options=options)
-        out.write(f"{words}  grades the runs again.\n")
+        out.write(f"Grade them again: {words}\n")
 
 
 COMMANDS = {
     "import": Command(
         run,
         "Turn what another tool wrote into evidence (assay.run/1), grade it and store it as an"
-        " evaluation. What is left out is counted and named. No gate: it exits 0 once done.",
+        " evaluation. What is left out is counted and named. It exits 0 even if runs"
+        " fail.",
         "assay import results.json -o runs.jsonl --workflow triage@3",
         (
             arg("files", nargs="+", metavar="FILE", help="what another tool wrote, or -"),

@@ -87,7 +87,7 @@ class ServedProject(NamedTuple):
         if not inside or text.startswith("-"):
             raise UsageError(
                 "MCP-002",
-                f"is not in the project folder, {self.root}.",
+                f"it is outside the project folder, {self.root}.",
                 where=text[:200],
                 fix="Name a file inside it by its path from there.",
             )

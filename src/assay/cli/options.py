@@ -94,10 +94,9 @@ def outputs(options: argparse.Namespace) -> list[str]:
         if extension not in options.formats:
             raise UsageError(
                 "CLI-001",
-                f"can't write '{path}': this command has no format for"
-                + (
-                    f" the extension {extension}." if extension else " a name without an extension."
-                ),
+                f"can't write '{path}': "
+                + (f"{extension} is not supported" if extension else "it has no extension")
+                + ".",
                 fix=f"It writes {', '.join(options.formats)}.",
             )
         if os.path.isdir(path):

@@ -146,7 +146,7 @@ COMMANDS = {
     "report rank": Command(
         _rank,
         "Order runs, or candidates made of many runs, best first; near-equal scores are decided by"
-        " the tie-break rules. No gate: it exits 0 once done.",
+        " the tie-break rules. It exits 0 whatever the result.",
         "assay report rank runs.jsonl",
         (
             "files",
@@ -163,7 +163,7 @@ COMMANDS = {
     "report summary": Command(
         _summary,
         "The reporting bundle: pass rate, score, gates, criteria and top failure reasons, each rate"
-        " with its interval. No gate: it exits 0 once done.",
+        " with its interval. It exits 0 whatever the result.",
         "assay report summary runs.jsonl",
         (
             "files",

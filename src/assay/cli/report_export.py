@@ -90,8 +90,8 @@ def exporter_of(name: str) -> Exporter:
 COMMANDS = {
     "report export": Command(
         run,
-        "Grade runs and write the grades in the format of another tool. No gate: it exits 0 once"
-        " done.",
+        "Grade runs and write the grades in the format of another tool. It exits 0 even if"
+        " runs fail.",
         "assay report export runs.jsonl --to inspect -o grades.json",
         (
             "files",

@@ -7,9 +7,10 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from assay.cli.ledger import ledger_folder
 from assay.errors import UsageError
 from assay.files.atomic import write_file
-from assay.files.upwards import CONFIG_FILE
+from assay.files.upwards import CONFIG_FILE, find_config
 from assay.running.config import read_config
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def save_map(options: argparse.Namespace, mapping: Mapping[str, str]) -> str:
             fix="Leave out --save-map.",
         )
     config = getattr(options, "config", None)
-    path = CONFIG_FILE if config is None else config.path
+    path = _config_path() if config is None else config.path
     before = ""
     if os.path.exists(path):
         with open(path, encoding="utf-8") as stream:
@@ -54,3 +55,10 @@ def save_map(options: argparse.Namespace, mapping: Mapping[str, str]) -> str:
     write_file(path, after.encode())
     read_config(path)
     return path
+
+
+def _config_path() -> str:
+    """Where a configuration is written that was not read: over one that is there, else next to the
+    ledger. In any other folder it would begin a project with a ledger of its own.
+    """
+    return find_config() or os.path.normpath(os.path.join(ledger_folder(), "..", CONFIG_FILE))

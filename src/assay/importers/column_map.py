@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from assay.errors import UsageError
+from assay.importers.metric_names import may_be_less
 from assay.registry import near_miss
 
 SCORE = "score:"
@@ -53,6 +54,8 @@ _METRIC = re.compile(
     r"|\w+_score|toxicity|hallucination|harmfulness|noise_sensitivity|brier|wer|cer|perplexity"
 )
 """Names of metrics. Those where less may be better are taken too, and named as not graded."""
+_NO_SCORE = re.compile(r"rude|cost|(?:^|_)(?:id|no|nr|number|index|ms|time|date|tokens|n)(?:_|$)")
+"""Names of columns that are not offered as a score, as are those where less may be better."""
 _OWN = frozenset(("hard_gates", "criteria", "workflow", "schema", "run_id"))
 """Keys of Assay's own records: a file with them is no table of results."""
 
@@ -139,7 +142,7 @@ def check_map(mapping: Mapping[str, str], where: str) -> None:
         elif key not in KEYS:
             raise UsageError(
                 "CLI-001",
-                f"'{key}' is nothing that a column can be.{near_miss(key, KEYS)}",
+                f"unknown key '{key}'.{near_miss(key, KEYS)}",
                 where=where,
                 fix=f"Use {', '.join(KEYS)} or score:NAME.",
             )
@@ -176,6 +179,31 @@ def columns_of(mapping: Mapping[str, str]) -> list[str]:
     return [
         column_of(text).name if key.startswith(SCORE) else text for key, text in mapping.items()
     ]
+
+
+def suggested(row: Mapping[str, object]) -> list[str]:
+    """The parts of a `--map` for a table whose names don't say enough: what they suggest, and the
+    first column that may be a verdict or a score by its value in the first row.
+
+    >>> suggested({"Ticket": "T-1", "answer": "Hi", "ms": "90", "Stars": "4"})
+    ['answer=answer', 'score:stars=Stars:0..5']
+    >>> suggested({"Helpful?": "Y", "Stars": "4"})
+    ['passed=Helpful?']
+    """
+    usable = [name for name in row if not re.search(r"[,=]", name)]
+    parts = [f"{key}={name}" for key, name in guess(usable).mapping.items()]
+    words = {name: str(row[name]).strip().lower() for name in usable}
+    for name, word in words.items():
+        if word in ("yes", "no", "y", "n", "true", "false", "pass", "fail", "passed", "failed"):
+            return [*parts, f"passed={name}"]
+    for name, word in words.items():
+        plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+        if not plain or _NO_SCORE.search(plain) or may_be_less(plain):
+            continue
+        if re.fullmatch(r"\d{1,3}(\.\d+)?", word):
+            top = next(top for top in (1, 5, 10, 100, 1000) if Decimal(word) <= top)
+            return [*parts, f"{SCORE}{plain}={name}" + ("" if top == 1 else f":0..{top}")]
+    return parts
 
 
 def guess(columns: Iterable[str]) -> GuessedMap:

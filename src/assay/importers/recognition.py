@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import zipfile
 from typing import TYPE_CHECKING
 
-from assay.errors import InputError, UsageError, printable
+from assay.errors import AssayError, InputError, UsageError, printable
 from assay.files.json_files import open_input
+from assay.files.tables import table_rows
+from assay.importers.column_map import KEYS, SCORE, suggested
 from assay.importers.head import HEAD, Head
 from assay.importers.known import KNOWN, fitting
 from assay.registry import near_miss
@@ -24,6 +27,7 @@ SHOWN = 8
 """Keys, columns or entries that an error names."""
 _OWN_KEYS = frozenset({"schema", "run_id", "hard_gates", "criteria", "workflow", "scoringSystem"})
 """What only a run or a scorecard has, or a document that says what it is."""
+MIN_COLUMNS = 2
 _COLUMNS = re.compile(r"[,;\t|]")
 
 
@@ -88,7 +92,8 @@ def unrecognised(head: Head) -> InputError:
         "FIL-006",
         f"Assay doesn't know this file: it is {described(head)}.",
         where=head.path,
-        fix=(
+        fix=_suggestion(head)
+        or (
             f"Supported: {', '.join(sorted(KNOWN))}. Name the kind with --from KIND, or the columns"
             " of a CSV or JSONL file with --map."
         ),
@@ -102,6 +107,25 @@ def is_foreign(head: Head) -> bool:
     whole = len(head.data) < HEAD or head.first_line.endswith(("}", "]"))
     top = {key for key in head.columns if key}
     return whole and bool(top) and not top & _OWN_KEYS and not near_miss("schema", sorted(top))
+
+
+def _suggestion(head: Head) -> str:
+    """The `--map` to begin with, for a table of CSV; empty for anything else."""
+    is_csv = len(head.columns) >= MIN_COLUMNS and not head.text.startswith(("{", "["))
+    if not is_csv or not os.path.isfile(head.path):
+        return ""
+    try:
+        row, _ = next(table_rows(head.path), ({}, ""))
+    except (AssayError, OSError):
+        return ""
+    parts = suggested(row)
+    if not any(part.startswith((SCORE, "passed=")) for part in parts):
+        parts.append("score:quality=COLUMN:0..10")
+    return (
+        f"Say what its columns are, for example --map {shlex.quote(','.join(parts))}. Check the"
+        f" scale, and add others of {', '.join(KEYS)} or score:NAME. If a tool wrote the file, name"
+        " it with --from (`assay import --help`)."
+    )
 
 
 def described(head: Head) -> str:

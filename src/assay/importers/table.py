@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from assay.importers.head import Head
     from assay.importers.tally import ImportTally
 
-_TRUE = ("true", "yes", "1", "pass", "passed")
-_FALSE = ("false", "no", "0", "fail", "failed")
+_TRUE = ("true", "yes", "y", "1", "pass", "passed")
+_FALSE = ("false", "no", "n", "0", "fail", "failed")
 _NOTHING = ("", "nan", "null", "none", "n/a", "na")
 _NO_ERROR = (*_NOTHING, "false", "no", "0", "0.0")
 _STATUSES = {
@@ -98,7 +98,11 @@ class _Row(NamedTuple):
         if value is None or word in _NOTHING:
             return None
         if word not in (*_TRUE, *_FALSE):
-            raise self.fault(str(column), f"has {word[:60]!r}, which is neither true nor false.")
+            raise self.fault(
+                str(column),
+                f"has {str(value)[:60]!r}, which is no verdict. A verdict is one of"
+                f" {', '.join((*_TRUE, *_FALSE))}.",
+            )
         return word in _TRUE
 
     def error(self, column: str | None) -> str:

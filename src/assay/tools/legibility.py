@@ -143,7 +143,7 @@ def _check_description(schema: ToolSchema, tool: ShownTool, found: SchemaFinding
         found.need(schema.kind != "mcp", "description-absent", path, "is missing.")
         return
     vague = _vague(tool.name, text)
-    found.need(vague is None, "description-vague", path, f"{vague}: {text[:60]!r}.")
+    found.need(vague is None, "description-vague", path, f"{text[:60]!r} {vague}.")
     short = len(text) <= MAX_DESCRIPTION
     found.need(short, "description-long", path, f"has {len(text):,} characters.")
 
@@ -164,7 +164,7 @@ def _vague(name: str, text: str) -> str | None:
         return "is filler"
     words = [word.casefold() for word in _WORDS.findall(text[:2000])]
     if len(words) < 3:
-        return "is too short"
+        return "is shorter than three words"
     known = {
         word.casefold() for word in _WORDS.findall(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name))
     } | _EMPTY_WORDS

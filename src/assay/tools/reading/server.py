@@ -295,7 +295,7 @@ def _explained(error: Exception, budget: ByteBudget) -> ServerFault:
                 "FMC-010", f"it answers with HTTP {budget.status}: {error.error.message[:200]}."
             )
         if error.error.code == CONNECTION_CLOSED:
-            return ServerFault("FMC-010", "it ended the connection before it had answered.")
+            return ServerFault("FMC-010", "it closed the connection without answering.")
         return ServerFault(
             "FMC-011", f"it answers with the error {error.error.code}: {error.error.message[:200]}."
         )
