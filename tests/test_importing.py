@@ -468,3 +468,20 @@ def test_sarif_shows_imported_samples_at_their_lines(
         one["locations"][0]["physicalLocation"].get("region", {}).get("startLine") for one in found
     }
     capsys.readouterr()
+
+
+def test_a_run_is_explained_by_the_end_of_its_name_with_question_and_answer(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = {"t::three": ("Capital of France?", "Lyon"), "t::two": ("Capital of Spain?", "Rome")}
+    rows = [f"{name},{question},{answer},Paris,0\n" for name, (question, answer) in names.items()]
+    (here / "d.csv").write_text("id,input,output,expected,score\n" + "".join(rows))
+    assert assay(["import", "d.csv", "--name", "d", "-o", "d.jsonl"]) == 0
+    for file in ("d.csv", "d"):
+        capsys.readouterr()
+        assert assay(["explain", file, "--run", "three"]) == ExitCode.FAILED
+        lines = capsys.readouterr().out.splitlines()
+        shown = [" ".join(line.split()) for line in lines[1:4]]
+        assert shown == ["question Capital of France?", "answer Lyon", "expected Paris"], lines
+        assert assay(["explain", file, "--run", "thre"]) == 2
+        assert "no run is named 'thre'. Did you mean" in capsys.readouterr().err

@@ -10,20 +10,18 @@ from assay.cli import terminal
 from assay.cli.configured import COMMAND_LINE, DEFAULT
 from assay.cli.frame import CHOICES, Command, arg
 from assay.cli.grade import choice_of
-from assay.errors import ExitCode, NotEnoughEvidence, UsageError
+from assay.cli.run_names import OtherRuns, run_names
+from assay.errors import ExitCode, NotEnoughEvidence
 from assay.files.json_files import StoredInput, read_documents
 from assay.pipeline.given_grades import grades_of
 from assay.records.reading import KINDS
-from assay.registry import near_miss
 from assay.views.documents import names_of, plain
+from assay.views.evaluation import sample_facts
 from assay.views.grade_text import explanation
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
-
-KNOWN = 10_000
-"""Run ids that are remembered, for the near miss of one that is absent."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -35,29 +33,30 @@ def run(options: argparse.Namespace) -> int:
     named_by = _named_by(options)
     grader = choice_of(options).grader()
     results: list[Any] = []
-    others: list[str] = []
+    others = OtherRuns()
     passed = True
     for document in read_documents(options.file):
         tree = document.tree
         known = options.run is not None and isinstance(tree, dict) and tree.get("schema") in KINDS
-        if known and options.run not in _names(tree):
-            others += [str(name) for name in _names(tree) if name] if len(others) < KNOWN else []
+        if known and options.run not in run_names(tree):
+            others.add(tree)
             continue
         for graded in grades_of(document, grader):
             payload = graded.payload()
             if options.run is not None and options.run not in names_of(payload):
-                others += [payload["run_id"]] if len(others) < KNOWN else []
+                others.add(payload)
                 continue
             passed = passed and payload["passed"]
             if not options.json:
-                show(plain(payload), first=not results, named_by=named_by)
+                evidence = tree if known else None
+                show(plain(payload), first=not results, named_by=named_by, run=evidence)
             results.append(payload if options.json else None)
     if others and not results:
-        raise UsageError(
-            "CLI-001",
-            f"no run is named {options.run!r}.{near_miss(options.run, others)}",
-            where=options.file,
-        )
+        meant = others.meant(options.run)
+        if meant is None or options.file == "-":
+            raise others.unknown(options.run, options.file)
+        options.run = meant
+        return run(options)
     if not results:
         raise NotEnoughEvidence("FIL-005", "there is nothing to explain.", where=options.file)
     if options.json:
@@ -73,12 +72,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def show(
-    result: Mapping[str, Any], *, first: bool, named_by: Mapping[str, str] | None = None
+    result: Mapping[str, Any],
+    *,
+    first: bool,
+    named_by: Mapping[str, str] | None = None,
+    run: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print why a run got its grade, below those that were printed before."""
+    """Print why a run got its grade, below those that were printed before; with what it was asked
+    and answered, where its evidence is given.
+    """
     sys.stdout.write("" if first else "\n")
     sys.stdout.flush()
-    terminal.show(explanation(result, named_by=named_by))
+    head, *rest = explanation(result, named_by=named_by)
+    terminal.show([head, *([] if run is None else [sample_facts(run)]), *rest])
 
 
 def _named_by(options: argparse.Namespace) -> dict[str, str]:
@@ -90,14 +96,6 @@ def _named_by(options: argparse.Namespace) -> dict[str, str]:
         for kind, source in named.items()
         if source != COMMAND_LINE
     }
-
-
-def _names(tree: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What `--run` may call a run: its id, or its sample, alone or within its dataset."""
-    dataset = tree.get("dataset")
-    if not isinstance(dataset, dict):
-        return tree.get("run_id"), tree.get("sample_id")
-    return names_of({**tree, "sample_id": dataset.get("sample_id") or tree.get("sample_id")})
 
 
 def _as_stored(options: argparse.Namespace, stored: StoredInput) -> bool:
@@ -125,7 +123,11 @@ COMMANDS = {
                     " evaluation, latest, latest~1, a run's id"
                 ),
             ).of_runs(),
-            arg("--run", metavar="ID", help="explain this run only, by its id or its sample"),
+            arg(
+                "--run",
+                metavar="ID",
+                help="explain this run only: its id, its sample, its name, or the end of one",
+            ),
             *CHOICES,
         ),
         defaults={"stored_grades": True},

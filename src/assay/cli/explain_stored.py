@@ -8,10 +8,10 @@ from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.hints import command
 from assay.cli.ledger import ledger_options
-from assay.errors import ExitCode, NotEnoughEvidence, UsageError
+from assay.cli.run_names import OtherRuns
+from assay.errors import ExitCode, NotEnoughEvidence
 from assay.files.json_files import StoredInput, read_documents
 from assay.records.reading import read_run
-from assay.registry import near_miss
 from assay.views.documents import names_of
 from assay.views.evaluation import WorstRun, evaluation_view, keep_worst
 
@@ -38,10 +38,12 @@ def explain_stored(
             continue
         passed = passed and result["passed"] is True
         if not options.json:
-            show(result, first=not results, named_by=STORED)
+            evidence = None if options.run is None else _evidence(stored, result["run_id"])
+            show(result, first=not results, named_by=STORED, run=evidence)
         results.append(result)
     if not results:
-        raise _nothing(options, stored)
+        options.run = _meant(options, stored)
+        return explain_stored(options, stored, show)
     if options.json:
         opt.print_json(
             {
@@ -58,6 +60,12 @@ def _grades(stored: StoredInput) -> Iterator[dict[str, Any]]:
     assert stored.grades is not None
     for document in read_documents(stored.grades):
         yield document.tree
+
+
+def _evidence(stored: StoredInput, run_id: str) -> Any:
+    """The run of a grade."""
+    runs = (document.tree for document in read_documents(stored))
+    return next((run for run in runs if run["run_id"] == run_id), None)
 
 
 def _whole(options: argparse.Namespace, stored: StoredInput) -> int:
@@ -78,6 +86,9 @@ def _whole(options: argparse.Namespace, stored: StoredInput) -> int:
     if worst:
         words = command("explain", stored, "--run", worst[0].run_id, options=options)
         commands.append((words + ledger_options(options), "why this run got its grade"))
+    if totals.n - totals.ungraded - totals.passed > len(worst):
+        words = command("grade", stored, options=options) + ledger_options(options)
+        commands.append((words, "every run in a line, with why it failed"))
     words = command("evals", options=options) + ledger_options(options)
     commands.append((words, "the other evaluations"))
     terminal.show(
@@ -93,16 +104,18 @@ def _whole(options: argparse.Namespace, stored: StoredInput) -> int:
     return ExitCode.PASSED if totals.passed == totals.n else ExitCode.FAILED
 
 
-def _nothing(options: argparse.Namespace, stored: StoredInput) -> UsageError | NotEnoughEvidence:
+def _meant(options: argparse.Namespace, stored: StoredInput) -> str:
+    """The run that was meant by a name that none has exactly; an error where there is none."""
     if stored.evaluation is None:
-        return NotEnoughEvidence("FIL-005", "the run has no stored grade.", where=stored)
-    runs = stored.evaluation.evaluation.runs
-    ungraded = [run.run_id for run in runs if run.grade is None]
-    if options.run is None or options.run in ungraded:
-        return NotEnoughEvidence("FIL-005", "no run of it was graded.", where=stored)
-    names = [run.run_id for run in runs]
-    for result in _grades(stored):
-        names += [str(name) for name in names_of(result)[1:] if name]
-    return UsageError(
-        "CLI-001", f"no run is named {options.run!r}.{near_miss(options.run, names)}", where=stored
-    )
+        raise NotEnoughEvidence("FIL-005", "the run has no stored grade.", where=stored)
+    graded = {run.run_id for run in stored.evaluation.evaluation.runs if run.grade is not None}
+    others = OtherRuns()
+    for document in read_documents(stored) if options.run is not None else ():
+        others.add(document.tree)
+    meant = None if options.run is None else others.meant(options.run)
+    if options.run is not None and meant is None:
+        raise others.unknown(options.run, stored)
+    if meant not in graded:
+        raise NotEnoughEvidence("FIL-005", "no run of it was graded.", where=stored)
+    assert meant is not None
+    return meant

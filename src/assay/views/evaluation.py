@@ -129,6 +129,18 @@ def _worst(one: WorstRun) -> Facts:
     )
 
 
+def sample_facts(run: Mapping[str, Any]) -> Facts:
+    """What a run was asked, what it answered and what was expected, each in short."""
+    facts = (("question", "inputs", QUESTIONS), ("answer", "outputs", ANSWERS))
+    return Facts(
+        [
+            (label, _short(values, names))
+            for label, key, names in (*facts, ("expected", "expected", ANSWERS))
+            if isinstance(values := run.get(key), Mapping) and values
+        ]
+    )
+
+
 def _answer(run: Run) -> str:
     if run.outputs:
         return _short(run.outputs, ANSWERS)
