@@ -40,8 +40,8 @@ class MadeProfile(NamedTuple):
 
 
 def reasons_not_to_grade(tool: str, tally: ImportTally, *, where: str) -> dict[str, str]:
-    """Why metrics can't be graded, by the names of their criteria. Raises InputError for one that
-    has values on and beyond its scale: they are of two scales, or wrong.
+    """Why metrics can't be graded, by the names of their criteria. Raises InputError for one with
+    a few values beyond the scale of the others: they are of two scales, or wrong.
     """
     found = {name: _why_not(name, tally, gate_name(tool)) for name in tally.metrics}
     for name, metric in tally.metrics.items():
@@ -158,7 +158,7 @@ def _why_not(name: str, tally: ImportTally, gate: str) -> str:
         return "less may be better by its name, and the file doesn't say"
     if metric.words and not metric.n:
         return "its values are words, and nothing says which are good"
-    if metric.n and metric.outside == metric.n:
+    if metric.n and 2 * metric.outside >= metric.n:  # 1 to 5 stars have a 1 now and then
         return (
             f"its values run from {metric.low} to {metric.high}, and only 0 to 1 is a known scale"
         )
