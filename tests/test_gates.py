@@ -20,6 +20,7 @@ from assay.files.yaml_files import parse_yaml
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.records.contract import check as contract_fault
+from assay.scoring.gate import Gate
 from assay.scoring.gate_rules import is_absent
 from assay.scoring.gates import GATES, REQUIRED
 from assay.scoring.profile import load_profile
@@ -1318,3 +1319,11 @@ def test_a_schema_that_nests_without_end_or_holds_nan_is_undetermined_and_ends_n
         assert found.passed is None
         assert "not a usable JSON Schema" in found.reason
     assert contract_fault({"properties": {"x": {"const": None}}}, {"x": None}).passed is True
+
+
+def test_a_gate_of_a_plugin_is_not_credited_to_the_guide() -> None:
+    def sheet(name: str) -> str:
+        return str(Gate(name, "Clean", "profile", "outputs", None).sheet()["source"])
+
+    assert sheet("acme.clean") == "a plugin"
+    assert "Reference Guide" in sheet("clean")
