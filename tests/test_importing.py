@@ -485,3 +485,12 @@ def test_a_run_is_explained_by_the_end_of_its_name_with_question_and_answer(
         assert shown == ["question Capital of France?", "answer Lyon", "expected Paris"], lines
         assert assay(["explain", file, "--run", "thre"]) == 2
         assert "no run is named 'thre'. Did you mean" in capsys.readouterr().err
+
+
+def test_runs_without_a_profile_name_the_one_next_to_them(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores(here / "old.json")
+    assert assay(["import", "old.json", "--no-store", "-o", "runs.jsonl"]) == ExitCode.PASSED
+    assert assay(["grade", "runs.jsonl"]) == ExitCode.MALFORMED
+    assert capsys.readouterr().err.count("--profile runs.profile.yaml") == 1

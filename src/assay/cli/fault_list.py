@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from typing import TYPE_CHECKING
 
 from assay.errors import InputError
@@ -26,6 +28,10 @@ def faults_error(totals: Totals, *, stopped: bool) -> InputError:
         faults=shown,
     )
     error.fault_count = totals.fault_count
+    beside = f"{os.path.splitext(files[0] or '')[0]}.profile.yaml"
+    if first.code == "SCO-010" and len(files) == 1 and os.path.isfile(beside):
+        error.advice = f"There is a profile next to the runs: give --profile {shlex.quote(beside)}."
+        return error
     if stopped and totals.graded:
         error.advice = "Nothing was graded; --keep-going grades the rest and still exits 3."
     elif not stopped:
