@@ -41,7 +41,7 @@ def list_evaluations(project: ServedProject, given: Mapping[str, Any]) -> ToolAn
             "STO-012",
             "there is no ledger here yet.",
             where=where,
-            fix="`assay run` and `assay import` make one.",
+            fix="The other tools take the path of a result file in the project as `evaluation`.",
         )
     page, total, where = find_page(options, start=rows.start)
     shown = page[: rows.limit]
