@@ -66,6 +66,7 @@ def test_a_file_becomes_one_evaluation_with_its_own_profile(
     assert [item["label"] for item in done["profile"]["criteria"]] == ["F1", "EM"]
     assert {item["weight"] for item in done["profile"]["criteria"]} == {1}
     assert done["written"] == ["runs.jsonl", "runs.profile.yaml"]
+    assert Path("runs.profile.yaml").read_text().startswith("# Made from the metrics")
     assert [one["totals"]["n"] for one in done["evaluations"]] == [N]
     mean = next(row for row in done["totals"] if row["total"] == "mean F1")
     assert (mean["ours"], mean["n"]) == (pytest.approx(0.875), N)

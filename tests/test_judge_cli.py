@@ -971,7 +971,7 @@ HERE = ("--model", "m", "--base-url", "http://127.0.0.1:1/v1")
         ),
         (("rubric", "items.jsonl", *PLAIN, *HERE, "--price", "1"), "--price"),
         (("rubric", "items.jsonl", *PLAIN, *HERE, "--price", "1,-2"), "--price"),
-        (("rubric", "items.jsonl", *PLAIN, *HERE, "-o", "out.html"), "extension"),
+        (("rubric", "items.jsonl", *PLAIN, *HERE, "-o", "out.html"), "is not supported"),
         (("rubric", "items.jsonl", *PLAIN, *HERE, "-o", "items.jsonl"), "overwritten"),
         (
             ("rubric", "items.jsonl", *PLAIN, *HERE, "--journal", "j.json", "-o", "j.json"),
@@ -1014,7 +1014,7 @@ HERE = ("--model", "m", "--base-url", "http://127.0.0.1:1/v1")
             "asks one judge",
         ),
         (("pairwise", "pairs.jsonl", *HERE, "--limit", "nan"), "--limit"),
-        (("pairwise", "pairs.jsonl", *HERE, "-o", "x.csv"), "extension"),
+        (("pairwise", "pairs.jsonl", *HERE, "-o", "x.csv"), "is not supported"),
         (("panel", "items.jsonl", *PLAIN, "--judge", "one.yaml"), "at least two"),
         (
             ("panel", "items.jsonl", *PLAIN, "--judge", "one.yaml", "--judge", "one.yaml"),

@@ -40,6 +40,10 @@ class Argument(NamedTuple):
     settings: dict[str, Any]
     runs: bool = False
     """Whether it names runs: files, or what the ledger has under a name. See `references`."""
+    items: bool = False
+    """Whether its files may also be of a form that the command reads itself: they are imported only
+    where `--from` or `--map` asks for that.
+    """
 
     @property
     def dest(self) -> str:
@@ -47,9 +51,9 @@ class Argument(NamedTuple):
         name = self.names[0].lstrip("-").replace("-", "_")
         return str(self.settings.get("dest", name))
 
-    def of_runs(self) -> Argument:
+    def of_runs(self, *, items: bool = False) -> Argument:
         """The same argument, which names runs."""
-        return self._replace(runs=True)
+        return self._replace(runs=True, items=items)
 
 
 def arg(*names: str, **settings: Any) -> Argument:
@@ -343,7 +347,9 @@ def with_runs(spec: Command, options: argparse.Namespace) -> AbstractContextMana
     """Around the work of a command: its options with every name of runs replaced by those runs."""
     named = {dest: _texts(getattr(options, dest)) for dest in spec.runs}
     texts = list(chain.from_iterable(named.values()))
-    if not texts or (not (options.kind or options.map) and all(map(_is_plain, texts))):
+    options.reads_items = any(isinstance(one, Argument) and one.items for one in spec.arguments)
+    plain = is_path if options.reads_items else _is_plain
+    if not texts or (not (options.kind or options.map) and all(map(plain, texts))):
         return nullcontext()
     from assay.cli.references import resolved
 

@@ -30,7 +30,7 @@ from assay.importers.importer import Wanted, named
 from assay.importers.known import KNOWN, fitting
 from assay.importers.recognition import read_head
 from assay.pipeline.importing import import_runs, totals
-from assay.views.documents import pretty
+from assay.views.documents import plain
 
 if TYPE_CHECKING:
     import argparse
@@ -141,9 +141,19 @@ def _write(paths: list[str], imported: ImportedRuns, profile: Profile | None) ->
             _copy(imported.spool, out, as_list=path.endswith(".json"))
         written.append(path)
         if profile is not None:
-            write_file(profile_path(path), pretty(profile))
+            write_file(profile_path(path), _profile_text(profile))
             written.append(profile_path(path))
     return written
+
+
+def _profile_text(profile: Profile) -> bytes:
+    """The profile as somebody edits it."""
+    import yaml  # only where one is written
+
+    text = yaml.safe_dump(plain(profile), sort_keys=False, allow_unicode=True, width=100)
+    return (
+        f"# {profile.title}. To change weights or add floors, give it a name of your own.\n{text}"
+    ).encode()
 
 
 def profile_path(path: str) -> str:

@@ -245,7 +245,7 @@ _WORK: tuple[Argument | str, ...] = (
             'runs (assay.run/1), lines of {"id", "input", "output", "reference"}, or an'
             " evaluation's name, latest"
         ),
-    ).of_runs(),
+    ).of_runs(items=True),
     arg("--rubric", metavar="R", required=True, help="rubric by name, name@version or YAML file"),
     *common.RUBRIC,
     arg(
