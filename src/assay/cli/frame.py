@@ -347,9 +347,11 @@ def with_runs(spec: Command, options: argparse.Namespace) -> AbstractContextMana
     """Around the work of a command: its options with every name of runs replaced by those runs."""
     named = {dest: _texts(getattr(options, dest)) for dest in spec.runs}
     texts = list(chain.from_iterable(named.values()))
+    if not texts:
+        return nullcontext()
     options.reads_items = any(isinstance(one, Argument) and one.items for one in spec.arguments)
     plain = is_path if options.reads_items else _is_plain
-    if not texts or (not (options.kind or options.map) and all(map(plain, texts))):
+    if not (options.kind or options.map) and all(map(plain, texts)):
         return nullcontext()
     from assay.cli.references import resolved
 

@@ -88,7 +88,7 @@ def is_importable(text: str, options: argparse.Namespace) -> bool:
         return False
     if options.kind is not None or (text == "-" and options.map):
         return True
-    if looks_own(text) or options.reads_items:
+    if looks_own(text) or getattr(options, "reads_items", False):
         return False
     if text == "-":
         raise _unnamed()

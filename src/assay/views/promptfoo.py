@@ -16,6 +16,7 @@ import msgspec
 
 from assay.errors import InputError, UsageError
 from assay.records.evidence import Workflow
+from assay.records.typed import convert
 from assay.views.exporters import Exporter
 from assay.views.spooled import Spooled
 
@@ -101,7 +102,7 @@ class PromptfooAssertion(Spooled):
                         f" '{name}'; one assertion requires one thing.",
                         fix="Give the runs of one workflow on one dataset.",
                     )
-        if reported := self._reported(msgspec.convert(first["required"]["workflow"], Workflow)):
+        if reported := self._reported(convert(first["required"]["workflow"], Workflow)):
             raise UsageError(
                 "CLI-001",
                 f"an answer alone can't be graded: nothing in it fills {', '.join(reported)}, so"
