@@ -146,3 +146,14 @@ def test_the_command_grades_both_files_together(
     assert assay(["grade", run, qrels]) == ExitCode.FAILED
     shown = capsys.readouterr()
     assert "1 passed, 2 failed" in shown.out
+
+
+def test_a_profile_of_the_candidates_tool_never_judges_a_baseline_of_another(
+    files: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "old.csv"
+    rows = "".join(f"q{index},x,1.0\n" for index in range(1, 5))
+    table.write_text("id,answer,score\n" + rows)
+    code = assay(["gate", *map(str, files), "--baseline", str(table)])
+    assert code == ExitCode.MALFORMED
+    assert "results of two tools can't be compared: trec, table" in capsys.readouterr().err

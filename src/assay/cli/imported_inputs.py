@@ -202,13 +202,18 @@ def use_made_profile(
     """
     if is_chosen(options):
         return
-    shelved = [
-        one.imported.importer.profile
-        for one in (*candidates, *baselines)
-        if isinstance(one, ImportedInput) and one.imported.importer.profile is not None
+    importers = [
+        one.imported.importer for one in (*candidates, *baselines) if isinstance(one, ImportedInput)
     ]
-    if shelved:
-        _use(options, shelved[0])
+    if any(one.profile is not None for one in importers):
+        names = list(dict.fromkeys(one.name for one in importers))
+        if len(names) > 1:  # the profile of one tool would fail all that the other measured
+            raise InputError(
+                "REL-002",
+                f"results of two tools can't be compared: {', '.join(names)}.",
+                fix="Compare results of one tool.",
+            )
+        _use(options, str(importers[0].profile))
         return
     asked = baselines or candidates
     made = [(one, _made(options, one, needed=True)) for one in asked]
