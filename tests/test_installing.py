@@ -27,7 +27,7 @@ def files() -> list[Path]:
     """Every file of the project that people read, but the history of changes."""
     done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
     if done.returncode:
-        pytest.skip("this is no git checkout")
+        pytest.skip("this is not a git checkout")
     named = (ROOT / name for name in os.fsdecode(done.stdout).split("\0") if name)
     return [
         path

@@ -53,7 +53,7 @@ def assay(folder: Path, *words: object) -> Said:
         code = run_command([str(word) for word in words])
         out.flush()
         err.flush()
-    return Said(code, *(one.buffer.getvalue().decode() for one in (out, err)))  # type: ignore[attr-defined]
+    return Said(code, *(one.buffer.getvalue().decode() for one in (out, err)))
 
 
 def runs(version: int, n: int = N, **changes: Any) -> list[dict[str, Any]]:

@@ -218,7 +218,7 @@ def test_a_gate_of_a_plugin_passes_only_by_saying_so(
     ):
         shutil.rmtree(tmp_path / "site")
         install(GATE.format(body=body), {"assay.gates": {"acme.clean": "acme:CLEAN"}})
-        assert GATES["acme.clean"].check(None, {}).passed is passed  # type: ignore[arg-type]
+        assert GATES["acme.clean"].check(None, {}).passed is passed
     for body, words in (
         ("return True", "returned True, not a GateResult"),
         ("return GateResult('yes', 'fine')", "not a GateResult"),
@@ -229,7 +229,7 @@ def test_a_gate_of_a_plugin_passes_only_by_saying_so(
         shutil.rmtree(tmp_path / "site")
         install(GATE.format(body=body), {"assay.gates": {"acme.clean": "acme:CLEAN"}})
         with pytest.raises(ShelfError, match=words):
-            GATES["acme.clean"].check(None, {})  # type: ignore[arg-type]
+            GATES["acme.clean"].check(None, {})
 
 
 def test_a_formula_of_a_plugin_gives_a_norm_or_an_error(install: Callable[..., Path]) -> None:
@@ -488,5 +488,5 @@ def test_everything_a_plugin_is_made_of_can_be_imported_from_one_place() -> None
     for name in plugins.TYPES:
         assert getattr(plugins, name) is not None
     with pytest.raises(AttributeError):
-        _ = plugins.nothing  # type: ignore[attr-defined]
+        _ = plugins.nothing
     assert os.path.isfile(EXAMPLE / "README.md")

@@ -46,13 +46,13 @@ def make(folder: Path) -> list[dict[str, Any]]:
             return bool(self.success)
 
         @property
-        def __name__(self) -> str:  # type: ignore[override]
+        def __name__(self) -> str:
             return self.name
 
-    class Local(Measured, BaseMetric):  # type: ignore[misc]
+    class Local(Measured, BaseMetric):
         """Of a case."""
 
-    class Polite(Measured, BaseConversationalMetric):  # type: ignore[misc]
+    class Polite(Measured, BaseConversationalMetric):
         """Of a conversation."""
 
     def fragile(case: Any) -> float:

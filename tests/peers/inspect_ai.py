@@ -29,23 +29,23 @@ def make(folder: Path) -> list[dict[str, Any]]:
         return MemoryDataset(samples, name="capitals")
 
     @scorer(metrics={"length": [mean()], "capital": [mean()]})
-    def shape():  # type: ignore[no-untyped-def]
-        async def score(state, target):  # type: ignore[no-untyped-def]
+    def shape():
+        async def score(state, target):
             text = state.output.completion
             return Score(value={"length": len(text) / 100, "capital": text[:1].isupper()})
 
         return score
 
     @solver
-    def stumble(lands: tuple[str, ...]):  # type: ignore[no-untyped-def]
-        async def solve(state, generate):  # type: ignore[no-untyped-def]
+    def stumble(lands: tuple[str, ...]):
+        async def solve(state, generate):
             if state.sample_id in lands:
                 raise RuntimeError("the tool is not there")
             return await generate(state)
 
         return solve
 
-    def model(*answers: str):  # type: ignore[no-untyped-def]
+    def model(*answers: str):
         # with a usage, or the tool would ask the network how to count tokens
         usage = ModelUsage(input_tokens=9, output_tokens=3, total_tokens=12)
         outputs = [ModelOutput.from_content("mockllm/model", one) for one in answers]

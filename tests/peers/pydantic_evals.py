@@ -50,7 +50,7 @@ def make(folder: Path) -> list[dict[str, Any]]:
     ]
     dataset = Dataset(name="capitals", cases=cases, evaluators=[EqualsExpected(), Length()])
     report = dataset.evaluate_sync(answer, name="atlas", progress=False)
-    assert report.averages().assertions == 4 / 7  # type: ignore[union-attr]
+    assert report.averages().assertions == 4 / 7
     made = [write("report.json", report)]
     repeated = dataset.evaluate_sync(answer, name="atlas", progress=False, repeat=2)
     made.append({**write("repeats.json", repeated), "what": ".json, two repeats"})

@@ -1,7 +1,7 @@
 """The tools that `assay mcp` offers, as data: names, descriptions and schemas of their arguments.
 
 A tool that would run a command or write is offered only where the server was started for it, so an
-agent that may not use it never sees it. The bar of a decision is no argument of any tool: it comes
+agent that may not use it never sees it. No tool takes the bar of a decision: it comes
 from `assay.yaml` and the shelf, never from the side that is judged.
 """
 

@@ -60,7 +60,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
     for path in paths:
         kind = _kind(head_of(path))
         if kind is None or kind in files:
-            words = "is no file of a HELM run" if kind is None else f"a second {kind}"
+            words = "isn't a file of a HELM run" if kind is None else f"a second {kind}"
             raise _refuse(f"{words}.", path, "Import the runs one by one.")
         files[kind] = path
     main = files.get("per_instance_stats.json")
@@ -149,7 +149,7 @@ def _mean(stat: Mapping[str, Any], label: str, where: str) -> Any:
     if count == 1 and type(mean) is Decimal and mean == total:
         return mean
     if not is_number(mean) or not is_number(total):
-        raise _refuse(f"{label!r} has a mean or a sum that is no number.", where, "")
+        raise _refuse(f"{label!r} has a mean or a sum that isn't a number.", where, "")
     found = exact(mean, f"the mean of {label!r}", where) * min(count, 10**9)
     if not is_near(found, exact(total, f"the sum of {label!r}", where)):
         words = f"{label!r} has the mean {mean}, and {count} values of sum {total}."
