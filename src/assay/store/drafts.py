@@ -111,10 +111,8 @@ class Item(NamedTuple):
     reason: str | None
     body: bytes | None
 
-    def tree(self) -> Any:
-        """The record, every number exact. A body that is not what its digest says is refused, never
-        used.
-        """
+    def checked(self) -> bytes:
+        """The body. One that is not what its digest says is refused, never used."""
         if self.body is None:
             raise InputError(
                 "STO-008", "this record was forgotten; only its digest is left.", where=self.digest
@@ -126,7 +124,11 @@ class Item(NamedTuple):
                 where=self.digest,
                 fix="`assay ledger verify` lists what was changed.",
             )
-        return parse_json(self.body)
+        return self.body
+
+    def tree(self) -> Any:
+        """The record, every number exact."""
+        return parse_json(self.checked())
 
 
 class Page(NamedTuple):

@@ -13,12 +13,11 @@ from assay.records.evidence import Run
 from assay.views.blocks import Column, Facts, Paragraph, Part, Sentences, Table
 from assay.views.grade_line import as_line
 from assay.views.pieces import clip, count, number, phrase, points, verdict
+from assay.views.samples import ANSWERS, QUESTIONS, main_text
 
 WORST = 3
 SHORT = 160
 """Characters of a question or an answer that are shown."""
-QUESTIONS = ("question", "query", "prompt", "input", "task", "message")
-ANSWERS = ("answer", "response", "output", "text", "result")
 
 
 class WorstRun(NamedTuple):
@@ -149,12 +148,7 @@ def _answer(run: Run) -> str:
 
 
 def _short(values: Mapping[str, Any] | None, names: Sequence[str]) -> str:
-    """The value that a person looks for: the only one, the one with a usual name, else all."""
-    if not values:
-        return ""
-    known = [values[name] for name in names if name in values]
-    value = next(iter(values.values())) if len(values) == 1 else known[0] if known else values
-    return clip(" ".join(str(clip(value, 4 * SHORT)).split()), SHORT)
+    return clip(" ".join(main_text(values, names)[: 4 * SHORT].split()), SHORT) if values else ""
 
 
 def _versioned(name: Any) -> str:

@@ -1,0 +1,238 @@
+"""The samples of an evaluation as rows: what was asked, answered and expected, and what each came
+to. The repeats of a sample are folded into its row.
+
+A row is made of a grade and its run. Both are read into structs that hold only what a row shows:
+from stored bodies, or from results and runs at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import fsum
+from typing import Any
+
+import msgspec
+from msgspec import Struct, structs
+
+from assay.records.grade import ended_by
+from assay.views.grade_line import GradeLine
+
+MAX_TEXT = 10_000
+"""Characters of a question, an answer or an expected value that a row keeps and search looks at."""
+QUESTIONS = ("question", "query", "prompt", "input", "task", "message")
+ANSWERS = ("answer", "response", "output", "text", "result")
+_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
+
+
+class SampleCriterion(Struct, frozen=True):
+    """What a row shows of a criterion, as in `criteria[]` of a grade."""
+
+    name: str
+    label: str = ""
+    norm: float | None = None
+    weight: float | None = None
+    missing: str | bool | None = None
+    floor_failed: bool = False
+
+
+class SampleGate(Struct, frozen=True):
+    """What a row needs of a gate."""
+
+    status: str
+    reason: str = ""
+
+
+class SampleGrade(GradeLine, frozen=True):
+    """What a row shows of a grade."""
+
+    sample_id: str | None = None
+    group: str | None = None
+    policy: str | None = None
+    criteria: Sequence[SampleCriterion] = ()
+    hard_gates: Mapping[str, SampleGate] = {}
+
+
+class SampleEvidence(Struct, frozen=True):
+    """What a row shows of a run."""
+
+    run_id: str = ""
+    status: str = ""
+    inputs: Any = None
+    outputs: Any = None
+    expected: Any = None
+    metadata: Any = None
+
+
+class SampleRun(Struct, frozen=True):
+    """One run of a sample: a repeat, where there are several."""
+
+    run_id: str
+    digest: str = ""
+    """Of the stored run; empty where nothing is stored."""
+    grade: SampleGrade | None = None
+    """None for a run that could not be graded."""
+
+    @property
+    def score(self) -> float:
+        """A run without a grade counts as 0."""
+        return 0.0 if self.grade is None else float(self.grade.weighted_score or 0)
+
+    @property
+    def passed(self) -> bool:
+        """A run without a grade did not pass."""
+        return self.grade is not None and self.grade.passed is True
+
+
+class SampleRow(Struct, frozen=True):
+    """A sample: its texts, and what its runs came to."""
+
+    sample: str
+    question: str
+    answer: str
+    """Of the worst run, where there are repeats."""
+    expected: str
+    runs: tuple[SampleRun, ...]
+    """The worst first."""
+
+    @property
+    def worst(self) -> SampleRun:
+        """The run that the row stands for."""
+        return self.runs[0]
+
+    @property
+    def score(self) -> float:
+        """The mean over the repeats."""
+        return fsum(run.score for run in self.runs) / len(self.runs)
+
+    @property
+    def letter(self) -> str:
+        """The letter of the worst run; empty where it has none."""
+        return (self.worst.grade.grade or "") if self.worst.grade else ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every repeat passed."""
+        return all(run.passed for run in self.runs)
+
+    @property
+    def flaky(self) -> bool:
+        """Whether some repeats passed and others did not."""
+        return len({run.passed for run in self.runs}) > 1
+
+    @property
+    def gates(self) -> list[str]:
+        """The gates that any repeat does not pass."""
+        return _union(run.grade.hard_gate_failures for run in self.runs if run.grade)
+
+    @property
+    def floors(self) -> list[str]:
+        """The criteria below their floor in any repeat."""
+        return _union(run.grade.floor_failures for run in self.runs if run.grade)
+
+    @property
+    def causes(self) -> list[str]:
+        """Why it did not pass, without numbers, to be counted; empty where it passed."""
+        failed = [run.grade for run in self.runs if not run.passed]
+        return _union(["not graded"] if grade is None else grade.counted for grade in failed)
+
+    @property
+    def why(self) -> str:
+        """Why it did not pass, in a few words; empty where it passed."""
+        grade = self.worst.grade
+        return "not graded" if grade is None else grade.why
+
+    def norm(self, criterion: str) -> float | None:
+        """The mean of a criterion over the repeats; None where any of them lacks it."""
+        found = [
+            one.norm
+            for run in self.runs
+            for one in (run.grade.criteria if run.grade else ())
+            if one.name == criterion
+        ]
+        if len(found) != len(self.runs) or any(norm is None for norm in found):
+            return None
+        return fsum(norm for norm in found if norm is not None) / len(found)
+
+
+def sample_grade(result: Mapping[str, Any] | bytes) -> SampleGrade:
+    """A grade as a row shows it: a stored body, or one of `results[]`."""
+    if isinstance(result, bytes):
+        made = _GRADES.decode(result)
+    else:
+        made = msgspec.convert(
+            msgspec.to_builtins(result, builtin_types=()), SampleGrade, strict=False
+        )
+    if made.passed is True or not made.hard_gate_failures:
+        return made
+    cause = next(filter(None, (ended_by(gate.reason) for gate in made.hard_gates.values())), "")
+    return structs.replace(made, cause=cause) if cause else made
+
+
+def sample_evidence(body: bytes) -> SampleEvidence:
+    """A stored run as a row shows it."""
+    return _RUNS.decode(body)
+
+
+_GRADES = msgspec.json.Decoder(SampleGrade)
+_RUNS = msgspec.json.Decoder(SampleEvidence)
+
+
+def fold_samples(
+    graded: Iterable[tuple[SampleRun, SampleEvidence | None]],
+) -> list[SampleRow]:
+    """Rows in the order in which their samples first appear."""
+    found: dict[str, list[tuple[SampleRun, SampleEvidence | None]]] = {}
+    for run, evidence in graded:
+        name = (run.grade.sample_id if run.grade else None) or run.run_id
+        found.setdefault(name, []).append((run, evidence))
+    return [_row(name, repeats) for name, repeats in found.items()]
+
+
+def _row(name: str, repeats: list[tuple[SampleRun, SampleEvidence | None]]) -> SampleRow:
+    repeats.sort(key=lambda one: (one[0].passed, one[0].score))
+    evidence = repeats[0][1]
+    if evidence is None:
+        return SampleRow(name, "", "", "", tuple(run for run, _ in repeats))
+    return SampleRow(
+        name,
+        main_text(evidence.inputs, QUESTIONS),
+        answer_text(evidence),
+        main_text(evidence.expected, ANSWERS),
+        tuple(run for run, _ in repeats),
+    )
+
+
+def answer_text(evidence: SampleEvidence) -> str:
+    """What a run answered; where it answered nothing, how it ended."""
+    if evidence.outputs:
+        return main_text(evidence.outputs, ANSWERS)
+    metadata = evidence.metadata if isinstance(evidence.metadata, Mapping) else {}
+    error = metadata.get("error")
+    ended = f"no answer; status {evidence.status or 'unknown'}"
+    return f"{ended}: {str(error)[:MAX_TEXT]}" if error else ended
+
+
+def main_text(values: Any, names: Sequence[str]) -> str:
+    """The value that a person looks for: the only one, the one with a usual name, else all as JSON.
+
+    >>> main_text({"question": "When?", "lang": "en"}, QUESTIONS), main_text({"a": 1, "b": 2}, ())
+    ('When?', '{"a":1,"b":2}')
+    """
+    if values is None or values == {}:
+        return ""
+    value = values
+    if isinstance(values, Mapping):
+        known = [values[name] for name in names if name in values]
+        value = next(iter(values.values())) if len(values) == 1 else known[0] if known else values
+    text = value if isinstance(value, str) else _encode(value).decode()
+    return text[:MAX_TEXT]
+
+
+def criterion_names(rows: Iterable[SampleRow]) -> list[str]:
+    """Every criterion of the rows, in the order in which they first appear."""
+    grades = (run.grade for row in rows for run in row.runs if run.grade)
+    return _union([one.name for one in grade.criteria] for grade in grades)
+
+
+def _union(lists: Iterable[Iterable[str]]) -> list[str]:
+    return list(dict.fromkeys(name for names in lists for name in names))

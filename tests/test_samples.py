@@ -1,0 +1,71 @@
+"""The rows of samples: texts, repeats folded, and what a stored evaluation gives."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from assay.views.samples import (
+    SampleEvidence,
+    SampleRun,
+    criterion_names,
+    fold_samples,
+    sample_evidence,
+    sample_grade,
+)
+
+
+def result(run_id: str, score: Any, *, sample: str = "s-1", passed: bool = False) -> dict[str, Any]:
+    """A result as in `assay.grades/1`, with what a row reads of it."""
+    return {
+        "run_id": run_id,
+        "sample_id": sample,
+        "passed": passed,
+        "grade": "A" if passed else "F",
+        "weighted_score": score,
+        "hard_gate_failures": [] if passed else ["clean"],
+        "hard_gates": {"clean": {"status": "pass" if passed else "fail", "reason": "found dirt"}},
+        "criteria": [{"name": "speed", "norm": Decimal("0.5"), "floor_failed": False}],
+        "extra": {"ignored": True},
+    }
+
+
+def test_repeats_are_one_row_and_the_worst_stands_for_it() -> None:
+    good = SampleRun("r-1", grade=sample_grade(result("r-1", Decimal("90"), passed=True)))
+    bad = SampleRun("r-2", grade=sample_grade(result("r-2", Decimal("10.5"))))
+    other = SampleRun("r-3")
+    rows = fold_samples(
+        [
+            (good, SampleEvidence("r-1", "success", {"question": "When?"}, {"answer": "nine"})),
+            (bad, SampleEvidence("r-2", "error", {"question": "When?"}, None, {"answer": "ten"})),
+            (other, None),
+        ]
+    )
+    first, second = rows
+    assert (first.sample, first.question, first.expected) == ("s-1", "When?", "ten")
+    assert first.answer == "no answer; status error"
+    assert first.score == 50.25
+    assert first.flaky
+    assert not first.passed
+    assert (first.letter, first.gates, first.causes) == (
+        "F",
+        ["clean"],
+        ["gate clean does not pass"],
+    )
+    assert first.norm("speed") == 0.5
+    assert first.norm("unknown") is None
+    assert (second.sample, second.score, second.passed, second.why) == (
+        "r-3",
+        0,
+        False,
+        "not graded",
+    )
+    assert criterion_names(rows) == ["speed"]
+
+
+def test_a_row_reads_stored_bodies() -> None:
+    grade = sample_grade(b'{"run_id":"r","passed":true,"weighted_score":99.5,"criteria":[]}')
+    assert (grade.passed, grade.weighted_score) == (True, 99.5)
+    found = sample_evidence(b'{"run_id":"r","inputs":{"a":1,"b":2},"outputs":"text","steps":[]}')
+    row = fold_samples([(SampleRun("r", grade=grade), found)])[0]
+    assert (row.question, row.answer, row.expected) == ('{"a":1,"b":2}', "text", "")
