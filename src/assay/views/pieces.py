@@ -44,7 +44,8 @@ class Piece(str):
         return macro(self.kind)(*self.values)
 
 
-def _piece(kind: str, text: str, *values: Any) -> Piece:
+def piece(kind: str, text: str, *values: Any) -> Piece:
+    """A piece of a kind: its plain text, and the values that its macro draws."""
     made = Piece(text)
     made.kind, made.values = kind, values or (text,)
     return made
@@ -52,37 +53,37 @@ def _piece(kind: str, text: str, *values: Any) -> Piece:
 
 def absent(text: str = "not stated") -> Piece:
     """What is not there, in words."""
-    return _piece("absent", text)
+    return piece("absent", text)
 
 
 def code(text: Any, title: str = "") -> Piece:
     """A name as it is written in a file or on a command line."""
-    return _piece("code", str(text), text, title)
+    return piece("code", str(text), text, title)
 
 
 def strong(text: str) -> Piece:
     """What the eye should find first."""
-    return _piece("strong", text, text)
+    return piece("strong", text, text)
 
 
 def small(*parts: str) -> Piece:
     """An aside."""
-    return _piece("small", "".join(parts), parts)
+    return piece("small", "".join(parts), parts)
 
 
 def line(*parts: str) -> Piece:
     """Text on a line of its own within a cell."""
-    return _piece("line", "".join(parts), parts)
+    return piece("line", "".join(parts), parts)
 
 
 def indented(depth: int, *parts: str) -> Piece:
     """A name in a tree, moved in by its depth."""
-    return _piece("indented", "".join(parts), depth, parts)
+    return piece("indented", "".join(parts), depth, parts)
 
 
 def phrase(*parts: str) -> Piece:
     """Pieces and text one after the other."""
-    return _piece("phrase", "".join(parts), parts)
+    return piece("phrase", "".join(parts), parts)
 
 
 def listed(parts: Any, between: str = ", ") -> Piece:
@@ -92,7 +93,7 @@ def listed(parts: Any, between: str = ", ") -> Piece:
 
 def link(text: str, href: str, **attributes: str) -> Piece:
     """A link; a terminal shows its text."""
-    return _piece("link", text, text, href, attributes)
+    return piece("link", text, text, href, attributes)
 
 
 def address(*parts: str, **query: str | None) -> str:
@@ -125,7 +126,7 @@ def verdict(word: Any, text: str = "") -> Piece:
     known = str(word or "not stated")
     sign = SIGNS.get(known, "✗")
     shown_as = text or known.replace("_", " ")
-    return _piece("verdict", f"{sign} {shown_as}", sign, _KINDS.get(sign, "bad"), shown_as)
+    return piece("verdict", f"{sign} {shown_as}", sign, _KINDS.get(sign, "bad"), shown_as)
 
 
 def letter(grade: Any, policy: Any, *, large: bool = False) -> Piece:
@@ -138,7 +139,7 @@ def letter(grade: Any, policy: Any, *, large: bool = False) -> Piece:
         return absent("no grade")
     known = grade if grade in LETTERS else "other"
     by = shown(policy, "policy not stated")
-    return _piece("letter", f"{grade} ({by})", grade, known, by, large)
+    return piece("letter", f"{grade} ({by})", grade, known, by, large)
 
 
 def number(
@@ -174,7 +175,7 @@ def number(
         more.append(f"n {n:,}")
     text = _written(value, digits, percent) + (f" {unit}" if unit else "")
     aside = ", ".join(more)
-    return _piece("number", f"{text} [{aside}]" if aside else text, text, aside)
+    return piece("number", f"{text} [{aside}]" if aside else text, text, aside)
 
 
 def _written(value: Any, digits: int, percent: bool) -> str:
@@ -196,7 +197,7 @@ def moment(time: Any, absent_as: str = "not stated") -> Piece:
     if not isinstance(time, str) or not time:
         return absent(absent_as)
     text = time[:19].replace("T", " ")
-    return _piece("moment", text, text, time)
+    return piece("moment", text, text, time)
 
 
 def digest(value: Any, href: str = "") -> Piece:
