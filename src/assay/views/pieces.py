@@ -7,7 +7,7 @@ value in words, because an empty cell reads like a zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay import exact
@@ -96,22 +96,26 @@ def link(text: str, href: str, **attributes: str) -> Piece:
     return piece("link", text, text, href, attributes)
 
 
-def address(*parts: str, **query: str | None) -> str:
-    """An address on this server; every part is quoted, and a query without a value is left out.
+def address(*parts: str, **query: str | Sequence[str] | None) -> str:
+    """An address on this server; every part is quoted, and a query without a value is left out. One
+    with several values is repeated.
 
     >>> address("runs", "a/b ?"), address("runs", grade="F", tag=None), address()
     ('/runs/a%2Fb%20%3F', '/runs?grade=F', '/')
+    >>> address("compare", of=("a", "b"))
+    '/compare?of=a&of=b'
     """
     from urllib.parse import quote, urlencode  # only pages need it; grading starts without
 
     # Half a surrogate pair leads nowhere, but must not break the page.
     path = "/".join([quote(part.encode("utf-8", "replace"), safe=":@") for part in parts])
     asked = urlencode(
-        {
-            name.rstrip("_"): value.encode("utf-8", "replace")
-            for name, value in query.items()
+        [
+            (name.rstrip("_"), value.encode("utf-8", "replace"))
+            for name, values in query.items()
+            for value in ([values] if isinstance(values, str) else values or ())
             if value
-        }
+        ]
     )
     return f"/{path}?{asked}" if asked else f"/{path}"
 

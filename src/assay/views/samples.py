@@ -93,6 +93,8 @@ class SampleRow(Struct, frozen=True):
     expected: str
     runs: tuple[SampleRun, ...]
     """The worst first."""
+    forgotten: bool = False
+    """Whether the texts are gone: the run was forgotten, and only its grade is left."""
 
     @property
     def worst(self) -> SampleRun:
@@ -190,15 +192,19 @@ def fold_samples(
 
 def _row(name: str, repeats: list[tuple[SampleRun, SampleEvidence | None]]) -> SampleRow:
     repeats.sort(key=lambda one: (one[0].passed, one[0].score))
-    evidence = repeats[0][1]
+    row = SampleRow(name, "", "", "", tuple(run for run, _ in repeats))
+    return row if repeats[0][1] is None else with_evidence(row, repeats[0][1])
+
+
+def with_evidence(row: SampleRow, evidence: SampleEvidence | None) -> SampleRow:
+    """A row with the texts of its worst run; without evidence that run was forgotten."""
     if evidence is None:
-        return SampleRow(name, "", "", "", tuple(run for run, _ in repeats))
-    return SampleRow(
-        name,
-        main_text(evidence.inputs, QUESTIONS),
-        answer_text(evidence),
-        main_text(evidence.expected, ANSWERS),
-        tuple(run for run, _ in repeats),
+        return structs.replace(row, forgotten=True)
+    return structs.replace(
+        row,
+        question=main_text(evidence.inputs, QUESTIONS),
+        answer=answer_text(evidence),
+        expected=main_text(evidence.expected, ANSWERS),
     )
 
 

@@ -1,0 +1,257 @@
+"""Which samples of an evaluation to show, in what order: filters, search, sorting, paging, counts.
+
+Rows in, rows and counts out. A query is what an address says, so that a view can be linked to.
+Every page that lists samples, or steps from one to the next, asks here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple
+from unicodedata import normalize
+
+from msgspec import Struct, structs
+
+from assay.views.samples import SampleRow
+
+ON_A_PAGE = 50
+LONGEST_REASON = 160
+CRITERION = "criterion:"
+"""What `sort` starts with for a criterion: one may be called `score`."""
+TEXTS = ("question", "answer", "expected")
+Baseline = Mapping[str, SampleRow]
+"""The rows to compare with, by sample."""
+Change = Literal["new", "better", "worse", "same"]
+
+
+def change_of(row: SampleRow, base: SampleRow | None) -> Change:
+    """How a sample differs from the same one of the baseline: by its verdict, else by its score;
+    `new` where the baseline lacks it. A tie in both with another letter is worse: the letter was
+    capped on one side.
+    """
+    if base is None:
+        return "new"
+    now, before = (row.passed, round(row.score, 2)), (base.passed, round(base.score, 2))
+    if now == before:
+        if row.letter == base.letter:
+            return "same"
+        return "better" if row.letter < base.letter else "worse"
+    return "better" if now > before else "worse"
+
+
+def _changed(row: SampleRow, baseline: Baseline | None, *wanted: Change) -> bool:
+    return baseline is not None and change_of(row, baseline.get(row.sample)) in wanted
+
+
+SHOWN: dict[str, Callable[[SampleRow, Baseline | None], bool]] = {
+    "failed": lambda row, _: not row.passed,
+    "passed": lambda row, _: row.passed,
+    "floor": lambda row, _: bool(row.floors),
+    "flaky": lambda row, _: row.flaky,
+    "ungraded": lambda row, _: any(run.grade is None for run in row.runs),
+    "differs": lambda row, base: _changed(row, base, "new", "better", "worse"),
+    "worse": lambda row, base: _changed(row, base, "worse"),
+    "better": lambda row, base: _changed(row, base, "better"),
+}
+"""What `show` can be, and the samples that it shows."""
+_EITHER = (("failed", "passed"), ("worse", "better"))
+
+
+class SampleQuery(Struct, frozen=True, kw_only=True):
+    """What an address asks for. A sample is shown where everything holds; an empty query shows all,
+    the worst first.
+    """
+
+    show: tuple[str, ...] = ()
+    """Names of SHOWN; an unknown one is ignored."""
+    gate: tuple[str, ...] = ()
+    """Gates that the sample does not pass."""
+    why: str = ""
+    """One of `reasons_of` the sample."""
+    q: str = ""
+    """Text that the sample's name, question, answer or expected value contains."""
+    sort: str = ""
+    """`sample`, `score`, one of TEXTS or `criterion:NAME`; a leading `-` turns it round."""
+    page: int = 1
+
+    @property
+    def needs_texts(self) -> bool:
+        """Whether the texts of every row are needed, not only of those on the page."""
+        return bool(self.q) or self.sort.removeprefix("-") in TEXTS
+
+    @property
+    def filters(self) -> bool:
+        """Whether anything is left out."""
+        return bool(self.show or self.gate or self.why or self.q)
+
+    def pairs(self) -> dict[str, str | tuple[str, ...]]:
+        """The query of an address, without what is empty; the first page has no number."""
+        found: dict[str, Any] = structs.asdict(self) | {
+            "page": str(self.page) if self.page > 1 else ""
+        }
+        return {name: value for name, value in found.items() if value}
+
+    def toggled(self, name: str) -> SampleQuery:
+        """With something more or less of `show`, on the first page; its opposite goes."""
+        gone = {name, *(one for pair in _EITHER if name in pair for one in pair)}
+        rest = tuple(one for one in self.show if one not in gone)
+        return self.but(show=rest if name in self.show else (*rest, name))
+
+    def toggled_gate(self, name: str) -> SampleQuery:
+        """With a gate more or less, on the first page."""
+        rest = tuple(one for one in self.gate if one != name)
+        return self.but(gate=rest if name in self.gate else (*rest, name))
+
+    def but(self, **changed: Any) -> SampleQuery:
+        """With other values, on the first page unless one is given."""
+        return structs.replace(self, **{"page": 1, **changed})
+
+
+def reasons_of(row: SampleRow) -> list[str]:
+    """Why a sample did not pass, in words that can be counted: what ended the run where that is
+    known, else each gate and floor; empty where it passed.
+    """
+    found: list[str] = []
+    for run in row.runs:
+        if run.passed:
+            continue
+        if run.grade is None:
+            found.append("not graded")
+        elif run.grade.cause:
+            lines = run.grade.cause.split("\n", 1)
+            found.append(" ".join(lines[0].split())[:LONGEST_REASON])
+        else:
+            found += [one[:LONGEST_REASON] for one in run.grade.counted]
+    return list(dict.fromkeys(found))
+
+
+class SampleCounts(NamedTuple):
+    """How many samples each filter would show."""
+
+    n: int
+    show: Mapping[str, int]
+    gates: Mapping[str, int]
+    """The most frequent first, as in `reasons`."""
+    reasons: Mapping[str, int]
+
+
+def count_samples(rows: Sequence[SampleRow], baseline: Baseline | None = None) -> SampleCounts:
+    """The counts of all rows given."""
+    shown: Counter[str] = Counter()
+    gates: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    for row in rows:
+        shown.update(name for name, fits in SHOWN.items() if fits(row, baseline))
+        if not row.passed:
+            gates.update(row.gates)
+            reasons.update(reasons_of(row))
+    return SampleCounts(len(rows), shown, dict(gates.most_common()), dict(reasons.most_common()))
+
+
+def select_samples(
+    rows: Iterable[SampleRow], query: SampleQuery, baseline: Baseline | None = None
+) -> list[SampleRow]:
+    """The rows that a query shows, in its order. Equal ones stay in the order of the evaluation."""
+    tests = [SHOWN[name] for name in query.show if name in SHOWN]
+    wanted = _plain(query.q)
+    found = [
+        row
+        for row in rows
+        if all(fits(row, baseline) for fits in tests)
+        and (not query.gate or set(query.gate) <= set(row.gates))
+        and (not query.why or query.why in reasons_of(row))
+        and (not wanted or _contains(row, wanted))
+    ]
+    name = query.sort.removeprefix("-")
+    found.sort(key=_key(name), reverse=query.sort.startswith("-") and bool(name))
+    return found
+
+
+def _contains(row: SampleRow, wanted: str) -> bool:
+    texts = (row.sample, row.question, row.answer, row.expected)
+    return any(wanted in _plain(text) for text in texts)
+
+
+def _plain(text: str) -> str:
+    """Text as search sees it: neither case nor the way a letter is composed matters."""
+    return normalize("NFC", text).casefold()
+
+
+def _key(name: str) -> Callable[[SampleRow], Any]:
+    if name.startswith(CRITERION):
+        return partial(_norm, criterion=name.removeprefix(CRITERION))
+    return _KEYS.get(name, _worst)
+
+
+def _norm(row: SampleRow, *, criterion: str) -> float:
+    """A missing score is worse than 0."""
+    found = row.norm(criterion)
+    return -1.0 if found is None else found
+
+
+def _worst(row: SampleRow) -> tuple[bool, float]:
+    return row.passed, row.score
+
+
+_NUMBERS = re.compile(r"([0-9]{1,18})")
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    """A key that puts q-9 before q-10."""
+    parts = _NUMBERS.split(text)
+    return [(int(part) if place % 2 else 0, part) for place, part in enumerate(parts)]
+
+
+_KEYS: dict[str, Callable[[SampleRow], Any]] = {
+    "sample": lambda row: _natural(row.sample),
+    "score": lambda row: row.score,
+    "question": lambda row: _plain(row.question),
+    "answer": lambda row: _plain(row.answer),
+    "expected": lambda row: _plain(row.expected),
+}
+
+
+class SamplePage(NamedTuple):
+    """One page of the rows."""
+
+    rows: Sequence[SampleRow]
+    number: int
+    pages: int
+    total: int
+    first: int
+    """The place of the first row among all, from 1; 0 where there are none."""
+
+
+def page_of(rows: Sequence[SampleRow], number: int, *, on_a_page: int = ON_A_PAGE) -> SamplePage:
+    """A page of rows by its number; one past either end is the nearest there is."""
+    pages = max(1, -(-len(rows) // on_a_page))
+    number = min(max(1, number), pages)
+    start = (number - 1) * on_a_page
+    part = rows[start : start + on_a_page]
+    return SamplePage(part, number, pages, len(rows), start + 1 if part else 0)
+
+
+class Neighbours(NamedTuple):
+    """The rows before and after one, in the order of a query."""
+
+    previous: SampleRow | None
+    following: SampleRow | None
+    place: int
+    """From 1; 0 where the query does not show the row."""
+    total: int
+
+
+def neighbours(rows: Sequence[SampleRow], run: str) -> Neighbours:
+    """The way from a row to the next, by the digest or id of any of its runs."""
+    for place, row in enumerate(rows):
+        if any(run in (one.digest, one.run_id) for one in row.runs):
+            return Neighbours(
+                rows[place - 1] if place else None,
+                rows[place + 1] if place + 1 < len(rows) else None,
+                place + 1,
+                len(rows),
+            )
+    return Neighbours(None, None, 0, len(rows))
