@@ -140,10 +140,14 @@ def contents(parts: Iterable[Part]) -> Contents:
 
 
 class Column(NamedTuple):
-    """A column of a table. `kind` is "" for text, "n" for numbers, "wide" for sentences."""
+    """A column of a table. `kind` is "" for text, "n" for numbers, "wide" for sentences. `href`
+    sorts the rows by it; `order` says how they are sorted by it now: ascending or descending.
+    """
 
     title: str
     kind: str = ""
+    href: str = ""
+    order: str = ""
 
 
 class Table(Block, frozen=True):
@@ -260,6 +264,22 @@ class Filters(Block, frozen=True):
         """What the list is filtered by."""
         used = [field.label.lower() for field in self.fields if self.values.get(field.name)]
         return f"{self.title}: {', '.join(used)}" if used else self.title
+
+
+class Chip(NamedTuple):
+    """A way to narrow a list down by one click, with the number of rows it leaves."""
+
+    text: str
+    href: str
+    n: int | None = None
+    chosen: bool = False
+
+
+class Chips(Block, frozen=True):
+    """Filters by link; the chosen one takes itself back."""
+
+    label: str
+    chips: Sequence[Chip]
 
 
 class Pager(Block, frozen=True):
