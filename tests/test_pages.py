@@ -698,7 +698,7 @@ def test_what_needs_attention_is_named_and_linked(api: Api) -> None:
     for text, href in (
         ("1 run ended in an error; the newest is broken.", "/runs?status=error"),
         ("Gate schema_contract_valid is undetermined in 1 run", "/runs?gate=schema_contract_valid"),
-        ("The last decision: reject", f"/decisions/{decided.json()['digest']}"),
+        ("The last release decision: reject", f"/decisions/{decided.json()['digest']}"),
     ):
         assert text in found.text
         assert href in found.links()

@@ -444,10 +444,20 @@ def test_a_sample_that_a_side_lost_is_named_and_what_it_counts_as(empty: Api) ->
     assert "tickets/s-35" in found.text
 
 
+def test_a_failed_gate_reads_as_failed_on_every_page_that_names_it(shop: Shop) -> None:
+    found = get(shop, "/")
+    for words in ("The last exam gate failed", "The last tool gate failed"):
+        assert words in found.text
+    assert f"/decisions/{shop.stock.exam_gate}" in found.links()
+    assert "no outcome" not in found.text
+    row = get(shop, "/decisions").text.partition("Exam gate, score")[2]
+    assert "✗ Failed" in row
+
+
 def test_the_gates_of_exams_and_schemas_are_decisions_with_their_own_rules(shop: Shop) -> None:
     found = get(shop, f"/decisions/{shop.stock.exam_gate}")
     for words in (
-        "Not passed under exam@2",
+        "Failed under exam@2",
         "Capstone score",
         "Drop on the regression set",
         "blocks",
@@ -459,7 +469,7 @@ def test_the_gates_of_exams_and_schemas_are_decisions_with_their_own_rules(shop:
     assert sum(href.startswith("/exams/sha256:") for href in found.links()) == 3
     found = get(shop, f"/decisions/{shop.stock.schema_gate}")
     for words in (
-        "not passed under flowmcp@1",
+        "failed under flowmcp@1",
         "beewatch.scales",
         "beewatch (namespaceAggregate)",
         "primitives",
@@ -485,7 +495,7 @@ def test_decisions_and_comparisons_read_the_same_on_every_database(ledger_url: s
             get(api, "/compare?candidate=faq%402&baseline=faq%401").tags
         )
         graded = api.post("/exams/grade", {"exam": exam(), "answers": answers()}).json()["digest"]
-        assert "The hard gate holds" in get(api, f"/exams/{graded}").text
+        assert "The hard gate passed" in get(api, f"/exams/{graded}").text
 
 
 # --- compare
@@ -596,13 +606,13 @@ def test_too_few_runs_are_not_enough_evidence_and_too_many_are_not_for_a_page(
 # --- exams
 
 
-def test_the_list_of_exams_says_score_n_and_whether_the_gate_holds(shop: Shop) -> None:
+def test_the_list_of_exams_says_score_n_and_whether_the_gate_passed(shop: Shop) -> None:
     found = get(shop, "/exams")
     for words in (
         "0.5250 n 12",
         "0.9875 n 12",
-        "✓ holds",
-        "✗ does not hold",
+        "✓ passed",
+        "✗ failed",
         "– not for a regression set",
         "tutor@1",
         "exam@1",
@@ -614,7 +624,7 @@ def test_the_list_of_exams_says_score_n_and_whether_the_gate_holds(shop: Shop) -
 
 def test_an_exam_shows_its_score_with_n_and_every_gate(shop: Shop) -> None:
     found = get(shop, f"/exams/{shop.stock.exam}")
-    assert "The hard gate does not hold under exam@1" in found.text
+    assert "The hard gate failed under exam@1" in found.text
     assert "0.5250 n 12" in found.text
     for words in (
         "score 0.525, at least 0.92",
@@ -713,7 +723,7 @@ def test_a_regression_set_is_held_against_its_baseline(
     shop: Shop, empty: Api, tmp_path: Path
 ) -> None:
     found = get(shop, f"/exams/{shop.stock.regression}")
-    assert "The regression gate does not hold under exam@1" in found.text
+    assert "The regression gate failed under exam@1" in found.text
     assert "from 0.9875 to 0.8375, a drop of 0.15, at most 0.02" in found.text
     put(tmp_path / "r.json", exam("regression"))
     write(tmp_path / "a.jsonl", *answers())
@@ -724,7 +734,7 @@ def test_a_regression_set_is_held_against_its_baseline(
         == 0
     )
     found = get(empty, f"/exams/{newest(empty, 'exams')}")
-    assert "The regression gate cannot be judged" in found.text
+    assert "The regression gate can't be judged" in found.text
     assert "no baseline of this exam is stored" in found.text
     assert "No distribution is stored to compare it with." in found.text
 
@@ -745,9 +755,9 @@ def test_a_result_that_does_not_add_up_opens_no_gate(shop: Shop, empty: Api) -> 
     document = record_of(shop, shop.stock.exam)
     digest = stored(empty, "exam", {**document, "score": 0.99})
     found = get(empty, f"/exams/{digest}")
-    assert "The hard gate cannot be judged" in found.text
+    assert "The hard gate can't be judged" in found.text
     assert "the mean of the items is 0.525" in found.text
-    assert "✗ does not hold" in get(empty, "/exams").text
+    assert "✗ failed" in get(empty, "/exams").text
     other = stored(
         empty, "exam", {**document, "rubric": "../../secret.yaml", "policy": "../../secret.yaml"}
     )

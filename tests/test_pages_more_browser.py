@@ -161,7 +161,7 @@ def test_what_cannot_be_compared_says_why_beside_the_form(shop: Shop) -> None:
 def test_an_exam_is_read_by_its_bars_which_a_link_makes_raw_and_its_patterns(shop: Shop) -> None:
     page = shop.open("/exams")
     page.locator("table.runs tbody tr", has_text="0.5250").get_by_role("link").click()
-    expect(page.locator(".outcome").first).to_contain_text("The hard gate does not hold")
+    expect(page.locator(".outcome").first).to_contain_text("The hard gate failed")
     draw_all(page)
     bars = page.locator("#axes .picture img")
     assert "/axes.svg" in str(bars.get_attribute("src"))

@@ -39,6 +39,7 @@ class Brief(NamedTuple):
     passed: bool | None
     policy: str | None
     status: str | None
+    schema: str | None
 
 
 class RunSearch(NamedTuple):

@@ -29,6 +29,7 @@ from assay.views.blocks import (
 )
 from assay.views.charts.decisions import rule_word as rule_word
 from assay.views.pieces import (
+    Piece,
     code,
     count,
     number,
@@ -69,6 +70,19 @@ LOST = {
 def outcome_word(decision: Decision) -> str:
     """The outcome in words."""
     return OUTCOMES[decision.outcome][0]
+
+
+def decided(outcome: object, passed: object) -> Piece:
+    """What a stored decision came to, from its columns: a gate of an exam or of tool schemas has no
+    outcome, it passed or failed. One that states neither reads as failed, never as good.
+
+    >>> decided("not_enough_evidence", None), decided(None, False)
+    ('? not enough evidence', '✗ failed')
+    """
+    known = OUTCOMES.get(str(outcome))
+    return (
+        verdict(outcome, known[0]) if known else verdict("passed" if passed is True else "failed")
+    )
 
 
 def rule_order(rules: Sequence[RuleResult]) -> list[RuleResult]:

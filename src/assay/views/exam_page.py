@@ -132,9 +132,9 @@ def _head(view: ExamView, gates: GateView | None) -> Part:
         decides = (" Grading is not a gate: ", code("assay exam gate"), " decides.")
         return Paragraph(phrase(sentence, *decides), "verdict")
     outcome = {
-        True: verdict("holds", f"The {gates.name} holds"),
-        False: verdict("fails", f"The {gates.name} does not hold"),
-        None: verdict("undetermined", f"The {gates.name} cannot be judged"),
+        True: verdict("passed", f"The {gates.name} passed"),
+        False: verdict("failed", f"The {gates.name} failed"),
+        None: verdict("undetermined", f"The {gates.name} can't be judged"),
     }
     policy = view.result.policy or "no policy"
     return Decided(outcome[gates.holds], policy, f"{gates.reason} {sentence}")

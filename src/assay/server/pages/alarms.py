@@ -15,6 +15,7 @@ from assay.grading.policy import Policy, make_rules
 from assay.judging.card import admit, newest, read_card
 from assay.store import jobs, recent
 from assay.views.blocks import Paragraph, Part, Sentences
+from assay.views.decision import decided as decided_as
 from assay.views.pieces import address, link, phrase, verdict
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ FAILED_LOOKED_AT = 200
 CARDS = 50
 JOBS = 8
 ENDED_BADLY = ("error", "timeout")
+DECISIONS = {
+    "assay.decision/1": "The last release decision:",
+    "assay.exam-gate/1": "The last exam gate",
+    "assay.schema-gate/1": "The last tool gate",
+}
+"""How a sentence about the newest decision of each kind begins."""
 
 
 class _Gate(msgspec.Struct):
@@ -98,15 +105,19 @@ def when_text(moment: str) -> str:
 
 
 def _of_decisions(decided: Sequence[recent.Brief]) -> Iterable[Alarm]:
-    """The newest decision, where it does not promote; an older one is history."""
-    for one in decided[:1]:
-        if one.status != "promote":
-            words = str(one.status or "no outcome").replace("_", " ")
-            yield Alarm(
-                "bad" if one.status == "reject" else "open",
-                f"The last decision: {words} ({when_text(one.created_at)}).",
-                address("decisions", one.digest),
-            )
+    """The newest decision of each kind, where it opens nothing; older ones are history."""
+    known = [one for one in decided if (one.status, one.passed, one.policy) != (None, None, None)]
+    newest = {one.schema: one for one in reversed(known)}  # without those that were forgotten
+    for schema, words in DECISIONS.items():
+        one = newest.get(schema)
+        if one is None or one.status == "promote" or one.passed is True:
+            continue
+        outcome = decided_as(one.status, one.passed).partition(" ")[2]
+        yield Alarm(
+            "open" if one.status in ("hold", "not_enough_evidence") else "bad",
+            f"{words} {outcome} ({when_text(one.created_at)}).",
+            address("decisions", one.digest),
+        )
 
 
 def _of_gates(services: Services, project: str) -> Iterable[Alarm]:

@@ -64,8 +64,8 @@ FIRST = "assay gate candidate.jsonl --baseline baseline.jsonl --store .assay/led
 _GATES = {"gate-passed": True, "gate-not-passed": False}
 CHOICES = (
     *((name, word) for name, (word, _) in OUTCOMES.items()),
-    ("gate-passed", "gate of an exam or schema: passed"),
-    ("gate-not-passed", "gate of an exam or schema: not passed"),
+    ("gate-passed", "exam or tool gate: passed"),
+    ("gate-not-passed", "exam or tool gate: failed"),
 )
 COLUMNS = (
     Column("Decision"),

@@ -121,7 +121,7 @@ def _row(item: Item, rules: dict[str, ExamRules]) -> list[str]:
 
 
 def _gate(one: ExamBrief, rules: ExamRules | None) -> str:
-    """Whether the hard gate holds. The mean is made from the counts of each score: the score in a
+    """Whether the hard gate passed. The mean is made from the counts of each score: the score in a
     result is rounded.
     """
     if one.set == "regression":
@@ -132,7 +132,7 @@ def _gate(one: ExamBrief, rules: ExamRules | None) -> str:
     if not total:
         return verdict("undetermined", "cannot be judged")
     mean = sum(fraction(part.score) * part.items for part in one.distribution) / Fraction(total)
-    return verdict("holds") if opens(mean, rules) else verdict("fails", "does not hold")
+    return verdict("passed" if opens(mean, rules) else "failed")
 
 
 # --- one exam

@@ -47,8 +47,8 @@ def _head(outcome: str, policy: Any, reasons: Sequence[str]) -> Decided:
 
 
 def passed(value: Any) -> Piece:
-    """Whether a gate passed; one that does not state it did not."""
-    return verdict("passed", "Passed") if value is True else verdict("not passed", "Not passed")
+    """Whether a gate passed; one that does not state it failed."""
+    return verdict("passed", "Passed") if value is True else verdict("failed", "Failed")
 
 
 # --- exams
@@ -130,14 +130,14 @@ def exam(services: Services, project: str, item: Item, decision: Tree) -> list[P
 
 
 def schema_outcome(decision: Mapping[str, Any]) -> Piece:
-    """Passed, not passed, or undetermined."""
+    """Passed, failed, or undetermined."""
     results = rows_of(decision.get("results"))
     if decision.get("passed") is True:
         return verdict("passed")
     failed = any(
         rule.get("holds") is False for result in results for rule in rows_of(result.get("rules"))
     )
-    return verdict("not passed" if failed or not results else "undetermined")
+    return verdict("failed" if failed or not results else "undetermined")
 
 
 def first_reason(results: Sequence[Mapping[str, Any]]) -> str:
