@@ -285,6 +285,7 @@ def _schema_names() -> dict[str, Any]:
     from assay.records.evaluation import Evaluation
     from assay.records.evidence import Run
     from assay.records.exam import ExamResult
+    from assay.records.label import HumanLabel, LabelSet
     from assay.records.scorecard import Scorecard
     from assay.running.config import ConfigFile
     from assay.scoring.profile import Profile
@@ -305,6 +306,8 @@ def _schema_names() -> dict[str, Any]:
         "rubric": Rubric,
         "decision": Decision,
         "evaluation": Evaluation,
+        "label": HumanLabel,
+        "label-set": LabelSet,
         "config": ConfigFile,
         "tool-declaration": Declaration,
         **exams,

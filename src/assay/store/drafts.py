@@ -36,6 +36,8 @@ KINDS = (
     "calibration",
     "judgement",
     "baseline",
+    "labelset",
+    "label",
     "result",
     "event",
     "tombstone",

@@ -108,9 +108,17 @@ class _Evaluation(_Any):
     started: Any = None
 
 
+class _Label(_Any):
+    set: Any = None
+    evaluation: Any = None
+    run: Any = None
+    pair: Any = None
+
+
 _read_any = msgspec.json.Decoder(_Any).decode
 _read_run = msgspec.json.Decoder(_Run).decode
 _read_evaluation = msgspec.json.Decoder(_Evaluation).decode
+_read_label = msgspec.json.Decoder(_Label).decode
 _PLAIN = _Any()
 
 
@@ -166,7 +174,8 @@ def facets_of(kind: str, body: bytes) -> Facets:
     if isinstance(peek, _Run):
         steps = tuple([_row(step, _STEP) for step in peek.steps or ()])
         calls = tuple([_row(call, _CALL) for call in peek.tool_calls or ()])
-    texts = _names(peek) if isinstance(peek, _Evaluation) else peek.tags
+    named = _NAMED.get(type(peek))
+    texts = peek.tags if named is None else named(peek)
     tags = (
         tuple(dict.fromkeys([key(tag) for tag in texts if isinstance(tag, str)]))
         if isinstance(texts, list)
@@ -175,14 +184,29 @@ def facets_of(kind: str, body: bytes) -> Facets:
     return Facets(_key(peek.schema) or _SCHEMAS.get(kind), columns, steps, calls, tags)
 
 
-_READ: dict[str, Callable[[bytes], Any]] = {"run": _read_run, "evaluation": _read_evaluation}
+_READ: dict[str, Callable[[bytes], Any]] = {
+    "run": _read_run,
+    "evaluation": _read_evaluation,
+    "labelset": _read_evaluation,
+    "label": _read_label,
+}
 """How a body is read, where not as any other."""
 
 
 def _names(peek: _Evaluation) -> list[str]:
-    """What an evaluation is found by as if by a tag: its id, its name, its labels."""
+    """What an evaluation or a set of labels is found by as if by a tag: id, name, labels."""
     labels = peek.labels if isinstance(peek.labels, list) else []
     return [f"id:{peek.id}", f"name:{peek.name}", *(f"label:{label}" for label in labels)]
+
+
+def _about(peek: _Label) -> list[str]:
+    """What a label is found by as if by a tag: its set, its evaluation, each run it is about."""
+    other = peek.pair.get("b") if isinstance(peek.pair, dict) else None
+    found = ("set", peek.set), ("evaluation", peek.evaluation), ("run", peek.run), ("run", other)
+    return [f"{what}:{value}" for what, value in found if value is not None]
+
+
+_NAMED: dict[type, Callable[[Any], list[str]]] = {_Evaluation: _names, _Label: _about}
 
 
 @lru_cache(maxsize=4096)  # the same few names, over and over

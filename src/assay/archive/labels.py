@@ -1,0 +1,149 @@
+"""People's labels in a ledger: stored, read, and counted for runs and evaluations.
+
+Everything is read from the labels themselves; nothing keeps a second account of them. Sets of
+items: `label_sets`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import ValidationError, structs
+
+from assay.errors import InputError
+from assay.records.label import HumanLabel
+from assay.records.typed import convert
+from assay.store.drafts import Draft, Link, draft
+
+if TYPE_CHECKING:
+    from assay.records.label import Rater
+    from assay.store.drafts import Item
+    from assay.store.ledger import Ledger
+
+_AT_ONCE = 1000
+
+
+class StoredLabel(NamedTuple):
+    """A label of a ledger."""
+
+    digest: str
+    seq: int
+    at: str
+    """When it was stored."""
+    label: HumanLabel
+
+
+class RunLabels(NamedTuple):
+    """What people say of a run: what counts now, the oldest first, and how many labels were
+    replaced by newer ones.
+    """
+
+    labels: tuple[StoredLabel, ...] = ()
+    overrides: tuple[StoredLabel, ...] = ()
+    superseded: int = 0
+
+
+class LabelCounts(NamedTuple):
+    """What people say of the runs of an evaluation, counted. Nothing here moves a gate."""
+
+    labels: int = 0
+    """That count now: scores and choices, without overrides."""
+    items: int = 0
+    """Runs with such a label."""
+    raters: int = 0
+    overrides: int = 0
+    """Runs that somebody would have decided otherwise or confirmed."""
+    to_pass: int = 0
+    """Of the overrides, those that say `pass`."""
+    to_fail: int = 0
+
+
+def label_draft(label: HumanLabel, *, author: str | None = None) -> Draft:
+    """A label, linked to the runs it is about and to the label it replaces."""
+    made = draft(label, kind="label", author=author)
+    runs = [label.run, *([label.pair.b] if label.pair else [])]
+    links = [Link("evidence_of", made.name, run) for run in runs]
+    if label.supersedes is not None:
+        links.append(Link("supersedes", label.supersedes))
+    return made._replace(links=tuple(links))
+
+
+def replacing(label: HumanLabel, before: Iterable[StoredLabel]) -> HumanLabel | None:
+    """A label as it is stored after the rater's earlier ones: it names the one that it replaces.
+    None where that says the same already, so that a form sent twice is stored once.
+    """
+    own = [one for one in before if one.label.rater == label.rater and one.label.item == label.item]
+    if not own:
+        return label
+    newest = max(own, key=lambda one: one.seq)
+    if newest.label.says == label.says:
+        return None
+    return structs.replace(label, supersedes=newest.digest)
+
+
+def read_label(item: Item) -> StoredLabel:
+    """A stored label, once its content is what its digest says."""
+    try:
+        found = convert(item.tree(), HumanLabel)
+    except ValidationError as error:
+        raise InputError("STO-010", f"is not a label: {error}.", where=item.digest) from None
+    return StoredLabel(item.digest, item.seq, item.created_at, found)
+
+
+def labels_of_set(ledger: Ledger, digest: str, *, project: str) -> list[StoredLabel]:
+    """Every label of a set, the oldest first. What was forgotten is left out."""
+    return list(_found(ledger, f"set:{digest}", project))
+
+
+def labels_of_run(ledger: Ledger, digest: str, *, project: str) -> RunLabels:
+    """What people say of a run, by the digest of the stored run."""
+    found = list(_found(ledger, f"run:{digest}", project))
+    kept = current(found)
+    return RunLabels(
+        tuple(one for one in kept if one.label.kind != "override"),
+        tuple(one for one in kept if one.label.kind == "override"),
+        len(found) - len(kept),
+    )
+
+
+def labels_of_evaluation(ledger: Ledger, digest: str, *, project: str) -> LabelCounts:
+    """What people say of the runs of an evaluation, by the digest of the stored evaluation. A pair
+    counts for the first of its two evaluations.
+    """
+    kept = current(_found(ledger, f"evaluation:{digest}", project))
+    overrides = [one.label for one in kept if one.label.override is not None]
+    labels = [one.label for one in kept if one.label.override is None]
+    verdicts = Counter(one.override.verdict for one in overrides if one.override)
+    return LabelCounts(
+        len(labels),
+        len({one.run for one in labels}),
+        len({one.rater for one in labels}),
+        len({one.run for one in overrides}),
+        verdicts["pass"],
+        verdicts["fail"],
+    )
+
+
+def current(labels: Iterable[StoredLabel]) -> list[StoredLabel]:
+    """The newest label of each rater of each item, the oldest first."""
+    newest: dict[tuple[Rater, tuple[str, str, str]], StoredLabel] = {}
+    for one in sorted(labels, key=lambda one: one.seq):
+        newest[one.label.rater, one.label.item] = one
+    return sorted(newest.values(), key=lambda one: one.seq)
+
+
+def raters_of(labels: Sequence[StoredLabel]) -> list[Rater]:
+    """Who gave labels, in the order of their first one."""
+    return list(dict.fromkeys(one.label.rater for one in sorted(labels, key=lambda one: one.seq)))
+
+
+def _found(ledger: Ledger, tag: str, project: str) -> Iterator[StoredLabel]:
+    cursor: int | None = None
+    while True:
+        page = ledger.find("label", {"tag": tag}, project=project, after=cursor, limit=_AT_ONCE)
+        yield from (read_label(item) for item in page.items if item.body is not None)
+        cursor = page.next_cursor
+        if cursor is None:
+            return

@@ -1,0 +1,186 @@
+"""What people say of runs: a label (`assay.label/1`), and a set of items to label
+(`assay.label-set/1`).
+
+A label never changes a run, a grade or a decision, and opens no gate. A rater who changes their
+mind gives a new label, which names the one it replaces; both stay. A label has no time in it: the
+ledger stamps it. So a form that is sent twice is one record.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta
+
+from assay.records.evidence import ClosedRecord, Count
+
+LABEL_SCHEMA: Final = "assay.label/1"
+LABEL_SET_SCHEMA: Final = "assay.label-set/1"
+MAX_COMMENT = 10_000
+MAX_RATER = 200
+DRAWS = ("random", "disagree", "near-floor")
+
+Digest = Annotated[str, Meta(pattern=r"^sha256:[0-9a-f]{64}$")]
+Said = Annotated[str, Meta(pattern=r"\S", max_length=MAX_COMMENT)]
+Comment = Annotated[str, Meta(max_length=MAX_COMMENT)]
+Draw = Literal["random", "disagree", "near-floor"]
+Choice = Literal["a", "b", "tie"]
+Order = Literal["ab", "ba"]
+
+
+class Rater(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
+    """Who labels. A name that a token carries is never the same rater as a name that a person
+    typed.
+    """
+
+    name: Annotated[str, Meta(pattern=r"\S", max_length=MAX_RATER)]
+    by: Literal["token", "stated"]
+
+    @property
+    def shown(self) -> str:
+        """The name as people read it; one that nobody vouches for says so."""
+        return self.name if self.by == "token" else f"{self.name} (name as typed)"
+
+
+class PairLabel(ClosedRecord, frozen=True, kw_only=True):
+    """Which of two answers to one sample is better."""
+
+    a: Digest
+    """The run of the set's first evaluation."""
+    b: Digest
+    """The run of its second."""
+    shown: Order
+    """Which of them the rater saw first."""
+    choice: Choice
+    """By evaluation, not by place."""
+
+
+class Override(ClosedRecord, frozen=True, kw_only=True):
+    """What a person would have decided, and why. It is shown next to the grade and counted; the
+    grade stands.
+    """
+
+    verdict: Literal["pass", "fail"]
+    reason: Said
+
+
+class HumanLabel(ClosedRecord, frozen=True, kw_only=True):
+    """What one rater says of one item. It has `scores`, `pair` or `override`, as `kind` says."""
+
+    schema: Literal["assay.label/1"]
+    kind: Literal["rubric", "pair", "override"]
+    rater: Rater
+    run_id: str
+    run: Digest
+    """The stored run; of a pair, that of `a`."""
+    sample_id: str
+    evaluation: Digest | None = None
+    """The stored evaluation; null for an override of a run that was opened without one."""
+    set: Digest | None = None
+    """The stored set; null for an override."""
+    scores: dict[str, int] | None = None
+    """By criterion, on its scale."""
+    rubric: Digest | None = None
+    pair: PairLabel | None = None
+    override: Override | None = None
+    comment: Comment = ""
+    supersedes: Digest | None = None
+    """The rater's earlier label of this item."""
+
+    def __post_init__(self) -> None:
+        """Refuse a label that says something else than its kind, or nothing."""
+        said = {"rubric": self.scores, "pair": self.pair, "override": self.override}
+        given = [kind for kind, value in said.items() if value]
+        if given != [self.kind]:
+            raise ValueError(
+                f"a label of kind '{self.kind}' has {' and '.join(given) or 'nothing'}"
+            )
+        if (self.set is None) is not (self.kind == "override"):
+            raise ValueError("a label names its set, and an override has none")
+        if self.pair is not None and self.pair.a != self.run:
+            raise ValueError("the run of a label of a pair is that of `a`")
+
+    @property
+    def item(self) -> tuple[str, str, str]:
+        """What it is about: two labels of one rater about the same item, and the newer one
+        counts.
+        """
+        return self.kind, self.set or "", self.run
+
+    @property
+    def says(self) -> tuple[object, ...]:
+        """Everything the rater said, to see whether a new label says anything new."""
+        return self.scores, self.pair and self.pair.choice, self.override, self.comment
+
+
+class LabelledEvaluation(ClosedRecord, frozen=True, kw_only=True):
+    """An evaluation that a set was drawn from."""
+
+    id: str
+    name: str
+    digest: Digest
+
+
+class LabelCriterion(ClosedRecord, frozen=True, kw_only=True):
+    """A criterion as the rater sees it."""
+
+    name: str
+    definition: str
+    scale: tuple[int, int]
+    anchors: dict[str, str]
+    label: str = ""
+
+    @property
+    def points(self) -> range:
+        """Every point of the scale."""
+        return range(self.scale[0], self.scale[1] + 1)
+
+
+class LabelRubric(ClosedRecord, frozen=True, kw_only=True):
+    """The rubric of a set, as it was when the set was made."""
+
+    id: str
+    digest: Digest
+    criteria: list[LabelCriterion]
+
+
+class LabelDraw(ClosedRecord, frozen=True, kw_only=True):
+    """How the items were drawn."""
+
+    how: Draw
+    asked: Count
+    seed: int
+    pool: Count
+    """Items it could draw from."""
+    left_out: dict[str, Count] = {}
+    """Samples that could not be drawn, by reason."""
+
+
+class LabelItem(ClosedRecord, frozen=True, kw_only=True):
+    """One thing to label: a run, or two runs of the same sample."""
+
+    sample: str
+    run_id: str
+    run: Digest
+    other_run_id: str | None = None
+    other: Digest | None = None
+
+
+class LabelSet(ClosedRecord, frozen=True, kw_only=True):
+    """Items that several raters label. Progress is not in it: it follows from the labels."""
+
+    schema: Literal["assay.label-set/1"]
+    id: str
+    """`ls-` and the beginning of the digest of everything else in the record."""
+    name: str
+    task: Literal["rubric", "pairs"]
+    evaluation: LabelledEvaluation
+    other: LabelledEvaluation | None = None
+    rubric: LabelRubric | None = None
+    question: str = ""
+    """What raters of pairs are asked."""
+    expected: bool = False
+    """Whether raters see the expected answer."""
+    draw: LabelDraw
+    items: list[LabelItem]
+    made_at: str
