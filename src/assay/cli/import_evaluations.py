@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.archive.evaluating import MadeEvaluation
+    from assay.archive.store import Store
     from assay.pipeline.importing import ImportedRuns
     from assay.scoring.profile import Profile
 
@@ -40,58 +41,83 @@ def store_evaluations(
     with storing(options) as store:
         if store is None:
             return []
-        from assay.archive.evaluating import evaluate_runs, run_groups
-        from assay.archive.evaluation_builder import EvaluationBuilder
-        from assay.archive.evaluations import default_name
-        from assay.archive.grades import basis_of
-
-        choice = choice_of(options).dated()
-        if profile is not None:
-            path = os.path.join(folder, f"{profile.id}.yaml")
-            write_file(path, pretty(profile))
-            choice = choice._replace(profile=path)
-        grader, basis = choice.grader(), basis_of(choice.read_cards(), choice.now)
-        now = opt.moment(options.now) or datetime.now(UTC)
-        settings = {
-            "importer": imported.importer.name,
-            "files": [_file(path) for path in imported.files],
-            "profile": options.profile,
-            "policy": options.policy,
-            "rubric": options.rubric,
-            "own_profile": None if profile is None else {"profile": profile, "rubric": None},
-        }
-        groups = run_groups(document.tree for document in read_documents(imported.spool))
-        made: list[MadeEvaluation] = []
-        names: Counter[str] = Counter()
-        if basis.drafts:
-            store.add(list(basis.drafts))
-        for group in groups:
-            name = options.name or default_name(group.workflow.id, now)
-            names[name] += 1
-            started, finished = group.span(now)
-            documents = (
-                document._replace(file=imported.files[0])
-                for document in read_documents(imported.spool)
-                if len(groups) == 1 or group.has(document.tree)
-            )
-            made.append(
-                evaluate_runs(
-                    documents,
-                    grader,
-                    EvaluationBuilder(  # which is as large as its evaluation: not kept
-                        name=name if names[name] == 1 else f"{name}-{names[name]}",
-                        workflow=group.workflow,
-                        dataset=group.dataset,
-                        settings=settings,
-                        started=started,
-                        source="import",
-                    ),
-                    store.add,
-                    finished=finished,
-                    basis=basis,
-                )
-            )
+        made = evaluate_file(
+            options,
+            store,
+            imported.spool,
+            files=imported.files,
+            importer=imported.importer.name,
+            profile=profile,
+            folder=folder,
+        )
         store.put()
+    return made
+
+
+def evaluate_file(
+    options: argparse.Namespace,
+    store: Store,
+    spool: str,
+    *,
+    files: Sequence[str],
+    importer: str | None,
+    profile: Profile | None,
+    folder: str,
+) -> list[MadeEvaluation]:
+    """Grade the runs of a file, and let their evaluations wait in the store. `files` are what an
+    importer read; None for runs as they are. `profile` was made from their metrics.
+    """
+    from assay.archive.evaluating import evaluate_runs, run_groups
+    from assay.archive.evaluation_builder import EvaluationBuilder
+    from assay.archive.evaluations import default_name
+    from assay.archive.grades import basis_of
+
+    choice = choice_of(options).dated()
+    if profile is not None:
+        path = os.path.join(folder, f"{profile.id}.yaml")
+        write_file(path, pretty(profile))
+        choice = choice._replace(profile=path)
+    grader, basis = choice.grader(), basis_of(choice.read_cards(), choice.now)
+    now = opt.moment(options.now) or datetime.now(UTC)
+    settings = {
+        "importer": importer,
+        "files": [_file(path) for path in files],
+        "profile": options.profile,
+        "policy": options.policy,
+        "rubric": options.rubric,
+        "own_profile": None if profile is None else {"profile": profile, "rubric": None},
+    }
+    groups = run_groups(document.tree for document in read_documents(spool))
+    made: list[MadeEvaluation] = []
+    names: Counter[str] = Counter()
+    if basis.drafts:
+        store.add(list(basis.drafts))
+    for group in groups:
+        name = options.name or default_name(group.workflow.id, now)
+        names[name] += 1
+        started, finished = group.span(now)
+        documents = (
+            document._replace(file=files[0])
+            for document in read_documents(spool)
+            if len(groups) == 1 or group.has(document.tree)
+        )
+        made.append(
+            evaluate_runs(
+                documents,
+                grader,
+                EvaluationBuilder(  # which is as large as its evaluation: not kept
+                    name=name if names[name] == 1 else f"{name}-{names[name]}",
+                    workflow=group.workflow,
+                    dataset=group.dataset,
+                    settings=settings,
+                    started=started,
+                    source="import",
+                ),
+                store.add,
+                finished=finished,
+                basis=basis,
+            )
+        )
     return made
 
 

@@ -93,6 +93,15 @@ def import_files(options: argparse.Namespace, folder: str) -> ImportOutcome:
     """Import the files of the options, and store the evaluations where the options ask for that;
     the runs wait in the folder.
     """
+    read = read_files(options, folder)
+    if read.problem is not None:
+        return read
+    made = store_evaluations(options, read.imported, profile=read.profile, folder=folder)
+    return read._replace(made=made)
+
+
+def read_files(options: argparse.Namespace, folder: str) -> ImportOutcome:
+    """Import the files of the options, and store nothing; the runs wait in the folder."""
     kind = kind_of(options, options.files)
     if kind is None and "-" not in options.files:
         for head in map(read_head, options.files):
@@ -101,12 +110,7 @@ def import_files(options: argparse.Namespace, folder: str) -> ImportOutcome:
     imported = import_runs(options.files, folder, kind=kind, wanted=_wanted(options))
     check_scales(options, imported)
     profile, problem = _made_profile(options, imported)
-    made = (
-        []
-        if problem is not None
-        else store_evaluations(options, imported, profile=profile, folder=folder)
-    )
-    return ImportOutcome(imported, profile, made, problem)
+    return ImportOutcome(imported, profile, [], problem)
 
 
 def _wanted(options: argparse.Namespace) -> Wanted:

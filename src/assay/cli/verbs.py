@@ -55,6 +55,10 @@ GROUPS: dict[str, dict[str, Verb]] = {
         "grade": Verb("grade", "turn runs or scorecards into grades; exit 0 only if all passed"),
         "explain": Verb("explain", "explain a grade, and the smallest change that moves it"),
         "evals": Verb("evals", "list the evaluations in the ledger, with pass rate and score"),
+        "view": Verb(
+            "view",
+            "open the ledger, an evaluation or a result file in your browser; no token needed",
+        ),
         "gate": Verb(
             "gate",
             "decide whether a candidate may replace a baseline: promote, hold, reject or not"

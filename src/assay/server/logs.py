@@ -59,12 +59,21 @@ def line(event: str, *, level: str = "info", **fields: Any) -> bytes:
 class Log:
     """Writes lines to a stream; one that nobody reads any more stops no server."""
 
-    def __init__(self, stream: IO[bytes] | None = None, *, requests: bool = True) -> None:
+    def __init__(
+        self,
+        stream: IO[bytes] | None = None,
+        *,
+        requests: bool = True,
+        only_errors: bool = False,
+    ) -> None:
         self._stream = stream
         self.requests = requests
+        self._only_errors = only_errors
 
     def write(self, event: str, *, level: str = "info", **fields: Any) -> None:
         """Write one line."""
+        if self._only_errors and level != "error":
+            return
         stream = self._stream or getattr(sys.stderr, "buffer", None)
         if stream is None:
             return

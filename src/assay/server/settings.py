@@ -43,6 +43,10 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Files with the cards of judges; those in the ledger are used as well."""
     allow_anonymous: bool = False
     anonymous_project: str = "default"
+    is_view: bool = False
+    """Whether one person looks at it, with `assay view`: nobody logs in or out."""
+    is_temporary: bool = False
+    """Whether the ledger is thrown away at the end, so that nothing is kept."""
     host: str = "127.0.0.1"
     max_body_bytes: int = 16 * 1024 * 1024
     max_stream_bytes: int = 1024 * 1024 * 1024

@@ -83,6 +83,7 @@ def page(
         static=static,
         menu={path: name for path, name in NAV.items() if path in available},
         principal=request.scope.get("assay.principal"),
+        settings=request.app.state.services.settings,
         version=__version__,
         **values,
     )

@@ -1,0 +1,213 @@
+"""`assay view`: the pages of a ledger or of a file, on this machine, in this user's browser.
+
+It starts a server of its own on a free port of the loopback address, which answers one browser
+only: see `server.one_visitor`. A file is shown from a temporary ledger, which is gone when the
+command ends.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import tempfile
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
+
+from assay.cli import options as opt
+from assay.cli.frame import CHOICES, Command, arg, flag
+from assay.cli.ledger import url_of
+from assay.errors import ExitCode, NotEnoughEvidence, UsageError, printable
+from assay.installing import install_hint
+from assay.registry import is_path
+
+if TYPE_CHECKING:
+    import argparse
+
+    from assay.server.one_visitor import OneVisitor
+
+FOLDER = "assay-view-"
+"""How the folder of a temporary ledger begins."""
+
+
+class View(NamedTuple):
+    """What is shown: a ledger, and the first page of it."""
+
+    url: str
+    page: str
+    what: str
+    is_temporary: bool = False
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show it until a signal ends the command."""
+    try:
+        from assay.server.one_visitor import HOST
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            "CLI-001",
+            f"`assay view` needs {error.name}, which is not installed.",
+            fix=install_hint("server"),
+        ) from None
+    with ExitStack() as stack:
+        view = _view_of(options, stack)
+        listening = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+        listening.bind((HOST, 0))
+        listening.listen()  # a browser that comes early waits
+        _serve(options, view, listening)
+    return ExitCode.PASSED
+
+
+def _view_of(options: argparse.Namespace, stack: ExitStack) -> View:
+    if options.target is not None and is_path(options.target):
+        return _file_view(options, stack)
+    from assay.cli.ledger_names import LedgerNames
+
+    with LedgerNames(options) as names:
+        if options.target is not None:
+            found = names.get(options.target)
+            where = url_of(options.db)
+            if found.evaluation is not None:
+                evaluation = found.evaluation.evaluation
+                return View(where, _page_of(evaluation.id), evaluation.name)
+            return View(where, f"/runs/{quote(options.target, safe='')}", f"run {options.target}")
+        if names.ledger is None:
+            raise NotEnoughEvidence(
+                "STO-012",
+                f"there is no ledger at {url_of(options.db).removeprefix('sqlite:///')}.",
+                fix=(
+                    "`assay run` and `assay import` make one. To look at a file, name it:"
+                    " `assay view results.json`."
+                ),
+            )
+        return View(url_of(options.db), "/", names.ledger.where)
+
+
+def _file_view(options: argparse.Namespace, stack: ExitStack) -> View:
+    from assay.cli.view_files import evaluate_viewed
+
+    folder = stack.enter_context(
+        tempfile.TemporaryDirectory(prefix=FOLDER, ignore_cleanup_errors=True)
+    )
+    url = f"sqlite:///{os.path.join(folder, 'ledger.db')}"
+    found = evaluate_viewed(options, folder, url)
+    for note in found.notes:
+        sys.stderr.write(f"assay: {printable(note)}\n")
+    pages = [_page_of(one.id) for one in found.evaluations]
+    page = pages[0] if len(pages) == 1 else "/evaluations"
+    return View(url, page, options.target, is_temporary=True)
+
+
+def _page_of(evaluation: str) -> str:
+    return f"/evaluations/{quote(evaluation, safe='')}"
+
+
+def _serve(options: argparse.Namespace, view: View, listening: socket.socket) -> None:
+    import uvicorn
+
+    from assay.server.app import create_app
+    from assay.server.logs import Log, uvicorn_config
+    from assay.server.one_visitor import HOST, OneVisitor
+    from assay.server.settings import ServerSettings
+
+    settings = ServerSettings(
+        db=view.url,
+        library=options.library or os.environ.get("ASSAY_LIBRARY"),
+        policy=options.policy,
+        cards=tuple(options.judge_card),
+        allow_anonymous=True,  # whoever gets past the one visitor's door
+        anonymous_project=options.project,
+        is_temporary=view.is_temporary,
+        is_view=True,
+        host=HOST,
+        rate_per_s=0,
+        log_requests=False,
+    )
+    visitor = OneVisitor(
+        create_app(settings, log=Log(requests=False, only_errors=True)),
+        port=listening.getsockname()[1],
+        page=view.page,
+    )
+    # the server ends on these itself, and raises them again afterwards: by then they are done
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    _announce(options, view, visitor)
+    logging = uvicorn_config()
+    logging["loggers"]["uvicorn"]["level"] = "ERROR"
+    logging["loggers"]["uvicorn.error"]["level"] = "ERROR"
+    uvicorn.Server(
+        uvicorn.Config(
+            visitor,
+            log_config=logging,
+            access_log=False,
+            ws="none",
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,
+            timeout_graceful_shutdown=round(settings.shutdown_s),
+        )
+    ).run(sockets=[listening])
+
+
+def _announce(options: argparse.Namespace, view: View, visitor: OneVisitor) -> None:
+    """Open the browser, and print the address in any case: nobody can tell whether a window came
+    up.
+    """
+    opened = not options.no_browser and _open_browser(visitor.address)
+    if options.json:
+        opt.print_json({"address": visitor.address, "page": view.page, "opened": opened})
+        sys.stdout.flush()
+        return
+    kept = " Nothing you do there is kept." if view.is_temporary else ""
+    words = "In case no window opens, open" if opened else "Open"
+    sys.stdout.write(
+        f"Showing {printable(view.what)}.{kept} Ctrl+C ends it.\n"
+        f"{words} this address, which works once:\n  {visitor.address}\n"
+    )
+    sys.stdout.flush()
+
+
+def _open_browser(address: str) -> bool:
+    """Whether a browser was asked to open the address. A browser in this terminal is not: it would
+    take the place of the command.
+    """
+    has_display = sys.platform in ("darwin", "win32") or any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    )
+    if not has_display:
+        return False
+    import webbrowser
+
+    try:
+        return webbrowser.open(address)
+    except webbrowser.Error:
+        return False
+
+
+COMMANDS = {
+    "view": Command(
+        run,
+        "Open the pages of the ledger, an evaluation or a result file in your browser. Only this"
+        " browser gets in; no token is needed. Ctrl+C ends it, with exit 0.",
+        "assay view results.json",
+        (
+            arg(
+                "target",
+                nargs="?",
+                metavar="WHAT",
+                help=(
+                    "an evaluation, latest, a run's id, or a file: runs, grades or another tool's"
+                    " results, shown from a temporary ledger (default: the whole ledger)"
+                ),
+            ),
+            flag("--no-browser", "print the address and open no browser"),
+            "--from",
+            "--map",
+            *CHOICES,
+            "--db",
+            "--project",
+        ),
+    )
+}
