@@ -18,8 +18,8 @@ from urllib.parse import quote
 
 from assay.cli import options as opt
 from assay.cli.frame import CHOICES, Command, arg, flag
-from assay.cli.ledger import url_of
-from assay.errors import ExitCode, NotEnoughEvidence, UsageError, printable
+from assay.cli.ledger import open_for, url_of
+from assay.errors import AssayError, ExitCode, UsageError, printable
 from assay.installing import install_hint
 from assay.registry import is_path
 
@@ -63,26 +63,30 @@ def run(options: argparse.Namespace) -> int:
 def _view_of(options: argparse.Namespace, stack: ExitStack) -> View:
     if options.target is not None and is_path(options.target):
         return _file_view(options, stack)
+    if options.target is None:
+        return _ledger_view(options)
     from assay.cli.ledger_names import LedgerNames
 
     with LedgerNames(options) as names:
-        if options.target is not None:
-            found = names.get(options.target)
-            where = url_of(options.db)
-            if found.evaluation is not None:
-                evaluation = found.evaluation.evaluation
-                return View(where, _page_of(evaluation.id), evaluation.name)
-            return View(where, f"/runs/{quote(options.target, safe='')}", f"run {options.target}")
-        if names.ledger is None:
-            raise NotEnoughEvidence(
-                "STO-012",
-                f"there is no ledger at {url_of(options.db).removeprefix('sqlite:///')}.",
-                fix=(
-                    "`assay run` and `assay import` make one. To look at a file, name it:"
-                    " `assay view results.json`."
-                ),
+        found = names.get(options.target)
+    url = url_of(options.db)
+    if found.evaluation is None:
+        return View(url, f"/runs/{quote(options.target, safe='')}", f"run {options.target}")
+    evaluation = found.evaluation.evaluation
+    return View(url, _page_of(evaluation.id), evaluation.name)
+
+
+def _ledger_view(options: argparse.Namespace) -> View:
+    try:
+        with open_for(options.db, read_only=True) as ledger:
+            return View(url_of(options.db), "/", ledger.where)
+    except AssayError as error:
+        if not os.path.exists(url_of(options.db).removeprefix("sqlite:///")):
+            error.fix = (
+                "`assay run` and `assay import` make one. To look at a file, name it:"
+                " `assay view results.json`."
             )
-        return View(url_of(options.db), "/", names.ledger.where)
+        raise
 
 
 def _file_view(options: argparse.Namespace, stack: ExitStack) -> View:

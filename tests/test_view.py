@@ -1,0 +1,199 @@
+"""`assay view`: one browser of one user gets in, by an address that works once."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from assay.cli.frame import load_command
+from assay.cli.view_files import evaluate_viewed
+from assay.server.one_visitor import OneVisitor, _owner_of
+from browsing import Window, browser
+
+__all__ = ["browser"]
+
+TABLE = "id,question,output,expected,score\n1,When?,at ten,at ten,1\n2,<b>Where?</b>,here,there,0\n"
+REFUSED = "belongs to the browser that opened the address"
+
+
+class Viewer:
+    """`assay view` as a process, with a folder of its own for temporary files."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "assay", "view", "--json", *arguments],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "TMPDIR": str(self.temporary), "DISPLAY": "", "BROWSER": ""},
+        )
+        assert self.process.stdout is not None
+        text = b""
+        while (line := self.process.stdout.readline()) not in (b"", b"}\n"):
+            text += line
+        if not line:
+            raise AssertionError(self.process.communicate())
+        self.said = json.loads(text + line)
+        self.address = urlsplit(self.said["address"])
+
+    def get(self, path: str, **headers: str) -> tuple[int, str, Any]:
+        assert self.address.port is not None
+        asked = http.client.HTTPConnection("127.0.0.1", self.address.port, timeout=30)
+        method = headers.pop("method", "GET")
+        asked.request(method, path, headers={k.replace("_", "-"): v for k, v in headers.items()})
+        answer = asked.getresponse()
+        found = answer.status, answer.read().decode(), answer.headers
+        asked.close()
+        return found
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+    def end(self, number: signal.Signals) -> tuple[int, str]:
+        self.process.send_signal(number)
+        _, err = self.process.communicate(timeout=60)
+        return self.process.returncode, err.decode()
+
+
+def as_nobody(viewer: Viewer, path: str) -> int:
+    """What another user of this machine is answered, as far as it fits an exit code."""
+    child = os.fork()
+    if child == 0:
+        os.setuid(65534)
+        os._exit(viewer.get(path)[0] - 300)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) + 300
+
+
+@contextmanager
+def viewing(folder: Path, *arguments: str) -> Iterator[Viewer]:
+    viewer = Viewer(folder, *arguments)
+    try:
+        yield viewer
+    finally:
+        viewer.close()
+
+
+def test_only_the_browser_that_opened_the_address_gets_in_and_nothing_is_left(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "results.csv").write_text(TABLE, encoding="utf-8")
+    with viewing(tmp_path, "results.csv") as viewer:
+        assert viewer.said["opened"] is False, "there is no display"
+        (kept,) = viewer.temporary.iterdir()
+        assert kept.stat().st_mode & 0o777 == 0o700
+        secret = viewer.address.path
+        for path in ("/", "/login", "/api/v1/runs", "/static/pages.css", "/open/", "/open/no"):
+            status, text, headers = viewer.get(path)
+            assert (status, REFUSED in text, headers["set-cookie"]) == (403, True, None), path
+        assert viewer.get(secret, Host="attacker.example")[0] == 403
+        assert viewer.get(secret, method="HEAD")[0] == 403, "looking at it does not use it up"
+        if os.getuid() == 0:
+            assert as_nobody(viewer, secret) == 403, "another user, though with the secret"
+        status, text, headers = viewer.get(secret)
+        cookie = headers["set-cookie"]
+        assert (status, "HttpOnly" in cookie, "SameSite=strict" in cookie) == (200, True, True)
+        assert f"url={viewer.said['page']}" in text
+        assert viewer.get(secret)[0] == 403, "the address works once"
+        own = cookie.partition(";")[0]
+        status, text, _ = viewer.get("/", Cookie=own)
+        assert status == 200
+        assert "A temporary copy of a file" in text
+        assert "Log in" not in text
+        assert viewer.get(secret, Cookie=own)[0] == 200, "a reload of the first page"
+        assert viewer.get("/", Cookie=own, Host="attacker.example")[0] == 403
+        assert viewer.get("/", Cookie=f"{own}x")[0] == 403
+        for sent in ({}, {"Sec_Fetch_Site": "same-site"}, {"Origin": "http://127.0.0.1:1"}):
+            assert viewer.get("/api/v1/runs", method="POST", Cookie=own, **sent)[0] == 403, sent
+        assert viewer.end(signal.SIGTERM) == (0, "assay: note: more is taken as better: score\n")
+    assert list(viewer.temporary.iterdir()) == []
+
+
+@pytest.mark.browser
+def test_a_person_opens_the_ledger_and_ends_it_with_an_interrupt(
+    tmp_path: Path, browser: Window, assay: Any
+) -> None:
+    (tmp_path / "results.csv").write_text(TABLE, encoding="utf-8")
+    done = assay("import", "results.csv", "--name", "nightly", "--workflow", "bot@1")
+    assert done.code == 0, done.err
+    with viewing(tmp_path, "--no-browser") as viewer:
+        page = browser.tab()
+        page.goto(viewer.said["address"])
+        page.wait_for_url(f"http://127.0.0.1:{viewer.address.port}/")
+        assert page.locator("h1").inner_text() == "Overview"
+        assert "temporary" not in page.content()
+        page.reload()
+        assert page.locator("h1").inner_text() == "Overview"
+        page.context.clear_cookies()
+        page.reload()
+        assert REFUSED in page.content()
+        page.goto(viewer.said["address"])
+        assert REFUSED in page.content()
+        assert viewer.end(signal.SIGINT) == (0, "")
+    assert list(viewer.temporary.iterdir()) == []
+
+
+def test_what_cannot_be_shown_is_refused_before_anything_is_served(
+    assay: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "cards.json").write_text('{"schema": "assay.scorecard/1"}', encoding="utf-8")
+    (tmp_path / "none.jsonl").write_text("", encoding="utf-8")
+    (tmp_path / "half.json").write_text('{"schema": "assay.run/1", "run_id": "r', encoding="utf-8")
+    (tmp_path / "text.txt").write_text("hello", encoding="utf-8")
+    for words, code, said in (
+        ((), 3, "To look at a file, name it: `assay view results.json`"),
+        (("latest",), 4, "there is no ledger at .assay/ledger.db"),
+        (("missing.json",), 3, "there is no such file"),
+        (("cards.json",), 3, "contains scorecards"),
+        (("none.jsonl",), 4, "there is nothing to show"),
+        (("half.json",), 3, "half.json"),
+        (("text.txt",), 3, "Assay doesn't know this file"),
+    ):
+        done = assay("view", "--no-browser", *words, timeout=30)
+        assert (done.code, said in done.err, done.out) == (code, True, ""), (words, done.err)
+    assert not (tmp_path / ".assay").exists()
+
+
+def test_the_kernel_says_whose_a_connection_is() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert _owner_of(server.getsockname()[1]) is None, "a socket that listens is nobody's visit"
+        with socket.create_connection(server.getsockname()) as client:
+            assert _owner_of(client.getsockname()[1]) in (os.getuid(), None)
+
+
+def test_every_address_is_new() -> None:
+    made = {OneVisitor(None, port=1, page="/").address for _ in range(3)}  # type: ignore[arg-type]
+    assert len(made) == 3
+    assert all(len(one.rpartition("/")[2]) >= 43 for one in made), "32 random bytes"
+
+
+def test_grades_and_runs_are_shown_as_well_as_results(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "results.csv").write_text(TABLE, encoding="utf-8")
+    done = assay("import", "results.csv", "--no-store", "-o", "runs.jsonl")
+    assert done.code == 0, done.err
+    done = assay("grade", "runs.jsonl", "--profile", "runs.profile.yaml", "-o", "grades.json")
+    assert done.code == 1, done.err
+    for name in ("runs.jsonl", "grades.json"):
+        target = argparse_of(tmp_path / name, tmp_path / "runs.profile.yaml")
+        url = f"sqlite:///{tmp_path / name}.db"
+        (evaluation,) = evaluate_viewed(target, str(tmp_path), url).evaluations
+        assert (evaluation.totals.n, evaluation.totals.passed) == (2, 1), name
+
+
+def argparse_of(path: Path, profile: Path) -> Any:
+    return load_command("view").parse("view", [str(path), "--profile", str(profile)])
