@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import ValidationError
+from msgspec import DecodeError, ValidationError, field
+from msgspec.json import Decoder
 
 from assay.errors import InputError, NotEnoughEvidence, UsageError
-from assay.records.evaluation import Evaluation, VersionedName
+from assay.records.evaluation import EvaluatedRun, Evaluation, VersionedName
 from assay.records.typed import convert
 from assay.registry import is_path
 
@@ -74,6 +75,24 @@ def read_evaluation(item: Item) -> StoredEvaluation:
     return StoredEvaluation(item.digest, item.seq, item.created_at, found)
 
 
+class _WithoutRuns(Evaluation, frozen=True, kw_only=True):
+    """An evaluation that is read without its list of runs, which may be most of it."""
+
+    runs: list[EvaluatedRun] = field(default_factory=list, name="")
+
+
+_brief = Decoder(_WithoutRuns)
+
+
+def read_brief(item: Item) -> StoredEvaluation:
+    """A stored evaluation without its list of runs, for lists of evaluations."""
+    try:
+        found = _brief.decode(item.checked())
+    except (ValidationError, DecodeError) as error:
+        raise InputError("STO-010", f"is not an evaluation: {error}.", where=item.digest) from None
+    return StoredEvaluation(item.digest, item.seq, item.created_at, found)
+
+
 def list_evaluations(
     ledger: Ledger,
     *,
@@ -110,6 +129,15 @@ def find_evaluation(
         if number == back:
             return found
     return None
+
+
+def previous_evaluation(
+    ledger: Ledger, stored: StoredEvaluation, *, project: str
+) -> StoredEvaluation | None:
+    """The last evaluation before this one of the same workflow on the same dataset."""
+    of = stored.evaluation
+    filters = {"workflow": of.workflow.id, "dataset": of.dataset.id}
+    return next(_found(ledger, filters, project, after=stored.seq), None)
 
 
 def versions_of(documents: Iterable[Any]) -> set[VersionedName]:
@@ -175,8 +203,10 @@ def no_other_version(
     )
 
 
-def _found(ledger: Ledger, filters: Mapping[str, str], project: str) -> Iterator[StoredEvaluation]:
-    cursor: int | None = None
+def _found(
+    ledger: Ledger, filters: Mapping[str, str], project: str, *, after: int | None = None
+) -> Iterator[StoredEvaluation]:
+    cursor = after
     while True:  # one by one: a record is as large as its evaluation has runs
         page = ledger.find(
             "evaluation", filters, project=project, after=cursor, limit=1, newest_first=True

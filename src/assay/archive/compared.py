@@ -1,0 +1,127 @@
+"""What an evaluation is compared with where nobody says so: the named baseline of its workflow and
+dataset, else the evaluation before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder
+
+from assay.archive.evaluations import StoredEvaluation, previous_evaluation, read_evaluation
+from assay.errors import AssayError
+from assay.records.evaluation import EvaluatedRun, VersionedName
+from assay.store.listing import grades_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from assay.store.ledger import Ledger
+
+_LOOKED_AT = 50
+"""Baselines that are looked at, the newest first; their records are large."""
+_AT_ONCE = 10
+
+
+class ComparedWith(NamedTuple):
+    """The runs to compare with, and where they come from."""
+
+    runs: Sequence[EvaluatedRun]
+    evaluation: StoredEvaluation | None
+    """None for a baseline that was not made of one evaluation."""
+    baseline: str = ""
+    """The name of the baseline; empty for the evaluation before."""
+
+
+class NamedBaseline(Struct):
+    """What is read of a baseline."""
+
+    name: str = ""
+    kind: str = "runs"
+    evidence_digests: list[str] = []
+
+
+class _SubjectName(Struct, frozen=True):
+    id: str = ""
+
+
+class _RunSubject(Struct, frozen=True):
+    workflow: _SubjectName = _SubjectName()
+    dataset: _SubjectName = _SubjectName()
+
+
+_baseline = Decoder(NamedBaseline)
+_subject = Decoder(_RunSubject)
+
+
+def named_baseline(
+    ledger: Ledger, workflow: VersionedName, dataset: VersionedName, *, project: str
+) -> NamedBaseline | None:
+    """The newest baseline of a workflow on a dataset, by what its first run says."""
+    for found in _baselines(ledger, project):
+        first = ledger.get(found.evidence_digests[0], project=project)
+        if first is None or first.body is None or first.kind != "run":
+            continue
+        try:
+            subject = _subject.decode(first.checked())
+        except (AssayError, DecodeError):
+            continue
+        if (subject.workflow.id, subject.dataset.id) == (workflow.id, dataset.id):
+            return found
+    return None
+
+
+def _baselines(ledger: Ledger, project: str) -> Iterator[NamedBaseline]:
+    cursor: int | None = None
+    for _ in range(0, _LOOKED_AT, _AT_ONCE):
+        page = ledger.find(
+            "baseline", project=project, after=cursor, limit=_AT_ONCE, newest_first=True
+        )
+        for item in page.items:
+            if item.body is None:
+                continue
+            try:
+                found = _baseline.decode(item.checked())
+            except (AssayError, DecodeError):
+                continue
+            if found.kind == "runs" and found.evidence_digests:
+                yield found
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def compared_with(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> ComparedWith | None:
+    """What an evaluation is compared with; None where there is nothing. An evaluation that is the
+    baseline itself is compared with the one before it.
+    """
+    of = stored.evaluation
+    named = named_baseline(ledger, of.workflow, of.dataset, project=project)
+    if named is not None:
+        own = {run.digest for run in of.runs}
+        if own != set(named.evidence_digests):
+            return _of_baseline(ledger, named, project)
+    before = previous_evaluation(ledger, stored, project=project)
+    return None if before is None else ComparedWith(before.evaluation.runs, before)
+
+
+def _of_baseline(ledger: Ledger, named: NamedBaseline, project: str) -> ComparedWith:
+    digests = named.evidence_digests
+    for link in ledger.links_of(digests[0], project=project, relation="evaluates"):
+        item = None if link.source is None else ledger.get(link.source, project=project)
+        if item is None or item.body is None or item.kind != "evaluation":
+            continue
+        found = read_evaluation(item)
+        if {run.digest for run in found.evaluation.runs} == set(digests):
+            return ComparedWith(found.evaluation.runs, found, named.name)
+    grades = grades_of(ledger.database, project, digests)
+    runs = [
+        EvaluatedRun(
+            run_id=digest,
+            digest=digest,
+            grade=grades[digest][-1].digest if grades.get(digest) else None,
+        )
+        for digest in digests
+    ]
+    return ComparedWith(runs, None, named.name)
