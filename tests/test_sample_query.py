@@ -10,6 +10,7 @@ from assay.views.sample_query import (
     count_samples,
     neighbours,
     page_of,
+    read_query,
     reasons_of,
     select_samples,
 )
@@ -107,6 +108,13 @@ def test_a_sample_differs_from_the_baseline_by_verdict_then_by_score() -> None:
     assert names(SampleQuery(show=("differs",))) == []
 
 
+def test_what_got_worse_most_comes_first() -> None:
+    by_change = names(SampleQuery(sort="change"), baseline=BEFORE)
+    assert by_change[:3] == ["q-9", "q-10", "q-1"]
+    assert SampleQuery(sort="-change").needs_baseline
+    assert names(SampleQuery(sort="change")) == [one.sample for one in ROWS]
+
+
 def test_counts_are_what_each_filter_would_show() -> None:
     counts = count_samples(ROWS, BEFORE)
     assert counts.n == len(ROWS)
@@ -154,3 +162,15 @@ def test_a_query_is_its_address() -> None:
     assert SampleQuery(sort="-answer").needs_texts
     assert not query.needs_texts
     assert (query.filters, SampleQuery(sort="score").filters) == (True, False)
+
+
+def test_an_address_that_makes_no_sense_is_an_empty_query() -> None:
+    odd = {"show": ["all"], "page": ["-1", "2"], "sort": [""], "q": ["  "], "gate": []}
+    assert read_query(odd.get) == SampleQuery()
+    long = read_query({"q": ["x" * 10_000], "gate": [str(n) for n in range(99)]}.get)
+    assert (len(long.q), len(long.gate)) == (500, 20)
+    query = SampleQuery(show=("failed", "floor"), gate=("a b",), why="x", q="y", sort="z", page=7)
+    pairs = {
+        name: [value] if isinstance(value, str) else value for name, value in query.pairs().items()
+    }
+    assert read_query(pairs.get) == query

@@ -108,11 +108,7 @@ def compared_with(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> 
 
 def _of_baseline(ledger: Ledger, named: NamedBaseline, project: str) -> ComparedWith:
     digests = named.evidence_digests
-    for link in ledger.links_of(digests[0], project=project, relation="evaluates"):
-        item = None if link.source is None else ledger.get(link.source, project=project)
-        if item is None or item.body is None or item.kind != "evaluation":
-            continue
-        found = read_evaluation(item)
+    for found in evaluations_of(ledger, digests[0], project=project):
         if {run.digest for run in found.evaluation.runs} == set(digests):
             return ComparedWith(found.evaluation.runs, found, named.name)
     grades = grades_of(ledger.database, project, digests)
@@ -125,3 +121,14 @@ def _of_baseline(ledger: Ledger, named: NamedBaseline, project: str) -> Compared
         for digest in digests
     ]
     return ComparedWith(runs, None, named.name)
+
+
+def evaluations_of(ledger: Ledger, run: str, *, project: str) -> Iterator[StoredEvaluation]:
+    """The evaluations that a run belongs to, by its digest; the newest first."""
+    grades = grades_of(ledger.database, project, [run]).get(run, ())
+    links = ledger.links_of_many([run, *(one.digest for one in grades)], project=project)
+    sources = [link.source for link in links if link.relation == "evaluates" and link.source]
+    for digest in reversed(dict.fromkeys(sources)):
+        item = ledger.get(digest, project=project)
+        if item is not None and item.body is not None and item.kind == "evaluation":
+            yield read_evaluation(item)

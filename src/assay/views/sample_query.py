@@ -21,6 +21,10 @@ ON_A_PAGE = 50
 LONGEST_REASON = 160
 CRITERION = "criterion:"
 """What `sort` starts with for a criterion: one may be called `score`."""
+MAX_VALUE = 500
+MAX_GATES = 20
+"""Limits of an address."""
+_SINGLE = ("why", "q", "sort")
 TEXTS = ("question", "answer", "expected")
 Baseline = Mapping[str, SampleRow]
 """The rows to compare with, by sample."""
@@ -57,6 +61,7 @@ SHOWN: dict[str, Callable[[SampleRow, Baseline | None], bool]] = {
     "better": lambda row, base: _changed(row, base, "better"),
 }
 """What `show` can be, and the samples that it shows."""
+_OF_BASELINE = {"differs", "worse", "better"}
 _EITHER = (("failed", "passed"), ("worse", "better"))
 
 
@@ -74,13 +79,20 @@ class SampleQuery(Struct, frozen=True, kw_only=True):
     q: str = ""
     """Text that the sample's name, question, answer or expected value contains."""
     sort: str = ""
-    """`sample`, `score`, one of TEXTS or `criterion:NAME`; a leading `-` turns it round."""
+    """`sample`, `score`, `change` (against the baseline), one of TEXTS or `criterion:NAME`; a
+    leading `-` turns it round.
+    """
     page: int = 1
 
     @property
     def needs_texts(self) -> bool:
         """Whether the texts of every row are needed, not only of those on the page."""
         return bool(self.q) or self.sort.removeprefix("-") in TEXTS
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Whether rows can't be chosen or put in order without those of the baseline."""
+        return bool(_OF_BASELINE & set(self.show)) or self.sort.removeprefix("-") == "change"
 
     @property
     def filters(self) -> bool:
@@ -108,6 +120,23 @@ class SampleQuery(Struct, frozen=True, kw_only=True):
     def but(self, **changed: Any) -> SampleQuery:
         """With other values, on the first page unless one is given."""
         return structs.replace(self, **{"page": 1, **changed})
+
+
+def read_query(values: Callable[[str], Sequence[str]]) -> SampleQuery:
+    """The query of an address; `values` gives all values of a name. What can't be read, or is too
+    long to mean anything, is ignored.
+
+    >>> read_query({"show": ["failed"], "page": ["x"]}.get)
+    SampleQuery(show=('failed',), gate=(), why='', q='', sort='', page=1)
+    """
+    single = {name: (values(name) or [""])[0].strip()[:MAX_VALUE] for name in _SINGLE}
+    page = (values("page") or [""])[0]
+    return SampleQuery(
+        show=tuple(dict.fromkeys(one for one in values("show") or () if one in SHOWN)),
+        gate=tuple(dict.fromkeys(one[:MAX_VALUE] for one in values("gate") or ()))[:MAX_GATES],
+        page=int(page) if page.isascii() and page.isdigit() and 0 < len(page) < 7 else 1,
+        **single,
+    )
 
 
 def reasons_of(row: SampleRow) -> list[str]:
@@ -166,7 +195,7 @@ def select_samples(
         and (not wanted or _contains(row, wanted))
     ]
     name = query.sort.removeprefix("-")
-    found.sort(key=_key(name), reverse=query.sort.startswith("-") and bool(name))
+    found.sort(key=_key(name, baseline or {}), reverse=query.sort.startswith("-") and bool(name))
     return found
 
 
@@ -180,7 +209,9 @@ def _plain(text: str) -> str:
     return normalize("NFC", text).casefold()
 
 
-def _key(name: str) -> Callable[[SampleRow], Any]:
+def _key(name: str, baseline: Baseline) -> Callable[[SampleRow], Any]:
+    if name == "change":
+        return partial(_change, baseline=baseline)
     if name.startswith(CRITERION):
         return partial(_norm, criterion=name.removeprefix(CRITERION))
     return _KEYS.get(name, _worst)
@@ -190,6 +221,14 @@ def _norm(row: SampleRow, *, criterion: str) -> float:
     """A missing score is worse than 0."""
     found = row.norm(criterion)
     return -1.0 if found is None else found
+
+
+def _change(row: SampleRow, *, baseline: Baseline) -> tuple[int, float]:
+    """Verdicts that changed come first, then scores; what the baseline lacks is last."""
+    base = baseline.get(row.sample)
+    if base is None:
+        return 2, 0.0
+    return row.passed - base.passed, row.score - base.score
 
 
 def _worst(row: SampleRow) -> tuple[bool, float]:

@@ -24,6 +24,12 @@ ANSWERS = ("answer", "response", "output", "text", "result")
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 
+class SampleFloor(Struct, frozen=True):
+    """The floor of a criterion, on 0..1."""
+
+    norm: float | None = None
+
+
 class SampleCriterion(Struct, frozen=True):
     """What a row shows of a criterion, as in `criteria[]` of a grade."""
 
@@ -32,6 +38,7 @@ class SampleCriterion(Struct, frozen=True):
     norm: float | None = None
     weight: float | None = None
     missing: str | bool | None = None
+    critical_floor: SampleFloor | None = None
     floor_failed: bool = False
 
 

@@ -1,0 +1,63 @@
+"""The samples of a stored evaluation as a query shows them, with what they are compared with.
+
+Only grades are read of samples that are not shown: texts of all of them only where a query searches
+or sorts by them, and the baseline of a large evaluation only where a query needs it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.archive.compared import ComparedWith, compared_with
+from assay.archive.samples import run_rows, sample_rows
+from assay.views.sample_query import Baseline, SampleQuery, select_samples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from assay.archive.evaluations import StoredEvaluation
+    from assay.store.ledger import Ledger
+    from assay.views.samples import SampleRow
+
+ALWAYS_COMPARED = 2_000
+"""Up to so many runs, differences from the baseline are counted on every page."""
+
+
+class SampleView(NamedTuple):
+    """Every sample of an evaluation, and those that a query shows in its order."""
+
+    rows: Sequence[SampleRow]
+    chosen: Sequence[SampleRow]
+    """They have their texts only where the query needs those of all."""
+    compared: ComparedWith | None
+    baseline: Baseline | None
+    """None where nothing is compared; `incomparable` says why not, where something could be."""
+    incomparable: str = ""
+
+
+def view_samples(
+    ledger: Ledger, stored: StoredEvaluation, query: SampleQuery, *, project: str
+) -> SampleView:
+    """The samples of an evaluation as a query shows them."""
+    rows = sample_rows(ledger, stored, project=project, texts=query.needs_texts)
+    compared = compared_with(ledger, stored, project=project)
+    baseline: Baseline | None = None
+    incomparable = ""
+    n = len(stored.evaluation.runs)
+    if compared is not None and (n <= ALWAYS_COMPARED or query.needs_baseline):
+        before = run_rows(ledger, compared.runs, project=project)
+        ours, theirs = _policies(rows), _policies(before)
+        if ours == theirs:
+            baseline = {row.sample: row for row in before}
+        else:
+            incomparable = f"it was graded by {_named(theirs)}, this evaluation by {_named(ours)}"
+    return SampleView(rows, select_samples(rows, query, baseline), compared, baseline, incomparable)
+
+
+def _policies(rows: Iterable[SampleRow]) -> set[str]:
+    """Grades of two policies say different things, and are not compared."""
+    return {run.grade.policy or "" for row in rows for run in row.runs if run.grade}
+
+
+def _named(policies: Iterable[str]) -> str:
+    return " and ".join(sorted(policies)) or "no policy"
