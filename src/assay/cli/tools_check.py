@@ -16,7 +16,8 @@ from assay import __version__
 from assay.cli import options as opt
 from assay.cli import tools_input as inp
 from assay.cli import tools_legibility as leg
-from assay.cli.frame import Command, flag
+from assay.cli.frame import STORE, Command, flag
+from assay.cli.ledger import storing
 from assay.errors import ExitCode, printable
 from assay.files.atomic import atomic_write
 from assay.files.json_files import read_json
@@ -71,10 +72,13 @@ def _check(options: argparse.Namespace) -> int:
         if kind is not None:
             leg.refuse_scores(options, outputs, f"{options.path} is a {kind}: it")
             return _check_artefact(kind, tree, options, outputs, rules)
-    lists = inp.lists_of(options)
-    sources = inp.read_sources(options)
-    assessed = inp.assess_all(sources, lists)
-    report = leg.legibility_of(assessed, sources, options.min_score)
+    lists, now = inp.lists_of(options), inp.now_of(options)
+    with storing(options) as store:
+        sources = inp.read_sources(options)
+        assessed = inp.assess_all(sources, lists)
+        report = leg.legibility_of(assessed, sources, options.min_score)
+        if store is not None:
+            store.put(leg.check_drafts(assessed, report.schemas, now=now))
     plain = [path for path in outputs if not path.endswith(leg.FORMATS)]
     write_findings(plain, assessed, rules, more={"legibility": leg.document(report)})
     leg.write_scores([path for path in outputs if path not in plain], report)
@@ -274,6 +278,8 @@ _CHECK = Command(
         leg.MIN_SCORE,
         *inp.CHECKS,
         *inp.RULES,
+        "--now",
+        *STORE,
     ),
     formats=(".sarif", ".json", *leg.FORMATS),
 )

@@ -7,7 +7,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli import tools_input as inp
@@ -17,6 +18,9 @@ from assay.files.atomic import atomic_write
 from assay.records.tool_legibility import LegibilityReport, SchemaLegibility
 from assay.tools.legibility_score import BEST, report_of, scale, score_schema
 from assay.views.tool_legibility import lines
+
+if TYPE_CHECKING:
+    from assay.store.drafts import Draft
 
 FORMATS = (".html", ".md", ".svg")
 """The formats that show the scores."""
@@ -50,6 +54,25 @@ def legibility_of(
     return report_of(scores, [error.where for error in sources.unread], minimum=minimum)
 
 
+def check_drafts(
+    assessed: Sequence[inp.Assessed], scores: Sequence[SchemaLegibility], *, now: datetime
+) -> list[Draft]:
+    """What a ledger keeps of a check: one record per schema."""
+    from assay.records.tool_check import plain_check  # only where a check is stored
+    from assay.store.drafts import draft
+    from assay.tools.checked import tool_check
+
+    return [
+        draft(
+            plain_check(
+                tool_check(item.schema, score, item.findings, item.checks, file=score.path, now=now)
+            ),
+            kind="check",
+        )
+        for item, score in zip(assessed, scores, strict=True)
+    ]
+
+
 def document(report: LegibilityReport) -> dict[str, Any]:
     """All scores, as `-o findings.json` has them."""
     schemas = [
@@ -63,6 +86,7 @@ def refuse_scores(options: argparse.Namespace, outputs: list[str], what: str) ->
     """Refuse to score what has no tools."""
     asked = [f"-o {path}" for path in outputs if path.endswith(FORMATS)]
     asked += ["--min-score"] if options.min_score is not None else []
+    asked += ["--store"] if options.store is not None else []
     if asked:
         raise UsageError(
             "CLI-001",

@@ -9,10 +9,12 @@ from typing import Any
 
 from assay.cli import options as opt
 from assay.cli import tools_input as inp
+from assay.cli import tools_legibility as leg
 from assay.cli.frame import STORE, Command, arg, flag
 from assay.cli.ledger import storing
 from assay.errors import ExitCode, InputError, UsageError, printable
 from assay.files.json_files import parse_json, read_json
+from assay.tools.checks import ModuleLists
 from assay.tools.entry import TRIGGERS
 from assay.tools.envelope import PLACE
 from assay.tools.intake import Written, import_one, import_selection
@@ -20,7 +22,6 @@ from assay.tools.names import FULL, PARTIAL
 from assay.tools.record import Trigger, record
 from assay.tools.regrade import RegradeOutcome, primitive, regrade
 from assay.tools.tree import owner_of
-from assay.tools.validation import assess
 
 
 def _import(options: argparse.Namespace) -> int:
@@ -40,7 +41,11 @@ def _import(options: argparse.Namespace) -> int:
                 where=str(options.path),
                 fix="One folder, one namespace.",
             )
-        written = [import_one(tree, schema, assess(schema), now=now) for schema in sources.schemas]
+        assessed = inp.assess_all(sources, inp.Lists(ModuleLists(), {}))
+        written = [import_one(tree, item.schema, item.findings, now=now) for item in assessed]
+        if store is not None:
+            report = leg.legibility_of(assessed, sources, None)
+            store.add(leg.check_drafts(assessed, report.schemas, now=now))
         inp.keep(store, tree, [("providers", namespace) for namespace in namespaces])
     return _print_import(options, written, sources, several=len(namespaces) > 1 and sources.folder)
 

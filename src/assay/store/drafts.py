@@ -31,6 +31,7 @@ KINDS = (
     "exam",
     "entry",
     "index",
+    "check",
     "card",
     "audit",
     "calibration",

@@ -231,7 +231,7 @@ def _is_numeric(rows: Sequence[Sequence[str]], place: int) -> bool:
 
 class Field(NamedTuple):
     """A thing to filter by. `choices` of a `select` are all there are; of a text they are
-    offered.
+    offered. A `hidden` one keeps what else the address asks for.
     """
 
     name: str
@@ -262,7 +262,11 @@ class Filters(Block, frozen=True):
     @property
     def summary(self) -> str:
         """What the list is filtered by."""
-        used = [field.label.lower() for field in self.fields if self.values.get(field.name)]
+        used = [
+            field.label.lower()
+            for field in self.fields
+            if field.kind != "hidden" and self.values.get(field.name)
+        ]
         return f"{self.title}: {', '.join(used)}" if used else self.title
 
 
@@ -290,6 +294,7 @@ class Pager(Block, frozen=True):
     older: str = ""
     summary: str = ""
     look_further: bool = False
+    words: tuple[str, str, str] = ("Newest", "← Newer", "Older →")
 
 
 class Heading(Block, frozen=True):

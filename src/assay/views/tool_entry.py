@@ -37,6 +37,7 @@ from assay.views.pieces import (
     verdict,
     words,
 )
+from assay.views.tool_findings import finding_of, finding_table
 
 FAMILY = "tool schemas"
 MAX_ROWS = 200
@@ -297,8 +298,10 @@ def _valid(report: GradeReport) -> str:
     return verdict("passed", "valid") if report.validation_passed else verdict("fails", "not valid")
 
 
-def report_view(report: GradeReport, record: Section, findings: Sequence[Any]) -> list[Any]:
-    """One report; `findings` are the blocks of what its validation found."""
+def report_view(report: GradeReport, record: Section) -> list[Any]:
+    """One report."""
+    findings = [finding_of(found) for found in report.findings]
+    veto = report.categorical_veto or {}
     return [
         _decided(
             phrase(_report_letter(report), " ", _valid(report)),
@@ -315,8 +318,8 @@ def report_view(report: GradeReport, record: Section, findings: Sequence[Any]) -
             "figures",
         ),
         *(
-            [Note(phrase("Veto: ", shown(report.categorical_veto)), "bad")]
-            if report.categorical_veto
+            [Note(f"Veto {veto.get('triggeredBy')}: {clip(veto.get('evidence'))}", "bad")]
+            if veto
             else []
         ),
         section(
@@ -359,6 +362,6 @@ def report_view(report: GradeReport, record: Section, findings: Sequence[Any]) -
             ),
             id="checks",
         ),
-        *([section("Findings", *findings, id="findings")] if findings else []),
+        section("Findings", finding_table("Findings", findings), id="findings"),
         record,
     ]

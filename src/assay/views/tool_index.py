@@ -113,7 +113,8 @@ def rows_in(index: StoredIndex) -> Iterator[TreeRow]:
         )
         for tool, inner in schema.tools.items():
             subject = f"{index.name}.{tool}"
-            yield TreeRow(1, tool, "tool", inner, ("single-test",), subject)
+            href = address("schemas", f"{index.name}/{name}", tool=tool)
+            yield TreeRow(1, tool, "tool", inner, ("single-test",), subject, href=href)
     for name, node in index.skills.items():
         skill = name.partition(".")[2]
         yield TreeRow(0, name, "skill", node, ("namespace-skills",), skill=skill)

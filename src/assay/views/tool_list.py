@@ -1,4 +1,6 @@
-"""The list of namespaces and selections of tool schemas, each as its newest index has it."""
+"""The list of tools, and of the namespaces and selections they belong to, each as its newest index
+or check has it.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +10,48 @@ from typing import Any
 from msgspec import Struct
 
 from assay.records.tool_entry import StoredIndex
-from assay.views.blocks import Column, Empty, Section, Table, section
+from assay.views.blocks import (
+    Block,
+    Chip,
+    Chips,
+    Column,
+    Empty,
+    Field,
+    Filters,
+    Pager,
+    Section,
+    Table,
+    section,
+)
 from assay.views.pieces import (
     absent,
     address,
     clip,
     count,
+    line,
     link,
     listed,
     moment,
+    number,
     phrase,
     shown,
+    small,
     verdict,
     words,
 )
 from assay.views.tool_entry import graded, stamped
+from assay.views.tool_findings import finding_words
+from assay.views.tool_page import StoredCheck, legibility
+from assay.views.tool_rows import DEFAULT_SORT, STATES, ToolQuery, ToolRow, chosen_rows, counted
 
 SELECTION = "selection"
+ON_A_PAGE = 100
 NOTHING_YET = Empty(
-    "No grading of tool schemas is stored in this project yet. Import and grade some:",
-    "assay tools import schemas/ --store .assay/ledger.db\nassay tools record answers.json"
-    " --namespace NAME --store .assay/ledger.db",
-    "`assay tools record`, `index`, `regrade` and `gate` take --store too.",
+    "No tool is stored in this project yet. Check the tools of a server or a folder of schemas;"
+    " no model is asked:",
+    'assay tools check --mcp "python server.py" --store .assay/ledger.db\n'
+    "assay tools import schemas/ --store .assay/ledger.db",
+    "`assay tools record`, `index`, `regrade` and `gate` take --store too: they bring the grades.",
 )
 _VERSIONS = ("scoringSystem", "gradingSystem", "mixedVersions")
 """Keys of a summary that are shown elsewhere."""
@@ -54,11 +76,140 @@ class IndexVersion(Struct, frozen=True):
         return address("schemas", index.name, kind=SELECTION if index.kind == SELECTION else None)
 
 
+# --- tools
+
+_HEADS = (
+    ("tool", "Tool", ""),
+    ("legibility", "Legibility", "n"),
+    ("grade", "Grade by the protocol", ""),
+    ("findings", "Findings", ""),
+    ("tokens", "Tokens", "n"),
+)
+
+
+def tools_view(rows: Sequence[ToolRow], query: ToolQuery, start: int = 0) -> list[Block]:
+    """Every tool in a row, as the query asks; `start` is the first row of the page."""
+    schemas = sorted({row.schema_id for row in rows})
+    fields = [
+        Field("q", "Search", hint="name, description, finding"),
+        *([Field("of", "Schema", "select", schemas)] if len(schemas) > 1 else []),
+        Field("sort", "Sort by", "select", [(key, title) for key, title, _ in _HEADS]),
+        *(Field(name, name, "hidden") for name in ("state", "order")),
+    ]
+    found = chosen_rows(rows, query)
+    page = found[start : start + ON_A_PAGE]
+    table = Table(
+        "Tools",
+        _columns(query),
+        [_tool_row(row) for row in page],
+        absent="No tool fits this filter.",
+        kind="stack runs",
+    )
+    return [
+        _chips(chosen_rows(rows, query._replace(state="")), query),
+        Filters("/schemas", fields, query._asdict(), title="Search and sort", button="Show"),
+        table,
+        *_pages(len(found), start, query),
+    ]
+
+
+def _columns(query: ToolQuery) -> list[Column]:
+    current = query.sort or DEFAULT_SORT
+    made = []
+    for key, title, kind in _HEADS:
+        own = key == current
+        turned = "desc" if own and query.order != "desc" else ""
+        order = ("descending" if query.order == "desc" else "ascending") if own else ""
+        made.append(Column(title, kind, query.href(sort=key, order=turned), order))
+    return [*made, Column("What to fix first", "wide")]
+
+
+def _chips(rows: Sequence[ToolRow], query: ToolQuery) -> Chips:
+    chips = [Chip("All", query.href(state=""), len(rows), not query.state)]
+    for state, text in STATES.items():
+        n = sum(row.is_in(state) for row in rows)
+        chosen = query.state == state
+        if n or chosen:
+            chips.append(Chip(text, query.href(state="" if chosen else state), n, chosen))
+    return Chips("Which tools", chips)
+
+
+def _tool_row(row: ToolRow) -> list[str]:
+    first = row.findings[0] if row.findings else None
+    tokens = number(row.tool.tokens if row.tool else None, digits=0, absent_as="not known")
+    return [
+        phrase(link(clip(row.name, 120), row.href), line(small(clip(row.schema_id, 120)))),
+        legibility(row.tool),
+        _grade(row),
+        counted(row.findings) if row.tool else absent("not checked"),
+        tokens,
+        finding_words(first, alone=True)
+        if first
+        else absent("nothing" if row.tool else "not checked"),
+    ]
+
+
+def _grade(row: ToolRow) -> str:
+    if row.node is None:
+        return absent("not graded")
+    if not row.grade:
+        return verdict(row.node.status)
+    return graded(row.node.grade, row.system, row.node.raw_grade, why=", capped")
+
+
+def _pages(n: int, start: int, query: ToolQuery) -> list[Block]:
+    if n <= ON_A_PAGE and not start:
+        return []
+
+    def at(first: int) -> str:
+        asked = {key: value for key, value in query._asdict().items() if value}
+        return address("schemas", **asked, start=str(first) if first else None)
+
+    last = min(n, start + ON_A_PAGE)
+    return [
+        Pager(
+            newest=at(0) if start else "",
+            newer=at(max(0, start - ON_A_PAGE)) if start else "",
+            older=at(last) if last < n else "",
+            summary=f"{start + 1:,} to {last:,} of {n:,} tools.",
+            words=("First", "← Previous", "Next →"),
+        )
+    ]
+
+
+# --- schemas, namespaces, selections
+
+
+def schemas_view(checks: Sequence[StoredCheck]) -> Section:
+    """Every checked schema or server, the lowest score first."""
+    columns = (
+        Column("Schema or server"),
+        Column("Legibility", "n"),
+        Column("Limited by"),
+        Column("Tools", "n"),
+        Column("Findings"),
+        Column("Checked"),
+    )
+    rows = [
+        [
+            link(clip(one.check.schema_id, 120), address("schemas", one.check.schema_id)),
+            number(one.check.score, digits=0, unit="of 100"),
+            one.check.cap_reason or absent("nothing"),
+            f"{len(one.check.tools):,}",
+            counted(one.check.findings),
+            moment(one.check.checked_at),
+        ]
+        for one in sorted(checks, key=lambda one: (one.check.score, one.check.schema_id))
+    ]
+    title = "Schemas and servers"
+    return section(title, Table(title, columns, rows, kind="stack runs"), id="checked")
+
+
 _LIST = (
     Column("Name"),
     Column("Status"),
     Column("Grade"),
-    Column("Holds", "wide"),
+    Column("Contains", "wide"),
     Column("Blocked", "n"),
     Column("Changed"),
     Column("Stored"),
@@ -73,15 +224,12 @@ def list_view(newest: Sequence[IndexVersion]) -> Iterator[Section]:
             yield section(title, Table(title, _LIST, rows, kind="stack runs"), id=f"{kind}s")
 
 
-def lead(newest: Sequence[IndexVersion]) -> str:
+def lead(rows: Sequence[ToolRow]) -> str:
     """The sentence under the title of the list."""
-    kinds = [version.index.kind for version in newest]
-    counted = [count(kinds.count(kind), kind) for kind in ("namespace", SELECTION) if kind in kinds]
-    if not counted:
-        return ""
+    schemas = {row.schema_id for row in rows}
     return (
-        f"{' and '.join(counted)}. Letters here are of tool schemas; they say nothing about"
-        " workflows or exams."
+        f"{count(len(rows), 'tool')} in {count(len(schemas), 'schema')}. Legibility, 0 to 100,"
+        " comes from fixed rules; the grade comes from judges. Neither is made from the other."
     )
 
 

@@ -42,7 +42,7 @@ NAV = {
     "/decisions": "Decisions",
     "/exams": "Exams",
     "/judges": "Judges",
-    "/schemas": "Tool schemas",
+    "/schemas": "Tools",
     "/library": "Library",
 }
 """What stands at the top of every page; an entry whose page is not there is left out."""

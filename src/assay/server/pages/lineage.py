@@ -29,6 +29,7 @@ PAGE_OF = {
     "calibration": "judges",
     "index": "schemas",
     "entry": "schemas",
+    "check": "schemas",
     "result": "results",
 }
 """Where records of a kind are shown; others are shown by the API."""

@@ -1,99 +1,69 @@
-"""Tool schemas: namespaces and selections as they are now, the tree of each, and the history of its
-grading entries.
+"""Tools: all of them in one list, the page of each, the schemas and servers they belong to, and the
+namespaces and selections with the history of their grading entries.
 
-An address names a namespace or selection, of which the newest stored index is shown, or the digest
-of a stored index, entry or report. What a page shows is worded in `views.tool_index` and
-`views.tool_entry`.
+An address names a namespace, a selection or a schema, of which the newest record is shown; with
+`tool` one of its tools; or the digest of a stored index, check, entry or report. What a page shows
+is worded in `views.tool_list`, `tool_page`, `tool_index` and `tool_entry`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from assay.errors import AssayError
-from assay.records.tool_entry import GradedAnswer, GradeReport, GradingEntry, StoredIndex
-from assay.records.typed import convert
+from assay.records.tool_entry import GradeReport, GradingEntry, StoredIndex
 from assay.server import lookup
 from assay.server.auth import Principal
-from assay.server.pages.evidence import block
+from assay.server.pages import tool_records as records
 from assay.server.pages.layout import page
-from assay.server.pages.paging import Cursor, Text
+from assay.server.pages.paging import Text
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.problems import Problem
-from assay.tools.aging import age_answers
-from assay.tools.forms import upgrade
-from assay.tools.names import AREAS, FULL, file_stamp, stamp
-from assay.tools.node import CHANGED
-from assay.views import tool_entry, tool_index, tool_list
-from assay.views.blocks import Pager, Section, contents, section
-from assay.views.pieces import address
-from assay.views.tool_index import OLDER, RowHistory, TreeRow
+from assay.tools.legibility_score import scale
+from assay.views import tool_entry, tool_index, tool_list, tool_page
+from assay.views.blocks import Paragraph, Part, Section, contents, section
+from assay.views.tool_index import OLDER
 from assay.views.tool_list import SELECTION, IndexVersion
+from assay.views.tool_page import StoredCheck
+from assay.views.tool_rows import ToolQuery, ToolRow, tool_rows
 
 if TYPE_CHECKING:
     from assay.server.state import Services
     from assay.store.drafts import Item
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-LOOKED_AT = 300
-"""Stored indexes that are looked through for one page."""
-SEARCHED = 2000
-"""Stored indexes that are looked through for one name."""
-AT_ONCE = 100
-REPORTS = 20
-REPORTS_LOOKED_AT = 200
-MAX_LINKS = 1000
-R = TypeVar("R")
-
-
-class StoredGrading(NamedTuple):
-    """A grading entry in the ledger."""
-
-    item: Item
-    entry: GradingEntry
-
-
-def _read(item: Item, kind: type[R]) -> R:
-    """The record of an item, or a problem that leads to its bytes."""
-    try:
-        return msgspec.json.decode(item.body or b"{}", type=kind)
-    except msgspec.ValidationError as error:
-        raise Problem(
-            422,
-            f"this record does not have the form of its kind: {error}.",
-            where=item.digest,
-            fix=f"The API has it as it is: {address('api', 'v1', 'records', item.digest)}.",
-        ) from None
-
-
-def _version(item: Item) -> IndexVersion:
-    return IndexVersion(_read(item, StoredIndex), item.digest, item.created_at)
+Start = Annotated[int, Query(ge=0, le=1_000_000)]
 
 
 @router.get("/schemas")
-def list_schemas(request: Request, principal: Principal = READER, after: Cursor = None) -> Response:
-    """Namespaces and selections, each as its newest index has it."""
+def list_schemas(
+    request: Request,
+    principal: Principal = READER,
+    q: Text = None,
+    of: Text = None,
+    state: Text = None,
+    sort: Text = None,
+    order: Text = None,
+    start: Start = 0,
+) -> Response:
+    """Every tool in a row; then schemas, namespaces and selections."""
     services: Services = request.app.state.services
-    place = lookup.cursor(after or None)
-    found = services.ledger.find(
-        "index", project=principal.project, after=place, limit=LOOKED_AT, newest_first=True
-    )
-    reports = _reports(services, principal.project) if place is None else []
-    if not found.items and place is None and not reports:
-        return page(request, "Tool schemas", tool_list.NOTHING_YET, nav="/schemas")
-    newest: dict[tuple[str, str], IndexVersion] = {}
-    for item in found.items:
-        if item.body is not None:
-            version = _version(item)
-            newest.setdefault((version.index.kind, version.index.name), version)
-    versions = [version for _, version in sorted(newest.items())]
-    parts: list[Any] = list(tool_list.list_view(versions))
+    project = principal.project
+    versions = records.newest_versions(services, project)
+    checks = records.newest_checks(services, project)
+    reports = records.reports(services, project)
+    if not versions and not checks and not reports:
+        return page(request, "Tools", tool_list.NOTHING_YET, nav="/schemas")
+    rows = _rows([version.index for version in versions], checks)
+    query = ToolQuery(*((value or "").strip() for value in (q, of, state, sort, order)))
+    parts: list[Part] = [*(tool_list.tools_view(rows, query, start) if rows else [])]
+    if checks:
+        parts.append(tool_list.schemas_view(checks))
+    parts += tool_list.list_view(versions)
     if reports:
         parts.append(
             section(
@@ -103,116 +73,135 @@ def list_schemas(request: Request, principal: Principal = READER, after: Cursor 
                 hint="The newest; each is the grade of one schema by itself.",
             )
         )
-    follows = found.next_cursor is not None
-    if follows or place is not None:
-        looked = (
-            f"Of {len(found.items):,} stored indexes; a namespace on this page may have a newer"
-            " one."
-        )
-        parts.append(
-            Pager(
-                newest="/schemas" if place is not None else "",
-                older=address("schemas", after=str(found.next_cursor)) if follows else "",
-                summary=looked
-                if place is not None
-                else f"Of the last {LOOKED_AT:,} stored indexes.",
-                look_further=True,
-            )
-        )
-    lead = tool_list.lead(versions)
-    return page(request, "Tool schemas", *parts, nav="/schemas", lead=lead)
+    if not records.is_searched(services, project):
+        n = f"{records.SEARCHED:,}"
+        parts.append(Paragraph(f"Only the newest {n} indexes and checks are searched.", "hint"))
+    return page(request, "Tools", *parts, nav="/schemas", lead=tool_list.lead(rows) if rows else "")
 
 
-def _reports(services: Services, project: str) -> list[tuple[GradeReport, str]]:
-    """The newest reports of the file protocol."""
-    found = services.ledger.find(
-        "entry", project=project, limit=REPORTS_LOOKED_AT, newest_first=True
+def _rows(indexes: Sequence[StoredIndex], checks: Sequence[StoredCheck]) -> list[ToolRow]:
+    return tool_rows(
+        [index for index in indexes if index.kind != SELECTION], [one.check for one in checks]
     )
-    return [
-        (_read(item, GradeReport), item.digest)
-        for item in found.items
-        if item.body is not None and _is_report(item)
-    ][:REPORTS]
-
-
-def _is_report(item: Item) -> bool:
-    return b'"dimensions"' in (item.body or b"") and "dimensions" in item.tree()
 
 
 @router.get("/schemas/{name:path}")
 def show_schema(
-    request: Request, name: str, principal: Principal = READER, kind: Text = None
+    request: Request,
+    name: str,
+    principal: Principal = READER,
+    kind: Text = None,
+    tool: Text = None,
 ) -> Response:
-    """A namespace, a selection, or one stored index, entry or report."""
+    """A tool, a schema, a namespace, a selection, or one stored index, check, entry or report."""
     services: Services = request.app.state.services
     project = principal.project
     if not lookup.DIGEST.fullmatch(name):
-        item = _newest(services, project, name, selection=kind == SELECTION)
-        return _index_page(request, services, project, item, newest=True)
+        return _named_page(request, services, project, name, kind=kind, tool=tool)
     item = lookup.record(services, project, None, name)
     if item.kind == "index":
         return _index_page(request, services, project, item, newest=False)
+    if item.kind == "check":
+        return _check_page(request, services, project, records.check_of(item))
     if item.kind != "entry":
         raise lookup.absent("tool schema", name)
     return (
         _report_page(request, item)
-        if _is_report(item)
+        if records.is_report(item)
         else _entry_page(request, services, project, item)
     )
+
+
+def _named_page(
+    request: Request,
+    services: Services,
+    project: str,
+    name: str,
+    *,
+    kind: str | None,
+    tool: str | None,
+) -> Response:
+    if tool:
+        return _tool_page(request, services, project, name, tool)
+    item = records.newest_index(services, project, name, selection=kind == SELECTION)
+    if item is not None:
+        return _index_page(request, services, project, item, newest=True)
+    checks = records.checks_of(services, project, name)
+    if checks:
+        return _check_page(request, services, project, checks[0])
+    raise Problem(
+        404,
+        f"there is no schema, namespace or selection {name[:100]!r} among what is stored in this"
+        " project.",
+        where=name[:100],
+        fix="Store it with `assay tools check PATH --store`, or look for it in the list of tools.",
+    )
+
+
+# --- one tool, one schema
+
+
+def _tool_page(
+    request: Request, services: Services, project: str, name: str, tool: str
+) -> Response:
+    namespace = name.rpartition("/")[0]
+    checks = records.checks_of(services, project, name)
+    index = records.newest_index(services, project, namespace)
+    indexes = [records.version_of(index).index] if index is not None else []
+    found = [row for row in _rows(indexes, checks[:1]) if (row.schema_id, row.name) == (name, tool)]
+    if not found:
+        raise Problem(
+            404,
+            f"{name[:100]!r} has no tool {tool[:100]!r} among what is stored in this project.",
+            where=tool[:100],
+            fix="Look for it in the list of tools.",
+        )
+    entries = records.entries_of(services, project, index) if index is not None else []
+    subject = f"{namespace}.{tool}"
+    parts = tool_page.tool_parts(
+        found[0],
+        checks[0] if found[0].tool is not None else None,
+        entries=[
+            (stored.entry, stored.item.digest)
+            for stored in entries
+            if (stored.entry.area, stored.entry.schema_id) == ("single-test", subject)
+        ],
+        past=checks,
+        scale=scale(),
+    )
+    return page(request, f"Tool {tool}"[:200], *parts, nav="/schemas")
+
+
+def _check_page(
+    request: Request, services: Services, project: str, stored: StoredCheck
+) -> Response:
+    check = stored.check
+    past = records.checks_of(services, project, check.schema_id)
+    index = records.newest_index(services, project, check.namespace)
+    parts = tool_page.check_parts(
+        stored,
+        past=past,
+        newer=bool(past) and past[0].digest != stored.digest,
+        scale=scale(),
+        namespace=records.version_of(index).href if index is not None else "",
+    )
+    title = f"{'Server' if check.kind == 'mcp' else 'Schema'} {check.schema_id}"[:200]
+    return page(request, title, *parts, nav="/schemas")
 
 
 # --- one namespace or selection
 
 
-def _versions(services: Services, project: str) -> Iterator[tuple[Item, IndexVersion]]:
-    """The stored indexes, the newest first."""
-    cursor: int | None = None
-    for _ in range(0, SEARCHED, AT_ONCE):
-        found = services.ledger.find(
-            "index", project=project, after=cursor, limit=AT_ONCE, newest_first=True
-        )
-        for item in found.items:
-            if item.body is not None:
-                yield item, _version(item)
-        cursor = found.next_cursor
-        if cursor is None:
-            return
-
-
-def _newest(services: Services, project: str, name: str, *, selection: bool) -> Item:
-    """The newest index of a name: of a namespace, unless a selection is asked for or there is no
-    other.
-    """
-    other: Item | None = None
-    for item, version in _versions(services, project):
-        if version.index.name == name:
-            if (version.index.kind == SELECTION) == selection:
-                return item
-            other = other or (None if selection else item)
-    if other is not None:
-        return other
-    raise Problem(
-        404,
-        f"there is no namespace or selection {name[:100]!r} among the stored indexes of this"
-        " project.",
-        where=name[:100],
-        fix=(
-            "Store it with `assay tools index NAME --store`, or look for it in the list of tool"
-            " schemas."
-        ),
-    )
-
-
 def _index_page(
     request: Request, services: Services, project: str, item: Item, *, newest: bool
 ) -> Response:
-    version = _version(item)
+    version = records.version_of(item)
     index = version.index
-    entries = _entries_of(services, project, item)
+    entries = records.entries_of(services, project, item)
     now = datetime.now(UTC)
     others: list[IndexVersion] = []
     newer = False
-    for other, found in _versions(services, project):
+    for other, found in records.versions(services, project):
         same = (found.index.kind, found.index.name) == (index.kind, index.name)
         if same and other.digest != item.digest:
             others.append(found)
@@ -226,7 +215,7 @@ def _index_page(
     ]
     body = tool_index.index_view(
         version,
-        [(row, _row_history(row, entries, now)) for row in tool_index.rows_in(index)],
+        [(row, records.row_history(row, entries, now)) for row in tool_index.rows_in(index)],
         [(stored.entry, stored.item.digest) for stored in entries],
         others,
         newer=newer and not newest,
@@ -238,86 +227,11 @@ def _index_page(
     return page(request, title, *body[:first], contents(body), *body[first:], nav="/schemas")
 
 
-def _entries_of(services: Services, project: str, index: Item) -> list[StoredGrading]:
-    """The entries that an index was made from, the newest first."""
-    links = services.ledger.links_of(
-        index.digest, project=project, relation="evidence_of", limit=MAX_LINKS
-    )
-    found = services.ledger.get_many(
-        [link.source for link in links if link.source is not None and link.target == index.digest],
-        project=project,
-    )
-    entries = [
-        StoredGrading(item, _entry(item))
-        for item in found.values()
-        if item.kind == "entry" and item.body is not None
-    ]
-    return sorted(
-        entries,
-        key=lambda stored: (stored.entry.grading_id.partition("--")[2], stored.item.seq),
-        reverse=True,
-    )
-
-
-def _entry(item: Item) -> GradingEntry:
-    """An entry, also of the older form of the reference program."""
-    try:
-        return convert(item.tree(), GradingEntry)
-    except msgspec.ValidationError:
-        pass
-    try:
-        return convert(upgrade(item.tree())[0], GradingEntry)
-    except (AssayError, ValueError, TypeError):
-        return _read(item, GradingEntry)  # for its error
-
-
-def _row_history(row: TreeRow, entries: Sequence[StoredGrading], now: datetime) -> RowHistory:
-    """The gradings of a node: those of its areas, and the one it goes by."""
-    own = [
-        stored
-        for stored in entries
-        if stored.entry.area in row.areas
-        and row.subject in (None, stored.entry.schema_id)
-        and row.skill in (None, stored.entry.skill_id)
-    ]
-    tier = AREAS[row.areas[0]].tier if row.areas else None
-    changed = row.node is not None and row.node.reason == CHANGED
-    deciding = _deciding(row, own)
-    if deciding is None:
-        return RowHistory(tier, changed=changed)
-    return RowHistory(
-        tier,
-        len(own),
-        deciding.entry,
-        deciding.item.digest,
-        changed,
-        _old_answers(deciding.entry.gradings, now),
-    )
-
-
-def _deciding(row: TreeRow, own: Sequence[StoredGrading]) -> StoredGrading | None:
-    """The entry that a node goes by: the one its reference names, else its newest full one."""
-    ref, bound = getattr(row.node, "ref", None), getattr(row.node, "bound_to", None)
-    moment = file_stamp((ref or "").rpartition("/")[2])
-    wanted = f"{bound}--{stamp(moment)}" if moment is not None else None
-    full = [stored for stored in own if stored.entry.grading_mode == FULL]
-    return next(
-        (stored for stored in full if stored.entry.grading_id == wanted), full[0] if full else None
-    )
-
-
-def _old_answers(answers: Sequence[GradedAnswer], now: datetime) -> list[str] | None:
-    try:
-        return age_answers(answers, now)[1]
-    except (AssayError, ValueError, TypeError):
-        return None
-
-
 # --- one entry, one report
 
 
 def _entry_page(request: Request, services: Services, project: str, item: Item) -> Response:
-    entry = _entry(item)
+    entry = records.entry_of(item)
     links = [
         (
             link.relation,
@@ -335,12 +249,10 @@ def _entry_page(request: Request, services: Services, project: str, item: Item) 
 
 
 def _report_page(request: Request, item: Item) -> Response:
-    report = _read(item, GradeReport)
-    whole = address("api", "v1", "records", item.digest)
-    findings = [block("What was found", report.findings, whole)] if report.findings else []
+    report = records.read(item, GradeReport)
     record = _record_section(report, tool_entry.REPORT_KEYS, item)
     title = f"Report on {report.schema_id}"[:200]
-    return page(request, title, *tool_entry.report_view(report, record, findings), nav="/schemas")
+    return page(request, title, *tool_entry.report_view(report, record), nav="/schemas")
 
 
 def _record_section(record: GradingEntry | GradeReport, keys: Sequence[str], item: Item) -> Any:

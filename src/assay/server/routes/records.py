@@ -37,6 +37,7 @@ LISTED = {
     "exams": "exam",
     "entries": "entry",
     "indexes": "index",
+    "checks": "check",
     "cards": "card",
     "audits": "audit",
     "calibrations": "calibration",

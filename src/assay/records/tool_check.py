@@ -1,0 +1,134 @@
+"""A check of one tool schema as a ledger keeps it: its tools in readable form, the legibility score
+of each, and every finding.
+
+A legibility score is not a grade: see `tool_legibility`. Texts that hold a secret are left out
+before a record is made.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from assay.records.tool_legibility import SYSTEM
+
+TOOL_CHECK = "assay.tool-check/1"
+
+
+class _Check(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A part of a check. A newer program may add keys."""
+
+
+class PointsLost(_Check, frozen=True, kw_only=True):
+    """What one broken rule costs."""
+
+    rule: str
+    level: str
+    findings: int
+    points: int
+
+
+class CheckFinding(_Check, frozen=True, kw_only=True):
+    """One broken rule: where, what, and what to do."""
+
+    rule: str
+    level: str
+    path: str
+    message: str
+    fix: str
+    line: int | None = None
+
+
+class CheckedParameter(_Check, frozen=True, kw_only=True):
+    """A parameter as a person reads it."""
+
+    name: str
+    """With the names above it, as `filter.city` or `hives[].name`."""
+    path: str
+    type: str = ""
+    required: bool = False
+    description: str = ""
+    limits: str = ""
+
+
+class CheckedTool(_Check, frozen=True, kw_only=True):
+    """A tool as a model is shown it, and its score."""
+
+    name: str
+    path: str
+    title: str = ""
+    description: str = ""
+    parameters: list[CheckedParameter] = []
+    more_parameters: int = 0
+    """How many are left out."""
+    hints: dict[str, bool] = {}
+    """What it says about its effects."""
+    score: int
+    tokens: int = 0
+    unassessed: str = ""
+    costs: list[PointsLost] = []
+
+
+class VetoOutcome(_Check, frozen=True, kw_only=True):
+    """What a check for a veto found."""
+
+    id: str
+    outcome: str
+    reason: str = ""
+
+
+class ToolCheck(_Check, frozen=True, kw_only=True):
+    """The check of one schema or server."""
+
+    schema: str = TOOL_CHECK
+    schema_id: str
+    namespace: str
+    base: str
+    kind: str
+    """`flowmcp` or `mcp`."""
+    file: str
+    source_hash: str
+    checked_at: str
+    version: str = ""
+    description: str = ""
+    system: str = SYSTEM
+    score: int
+    mean: int
+    cap_reason: str = ""
+    costs: list[PointsLost] = []
+    """What findings cost that belong to no tool."""
+    tools: list[CheckedTool] = []
+    findings: list[CheckFinding] = []
+    checks: list[VetoOutcome] = []
+
+
+def below(path: str, place: str) -> bool:
+    """Whether a finding's path is a place or lies within it.
+
+    >>> below("tools[1].inputSchema", "tools[1]"), below("tools[12]", "tools[1]")
+    (True, False)
+    """
+    return path.startswith(place) and path[len(place) : len(place) + 1] in ("", ".", "[")
+
+
+def findings_of(check: ToolCheck, tool: CheckedTool) -> list[CheckFinding]:
+    """The findings that belong to a tool, the gravest first."""
+    return [finding for finding in check.findings if below(finding.path, tool.path)]
+
+
+def own_findings(check: ToolCheck) -> list[CheckFinding]:
+    """The findings that belong to no tool."""
+    return [
+        finding
+        for finding in check.findings
+        if not any(below(finding.path, tool.path) for tool in check.tools)
+    ]
+
+
+def plain_check(check: ToolCheck) -> dict[str, Any]:
+    """The record as JSON has it."""
+    from msgspec import to_builtins
+
+    made: dict[str, Any] = to_builtins(check)
+    return made

@@ -1,0 +1,425 @@
+"""One tool, and one checked schema or server: what a model is shown, with each finding next to what
+it is about; the legibility score and the grade as the two things they are.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from assay.records.tool_check import (
+    CheckedParameter,
+    CheckedTool,
+    CheckFinding,
+    ToolCheck,
+    below,
+    own_findings,
+)
+from assay.records.tool_entry import GradingEntry
+from assay.views.blocks import (
+    Column,
+    Details,
+    Empty,
+    Facts,
+    Note,
+    Paragraph,
+    Part,
+    Section,
+    Sentences,
+    Table,
+    section,
+)
+from assay.views.pieces import (
+    absent,
+    address,
+    clip,
+    code,
+    digest,
+    link,
+    moment,
+    number,
+    phrase,
+    shown,
+    small,
+    strong,
+    verdict,
+    words,
+)
+from assay.views.tool_entry import HISTORY, graded, history_row, provenance
+from assay.views.tool_findings import cell, finding_table, finding_words
+from assay.views.tool_legibility import NOT_A_GRADE
+from assay.views.tool_rows import ToolRow, counted
+
+MAX_HISTORY = 20
+MAX_ENTRIES = 30
+
+
+class StoredCheck(NamedTuple):
+    """A check in the ledger."""
+
+    check: ToolCheck
+    digest: str
+    stored: str
+    author: str | None = None
+
+
+def tool_parts(
+    row: ToolRow,
+    stored: StoredCheck | None,
+    *,
+    entries: Sequence[tuple[GradingEntry, str]] = (),
+    past: Sequence[StoredCheck] = (),
+    scale: Sequence[tuple[str, str]] = (),
+) -> list[Part]:
+    """The page of one tool. `entries` are its gradings, `past` the checks of its schema, the newest
+    first; `scale` says what costs what.
+    """
+    parts: list[Part] = [_figures(row)]
+    tool = row.tool
+    if tool is None or stored is None:
+        command = "assay tools check schemas/ --store"
+        parts.append(Empty("The schema of this tool was never checked here:", command))
+    else:
+        placed = {place: _within(row.findings, place) for place in _places(tool)}
+        parts += [
+            Paragraph(absent(NOT_A_GRADE), "hint"),
+            _description(tool, placed[_described(tool)]),
+            _parameters(tool, placed),
+            _rest(row, placed),
+        ]
+    parts.append(_grading(row, entries, _source(row.check)))
+    if tool is not None and stored is not None:
+        parts += [_scores(tool, past), _record(stored, scale)]
+    return parts
+
+
+def _figures(row: ToolRow) -> Facts:
+    tool = row.tool
+    return Facts(
+        [
+            ("Legibility", legibility(row.tool)),
+            ("Grade by the protocol", _letter(row)),
+            ("Findings", counted(row.findings) if tool else absent("not checked")),
+            (
+                "Tokens in a context",
+                number(tool.tokens if tool else None, digits=0, absent_as="not known"),
+            ),
+            (
+                "Belongs to",
+                link(clip(row.schema_id, 120), address("schemas", row.schema_id)),
+            ),
+        ],
+        "figures",
+    )
+
+
+def legibility(tool: CheckedTool | None) -> str:
+    """The legibility score of a tool; never a letter."""
+    if tool is not None and tool.unassessed:
+        return phrase(
+            number(0, digits=0, unit="of 100"), small(f" not assessed: {tool.unassessed}")
+        )
+    score = None if tool is None else tool.score
+    return number(score, digits=0, unit="of 100", absent_as="not checked")
+
+
+def _letter(row: ToolRow) -> str:
+    if row.node is None:
+        return absent("not graded")
+    return graded(row.node.grade, row.system, row.node.raw_grade, why=", capped")
+
+
+# --- what a model is shown
+
+
+def _described(tool: CheckedTool) -> str:
+    return f"{tool.path}.description"
+
+
+def _places(tool: CheckedTool) -> list[str]:
+    return [_described(tool), *(parameter.path for parameter in tool.parameters)]
+
+
+def _within(findings: Sequence[CheckFinding], place: str) -> list[CheckFinding]:
+    return [finding for finding in findings if below(finding.path, place)]
+
+
+def _description(tool: CheckedTool, findings: Sequence[CheckFinding]) -> Section:
+    hints = ", ".join(f"{key} {'yes' if value else 'no'}" for key, value in tool.hints.items())
+    parts: list[Part] = [
+        *([Paragraph(strong(tool.title))] if tool.title else []),
+        Paragraph(tool.description, "prose")
+        if tool.description
+        else Paragraph("It has no description.", "absent"),
+        *([Paragraph(f"It says about itself: {hints}.", "hint")] if hints else []),
+        Sentences([finding_words(one) for one in findings]),
+    ]
+    return section("Description", *parts, id="description")
+
+
+_PARAMETERS = (
+    Column("Parameter"),
+    Column("Type"),
+    Column("Required"),
+    Column("Description", "wide"),
+    Column("Findings", "wide"),
+)
+
+
+def _parameters(tool: CheckedTool, placed: dict[str, list[CheckFinding]]) -> Section:
+    rows = [
+        [
+            code(clip(one.name, 200)),
+            _type(one),
+            "yes" if one.required else "no",
+            clip(one.description, 1000, absent_as="none"),
+            cell(_own(one, tool.parameters, placed), absent("none")),
+        ]
+        for one in tool.parameters
+    ]
+    more = f"{tool.more_parameters:,} more are not shown." if tool.more_parameters else ""
+    table = Table(
+        "Parameters", _PARAMETERS, rows, absent="It takes no parameters.", kind="stack parameters"
+    )
+    return section("Parameters", table, id="parameters", hint=more)
+
+
+def _own(
+    parameter: CheckedParameter,
+    parameters: Sequence[CheckedParameter],
+    placed: dict[str, list[CheckFinding]],
+) -> list[CheckFinding]:
+    """The findings of a parameter without those of the parameters within it."""
+    inner = {
+        finding
+        for other in parameters
+        if other.path != parameter.path and below(other.path, parameter.path)
+        for finding in placed[other.path]
+    }
+    return [finding for finding in placed[parameter.path] if finding not in inner]
+
+
+def _type(parameter: CheckedParameter) -> str:
+    kind = clip(parameter.type, 300, absent_as="no type")
+    return phrase(kind, small(f", {parameter.limits}")) if parameter.limits else kind
+
+
+def _rest(row: ToolRow, placed: dict[str, list[CheckFinding]]) -> Section:
+    """The findings that are about neither the description nor a parameter."""
+    told = {finding for findings in placed.values() for finding in findings}
+    rest = [finding for finding in row.findings if finding not in told]
+    costs = row.tool.costs if row.tool else []
+    lost = [
+        phrase(f"{cost.points} points to ", code(cost.rule), small(f" {cost.findings:,}×"))
+        for cost in costs
+    ]
+    parts: list[Part] = []
+    if rest:
+        parts.append(finding_table("Findings about the tool as a whole", rest))
+    if lost:
+        parts.append(Sentences(lost, "Where the points went"))
+    if not parts:
+        parts.append(Paragraph("Nothing was found, and no points were lost.", "absent"))
+    return section(
+        "Findings about the tool as a whole" if rest else "Points", *parts, id="findings"
+    )
+
+
+# --- how it was graded and scored
+
+
+def _source(check: ToolCheck | None) -> str:
+    """The arguments of a command that reads the schema again."""
+    file = "schemas/" if check is None or check.file.startswith("(") else check.file
+    if file.startswith("stdio://"):
+        return f"--mcp {shlex.quote(file.removeprefix('stdio://'))}"
+    return f"--mcp-url {shlex.quote(file)}" if "://" in file else shlex.quote(file)
+
+
+def _grading(row: ToolRow, entries: Sequence[tuple[GradingEntry, str]], source: str) -> Section:
+    node = row.node
+    if node is None:
+        nothing = "It was never graded: judges answer the questions of the scoring protocol."
+        command = f"assay tools import {source} --store\nassay tools grade {source} --emit-prompts"
+        return section("Grade by the protocol", Empty(nothing, command), id="grade")
+    reason = node.reason or node.note
+    return section(
+        "Grade by the protocol",
+        Paragraph(phrase(verdict(node.status), " ", _letter(row))),
+        *([Paragraph(_sentence(reason))] if reason else []),
+        Table(
+            "Gradings, the newest first",
+            HISTORY,
+            [history_row(entry, own) for entry, own in entries[:MAX_ENTRIES]],
+            absent="No grading of it is stored.",
+            kind="stack",
+        ),
+        id="grade",
+    )
+
+
+def _sentence(text: str) -> str:
+    spaced = text.replace("-", " ") if " " not in text else text
+    return f"{spaced[:1].upper()}{spaced[1:].rstrip('.')}."
+
+
+def _scores(tool: CheckedTool, past: Sequence[StoredCheck]) -> Section:
+    rows = []
+    for one in past[:MAX_HISTORY]:
+        then = next((other for other in one.check.tools if other.name == tool.name), None)
+        rows.append(
+            [
+                link(moment(one.check.checked_at), address("schemas", one.digest)),
+                legibility(then) if then else absent("was not there"),
+                shown(one.check.version, "no version"),
+                digest(one.check.source_hash),
+            ]
+        )
+    return section(
+        "Checks over time",
+        Table(
+            "Checks over time",
+            ("Checked", Column("Legibility", "n"), "Version", "Source"),
+            rows,
+            kind="stack",
+        ),
+        id="checks",
+    )
+
+
+def _record(stored: StoredCheck, scale: Sequence[tuple[str, str]]) -> Section:
+    check = stored.check
+    facts = [
+        ("Source", clip(check.file)),
+        ("Hash of the source", digest(check.source_hash)),
+        ("Kind", "MCP server" if check.kind == "mcp" else "FlowMCP schema"),
+        ("Scored by", code(check.system)),
+        *provenance(stored.digest, stored.stored, stored.author),
+    ]
+    table = Table("What costs how much", ("What", Column("Effect", "wide")), scale)
+    return section(
+        "Record",
+        *([Details("How the legibility score is calculated", [table])] if scale else []),
+        Facts(facts, "small"),
+        id="record",
+    )
+
+
+# --- one schema or server
+
+_TOOLS = (
+    Column("Tool"),
+    Column("Legibility", "n"),
+    Column("Findings"),
+    Column("Tokens", "n"),
+    Column("Description", "wide"),
+)
+
+
+def check_parts(
+    stored: StoredCheck,
+    *,
+    past: Sequence[StoredCheck],
+    newer: bool = False,
+    scale: Sequence[tuple[str, str]] = (),
+    namespace: str = "",
+) -> list[Part]:
+    """The page of one checked schema or server. `namespace` is the address of its gradings."""
+    check = stored.check
+    tools = sorted(check.tools, key=lambda tool: (tool.score, tool.name))
+    here = address("schemas", check.schema_id)
+    rows = []
+    for tool in tools:
+        row = ToolRow(check.namespace, check.base, tool.name)
+        findings = [one for one in check.findings if below(one.path, tool.path)]
+        rows.append(
+            [
+                link(clip(tool.name, 120), row.href),
+                legibility(tool),
+                counted(findings),
+                number(tool.tokens, digits=0),
+                clip(tool.description, 200, absent_as="no description"),
+            ]
+        )
+    vetoes = [one for one in check.checks if one.outcome == "veto"]
+    parts: list[Part] = []
+    if newer:
+        parts.append(
+            Note(phrase("This is an older check; ", link("the newest is here", here), "."))
+        )
+    parts += [Note(f"Veto {one.id}: {one.reason}", "bad") for one in vetoes]
+    parts += [
+        Facts(
+            [
+                ("Legibility", number(check.score, digits=0, unit="of 100")),
+                ("Mean of its tools", number(check.mean, digits=0)),
+                ("Limited by", check.cap_reason or absent("nothing")),
+                ("Tools", f"{len(check.tools):,}"),
+                ("Findings", counted(check.findings)),
+                ("Checked", moment(check.checked_at)),
+            ],
+            "figures",
+        ),
+        Paragraph(absent(NOT_A_GRADE), "hint"),
+        *([Paragraph(check.description, "prose")] if check.description else []),
+        section(
+            "Tools",
+            Table(
+                "Tools, the lowest score first",
+                _TOOLS,
+                rows,
+                absent="It has no tools.",
+                kind="stack runs",
+            ),
+            id="tools",
+        ),
+        section(
+            "Findings about the schema as a whole",
+            finding_table("Findings about the schema", own_findings(check), check.costs),
+            id="findings",
+        ),
+        section("Veto checks", _veto_table(check), id="vetoes"),
+        section("Checks over time", _history(past), id="checks"),
+        _record(stored, scale),
+    ]
+    if namespace:
+        text = phrase("How it is graded by the protocol: ", link("its namespace", namespace), ".")
+        parts.insert(-1, Paragraph(text))
+    return parts
+
+
+def _veto_table(check: ToolCheck) -> Table:
+    outcomes = {"clean": verdict("passed", "clean"), "veto": verdict("fails", "veto")}
+    return Table(
+        "Checks for a veto",
+        ("Check", "Outcome", Column("Why", "wide")),
+        [
+            [
+                words(one.id.replace("-", "_")),
+                outcomes.get(one.outcome)
+                or verdict(
+                    "undetermined" if one.outcome == "undetermined" else "none", one.outcome
+                ),
+                clip(one.reason, 600),
+            ]
+            for one in check.checks
+        ],
+        absent="No check was made.",
+        kind="stack",
+    )
+
+
+def _history(past: Sequence[StoredCheck]) -> Table:
+    rows = [
+        [
+            link(moment(one.check.checked_at), address("schemas", one.digest)),
+            number(one.check.score, digits=0),
+            f"{len(one.check.tools):,}",
+            counted(one.check.findings),
+            shown(one.check.version, "none"),
+        ]
+        for one in past[:MAX_HISTORY]
+    ]
+    columns = ("Checked", Column("Legibility", "n"), Column("Tools", "n"), "Findings", "Version")
+    return Table("Checks over time", columns, rows, kind="stack")
