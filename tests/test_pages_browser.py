@@ -234,7 +234,7 @@ def test_a_page_can_be_used_by_keyboard_alone(site: Site) -> None:
     names = [
         "Skip to the content",
         "Overview",
-        "Runs",
+        "Decisions",
         "Library",
         "q",
         "workflow",

@@ -140,8 +140,9 @@ def contents(parts: Iterable[Part]) -> Contents:
 
 
 class Column(NamedTuple):
-    """A column of a table. `kind` is "" for text, "n" for numbers, "wide" for sentences. `href`
-    sorts the rows by it; `order` says how they are sorted by it now: ascending or descending.
+    """A column of a table. `kind` is "" for words, "n" for numbers, "wide" for sentences, "text"
+    for a text that is cut after three lines, "tight" for signs. With `href` its head is a link that
+    sorts by it; `order` is "ascending" or "descending" where the rows are sorted by it.
     """
 
     title: str
@@ -154,7 +155,8 @@ class Table(Block, frozen=True):
     """A table that scrolls in its own box; the first cell of a row is its header. Where there are
     no rows, `absent` says so.
 
-    With the kind `stack` it folds into cards on a phone. With `keep` it is there without rows, for
+    With the kind `stack` it folds into cards on a phone; with `sheet` it is as wide as the page and
+    its head stays in view. With `keep` it is there without rows, for
     a script to fill.
     """
 
@@ -277,6 +279,8 @@ class Chip(NamedTuple):
     href: str
     n: int | None = None
     chosen: bool = False
+    key: str = ""
+    """Its name in the page: the focus stays on it while a region is replaced."""
 
 
 class Chips(Block, frozen=True):
@@ -284,6 +288,15 @@ class Chips(Block, frozen=True):
 
     label: str
     chips: Sequence[Chip]
+
+
+class Region(Block, frozen=True):
+    """Blocks that links and forms within it replace in place, where they lead to the same page with
+    another query. Without a script they are links like any other.
+    """
+
+    id: str
+    parts: Sequence[Part]
 
 
 class Pager(Block, frozen=True):

@@ -8,6 +8,7 @@ value in words, because an empty cell reads like a zero.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from assay import exact
@@ -193,15 +194,90 @@ def _member(found: Any, name: str) -> Any:
 
 
 def moment(time: Any, absent_as: str = "not stated") -> Piece:
-    """A time of the ledger, to the second, in UTC.
+    """A time of a record, to the second, in UTC. On a page it reads as "3 min ago"; see `ago`.
 
-    >>> moment("2026-11-15T10:00:00.123456Z")
-    '2026-11-15 10:00:00'
+    >>> moment("2026-11-15T10:00:00.123456Z"), moment("2026-11-15T12:00:00+02:00")
+    ('2026-11-15 10:00:00 UTC', '2026-11-15 10:00:00 UTC')
+    >>> moment("2026-11-15T10:00:00"), moment(None)
+    ('2026-11-15 10:00:00', 'not stated')
     """
     if not isinstance(time, str) or not time:
         return absent(absent_as)
-    text = time[:19].replace("T", " ")
+    at = _instant(time)
+    # a time without a zone is shown without one
+    text = f"{at:%Y-%m-%d %H:%M:%S} UTC" if at is not None else time[:19].replace("T", " ")
     return piece("moment", text, text, time)
+
+
+def _instant(time: str) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(time)
+        return at.astimezone(UTC) if at.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def ago(time: str, now: datetime | None) -> str:
+    """How long before `now` a time was; empty where that is longer than a month, in the future, or
+    not known.
+
+    >>> now = datetime(2026, 11, 15, 10, tzinfo=UTC)
+    >>> [ago(f"2026-11-15T{clock}Z", now) for clock in ("09:59:58", "09:57:00", "07:30:00")]
+    ['just now', '3 min ago', '2 h ago']
+    >>> ago("2026-11-14T09:00:00Z", now), ago("2026-11-15T11:00:00Z", now), ago("soon", now)
+    ('yesterday', '', '')
+    """
+    at = _instant(time) if now is not None else None
+    if at is None or now is None:
+        return ""
+    seconds = int((now - at).total_seconds())
+    if seconds < -5 or seconds >= 30 * 86_400:
+        return ""
+    if seconds < 10:
+        return "just now"
+    if seconds < 60:
+        return f"{seconds} s ago"
+    if seconds < 3600:
+        return f"{seconds // 60} min ago"
+    if seconds < 86_400:
+        return f"{seconds // 3600} h ago"
+    days = seconds // 86_400
+    return "yesterday" if days == 1 else f"{days} days ago"
+
+
+def badge(text: str, kind: str = "") -> Piece:
+    """A word in a frame: `good`, `bad`, `open`, `busy`, or none of these."""
+    return piece("badge", text, text, kind)
+
+
+STEPS = 20
+"""How many lengths a drawn bar has."""
+
+
+def meter(
+    value: Any, *, floor: Any = None, whole: float = 1.0, digits: int = 2, title: str = ""
+) -> Piece:
+    """A number with a small bar, and a mark on it where its floor is. Something is never drawn as
+    nothing, and less than all never as all.
+
+    >>> meter(0.996, floor=0.7), meter(4, whole=5, digits=0), meter(None)
+    ('1.00', '4', 'no score')
+    >>> meter(0.996, floor=0.7).values[1:4], meter(0.5, floor=0.7).values[3]
+    ((19, 14, 'good'), 'bad')
+    """
+    if not exact.is_number(value):
+        return absent("no score")
+    text = f"{float(value):,.{digits}f}"
+    kind = "" if not exact.is_number(floor) else "bad" if value < floor else "good"
+    mark = _step(floor, whole) if exact.is_number(floor) else None
+    return piece("meter", text, text, _step(value, whole), mark, kind, title)
+
+
+def _step(value: Any, whole: float) -> int:
+    share = min(1.0, max(0.0, float(value) / whole)) if whole else 0.0
+    if share in (0.0, 1.0):
+        return round(share * STEPS)
+    return min(STEPS - 1, max(1, round(share * STEPS)))
 
 
 def digest(value: Any, href: str = "") -> Piece:

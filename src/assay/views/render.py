@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextvars import ContextVar
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from assay.views.pieces import ago
+
 TEMPLATES = Path(__file__).parent / "templates"
+_MACRO = re.compile(r"\{%-? macro (\w+)\(")
+_NOW: ContextVar[datetime | None] = ContextVar("now", default=None)
 # Controls, half a surrogate pair, and the marks that make text run backwards.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -24,25 +30,44 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud8
 @cache
 def environment() -> Environment:
     """The one environment of every page and report."""
-    return Environment(
+    made = Environment(
         autoescape=True,
         loader=FileSystemLoader(TEMPLATES),
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
+    made.globals["ago"] = lambda time: ago(time, _NOW.get())
+    return made
+
+
+@cache
+def _homes() -> dict[str, str]:
+    """The template of every macro: each subject has a file, and no two macros share a name."""
+    homes: dict[str, str] = {}
+    for path in sorted(TEMPLATES.glob("*.html")):
+        for name in _MACRO.findall(path.read_text("utf-8")):
+            assert name not in homes, f"{path.name} and {homes[name]} both have {name}"
+            homes[name] = path.name
+    return homes
 
 
 @cache
 def macro(name: str) -> Callable[..., Markup]:
     """The macro that draws a piece or a block, by its kind."""
-    made: Callable[..., Markup] = getattr(environment().get_template("macros.html").module, name)
+    made: Callable[..., Markup] = getattr(environment().get_template(_homes()[name]).module, name)
     return made
 
 
-def html(template: str, **values: Any) -> str:
-    """A whole page by its template."""
-    return clean(environment().get_template(template).render(values))
+def html(template: str, *, now: datetime | None = None, **values: Any) -> str:
+    """A whole page by its template. With `now`, times read as "3 min ago" and have the moment in
+    their title; without it, in a file that somebody keeps, they are the moment itself.
+    """
+    token = _NOW.set(now)
+    try:
+        return clean(environment().get_template(template).render(values))
+    finally:
+        _NOW.reset(token)
 
 
 def clean(text: str) -> str:

@@ -4,7 +4,7 @@ content.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from hashlib import sha256
 
 from fastapi import APIRouter, Request
@@ -22,7 +22,7 @@ MEDIA = {
 }
 
 
-@lru_cache(maxsize=16)
+@cache
 def _content(name: str) -> bytes:
     return FILES[name].read_bytes()
 

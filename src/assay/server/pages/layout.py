@@ -9,7 +9,8 @@ No page has a style or a script of its own: they are files in `server/static`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from datetime import UTC, datetime
+from functools import cache
 from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
@@ -29,17 +30,20 @@ if TYPE_CHECKING:
     from assay.server.problems import Problem
     from assay.views.blocks import Part
 
+STATIC = Path(__file__).parent.parent / "static"
 FILES = {
     path.name: path
-    for folder in (Path(__file__).parent.parent / "static", TEMPLATES)
+    for folder in (STATIC, STATIC / "vendor", TEMPLATES)
     for path in folder.iterdir()
     if path.suffix in (".css", ".js", ".svg")
 }
 """The files of the pages by name."""
 NAV = {
     "/": "Overview",
-    "/runs": "Runs",
+    "/evaluations": "Evaluations",
+    "/compare": "Compare",
     "/decisions": "Decisions",
+    "/label": "Label",
     "/exams": "Exams",
     "/judges": "Judges",
     "/schemas": "Tools",
@@ -48,7 +52,7 @@ NAV = {
 """What stands at the top of every page; an entry whose page is not there is left out."""
 
 
-@lru_cache(maxsize=16)
+@cache
 def static(name: str) -> str:
     """The address of a file of ours, new whenever its content is."""
     return f"/static/{name}?v={sha256(FILES[name].read_bytes()).hexdigest()[:12]}"
@@ -85,6 +89,7 @@ def page(
         principal=request.scope.get("assay.principal"),
         settings=request.app.state.services.settings,
         version=__version__,
+        now=datetime.now(UTC),
         **values,
     )
     return HTMLResponse(text.encode(), status, headers=dict(headers or {}))

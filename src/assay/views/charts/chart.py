@@ -14,30 +14,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import exact
 from assay.canon import number_text
+from assay.views import palette
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 Spec = dict[str, Any]
 
-INK, QUIET, RULE, GROUND, TRACK = "#22211d", "#625e54", "#dfdbcf", "#fbfaf6", "#e4e0d4"
-BLUE, SKY, GREY, ORANGE, RED, GREEN, PINK = (
-    "#0072B2",
-    "#56B4E9",
-    "#8c8c8c",
-    "#E69F00",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-)
-"""Okabe and Ito's colours, which people with any kind of colour vision can tell apart; each can be
-seen on a light and on a dark ground.
-"""
-BLACK, WHITE = "#111111", "#ffffff"
-"""Text on a coloured mark, which is the same in both schemes."""
-LETTER_COLOURS = {"A": BLUE, "B": SKY, "C": GREY, "D": ORANGE, "F": RED}
-DARK = {INK: "#e8e4da", QUIET: "#a8a294", RULE: "#37342d", GROUND: "#171613", TRACK: "#37342d"}
+_NEUTRAL = ("ink", "quiet", "rule", "ground", "track")
+INK, QUIET, RULE, GROUND, TRACK = (palette.LIGHT[name] for name in _NEUTRAL)
+DARK = {palette.LIGHT[name]: palette.DARK[name] for name in _NEUTRAL}
 """What a colour becomes on a dark ground; the others stay."""
+LETTER_COLOURS = palette.GRADES
+BLUE, SKY, GREY, ORANGE = palette.BLUE, palette.SKY, palette.GREY, palette.ORANGE
+RED, GREEN, PINK = palette.RED, palette.GREEN, palette.PINK
+BLACK, WHITE = palette.BLACK, palette.WHITE
 PALETTE = frozenset(
     {INK, QUIET, RULE, GROUND, TRACK, BLUE, SKY, GREY, ORANGE, RED, GREEN, PINK, BLACK, WHITE}
 )

@@ -1,0 +1,30 @@
+// What every page shares. A link or form within a region that leads to this very page, with another query, replaces the region in place;
+// htmx does that, and pushes the address. Without this script, and for every other link, the browser loads the page.
+
+const here = (address) => address.origin === location.origin && address.pathname === location.pathname;
+
+/** Mark what htmx may take over: a link to a part of this page, or to another page, stays a link. */
+function wire(root) {
+  for (const link of root.querySelectorAll(".region a[href]")) {
+    if (here(link) && !link.hash && link.search !== location.search) link.setAttribute("hx-boost", "true");
+  }
+  for (const form of root.querySelectorAll(".region form[method=get]")) {
+    if (here(new URL(form.action))) form.setAttribute("hx-boost", "true");
+  }
+}
+
+wire(document);
+document.addEventListener("htmx:load", ({ target }) => {
+  if (target === document.body) return;
+  wire(document);
+  globalThis.htmx.process(target);
+});
+
+// A page without the region, such as the one that asks for a token, is shown whole; so is an error.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { xhr, target } = event.detail;
+  if (xhr.status === 200 && target.id && xhr.responseText.includes(` id="${target.id}"`)) return;
+  event.preventDefault();
+  location.assign(xhr.responseURL || location.href);
+});
+document.addEventListener("htmx:sendError", ({ detail }) => location.assign(detail.pathInfo.requestPath));
