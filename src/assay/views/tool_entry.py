@@ -70,7 +70,7 @@ def stamped(stamp: str | None, absent_as: str = "not stated") -> str:
     """A time as file names write it.
 
     >>> stamped("2026-05-30T10-15-00Z"), stamped("never", "never")
-    ('2026-05-30 10:15:00', 'never')
+    ('2026-05-30 10:15:00 UTC', 'never')
     """
     date, has_time, time = (stamp or "").partition("T")
     return moment(f"{date}T{time.replace('-', ':')}" if has_time else None, absent_as)
