@@ -8,12 +8,12 @@ value in words, because an empty cell reads like a zero.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from assay import exact
 from assay.canon import number_text
 from assay.records.grade import LETTERS
+from assay.views.times import instant
 
 SIGNS = {
     **dict.fromkeys(
@@ -194,7 +194,7 @@ def _member(found: Any, name: str) -> Any:
 
 
 def moment(time: Any, absent_as: str = "not stated") -> Piece:
-    """A time of a record, to the second, in UTC. On a page it reads as "3 min ago"; see `ago`.
+    """A time of a record, to the second, in UTC. On a page it reads as "3 min ago"; see `views.times`.
 
     >>> moment("2026-11-15T10:00:00.123456Z"), moment("2026-11-15T12:00:00+02:00")
     ('2026-11-15 10:00:00 UTC', '2026-11-15 10:00:00 UTC')
@@ -203,46 +203,10 @@ def moment(time: Any, absent_as: str = "not stated") -> Piece:
     """
     if not isinstance(time, str) or not time:
         return absent(absent_as)
-    at = _instant(time)
+    at = instant(time)
     # a time without a zone is shown without one
     text = f"{at:%Y-%m-%d %H:%M:%S} UTC" if at is not None else time[:19].replace("T", " ")
     return piece("moment", text, text, time)
-
-
-def _instant(time: str) -> datetime | None:
-    try:
-        at = datetime.fromisoformat(time)
-        return at.astimezone(UTC) if at.tzinfo is not None else None
-    except (ValueError, OverflowError):
-        return None
-
-
-def ago(time: str, now: datetime | None) -> str:
-    """How long before `now` a time was; empty where that is longer than a month, in the future, or
-    not known.
-
-    >>> now = datetime(2026, 11, 15, 10, tzinfo=UTC)
-    >>> [ago(f"2026-11-15T{clock}Z", now) for clock in ("09:59:58", "09:57:00", "07:30:00")]
-    ['just now', '3 min ago', '2 h ago']
-    >>> ago("2026-11-14T09:00:00Z", now), ago("2026-11-15T11:00:00Z", now), ago("soon", now)
-    ('yesterday', '', '')
-    """
-    at = _instant(time) if now is not None else None
-    if at is None or now is None:
-        return ""
-    seconds = int((now - at).total_seconds())
-    if seconds < -5 or seconds >= 30 * 86_400:
-        return ""
-    if seconds < 10:
-        return "just now"
-    if seconds < 60:
-        return f"{seconds} s ago"
-    if seconds < 3600:
-        return f"{seconds // 60} min ago"
-    if seconds < 86_400:
-        return f"{seconds // 3600} h ago"
-    days = seconds // 86_400
-    return "yesterday" if days == 1 else f"{days} days ago"
 
 
 def badge(text: str, kind: str = "") -> Piece:
