@@ -194,7 +194,7 @@ def _member(found: Any, name: str) -> Any:
 
 
 def moment(time: Any, absent_as: str = "not stated") -> Piece:
-    """A time of a record, to the second, in UTC. On a page it reads as "3 min ago"; see `views.times`.
+    """A time of a record, to the second, in UTC. On a page it reads as "3 min ago".
 
     >>> moment("2026-11-15T10:00:00.123456Z"), moment("2026-11-15T12:00:00+02:00")
     ('2026-11-15 10:00:00 UTC', '2026-11-15 10:00:00 UTC')
