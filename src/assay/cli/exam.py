@@ -23,6 +23,7 @@ from assay.exams.answers import Answers, read_answers
 from assay.exams.asking import CommandTutor, HttpTutor, Tutor, answer_lines, ask_all, read_headers
 from assay.exams.document import CheckedExam, check_result, exam_result, read_result
 from assay.exams.exam import Exam, left_out, read_exam
+from assay.exams.lost_marks import lost_marks
 from assay.exams.marking import MarkedExam, Marking, grade_exam
 from assay.exams.normal import step_name, unknown_step
 from assay.exams.policy import ExamRules, fraction
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from assay.archive.store import Store
-    from assay.records.exam import ExamResult
+    from assay.records.exam import ExamResult, LostMark
 
 TIMEOUT_S = 30.0
 
@@ -210,7 +211,7 @@ def _graded(options: argparse.Namespace, store: Store | None) -> int:
     forms = {
         ".xml": junit.exam,
         ".md": lambda exam: exam_text.exam_markdown(exam).encode(),
-        ".html": _html,
+        ".html": lambda made: _html(made, lost_marks(made, exam, answers.by_item, marking)),
     }
     write(paths, result, forms=forms)
     if options.charts:
@@ -250,10 +251,10 @@ def _cascades(
     ]
 
 
-def _html(result: ExamResult) -> bytes:
+def _html(result: ExamResult, lost: list[LostMark]) -> bytes:
     from assay.views.exam_page import exam_page
 
-    return exam_page(result).encode("utf-8", "replace")
+    return exam_page(result, lost=lost).encode("utf-8", "replace")
 
 
 def _steps(names: list[str], marking: Marking) -> list[str]:

@@ -111,6 +111,14 @@ class MarkingRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         """An expectation as people read it."""
         return []
 
+    def asks(self, want: Any) -> str:
+        """What earns the mark, in words."""
+        return ", ".join(self.shows(want))
+
+    def gives(self, response: Response, setting: MarkingSetting) -> str:
+        """What the response gives the rule to look at, in words; empty for nothing."""
+        return shown_text(self.read(response)) or ""
+
     def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """The check of one item."""
         raise NotImplementedError

@@ -34,6 +34,7 @@ class TextRule(ExpectingRule, frozen=True):
     must be there.
     """
 
+    verb: ClassVar[str] = "contains"
     of: Literal["all", "any"] = "all"
 
     def read(self, response: Response) -> str | None:
@@ -60,6 +61,10 @@ class TextRule(ExpectingRule, frozen=True):
         """The texts."""
         return [str(entry) for entry in entries_of(want)]
 
+    def asks(self, want: Any) -> str:
+        """Which texts must be there, and how many of them."""
+        return f"{self.verb} {_joined(self.shows(want), self.of)}"
+
     def match_of(self, item: ExpectingItem, default: Match) -> Match:
         """How an entry is looked for."""
         raise NotImplementedError
@@ -76,6 +81,15 @@ class TextRule(ExpectingRule, frozen=True):
             return True
         whole, enough = normal(got), all if self.of == "all" else any
         return not enough([MATCHES["substring"](whole, normal(entry)) for entry in expected])
+
+
+def _joined(texts: list[str], of: str) -> str:
+    """Expected texts in words.
+
+    >>> _joined(["has", "eaten"], "all"), _joined(["A"], "any")
+    ('“has” and “eaten”', '“A”')
+    """
+    return (" and " if of == "all" else " or ").join(f"“{text}”" for text in texts)
 
 
 def _finds(
@@ -112,6 +126,7 @@ class Word(TextRule, frozen=True):
     """Every expected text is in the answer as whole words."""
 
     kind: ClassVar[str] = "word"
+    verb: ClassVar[str] = "contains as whole words"
 
     def match_of(self, item: ExpectingItem, default: Match) -> Match:
         """Always by words."""
@@ -122,6 +137,7 @@ class Exact(TextRule, frozen=True):
     """The answer is one of the expected texts."""
 
     kind: ClassVar[str] = "exact"
+    verb: ClassVar[str] = "is"
     of: Literal["all", "any"] = "any"
 
     def match_of(self, item: ExpectingItem, default: Match) -> Match:
@@ -157,6 +173,10 @@ class Regex(ExpectingRule, frozen=True):
     def shows(self, want: Any) -> list[str]:
         """The patterns between slashes."""
         return [f"/{pattern}/" for pattern in entries_of(want)]
+
+    def asks(self, want: Any) -> str:
+        """Which patterns must match."""
+        return f"matches {(' and ' if self.of == 'all' else ' or ').join(self.shows(want))}"
 
     def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Match within the budget; over it there is no mark."""
@@ -197,6 +217,23 @@ class Length(MarkingRule, frozen=True):
         if self.max_words is not None and (self.min_words or 0) > self.max_words:
             return "`min_words` is above `max_words`."
         return ""
+
+    def asks(self, want: Any) -> str:
+        """The limits."""
+        limits = [
+            f"at least {self.min_words:,} words" if self.min_words else "",
+            f"at most {self.max_words:,} words" if self.max_words else "",
+            f"at most {self.max_characters:,} characters" if self.max_characters else "",
+        ]
+        return f"{self.reads or 'the answer'} has {', '.join(filter(None, limits))}"
+
+    def gives(self, response: Response, setting: MarkingSetting) -> str:
+        """How long the text is."""
+        text = self.read(response)
+        if not text or not text.split():
+            return ""
+        n = len(text.split())
+        return f"{n:,} word{'' if n == 1 else 's'}, {len(text):,} characters"
 
     def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Count words and characters."""

@@ -23,7 +23,8 @@ from assay.exams.rule import (
     Response,
     entries_of,
 )
-from assay.records.contract import contract_of, encode
+from assay.files.json_files import show_path
+from assay.records.contract import Contract, contract_of, encode
 from assay.records.evidence import Number as AnyNumber
 from assay.records.plain import beyond_json
 
@@ -301,9 +302,27 @@ class KeepsSchema(MarkingRule, frozen=True):
         problem = "" if self.schema is None else contract_of(encode(self.schema)).problem
         return f"`schema` is not a usable JSON Schema: {problem}." if problem else ""
 
+    def asks(self, want: Any) -> str:
+        """A JSON object of the right form."""
+        return "a JSON object that keeps the answer schema"
+
+    def gives(self, response: Response, setting: MarkingSetting) -> str:
+        """Where the object breaks the schema."""
+        tree, contract = response.tree, self._contract(setting)
+        if tree is None:
+            return "not a JSON object"
+        if beyond_json(tree) or contract is None:
+            return "an object that can't be checked"
+        found = contract.check(tree)
+        broken = [f"{show_path(one.path)} {one.message}".strip() for one in found.broken]
+        return "; ".join(broken) or found.problem or "an object"
+
+    def _contract(self, setting: MarkingSetting) -> Contract | None:
+        return setting.contract if self.schema is None else contract_of(encode(self.schema))
+
     def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Validate. An answer that could not be checked does not keep its schema."""
-        contract = setting.contract if self.schema is None else contract_of(encode(self.schema))
+        contract = self._contract(setting)
 
         def check(tree: dict[str, Any] | None) -> bool:
             return (
@@ -329,6 +348,15 @@ class Latency(MarkingRule, frozen=True, kw_only=True):
     def read(self, response: Response) -> Any:
         """The milliseconds."""
         return response.latency_ms
+
+    def asks(self, want: Any) -> str:
+        """The limit."""
+        return f"answered within {number_text(self.max_ms)} ms"
+
+    def gives(self, response: Response, setting: MarkingSetting) -> str:
+        """How long it took."""
+        ms = response.latency_ms
+        return f"{number_text(ms)} ms" if exact.is_number(ms) else "latency not measured"
 
     def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Compare exactly; the limit itself is kept."""

@@ -56,6 +56,16 @@ class AxisResult(_ExamPart, frozen=True, kw_only=True):
     zero_items: int
 
 
+class LostMark(_ExamPart, frozen=True, kw_only=True):
+    """An axis that an item lost: what would have earned the mark, and what was given instead."""
+
+    item: str
+    axis: str
+    expected: str
+    given: str
+    """Empty where nothing was given."""
+
+
 AxisResults = dict[str, AxisResult]
 """Every axis over all items, in the order of the rubric."""
 

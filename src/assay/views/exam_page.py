@@ -4,7 +4,7 @@ first, where the points were lost, the patterns, and every item with its answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.views.blocks import (
@@ -24,14 +24,14 @@ from assay.views.blocks import (
 )
 from assay.views.charts import Chart, exam_history, exams
 from assay.views.exam import ExamView, GateView, axes_of, exam_view, gate_view
+from assay.views.exam_items import items_section, lost_section
 from assay.views.pieces import (
     absent,
     address,
-    clip,
     code,
     digest,
-    line,
     link,
+    listed,
     moment,
     number,
     phrase,
@@ -44,15 +44,11 @@ from assay.views.pieces import (
 from assay.views.render import report
 
 if TYPE_CHECKING:
-    from assay.records.exam import ExamGate, ExamResult, ItemResult, ScoreCount
+    from assay.records.exam import ExamGate, ExamResult, LostMark, ScoreCount
     from assay.views.exam import ExamPoint
 
-MAX_ROWS = 200
-MAX_TEXT = 2000
-MAX_PARTS = 20
 RAW = "raw"
 """In the address: bars with the same length for each axis."""
-PARTS = ("correction", "gloss", "explanation")
 STATES = {
     "holds": verdict("holds"),
     "fails": verdict("fails", "does not hold"),
@@ -88,12 +84,18 @@ def exam_charts(result: ExamResult) -> list[Chart]:
     ]
 
 
-def exam_page(result: ExamResult, gate: ExamGate | None = None, *, draw: bool = True) -> str:
+def exam_page(
+    result: ExamResult,
+    gate: ExamGate | None = None,
+    *,
+    draw: bool = True,
+    lost: Sequence[LostMark] | None = None,
+) -> str:
     """The graded exam as a page that stands alone; with the verdict of its gate first, where there
     is one.
     """
     view = exam_view(result)
-    parts = exam_parts(view, None if gate is None else gate_view(gate), draw=draw)
+    parts = exam_parts(view, None if gate is None else gate_view(gate), draw=draw, lost=lost)
     return report("Assay exam", *parts, heading=f"Exam: {view.title}")
 
 
@@ -105,10 +107,13 @@ def exam_parts(
     draw: bool = True,
     history: HistoryView | None = None,
     answers: Mapping[str, Any] | None = None,
+    lost: Sequence[LostMark] | None = None,
+    axis: str = "",
     more: str = "",
 ) -> list[Part]:
-    """The whole of a graded exam. `answers` has what was answered to each item, `more` is about its
-    record.
+    """The whole of a graded exam. `answers` has what was answered to each item, `lost` what was
+    expected and given where a mark was lost, of which only an `axis` may be asked for; `more` is
+    about its record.
     """
 
     def figure(chart: Chart) -> Figure:
@@ -116,11 +121,12 @@ def exam_parts(
 
     sections = [
         *([] if gates is None else [_gates(gates)]),
+        lost_section(view, lost or [], here=links.here if links else "", axis=axis),
         _axes(view, figure, links),
         section("Diagnosis", Sentences(view.result.diagnosis), id="diagnosis"),
         _patterns(view, figure(exams.heatmap(view.result))),
         *([] if history is None else [_history(history, gates, figure)]),
-        _items(view, answers or {}),
+        items_section(view, answers or {}),
         _origin(view, more),
     ]
     return [_head(view, gates), _figures(view), contents(sections), *sections]
@@ -219,7 +225,7 @@ def _patterns(view: ExamView, heatmap: Figure) -> Section:
         [
             strong(code(row.kind)),
             verdict("hold", "seen") if row.seen else verdict("none", "not seen"),
-            phrase(row.meaning, small(" ", shown(row.evidence)))
+            phrase(row.meaning, small(" ", _evidence(row.evidence)))
             if row.seen
             else absent(row.meaning),
         ]
@@ -233,6 +239,10 @@ def _patterns(view: ExamView, heatmap: Figure) -> Section:
         id="patterns",
         hint=view.patterns_sentence,
     )
+
+
+def _evidence(evidence: Mapping[str, Any]) -> str:
+    return listed(phrase(f"{words(key).lower()} ", shown(one)) for key, one in evidence.items())
 
 
 def _history(history: HistoryView, gates: GateView | None, figure: Any) -> Section:
@@ -258,59 +268,6 @@ def _history(history: HistoryView, gates: GateView | None, figure: Any) -> Secti
         id="history",
         hint=history.hint,
     )
-
-
-def _items(view: ExamView, answers: Mapping[str, Any]) -> Section:
-    """Every item with its marks and the parts of its answer, the lowest score first."""
-    rows = []
-    axes = axes_of(view.result)
-    for row in view.items[:MAX_ROWS]:
-        item = row.result
-        marks = [
-            verdict("fails", "0") if axis in row.lost else verdict("holds", "1") for axis in axes
-        ]
-        answered = item.item not in view.result.missing_reasons
-        rows.append(
-            [
-                strong(item.item),
-                row.score,
-                *marks,
-                clip(item.prompt, MAX_TEXT),
-                clip(", ".join(item.expected), MAX_TEXT),
-                _answer(answers.get(item.item), item) if answered else row.got,
-            ]
-        )
-    columns: tuple[str | Column, ...] = (
-        "Item",
-        Column("Score", "n"),
-        *map(words, axes),
-        Column("Prompt", "wide"),
-        "Expected",
-        Column("Answer", "wide"),
-    )
-    n = len(view.items)
-    more = f"The {MAX_ROWS} lowest of {n:,}; the record has them all." if n > MAX_ROWS else ""
-    table = Table("Items, the lowest score first", columns, rows, kind="stack")
-    return section("Items", table, id="items", hint=more or view.rest)
-
-
-def _answer(answer: Any, item: ItemResult) -> str:
-    """What was answered, part by part; of an exam without its answers what counted as English."""
-    if isinstance(answer, Mapping):
-        rest = [name for name in answer if name not in PARTS][:MAX_PARTS]
-        known = PARTS if any(name in answer for name in PARTS) else ()
-        return phrase(
-            *(line(small(f"{name} "), _part(answer.get(name))) for name in (*known, *rest))
-        )
-    if answer is not None:
-        return phrase(small("one text, no parts "), clip(answer, MAX_TEXT))
-    return absent("no answer is stored") if item.got is None else clip(item.got, MAX_TEXT)
-
-
-def _part(value: Any) -> str:
-    if value in (None, ""):
-        return absent("empty" if value == "" else "not there")
-    return clip(value, MAX_TEXT)
 
 
 def _origin(view: ExamView, more: str) -> Section:

@@ -1,5 +1,5 @@
-"""One tool, and one checked schema or server: what a model is shown, with each finding next to what
-it is about; the legibility score and the grade as the two things they are.
+"""One tool: what a model is shown, with each finding next to what it is about; the legibility score
+and the grade as the two things they are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from assay.records.tool_check import (
     CheckFinding,
     ToolCheck,
     below,
-    own_findings,
 )
 from assay.records.tool_entry import GradingEntry
 from assay.views.blocks import (
@@ -22,7 +21,6 @@ from assay.views.blocks import (
     Details,
     Empty,
     Facts,
-    Note,
     Paragraph,
     Part,
     Section,
@@ -44,7 +42,6 @@ from assay.views.pieces import (
     small,
     strong,
     verdict,
-    words,
 )
 from assay.views.tool_entry import HISTORY, graded, history_row, provenance
 from assay.views.tool_findings import cell, finding_table, finding_words
@@ -90,7 +87,7 @@ def tool_parts(
         ]
     parts.append(_grading(row, entries, _source(row.check)))
     if tool is not None and stored is not None:
-        parts += [_scores(tool, past), _record(stored, scale)]
+        parts += [_scores(tool, past), check_record(stored, scale)]
     return parts
 
 
@@ -288,7 +285,8 @@ def _scores(tool: CheckedTool, past: Sequence[StoredCheck]) -> Section:
     )
 
 
-def _record(stored: StoredCheck, scale: Sequence[tuple[str, str]]) -> Section:
+def check_record(stored: StoredCheck, scale: Sequence[tuple[str, str]]) -> Section:
+    """Where a check comes from, and how its scores are made."""
     check = stored.check
     facts = [
         ("Source", clip(check.file)),
@@ -304,122 +302,3 @@ def _record(stored: StoredCheck, scale: Sequence[tuple[str, str]]) -> Section:
         Facts(facts, "small"),
         id="record",
     )
-
-
-# --- one schema or server
-
-_TOOLS = (
-    Column("Tool"),
-    Column("Legibility", "n"),
-    Column("Findings"),
-    Column("Tokens", "n"),
-    Column("Description", "wide"),
-)
-
-
-def check_parts(
-    stored: StoredCheck,
-    *,
-    past: Sequence[StoredCheck],
-    newer: bool = False,
-    scale: Sequence[tuple[str, str]] = (),
-    namespace: str = "",
-) -> list[Part]:
-    """The page of one checked schema or server. `namespace` is the address of its gradings."""
-    check = stored.check
-    tools = sorted(check.tools, key=lambda tool: (tool.score, tool.name))
-    here = address("schemas", check.schema_id)
-    rows = []
-    for tool in tools:
-        row = ToolRow(check.namespace, check.base, tool.name)
-        findings = [one for one in check.findings if below(one.path, tool.path)]
-        rows.append(
-            [
-                link(clip(tool.name, 120), row.href),
-                legibility(tool),
-                counted(findings),
-                number(tool.tokens, digits=0),
-                clip(tool.description, 200, absent_as="no description"),
-            ]
-        )
-    vetoes = [one for one in check.checks if one.outcome == "veto"]
-    parts: list[Part] = []
-    if newer:
-        parts.append(
-            Note(phrase("This is an older check; ", link("the newest is here", here), "."))
-        )
-    parts += [Note(f"Veto {one.id}: {one.reason}", "bad") for one in vetoes]
-    parts += [
-        Facts(
-            [
-                ("Legibility", number(check.score, digits=0, unit="of 100")),
-                ("Mean of its tools", number(check.mean, digits=0)),
-                ("Limited by", check.cap_reason or absent("nothing")),
-                ("Tools", f"{len(check.tools):,}"),
-                ("Findings", counted(check.findings)),
-                ("Checked", moment(check.checked_at)),
-            ],
-            "figures",
-        ),
-        Paragraph(absent(NOT_A_GRADE), "hint"),
-        *([Paragraph(check.description, "prose")] if check.description else []),
-        section(
-            "Tools",
-            Table(
-                "Tools, the lowest score first",
-                _TOOLS,
-                rows,
-                absent="It has no tools.",
-                kind="stack runs",
-            ),
-            id="tools",
-        ),
-        section(
-            "Findings about the schema as a whole",
-            finding_table("Findings about the schema", own_findings(check), check.costs),
-            id="findings",
-        ),
-        section("Veto checks", _veto_table(check), id="vetoes"),
-        section("Checks over time", _history(past), id="checks"),
-        _record(stored, scale),
-    ]
-    if namespace:
-        text = phrase("How it is graded by the protocol: ", link("its namespace", namespace), ".")
-        parts.insert(-1, Paragraph(text))
-    return parts
-
-
-def _veto_table(check: ToolCheck) -> Table:
-    outcomes = {"clean": verdict("passed", "clean"), "veto": verdict("fails", "veto")}
-    return Table(
-        "Checks for a veto",
-        ("Check", "Outcome", Column("Why", "wide")),
-        [
-            [
-                words(one.id.replace("-", "_")),
-                outcomes.get(one.outcome)
-                or verdict(
-                    "undetermined" if one.outcome == "undetermined" else "none", one.outcome
-                ),
-                clip(one.reason, 600),
-            ]
-            for one in check.checks
-        ],
-        absent="No check was made.",
-        kind="stack",
-    )
-
-
-def _history(past: Sequence[StoredCheck]) -> Table:
-    rows = [
-        [
-            link(moment(one.check.checked_at), address("schemas", one.digest)),
-            number(one.check.score, digits=0),
-            f"{len(one.check.tools):,}",
-            counted(one.check.findings),
-            shown(one.check.version, "none"),
-        ]
-        for one in past[:MAX_HISTORY]
-    ]
-    columns = ("Checked", Column("Legibility", "n"), Column("Tools", "n"), "Findings", "Version")
-    return Table("Checks over time", columns, rows, kind="stack")

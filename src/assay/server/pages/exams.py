@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from assay.errors import AssayError
+from assay.exams.answers import Answer
 from assay.exams.document import read_result
+from assay.exams.exam import make_exam
 from assay.exams.gate import opens
+from assay.exams.lost_marks import lost_marks
 from assay.exams.policy import ExamPolicy, ExamRules, fraction
+from assay.exams.rubric import ExamRubric
 from assay.files.json_files import Document, parse_json
 from assay.server import lookup
 from assay.server.auth import Principal
-from assay.server.pages.exam_gates import gates
+from assay.server.pages.exam_gates import gates, on_shelf
 from assay.server.pages.exam_history import ExamBrief, SameExam, baseline_of, brief, history_of
 from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, Text, listed, ways
@@ -25,12 +30,13 @@ from assay.server.pages.routing import READER, PageRoute
 from assay.views.blocks import Column, Empty, Field, Filters, Table
 from assay.views.charts import Chart, exam_history
 from assay.views.charts import exams as charts
-from assay.views.exam import exam_view
+from assay.views.exam import axes_of, exam_view
 from assay.views.exam_page import RAW, PageLinks, exam_parts
 from assay.views.pieces import absent, address, count, link, moment, number, phrase, shown, verdict
 from assay.views.pieces import digest as short
 
 if TYPE_CHECKING:
+    from assay.records.exam import ExamResult, LostMark
     from assay.server.state import Services
     from assay.store.drafts import Item
 
@@ -140,7 +146,11 @@ def _gate(one: ExamBrief, rules: ExamRules | None) -> str:
 
 @router.get("/exams/{digest}")
 def show_exam(
-    request: Request, digest: str, principal: Principal = READER, bars: Text = None
+    request: Request,
+    digest: str,
+    principal: Principal = READER,
+    bars: Text = None,
+    axis: Text = None,
 ) -> Response:
     """One graded exam."""
     services: Services = request.app.state.services
@@ -152,19 +162,22 @@ def show_exam(
     links = PageLinks(address("exams", digest), address("charts", "exams", digest), bars == RAW)
     whole = link("The whole record", address("api", "v1", "records", digest))
     by = shown(item.author, "nobody named")
+    evidence = _evidence(services, project, digest)
     parts = exam_parts(
         view,
         gates(services, result, digest, stored),
         links=links,
         history=history_of(services, project, same, stored),
-        answers=_answers(services, project, digest),
+        answers={one["item"]: _parsed(one["response"]) for one in evidence.get("answers", ())},
+        lost=_lost(services, result, evidence),
+        axis=axis if axis in axes_of(result) else "",
         more=phrase(short(digest), " stored ", moment(item.created_at), ", by ", by, ". ", whole),
     )
     return page(request, view.title[:200], *parts, nav="/exams")
 
 
-def _answers(services: Services, project: str, digest: str) -> dict[str, Any]:
-    """The answers that the result was made of, by item; empty where they are not stored."""
+def _evidence(services: Services, project: str, digest: str) -> dict[str, Any]:
+    """The questions and answers that a result was made of; empty where they are not stored."""
     links = services.ledger.links_of(digest, project=project, relation="evidence_of", limit=50)
     found = services.ledger.get_many(
         [link.source for link in links if link.source is not None and link.target == digest],
@@ -172,8 +185,24 @@ def _answers(services: Services, project: str, digest: str) -> dict[str, Any]:
     )
     for item in found.values():
         if item.body is not None and item.schema == EVIDENCE:
-            return {one["item"]: _parsed(one["response"]) for one in item.tree()["answers"]}
+            evidence: dict[str, Any] = item.tree()
+            return evidence
     return {}
+
+
+def _lost(services: Services, result: ExamResult, evidence: dict[str, Any]) -> list[LostMark]:
+    """What was expected and given where a mark was lost; nothing where the shelf has another
+    rubric, or none.
+    """
+    marking = on_shelf(services, "rubrics", result.rubric, result.digests.rubric, ExamRubric)
+    if isinstance(marking, str) or not evidence:
+        return []
+    try:
+        exam = make_exam([Document(file, "the exam") for file in evidence["exam"]])
+    except AssayError:
+        return []
+    answers = {one["item"]: Answer(**one) for one in evidence["answers"]}
+    return lost_marks(result, exam, answers, marking)
 
 
 def _parsed(response: Any) -> Any:

@@ -24,7 +24,7 @@ from assay.server.pages.paging import Text
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.problems import Problem
 from assay.tools.legibility_score import scale
-from assay.views import tool_entry, tool_index, tool_list, tool_page
+from assay.views import tool_check_page, tool_entry, tool_index, tool_list, tool_page
 from assay.views.blocks import Paragraph, Part, Section, contents, section
 from assay.views.tool_index import OLDER
 from assay.views.tool_list import SELECTION, IndexVersion
@@ -178,7 +178,7 @@ def _check_page(
     check = stored.check
     past = records.checks_of(services, project, check.schema_id)
     index = records.newest_index(services, project, check.namespace)
-    parts = tool_page.check_parts(
+    parts = tool_check_page.check_parts(
         stored,
         past=past,
         newer=bool(past) and past[0].digest != stored.digest,
