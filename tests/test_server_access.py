@@ -280,6 +280,20 @@ def test_anonymous_access_is_only_for_this_machine_and_only_when_asked_for(
     assert "assay token create" in refused.err
 
 
+def test_without_a_token_this_machine_sees_the_project_of_its_own_assay_yaml(
+    tmp_path: Path, assay: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "assay.yaml").write_text("project: ferry\n")
+    monkeypatch.chdir(tmp_path)
+    url = f"sqlite:///{tmp_path}/l.db"
+    with serving(url, anonymous_project="ferry") as api:
+        assert api.post("/runs", runs(1)).status_code == 201
+    with Process(url, "--quiet") as server:
+        assert len(server.call("GET", "/runs")[1]["items"]) == 1
+    with Process(url, "--quiet", "--project", "other") as server:
+        assert server.call("GET", "/runs")[1]["items"] == []
+
+
 def test_a_token_that_asks_too_often_is_told_when_to_come_again(tmp_path: Path) -> None:
     with serving(
         f"sqlite:///{tmp_path}/l.db", allow_anonymous=False, rate_per_s=0.5, rate_burst=3

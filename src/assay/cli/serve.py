@@ -40,6 +40,7 @@ def settings_of(options: argparse.Namespace) -> ServerSettings:
 
     try:
         from assay.server.settings import ServerSettings, is_loopback
+        from assay.store.ledger import known_project
     except ModuleNotFoundError as error:
         raise UsageError(
             "CLI-001", f"{error.name} is not installed.", fix=install_hint("server")
@@ -81,6 +82,7 @@ def settings_of(options: argparse.Namespace) -> ServerSettings:
         run_memory_bytes=options.run_memory * 1024 * 1024 or None,
         cards=tuple(options.judge_card),
         allow_anonymous=options.allow_anonymous,
+        anonymous_project=known_project(options.project),
         host=options.host,
         max_body_bytes=options.max_body,
         # a share and not the whole: whoever takes a connection to every worker would get so many
@@ -186,9 +188,9 @@ COMMANDS = {
             ),
             flag(
                 "--allow-anonymous",
-                "let requests of this machine in without a token, as project 'default'; only on"
-                " loopback",
+                "let requests of this machine in without a token, to --project; only on loopback",
             ),
+            "--project",
             arg(
                 "--schemas", metavar="DIR", help="a tree of graded tool schemas to show, read-only"
             ),
