@@ -11,20 +11,28 @@ import os
 import sys
 from decimal import Decimal
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
-from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError, printable
+from assay.archive.evaluation_choice import (
+    ComparedInput,
+    ToolProfile,
+    made_profile,
+    one_made_profile,
+    own_profile,
+    refuse_other_scale,
+    refuse_unknown_scales,
+)
+from assay.errors import AssayError, InputError, UsageError, printable
 from assay.files.atomic import write_file
-from assay.files.json_files import Document, StoredInput, stream_documents
+from assay.files.json_files import StoredInput, stream_documents
 from assay.files.own_files import looks_own, stdin_start
 from assay.importers.column_map import check_map, columns_of, parse_map, scales_of
 from assay.importers.head import Head
 from assay.importers.importer import Wanted
 from assay.importers.known import fitting
 from assay.importers.recognition import described, is_foreign, read_head, unrecognised
-from assay.importers.tally import NOISE
 from assay.pipeline.importing import import_runs
 from assay.pipeline.made_profile import PASSED, map_option
 from assay.registry import is_path, near_miss
@@ -32,7 +40,7 @@ from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from assay.importers.tally import ImportTally
     from assay.pipeline.importing import ImportedRuns
@@ -186,14 +194,6 @@ def _digest(path: str) -> str:
     return own.hexdigest()
 
 
-class _Graded(NamedTuple):
-    """An input whose profile was made from metrics: its tool and that profile."""
-
-    name: str
-    tool: str
-    profile: Mapping[str, Any]
-
-
 def use_made_profile(
     options: argparse.Namespace, candidates: Sequence[str], baselines: Sequence[str], folder: str
 ) -> None:
@@ -215,41 +215,22 @@ def use_made_profile(
             )
         _use(options, str(importers[0].profile))
         return
-    asked = baselines or candidates
-    made = [(one, _made(options, one, needed=True)) for one in asked]
-    rest = [(one, _made(options, one, needed=False)) for one in candidates] if baselines else []
-    known = [profile for _, profile in (*made, *rest) if profile is not None]
-    if not known:
+    asked = [
+        ComparedInput(one, _made(options, one, needed=True)) for one in baselines or candidates
+    ]
+    judged = candidates if baselines else ()
+    rest = [ComparedInput(one, _made(options, one, needed=False)) for one in judged]
+    chosen = one_made_profile(asked, rest)
+    if chosen is None:
         return
-    if any(profile is None for _, profile in (*made, *rest)):
-        other = next(one for one, profile in (*made, *rest) if profile is None)
-        raise InputError(
-            "REL-002",
-            f"{known[0].name} comes from {known[0].tool}, and {other} does not.",
-            fix="Compare results of one tool, or give a profile for all of them with --profile.",
-        )
-    tools = {one.tool: one.name for one in reversed(known)}
-    if len(tools) > 1:
-        listed = ", ".join(f"{name} comes from {tool}" for tool, name in tools.items())
-        raise InputError(
-            "REL-002",
-            f"results of two tools can't be compared: {listed}.",
-            fix="Compare results of one tool.",
-        )
-    chosen = known[0]
-    if any(profile != chosen.profile for _, one in made if one for profile in (one.profile,)):
-        raise UsageError(
-            "CLI-001",
-            "the results have different metrics, and each makes its own profile.",
-            fix="Give them one by one, or say which profile to use with --profile.",
-        )
     if baselines:
-        _refuse_unknown_scales(next(one for one, profile in made if profile), chosen)
+        _refuse_unknown_scales(next(one.name for one in asked if one.made), chosen)
     names = [item["id"] for item in chosen.profile["criteria"]]
-    for one, _ in rest:
+    for one in judged:
         if isinstance(one, ImportedInput) and PASSED in names:
             one.imported.score_verdicts()
-        _refuse_other_scale(one, names)
+        if isinstance(one, StoredInput):
+            refuse_other_scale(one, stream_documents(one), chosen)
         if isinstance(one, ImportedInput):
             _compare_metrics(one, names)
     path = os.path.join(folder, f"{chosen.profile['profile']}@{chosen.profile['version']}.yaml")
@@ -271,23 +252,20 @@ def _use(options: argparse.Namespace, profile: str) -> None:
     options.sources = {**getattr(options, "sources", {}), "profile": MADE, "rubric": MADE}
 
 
-def _made(options: argparse.Namespace, one: str, *, needed: bool) -> _Graded | None:
+def _made(options: argparse.Namespace, one: str, *, needed: bool) -> ToolProfile | None:
     """The profile that was made for an input; None where it was not made from metrics. A candidate
     is graded by the baseline's, and needs none of its own.
     """
     own: Any = None
     if isinstance(one, ImportedInput):
         if not needed and one.imported.tally.samples:
-            return _Graded(str(one), one.imported.importer.name, {})
+            return ToolProfile(str(one), one.imported.importer.name, {})
         own = to_builtins(one.imported.made_profile(), builtin_types=(Decimal,))
     elif isinstance(one, StoredInput):
-        settings = {} if one.evaluation is None else one.evaluation.evaluation.settings
-        own = (settings.get("own_profile") or {}).get("profile")
+        own = None if one.evaluation is None else own_profile(one.evaluation.evaluation.settings)
     elif not is_path(one):
         own = _of_baseline(options, one)
-    if not own or not own.get("made_from"):
-        return None
-    return _Graded(str(one), str(own["profile"]).partition("-")[2], own)
+    return made_profile(str(one), own)
 
 
 def _of_baseline(options: argparse.Namespace, name: str) -> Any:
@@ -302,26 +280,12 @@ def _of_baseline(options: argparse.Namespace, name: str) -> Any:
         return None
 
 
-def _refuse_unknown_scales(baseline: str, graded: _Graded) -> None:
-    """Refuse to decide on the rest of the baseline's metrics: one that can't be graded may have got
-    worse.
-    """
+def _refuse_unknown_scales(baseline: str, graded: ToolProfile) -> None:
     names = graded.profile.get("not_graded") or []
-    if not names:
-        return
-    option, say = "--map score:NAME=METRIC:LOW..HIGH", "Import it again and say"
-    if isinstance(baseline, ImportedInput):
-        option, say = map_option(baseline.imported.tally, names), "Say"
-    raise NotEnoughEvidence(
-        "SCO-010",
-        f"{', '.join(names)} can't be graded, because the scale or the better end isn't known, and"
-        " a decision without it could miss that it got worse.",
-        where=str(baseline),
-        fix=f"{say} the scale, the best value last, with {option}, or"
-        " give a profile for both sides with --profile P."
-        if option
-        else "Give a profile for both sides with --profile P.",
-    )
+    if isinstance(baseline, ImportedInput) and names:
+        option = map_option(baseline.imported.tally, names)
+        refuse_unknown_scales(graded, option, again=False)
+    refuse_unknown_scales(graded)
 
 
 def _compare_metrics(one: ImportedInput, names: Sequence[str]) -> None:
@@ -332,22 +296,6 @@ def _compare_metrics(one: ImportedInput, names: Sequence[str]) -> None:
             report(f"{one} has no {name}, which the baseline has: every sample of it loses that")
     if extra := [name for name in has if name not in names]:
         report(f"{one}: {', '.join(extra)} doesn't count, because the baseline doesn't have it")
-
-
-def _refuse_other_scale(one: str, names: Iterable[str]) -> None:
-    """Refuse a candidate with values beyond the scale of the baseline: a 5 of 5 would count as a
-    perfect share.
-    """
-    for document in stream_documents(one) if isinstance(one, StoredInput) else ():
-        scores = document.tree.get("scores") or {} if isinstance(document, Document) else {}
-        for name in names:
-            raw = (scores.get(name) or {}).get("raw")
-            if raw is not None and not -NOISE <= raw <= 1 + NOISE:
-                raise InputError(
-                    "REL-002",
-                    f"{name} is {raw} in {one}, and from 0 to 1 in the baseline.",
-                    fix="Evaluate both sides with the same metrics.",
-                )
 
 
 def report_import(imported: ImportedRuns) -> None:

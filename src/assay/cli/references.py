@@ -12,6 +12,7 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from assay.archive.evaluation_choice import CHOSEN, one_own_profile, one_setting
 from assay.archive.evaluations import (
     LATEST,
     StoredEvaluation,
@@ -31,7 +32,6 @@ from assay.cli.imported_inputs import (
     use_made_profile,
 )
 from assay.cli.ledger_names import LedgerNames, Named, ambiguous, described, is_relative
-from assay.errors import UsageError
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, StoredInput, stream_documents
 from assay.registry import is_path
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
 
-_CHOSEN = (("profile", None), ("rubric", None), ("policy", "workflow"))
-"""What an evaluation was graded by, and the value of each option that nobody gave."""
 STORED = "the evaluation"
 """Where an option's value comes from that an evaluation was stored with."""
 
@@ -227,41 +225,23 @@ class _Resolver:
         use_made_profile(self._options, self.candidates, self.baselines, self._folder)
         if "made_profile" not in self._options:
             self._use_own_profile(stored)
-        for name, default in _CHOSEN:
+        for name, default in CHOSEN:
             option = "grading_policy" if f"grading_{name}" in self._options else name
             if not stored or getattr(self._options, option, "") != default:
                 continue
-            chosen = {
-                str(one): one.evaluation.evaluation.settings.get(name) or default for one in stored
-            }
-            value, *others = sorted(set(chosen.values()), key=str)
-            flag = f"--{option.replace('_', '-')}"
-            if others:
-                by = ", ".join(f"{one} by {value or 'default'}" for one, value in chosen.items())
-                raise UsageError(
-                    "CLI-001",
-                    f"the {name} that graded these evaluations is not the same: {by}.",
-                    fix=f"Say which one to use for all of them, with {flag}.",
-                )
-            if value != default and ("#" in str(value) or is_path(str(value))):
-                raise UsageError(
-                    "CLI-001",
-                    f"{stored[0]} was graded by a {name} from a file, {value}.",
-                    fix=f"Give that file with {flag}.",
-                )
+            settings = {str(one): one.evaluation.evaluation.settings for one in stored}
+            value = one_setting(name, default, settings, flag=f"--{option.replace('_', '-')}")
             setattr(self._options, option, value)
 
     def _use_own_profile(self, stored: Sequence[StoredInput]) -> None:
         """Grade by the profile that scorers and assertions added to, where the evaluations have one
-        and the command line names no other. Evaluations with different ones are left to the check
-        that every run has what was added to it.
+        and the command line names no other.
         """
         sources = getattr(self._options, "sources", {})
         if is_chosen(self._options):
             return
-        owns = [one.evaluation.evaluation.settings.get("own_profile") for one in stored]
-        own = owns[0] if owns else None
-        if own is None or any(other != own for other in owns):
+        own = one_own_profile([one.evaluation.evaluation.settings for one in stored])
+        if own is None:
             return
         folder = os.path.join(self._folder, "profiles")
         os.makedirs(folder, exist_ok=True)

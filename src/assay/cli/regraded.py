@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError, printable
 from assay.files.json_files import StoredInput, stream_documents
-from assay.pipeline.deciding import regraded_note
+from assay.pipeline.regraded import regraded
 from assay.views.documents import plain
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
-
-_BY = ("profile", "rubric", "policy")
 
 
 def warn_of_regrading(options: argparse.Namespace, choice: Choice) -> None:
@@ -49,34 +47,5 @@ def _sentence(stored: StoredInput, grader: Grader, word: str) -> str:
         tree = getattr(document, "tree", None)
         if isinstance(tree, dict) and tree.get("run_id") == before["run_id"]:
             now = plain(grader.grade(document).payload())  # type: ignore[arg-type]
-            return _difference(str(stored), before, now, word)
+            return regraded(str(stored), before, now, word)
     return ""
-
-
-def _difference(name: str, before: Mapping[str, Any], now: Mapping[str, Any], word: str) -> str:
-    other = [kind for kind in _BY if _graded_by(before, kind) != _graded_by(now, kind)]
-    if not other:
-        return ""
-    then, today = (
-        ", ".join(_words(one, kind, before, now) for kind in other) for one in (before, now)
-    )
-    return regraded_note(name, then, today, word)
-
-
-def _graded_by(grade: Mapping[str, Any], kind: str) -> tuple[str | None, str | None]:
-    if kind == "policy":
-        return grade["policy"], grade["digests"].get("policy")
-    chosen = grade["selection"].get(kind)
-    return None if chosen is None else chosen["id"], grade["digests"].get(kind)
-
-
-def _words(
-    one: Mapping[str, Any], kind: str, before: Mapping[str, Any], now: Mapping[str, Any]
-) -> str:
-    name, digest = _graded_by(one, kind)
-    label = "" if kind == "profile" else f"{kind} "
-    if name is None:
-        return f"no {kind}"
-    if _graded_by(before, kind)[0] == _graded_by(now, kind)[0]:
-        return f"{label}{name} ({(digest or 'no digest').removeprefix('sha256:')[:12]})"
-    return f"{label}{name}"

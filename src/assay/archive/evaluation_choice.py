@@ -1,0 +1,166 @@
+"""What evaluations are graded by when they are compared: the profile, the rubric and the policy
+they were stored with.
+
+The command line and the pages choose here, so that neither decides what the other refuses. A
+profile made from another tool's metrics is always the baseline's: a candidate that lacks one of
+them loses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.files.json_files import Document
+from assay.importers.tally import NOISE
+from assay.registry import is_path
+
+CHOSEN = (("profile", None), ("rubric", None), ("policy", "workflow"))
+"""What an evaluation was graded by, and the value of each setting that nobody gave."""
+
+
+class ToolProfile(NamedTuple):
+    """A profile that was made from metrics: of which results, by which tool."""
+
+    name: str
+    tool: str
+    profile: Mapping[str, Any]
+
+
+class ComparedInput(NamedTuple):
+    """An input of a comparison, and the profile made for it; None where none was."""
+
+    name: str
+    made: ToolProfile | None
+
+
+class EvaluationChoice(NamedTuple):
+    """What to grade evaluations by."""
+
+    policy: str
+    profile: str | None
+    rubric: str | None
+    own: Mapping[str, Any] | None = None
+    """The profile itself, where no shelf has it."""
+
+
+def made_profile(name: str, profile: Mapping[str, Any] | None) -> ToolProfile | None:
+    """A profile, where it was made from metrics."""
+    if not profile or not profile.get("made_from"):
+        return None
+    return ToolProfile(name, str(profile["profile"]).partition("-")[2], profile)
+
+
+def own_profile(settings: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The profile that an evaluation brings with it."""
+    return (settings.get("own_profile") or {}).get("profile")
+
+
+def one_made_profile(
+    asked: Sequence[ComparedInput], rest: Sequence[ComparedInput] = ()
+) -> ToolProfile | None:
+    """The profile that `asked` were made with, by which `rest` are graded as well; None where none
+    was made from metrics. Results of two tools, or of one tool and of runs, can't be compared.
+    """
+    both = (*asked, *rest)
+    known = [one.made for one in both if one.made is not None]
+    if not known:
+        return None
+    other = next((one.name for one in both if one.made is None), None)
+    if other is not None:
+        raise InputError(
+            "REL-002",
+            f"{known[0].name} comes from {known[0].tool}, and {other} does not.",
+            fix="Compare results of one tool, or give a profile for all of them with --profile.",
+        )
+    tools = {one.tool: one.name for one in reversed(known)}
+    if len(tools) > 1:
+        listed = ", ".join(f"{name} comes from {tool}" for tool, name in tools.items())
+        raise InputError(
+            "REL-002",
+            f"results of two tools can't be compared: {listed}.",
+            fix="Compare results of one tool.",
+        )
+    chosen = known[0]
+    if any(one.made is not None and one.made.profile != chosen.profile for one in asked):
+        raise UsageError(
+            "CLI-001",
+            "the results have different metrics, and each makes its own profile.",
+            fix="Give them one by one, or say which profile to use with --profile.",
+        )
+    return chosen
+
+
+def refuse_unknown_scales(
+    baseline: ToolProfile, option: str = "--map score:NAME=METRIC:LOW..HIGH", *, again: bool = True
+) -> None:
+    """Refuse to decide on the rest of the baseline's metrics: one that can't be graded may have got
+    worse.
+    """
+    names = baseline.profile.get("not_graded") or []
+    if not names:
+        return
+    say = "Import it again and say" if again else "Say"
+    raise NotEnoughEvidence(
+        "SCO-010",
+        f"{', '.join(names)} can't be graded, because the scale or the better end isn't known, and"
+        " a decision without it could miss that it got worse.",
+        where=baseline.name,
+        fix=f"{say} the scale, the best value last, with {option}, or"
+        " give a profile for both sides with --profile P."
+        if option
+        else "Give a profile for both sides with --profile P.",
+    )
+
+
+def refuse_other_scale(candidate: str, documents: Iterable[Any], made: ToolProfile) -> None:
+    """Refuse a candidate with values beyond the scale of the baseline: a 5 of 5 would count as a
+    perfect share.
+    """
+    names = [item["id"] for item in made.profile["criteria"]]
+    for document in documents:
+        scores = document.tree.get("scores") or {} if isinstance(document, Document) else {}
+        for name in names:
+            raw = (scores.get(name) or {}).get("raw")
+            if raw is not None and not -NOISE <= raw <= 1 + NOISE:
+                raise InputError(
+                    "REL-002",
+                    f"{name} is {raw} in {candidate}, and from 0 to 1 in the baseline.",
+                    fix="Evaluate both sides with the same metrics.",
+                )
+
+
+def one_own_profile(settings: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The profile that scorers and assertions added to, with its rubric, where all evaluations have
+    the same one. Different ones are left to the check that every run has what was added to it.
+    """
+    owns = [one.get("own_profile") for one in settings]
+    own = owns[0] if owns else None
+    return None if own is None or any(other != own for other in owns) else own
+
+
+def one_setting(
+    name: str,
+    default: str | None,
+    stored: Mapping[str, Mapping[str, Any]],
+    *,
+    flag: str,
+) -> str | None:
+    """What all evaluations were graded by; `stored` has the settings of each by its name."""
+    chosen = {label: settings.get(name) or default for label, settings in stored.items()}
+    value, *others = sorted(set(chosen.values()), key=str)
+    if others:
+        by = ", ".join(f"{one} by {value or 'default'}" for one, value in chosen.items())
+        raise UsageError(
+            "CLI-001",
+            f"the {name} that graded these evaluations is not the same: {by}.",
+            fix=f"Say which one to use for all of them, with {flag}.",
+        )
+    if value != default and ("#" in str(value) or is_path(str(value))):
+        raise UsageError(
+            "CLI-001",
+            f"{next(iter(stored))} was graded by a {name} from a file, {value}.",
+            fix=f"Give that file with {flag}.",
+        )
+    return value
