@@ -18,6 +18,8 @@ from assay.registry import is_path
 
 CHOSEN = (("profile", None), ("rubric", None), ("policy", "workflow"))
 """What an evaluation was graded by, and the value of each setting that nobody gave."""
+OWN = "own.yaml"
+"""The name of a profile that evaluations bring with them."""
 
 
 class ToolProfile(NamedTuple):
@@ -42,7 +44,9 @@ class EvaluationChoice(NamedTuple):
     profile: str | None
     rubric: str | None
     own: Mapping[str, Any] | None = None
-    """The profile itself, where no shelf has it."""
+    """The profile itself, where no shelf has it; `profile` is then OWN."""
+    made: ToolProfile | None = None
+    """The same, where it was made from metrics."""
 
 
 def made_profile(name: str, profile: Mapping[str, Any] | None) -> ToolProfile | None:
@@ -164,3 +168,37 @@ def one_setting(
             fix=f"Give that file with {flag}.",
         )
     return value
+
+
+def choose(
+    candidate: Mapping[str, Mapping[str, Any]], baseline: Mapping[str, Mapping[str, Any] | None]
+) -> EvaluationChoice:
+    """What two sides are graded by, where nobody chooses anything else. Each maps the name of an
+    input to the settings it was evaluated with; None for a baseline that isn't an evaluation.
+    """
+    bar = [
+        ComparedInput(name, made_profile(name, own_profile(one or {})))
+        for name, one in baseline.items()
+    ]
+    judged = [
+        ComparedInput(name, made_profile(name, own_profile(one))) for name, one in candidate.items()
+    ]
+    made = one_made_profile(bar, judged)
+    if made is not None:
+        refuse_unknown_scales(made)
+    known = {name: one for name, one in (*candidate.items(), *baseline.items()) if one is not None}
+    own = one_own_profile(list(known.values())) if made is None else {"profile": made.profile}
+    values: dict[str, Any] = dict(CHOSEN)
+    if own is not None:
+        values |= {"profile": OWN, "rubric": own.get("rubric")}
+    for name, default in CHOSEN:
+        if values[name] == default:
+            flag = "--grading-policy" if name == "policy" else f"--{name}"
+            values[name] = one_setting(name, default, known, flag=flag)
+    return EvaluationChoice(
+        str(values["policy"]),
+        values["profile"],
+        values["rubric"],
+        None if own is None else own["profile"],
+        made,
+    )

@@ -40,7 +40,7 @@ class KeptSide(NamedTuple):
 def keep_side(
     documents: Iterable[Document | Unread],
     grader: Grader,
-    take: Take,
+    take: Take | None,
     *,
     name: str,
     where: str = "",
@@ -49,7 +49,7 @@ def keep_side(
     stored: Mapping[str, Body] | None = None,
 ) -> KeptSide:
     """One side as `side_of` makes it, from documents as a replay will read them. `take` gets the
-    drafts of each grade with its evidence.
+    drafts of each grade with its evidence; without it nothing is drafted.
 
     `stored` has the bodies of evidence that comes from a ledger, by the digest that its document
     has for a file.
@@ -57,11 +57,13 @@ def keep_side(
     evidence: dict[str, None] = {}
     grades: dict[str, None] = {}
     bare = 0
-    if basis.drafts:
+    if take is not None and basis.drafts:
         take(list(basis.drafts))
 
     def seen(document: Document, graded: Graded) -> None:
         nonlocal bare
+        if take is None:
+            return
         if graded.evidence is None:
             bare += 1
             return

@@ -11,7 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from assay.archive.evaluation_choice import OWN
 from assay.archive.grades import basis_of
+from assay.canon import digest
 from assay.errors import ShelfError
 from assay.files.json_files import read_json
 from assay.files.yaml_files import is_yaml_name
@@ -28,10 +30,11 @@ from assay.server.streams import Hub
 from assay.server.workers import library_of
 from assay.server.writer import Writer
 from assay.store.ledger import Ledger, open_ledger
+from assay.views.documents import pretty
 from assay.views.exporting import configured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from assay.server.settings import ServerSettings
 
@@ -56,7 +59,8 @@ class Services:
         self.settings = settings
         self.log = log or Log(requests=settings.log_requests)
         self.metrics = Metrics()
-        self.shelf = Shelf(held=library_of(settings))
+        self._held = library_of(settings)
+        self.shelf = Shelf(held=self._held)
         self.shelf.policy(settings.policy)
         self.cards = [check_card(read_json(path).tree, where=path) for path in settings.cards]
         self.ledger: Ledger = open_ledger(settings.db, patience=settings.patience_s)
@@ -67,7 +71,7 @@ class Services:
         self.stopping = False
         self._threads = ThreadPoolExecutor(GRADING_THREADS, thread_name_prefix="assay-grading")
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._graders: dict[tuple[str, str, str | None, str | None], tuple[BasedGrader, float]] = {}
+        self._graders: dict[tuple[str | None, ...], tuple[BasedGrader, float]] = {}
 
     def grader(
         self,
@@ -76,26 +80,31 @@ class Services:
         policy: str | None = None,
         profile: str | None = None,
         rubric: str | None = None,
+        own: Mapping[str, Any] | None = None,
     ) -> BasedGrader:
         """A grader for what a request asks for. Names are names on the shelf: no request opens a
-        file.
+        file. `own` is a profile that stored evaluations bring with them.
         """
         names = (policy or self.settings.policy, profile, rubric)
         if policy is not None or profile is not None or rubric is not None:
             for name in names:
                 if name is not None and name != self.settings.policy:
                     check_name(name)
-        key = (project, *names)
+        shelf = self.shelf
+        if own is not None:
+            files = {**self._held.files, OWN: pretty(own)}
+            shelf, names = Shelf(held=self._held._replace(files=files)), (names[0], OWN, rubric)
+        key = (project, *names, None if own is None else digest(own))
         known = self._graders.get(key)
         now = time.monotonic()
         if known is not None and known[1] > now:
             return known[0]
-        made = BasedGrader(self.shelf, policy=names[0], profile=profile, rubric=rubric)
+        made = BasedGrader(shelf, policy=names[0], profile=names[1], rubric=rubric)
         until = float("inf")
         if made.rules.judge_terms is not None:  # cards grow old and new ones come in
             cards, moment = [*self.cards, *self._stored_cards(project)], datetime.now(UTC)
             made = BasedGrader(
-                self.shelf, policy=names[0], profile=profile, rubric=rubric, cards=cards, now=moment
+                shelf, policy=names[0], profile=names[1], rubric=rubric, cards=cards, now=moment
             )
             made.basis = basis_of(cards, moment)
             until = now + CARDS_S

@@ -282,7 +282,7 @@ def _tried(services: Services, project: str, entry: ShelfFile, data: str) -> Par
         shown = error if isinstance(error, ValueError) else ValueError("recursion limit exceeded")
         fault = json_fault(shown, raw, file="the sample", line=None)
         raise InputError(fault.code, fault.message, fix=fault.fix, faults=[fault]) from None
-    chosen = {_singular(entry.kind): entry.id}
+    chosen: dict[str, Any] = {_singular(entry.kind): entry.id}
     graded = services.grader(project, **chosen).grade(Document(tree, "the sample", source=raw))
     result: dict[str, Any] = plain(graded.payload())
     card = text(plain(graded.grade.scorecard))[:20_000]

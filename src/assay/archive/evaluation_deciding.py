@@ -1,0 +1,167 @@
+"""A release decision on what a ledger keeps: an evaluation against another one, or against a stored
+baseline. It is the decision that `assay gate` makes on them, and it is refused where that refuses.
+
+Nothing is stored here; `take` gets what a decision that is stored rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.archive.evaluation_choice import EvaluationChoice, choose, refuse_other_scale
+from assay.archive.evaluations import StoredEvaluation, stored_runs
+from assay.archive.grades import NO_BASIS, Basis
+from assay.archive.named_baselines import as_stored
+from assay.archive.sides import KeptSide, Take, keep_side
+from assay.errors import InputError
+from assay.files.json_files import Document
+from assay.pipeline.deciding import Terms, check_kept_age, decide, declared
+from assay.pipeline.regraded import regraded
+from assay.store.baselines import KeptBaseline, evidence_of_baseline
+from assay.store.drafts import EVIDENCE, Body, Item
+from assay.views.documents import plain
+
+if TYPE_CHECKING:
+    from assay.pipeline.grading import Grader
+    from assay.records.decision import Decision
+    from assay.release.policy import ReleaseRules
+    from assay.store.ledger import Ledger
+
+
+class ReleaseSide(NamedTuple):
+    """One side of a decision: an evaluation, or a baseline that is kept under a name."""
+
+    name: str
+    stored: StoredEvaluation | None = None
+    kept: KeptBaseline | None = None
+
+    @property
+    def digest(self) -> str:
+        """That of its record."""
+        if self.stored is not None:
+            return self.stored.digest
+        return "" if self.kept is None else self.kept.digest
+
+    @property
+    def settings(self) -> Mapping[str, Any] | None:
+        """What it was evaluated with; None for a baseline."""
+        return None if self.stored is None else self.stored.evaluation.settings
+
+    @property
+    def evidence(self) -> list[str]:
+        """The digests of its runs."""
+        if self.stored is not None:
+            return [run.digest for run in self.stored.evaluation.runs]
+        return [] if self.kept is None else list(map(str, self.kept.record["evidence_digests"]))
+
+
+class DecidedSides(NamedTuple):
+    """A decision, and the sides that it rests on."""
+
+    decision: Decision
+    candidate: KeptSide
+    baseline: KeptSide
+
+
+def evaluation_label(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> str:
+    """An evaluation by its name; by its id where several have the name."""
+    evaluation = stored.evaluation
+    same = ledger.count("evaluation", {"tag": f"name:{evaluation.name}"}, project=project).n
+    return evaluation.name if same == 1 else evaluation.id
+
+
+def choose_for(candidate: ReleaseSide, baseline: ReleaseSide) -> EvaluationChoice:
+    """What both sides are graded by. An evaluation is never its own baseline, under another name
+    either.
+    """
+    ours, theirs = candidate.evidence, baseline.evidence
+    if candidate.digest == baseline.digest or set(ours) == set(theirs):
+        raise InputError(
+            "REL-002",
+            f"{candidate.name} would be compared with its own runs, which shows nothing.",
+            fix="Choose another evaluation as the baseline.",
+        )
+    return choose({candidate.name: candidate.settings or {}}, {baseline.name: baseline.settings})
+
+
+def decide_stored(
+    ledger: Ledger,
+    candidate: ReleaseSide,
+    baseline: ReleaseSide,
+    rules: ReleaseRules,
+    grader: Grader,
+    *,
+    choice: EvaluationChoice,
+    project: str,
+    now: datetime | None = None,
+    take: Take | None = None,
+    basis: Basis = NO_BASIS,
+    author: str | None = None,
+) -> DecidedSides:
+    """The decision. A run that is gone, a baseline that is too old and sides that were made
+    differently are errors.
+    """
+    label = "baseline"
+    if baseline.kept is not None:
+        if baseline.kept.record.get("kind", "runs") != "runs":
+            raise InputError(
+                "REL-002",
+                f"the baseline {baseline.name} is a graded exam, and has no runs to pair.",
+                fix="Use `assay exam gate`.",
+            )
+        check_kept_age(baseline.kept.record, rules, where=baseline.name, now=now)
+        label = f"baseline {as_stored(baseline.kept, ledger.where).name}"
+    elif baseline.stored is not None:
+        made = {"name": baseline.name, "made_at": baseline.stored.evaluation.started}
+        check_kept_age(made, rules, where=baseline.name, now=now)
+    sides: list[KeptSide] = []
+    notes: list[str] = []
+    for side, name in ((candidate, "candidate"), (baseline, label)):
+        items = _evidence(ledger, side, project)
+        documents = [Document(item.tree(), item.digest) for item in items]
+        if choice.made is not None and name == "candidate":
+            refuse_other_scale(side.name, documents, choice.made)
+        notes += _regraded(ledger, side, documents, grader, project)
+        sides.append(
+            keep_side(
+                documents,
+                grader,
+                take,
+                name=name,
+                where=side.name,
+                basis=basis,
+                author=author,
+                stored={item.digest: Body(item.body or b"") for item in items},
+            )
+        )
+    plan, samples = declared(None, rules, looks=1, slices=())
+    terms = Terms(plan=plan, samples=samples, regraded=tuple(notes))
+    decision = decide(sides[0].side, sides[1].side, rules, grader, terms=terms)
+    return DecidedSides(decision, *sides)
+
+
+def _evidence(ledger: Ledger, side: ReleaseSide, project: str) -> list[Item]:
+    if side.stored is not None:
+        return list(stored_runs(ledger, side.stored, project=project))
+    assert side.kept is not None
+    return list(evidence_of_baseline(ledger, side.kept, kinds=EVIDENCE, project=project))
+
+
+def _regraded(
+    ledger: Ledger, side: ReleaseSide, documents: list[Document], grader: Grader, project: str
+) -> list[str]:
+    """That an evaluation was graded by something else when it was stored, by its first grade."""
+    runs = side.stored.evaluation.runs if side.stored is not None else []
+    digest = next((run.grade for run in runs if run.grade is not None), None)
+    item = None if digest is None else ledger.get(digest, project=project)
+    if item is None or item.body is None:
+        return []
+    before = item.tree()
+    for document in documents:
+        if document.tree.get("run_id") == before["run_id"]:
+            now = plain(grader.grade(document).payload())
+            sentence = regraded(side.name, before, now)
+            return [sentence] if sentence else []
+    return []
