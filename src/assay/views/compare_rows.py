@@ -1,0 +1,155 @@
+"""Samples of several evaluations side by side: what each came to, what changed from the baseline to
+the candidate, and which of them to show.
+
+The first evaluation is the baseline. Rows in, rows out: nothing is read here, and nothing decided.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct, structs
+
+from assay.views.sample_query import SampleQuery, change_of, select_samples
+from assay.views.samples import SampleRow
+
+ON_A_PAGE = 25
+Movement = Literal["worse", "missing", "same", "better", "new", "neither"]
+
+
+class ComparedSample(Struct, frozen=True):
+    """One sample of every evaluation, in their order; None where one lacks it."""
+
+    sample: str
+    rows: tuple[SampleRow | None, ...]
+    judged: int
+    """The place of the candidate."""
+
+    @property
+    def base(self) -> SampleRow | None:
+        """The baseline's."""
+        return self.rows[0]
+
+    @property
+    def ours(self) -> SampleRow | None:
+        """The candidate's."""
+        return self.rows[self.judged]
+
+    @property
+    def any(self) -> SampleRow:
+        """Of the candidate, else of the baseline, else of whichever has it."""
+        found = (self.ours, self.base, *self.rows)
+        return next(row for row in found if row is not None)
+
+    @property
+    def movement(self) -> Movement:
+        """What changed: by the verdict, else by the score. `missing` is a sample that the candidate
+        lost, `neither` one that only another evaluation has.
+        """
+        if self.ours is None:
+            return "neither" if self.base is None else "missing"
+        return change_of(self.ours, self.base)
+
+    @property
+    def difference(self) -> float | None:
+        """The candidate's score less the baseline's; None where one of them is missing."""
+        return self.difference_of(self.judged)
+
+    def difference_of(self, place: int) -> float | None:
+        """The score of one evaluation less the baseline's."""
+        row = self.rows[place]
+        return None if row is None or self.base is None else row.score - self.base.score
+
+    @property
+    def newly_failed(self) -> list[str]:
+        """The gates that the candidate fails and the baseline did not; every gate it fails where
+        the sample is new.
+        """
+        before = set() if self.base is None else set(self.base.gates)
+        return [] if self.ours is None else [gate for gate in self.ours.gates if gate not in before]
+
+
+SHOWN: dict[str, Callable[[ComparedSample], bool]] = {
+    "worse": lambda one: one.movement == "worse",
+    "missing": lambda one: one.movement == "missing",
+    "gates": lambda one: bool(one.newly_failed),
+    "better": lambda one: one.movement == "better",
+    "same": lambda one: one.movement == "same",
+    "new": lambda one: one.movement == "new",
+    "neither": lambda one: one.movement == "neither",
+}
+"""What `show` can be, and the samples that it shows."""
+_ORDER = {"worse": 0, "missing": 0, "same": 1, "better": 2, "new": 3, "neither": 4}
+
+
+class CompareQuery(Struct, frozen=True, kw_only=True):
+    """What the address of a comparison asks for."""
+
+    of: tuple[str, ...] = ()
+    """The evaluations, the baseline first."""
+    candidate: str = ""
+    """The one of them that is decided on; the last where it is empty."""
+    policy: str = ""
+    """The release policy."""
+    show: str = ""
+    """A name of SHOWN; all samples where it is empty."""
+    q: str = ""
+    sort: str = ""
+    """`sample` or `difference`, with a leading `-` to turn it round; what got worse first where it
+    is empty.
+    """
+    page: int = 1
+
+    def but(self, **changed: Any) -> dict[str, str | Sequence[str]]:
+        """The query of an address with other values, on the first page unless one is given."""
+        made = structs.asdict(structs.replace(self, **{"page": 1, **changed}))
+        made["page"] = str(made["page"]) if made["page"] > 1 else ""
+        return {name: value for name, value in made.items() if value}
+
+
+def compare_samples(
+    evaluations: Sequence[Iterable[SampleRow]], judged: int
+) -> list[ComparedSample]:
+    """Every sample of any of them, in the order of the baseline, then of the others."""
+    known: list[Mapping[str, SampleRow]] = [{row.sample: row for row in one} for one in evaluations]
+    names = dict.fromkeys(name for one in known for name in one)
+    return [ComparedSample(name, tuple(one.get(name) for one in known), judged) for name in names]
+
+
+def count_movements(samples: Iterable[ComparedSample]) -> Counter[str]:
+    """How many samples each filter would show."""
+    return Counter(name for one in samples for name, fits in SHOWN.items() if fits(one))
+
+
+def select_compared(
+    samples: Sequence[ComparedSample], query: CompareQuery
+) -> list[ComparedSample]:
+    """The samples that a query shows, in its order."""
+    fits = SHOWN.get(query.show)
+    found = [one for one in samples if fits is None or fits(one)]
+    if query.q:
+        every = [row for one in found for row in one.rows if row is not None]
+        matched = {row.sample for row in select_samples(every, SampleQuery(q=query.q))}
+        found = [one for one in found if one.sample in matched]
+    name = query.sort.removeprefix("-")
+    if name == "sample":
+        by_name = {one.sample: one for one in found}
+        ordered = select_samples([one.any for one in found], SampleQuery(sort=query.sort))
+        return [by_name[row.sample] for row in ordered]
+    found.sort(
+        key=_lost if name == "difference" else _worst, reverse=query.sort == "-difference"
+    )
+    return found
+
+
+def _lost(one: ComparedSample) -> float:
+    """The difference; a sample that the candidate lost falls from its score to 0."""
+    if one.difference is not None:
+        return one.difference
+    return 0.0 if one.base is None else -one.base.score
+
+
+def _worst(one: ComparedSample) -> tuple[int, bool, float]:
+    return _ORDER[one.movement], not one.newly_failed, _lost(one)
