@@ -14,6 +14,8 @@ from assay.records.summary import SummaryBlock, ValueInterval
 
 DECISION_SCHEMA: Final = "assay.decision/1"
 SIDES = ("candidate", "baseline")
+SAME_EVIDENCE = "SAME EVIDENCE"
+"""How the note begins that says of two sides that they are one."""
 Outcome = Literal["promote", "hold", "reject", "not_enough_evidence"]
 
 

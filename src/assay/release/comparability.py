@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import InputError
+from assay.records.decision import SAME_EVIDENCE as SAME_EVIDENCE
 
 if TYPE_CHECKING:
     from assay.release.sides import Side
@@ -58,10 +59,6 @@ def mismatches(candidate: Side, baseline: Side) -> list[Mismatch]:
             mismatch.field.endswith("_digest") and mismatch.field.removesuffix("_digest") in named
         )
     ]
-
-
-SAME_EVIDENCE = "SAME EVIDENCE"
-"""How the note begins that says of two sides that they are one."""
 
 
 def same_evidence(candidate: Side, baseline: Side) -> list[str]:

@@ -123,9 +123,7 @@ def count_movements(samples: Iterable[ComparedSample]) -> Counter[str]:
     return Counter(name for one in samples for name, fits in SHOWN.items() if fits(one))
 
 
-def select_compared(
-    samples: Sequence[ComparedSample], query: CompareQuery
-) -> list[ComparedSample]:
+def select_compared(samples: Sequence[ComparedSample], query: CompareQuery) -> list[ComparedSample]:
     """The samples that a query shows, in its order."""
     fits = SHOWN.get(query.show)
     found = [one for one in samples if fits is None or fits(one)]
@@ -138,9 +136,7 @@ def select_compared(
         by_name = {one.sample: one for one in found}
         ordered = select_samples([one.any for one in found], SampleQuery(sort=query.sort))
         return [by_name[row.sample] for row in ordered]
-    found.sort(
-        key=_lost if name == "difference" else _worst, reverse=query.sort == "-difference"
-    )
+    found.sort(key=_lost if name == "difference" else _worst, reverse=query.sort == "-difference")
     return found
 
 

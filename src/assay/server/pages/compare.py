@@ -1,396 +1,402 @@
-"""Compare two sets of stored runs: the decision as POST /decisions would make it, worked out for
-the page and not stored. The address is the whole state.
+"""Compare evaluations sample by sample, with the decision between two of them: the one that
+`assay gate` would make. A button stores it.
 
-A set is a workflow with its version (`faq@3`, each part quoted), on one dataset where one is
-chosen, or a stored baseline (`baseline:production`).
+    /compare?of=nightly-41&of=nightly-42
+
+The first is the baseline; the last is the candidate, unless `candidate` names another. The address
+is the whole state. A comparison that the command refuses has no decision here.
 """
 
 from __future__ import annotations
 
-import shlex
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-from urllib.parse import quote, unquote
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Query, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
-from assay.archive.grades import settled
-from assay.errors import AssayError, InputError, NotEnoughEvidence
-from assay.files.json_files import Document
-from assay.pipeline.deciding import Terms, check_kept_age, decide, declared, side_of
-from assay.release.policy import ReleasePolicy, make_release_rules
-from assay.release.sides import sample_of
-from assay.server import lookup
-from assay.server.auth import Principal
-from assay.server.pages.decision_pairs import Pairs
+from assay.archive.samples import with_texts
+from assay.archive.sides import decision_drafts
+from assay.errors import AssayError, InputError
+from assay.release.policy import ReleasePolicy
+from assay.server.auth import Principal, admit
+from assay.server.pages.compared_sides import (
+    BASELINE,
+    MAX_COMPARED,
+    MOST,
+    ComparedSide,
+    decide_between,
+    find_sides,
+    gate_command,
+    rows_of_side,
+)
 from assay.server.pages.layout import page
-from assay.server.pages.routing import READER, PageRoute
-from assay.server.pages.runs import FIRST
+from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.problems import Problem
-from assay.server.routes.decisions import find_baseline
-from assay.server.state import check_name
-from assay.store.names import seen
-from assay.views.blocks import Empty, Field, Filters, Note, Paragraph, Section, Verbatim, section
-from assay.views.charts.decisions import ScorePair
-from assay.views.decision_sections import decision_view
-from assay.views.pieces import address, phrase, strong
+from assay.server.routes.decisions import store_last
+from assay.store.baselines import list_baselines
+from assay.store.drafts import draft
+from assay.views.blocks import (
+    Button,
+    Empty,
+    Group,
+    Note,
+    Paragraph,
+    Part,
+    Section,
+    Verbatim,
+    section,
+)
+from assay.views.compare import (
+    decision_parts,
+    movement_chips,
+    page_links,
+    samples_table,
+    versions_table,
+)
+from assay.views.compare_rows import (
+    ON_A_PAGE,
+    ComparedSample,
+    CompareQuery,
+    compare_samples,
+    count_movements,
+    select_compared,
+)
+from assay.views.pieces import address, link, phrase, strong
+from assay.views.sample_query import page_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from assay.pipeline.grading import Graded
-    from assay.records.decision import Decision
-    from assay.release.policy import ReleaseRules
-    from assay.release.sides import Side
+    from assay.archive.evaluation_deciding import DecidedSides, ReleaseSide
     from assay.server.state import Services
-    from assay.store.drafts import Item
+    from assay.store.drafts import Draft
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-MOST = 2000
-"""Runs of one side that a page works on; more take longer than a page may."""
-OFFERED = 500
-BASELINES = 50
-BASELINE = "baseline:"
-NEWEST = "newest"
-Given = Annotated[str | None, Query(max_length=2000)]
+OFFERED = 100
+FIRST = "assay run"
+LEAD = "Evaluations side by side, sample by sample, and whether the last may replace the first."
+Given = Annotated[str, Query(max_length=500)]
+Several = Annotated[list[Annotated[str, Query(max_length=500)]] | None, Query(max_length=20)]
 
 
-class _KeptSide(msgspec.Struct):
-    name: Any = None
-    kind: Any = None
-    runs: Any = None
+class _Named(msgspec.Struct, frozen=True):
+    id: str = ""
+    version: str | None = None
 
 
-class _Sample(msgspec.Struct):
-    dataset: Any = None
-    attempt: Any = None
+class _Listed(msgspec.Struct):
+    """What the form says of an evaluation."""
+
+    name: str = ""
+    workflow: _Named = _Named()
+    started: str = ""
 
 
-_kept = msgspec.json.Decoder(_KeptSide).decode
-_sample = msgspec.json.Decoder(_Sample).decode
-
-
-class CompareQuery(NamedTuple):
-    """What the address asks for."""
-
-    candidate: str = ""
-    baseline: str = ""
-    dataset: str = ""
-    policy: str = ""
-    repeats: str = ""
-
-
-class Taken(NamedTuple):
-    """The runs of one side, and how many older ones were left out for newer ones of the same
-    sample.
-    """
-
-    items: list[Item]
-    left_out: int
-
-
-class ComparedSides(NamedTuple):
-    """A decision that is not stored, and what it was made on."""
-
-    decision: Decision
-    pairs: Pairs
-    notes: list[str]
-
-
-def named(id: str, version: str | None) -> str:
-    """A name with its version as an address has it.
-
-    >>> named("faq", "3"), named("a@b", None)
-    ('faq@3', 'a%40b')
-    """
-    return quote(id, safe=" ") + ("" if version is None else f"@{quote(version, safe=' ')}")
-
-
-def parted(text: str, where: str) -> tuple[str, str | None]:
-    """A name and its version out of an address.
-
-    >>> parted("a%40b@3", "candidate"), parted("faq", "candidate")
-    (('a@b', '3'), ('faq', None))
-    """
-    name, at, version = text.partition("@")
-    if not name or "@" in version:
-        raise Problem(
-            422,
-            f"{text[:80]!r} names no set.",
-            where=where,
-            fix="Choose one in the form: it is a workflow and its version, as faq@3.",
-        )
-    return unquote(name), unquote(version) if at else None
+_listed = msgspec.json.Decoder(_Listed).decode
 
 
 @router.get("/compare")
 def compare(
     request: Request,
     principal: Principal = READER,
-    candidate: Given = None,
-    baseline: Given = None,
-    dataset: Given = None,
-    policy: Given = None,
-    repeats: Given = None,
+    of: Several = None,
+    candidate: Given = "",
+    policy: Given = "",
+    show: Given = "",
+    q: Given = "",
+    sort: Given = "",
+    page_: Annotated[str, Query(alias="page", max_length=9)] = "1",
 ) -> Response:
-    """Two sets side by side, or the form to choose them."""
+    """Evaluations side by side, or the form to choose them."""
     services: Services = request.app.state.services
-    asked = CompareQuery(
-        *((one or "").strip() for one in (candidate, baseline, dataset, policy, repeats))
+    query = CompareQuery(
+        of=tuple(filter(None, (name.strip() for name in of or ()))),
+        candidate=candidate.strip(),
+        policy=policy.strip(),
+        show=show,
+        q=q.strip(),
+        sort=sort,
+        page=int(page_) if page_.isascii() and page_.isdigit() else 1,
     )
-    form = _form(services, principal.project, asked)
-    lead = (
-        "Whether one set of stored runs may replace another, by the rules of a release policy."
-        " Nothing is stored."
-    )
-    if form is None:
+    if request.headers.get("HX-Target") == "samples":  # the rest of the page stays as it is
+        return page(request, "Compare", *_parts(services, principal, query, decide=False))
+    form_values = _form(services, principal.project, query)
+    if not form_values["choices"] and not query.of:
         nothing = Empty(
-            "No run is stored in this project yet, so there is nothing to compare. A run comes in"
-            " by the command or by the API:",
+            "No evaluation is stored in this project yet. Each `assay run` and `assay import`"
+            " stores one:",
             FIRST,
         )
-        return page(request, "Compare", nothing, nav="/decisions", lead=lead)
-    if not asked.candidate or not asked.baseline:
-        missing = (
-            "Choose a candidate and a baseline."
-            if not (asked.candidate or asked.baseline)
-            else f"Choose the {'candidate' if asked.baseline else 'baseline'} too."
-        )
-        return page(
-            request,
-            "Compare",
-            form,
-            Paragraph(missing, "absent"),
-            nav="/decisions",
-            lead=lead,
-        )
-    try:
-        found = _compared(services, principal.project, asked)
-    except (AssayError, Problem) as error:
-        message = error.detail if isinstance(error, Problem) else error.message
-        fix = [Paragraph(phrase(strong("What to do: "), error.fix))] if error.fix else []
-        refused = section(
-            "Not compared",
-            Note(f"{message[:1].upper()}{message[1:]}", "bad"),
-            *fix,
-            Paragraph(f"Error {error.code}.", "hint"),
-            id="refused",
-        )
-        return page(request, "Compare", form, refused, nav="/decisions", lead=lead, status=422)
+        return page(request, "Compare", nothing, nav="/compare", lead=LEAD)
+    parts: Sequence[Part] = ()
+    status = 200
+    if len(query.of) < 2:
+        if query.of:
+            parts = [Paragraph("Choose the candidate too.", "absent")]
+    else:
+        try:
+            parts = _parts(services, principal, query)
+        except (AssayError, Problem) as error:
+            parts, status = [_refused("Not compared", error)], 422
     return page(
         request,
         "Compare",
-        form,
-        Note("Worked out now from the stored runs; this decision is not stored."),
-        *map(Note, found.notes),
-        *decision_view(found.decision, pairs=found.pairs.pairs, runs=found.pairs.runs),
-        _keep(asked),
-        nav="/decisions",
-        lead=lead,
+        *parts,
+        nav="/compare",
+        lead=LEAD,
+        status=status,
+        template="compare.html",
+        **form_values,
     )
 
 
 # --- the form
 
 
-def _form(services: Services, project: str, asked: CompareQuery) -> Filters | None:
-    """What there is to choose from; None where nothing is stored."""
-    database = services.ledger.database
-    workflows = [
-        (
-            named(one.id, one.version),
-            f"{one.id} {one.version or ''}".strip() + f" ({one.runs:,} runs)",
-        )
-        for one in seen(database, project, "workflow", limit=OFFERED)
-    ]
-    kept = _baselines(services, project)
-    if not workflows and not kept:
-        return None
-    datasets = [
-        (named(one.id, one.version), f"{one.id} {one.version or ''}".strip())
-        for one in seen(database, project, "dataset", limit=OFFERED)
-    ]
+def _form(services: Services, project: str, query: CompareQuery) -> dict[str, Any]:
+    """What there is to choose from, and what is chosen. An evaluation that is older than those
+    offered stays chosen.
+    """
+    choices = list(islice(_evaluations(services, project), OFFERED))
+    known = [key for key, _ in choices]
+    baselines = _baselines(services, project)
+    offered = [*known, *(key for key, _ in baselines)]
+    choices += [(name, name) for name in dict.fromkeys(query.of) if name not in offered]
+    places = min(MAX_COMPARED, max(2, len(query.of) + 1))
+    chosen = [*query.of[:places], *[""] * (places - len(query.of))]
     policies = [
-        (entry.id, entry.id)
+        entry.id
         for entry in services.shelf.entries("policies")
         if isinstance(services.shelf.load("policies", entry.id), ReleasePolicy)
     ]
-    fields = [
-        Field("candidate", "Candidate", "select", workflows, "choose"),
-        Field("baseline", "Baseline", "select", [*kept, *workflows], "choose"),
-        Field("dataset", "Dataset", "select", datasets, "any, as the runs say"),
-        Field("policy", "Release policy", "select", policies, "release, the newest"),
-        Field(
-            "repeats",
-            "Samples that were run more than once",
-            "select",
-            [(NEWEST, "take the newest run of each")],
-            "only as numbered attempts",
-        ),
-    ]
-    return Filters(
-        "/compare", fields, asked._asdict(), title="Choose two sets", button="Compare", kind="sets"
-    )
+    return {
+        "choices": choices,
+        "baselines": baselines,
+        "chosen": chosen,
+        "policies": policies,
+        "policy": query.policy,
+    }
+
+
+def _evaluations(services: Services, project: str) -> Iterator[tuple[str, str]]:
+    """Evaluations by name, with what tells one from another; by digest where a newer one has the
+    name.
+    """
+    names: set[str] = set()
+    cursor: int | None = None
+    while True:  # one by one: a record is as large as its evaluation has runs
+        found = services.ledger.find(
+            "evaluation", project=project, after=cursor, limit=1, newest_first=True
+        )
+        for item in found.items:
+            if item.body is None:
+                continue
+            one = _listed(item.body)
+            key = item.digest if one.name in names else one.name
+            names.add(one.name)
+            version = f"{one.workflow.id} {one.workflow.version or ''}".strip()
+            yield key, f"{one.name} · {version} · {one.started[:16].replace('T', ' ')} UTC"
+        cursor = found.next_cursor
+        if cursor is None:
+            return
 
 
 def _baselines(services: Services, project: str) -> list[tuple[str, str]]:
     """The newest of each stored baseline of runs."""
     found: dict[str, str] = {}
-    for item in services.ledger.find(
-        "baseline", project=project, limit=BASELINES, newest_first=True
-    ).items:
-        if (
-            item.body is not None
-            and (one := _kept(item.body)).kind != "exam"
-            and isinstance(one.name, str)
-        ):
-            found.setdefault(
-                BASELINE + quote(one.name, safe=" "),
-                f"baseline {one.name} ({item.created_at[:10]})",
-            )
+    for one in islice(list_baselines(services.ledger, project=project), OFFERED):
+        if one.kept is not None and one.kept.record.get("kind", "runs") == "runs":
+            name, made_at = one.kept.record.get("name"), one.kept.record.get("made_at")
+            found.setdefault(f"{BASELINE}{name}", f"baseline {name} · {str(made_at)[:10]}")
     return list(found.items())
 
 
-def _keep(asked: CompareQuery) -> Section:
-    """How to have this decision stored."""
-    if asked.repeats == NEWEST:
-        return section(
-            "To store it",
-            Paragraph("Post the digests of the runs you mean to /api/v1/decisions."),
-            id="keep",
-        )
-    sides = {
-        side: _filter(getattr(asked, side), asked.dataset, side)
-        for side in ("candidate", "baseline")
-    }
-    body = msgspec.json.encode(
-        {**sides, **({"policy": asked.policy} if asked.policy else {})}
-    ).decode()
-    command = (
-        "curl -H 'Content-Type: application/json' -d"
-        f" {shlex.quote(body)} http://127.0.0.1:8321/api/v1/decisions"
+# --- what is compared
+
+
+def _parts(
+    services: Services, principal: Principal, query: CompareQuery, *, decide: bool = True
+) -> list[Part]:
+    sides = find_sides(services, principal.project, query.of)
+    judged = _judged(sides, query)
+    samples = _samples(services, principal.project, sides, judged, query)
+    if not decide:
+        return [samples]
+    return [
+        versions_table([one.version for one in sides], judged, query),
+        _decision(services, principal, sides[judged], sides[0], query),
+        samples,
+    ]
+
+
+def _judged(sides: Sequence[ComparedSide], query: CompareQuery) -> int:
+    """The place of the candidate: the last, or the one that is named."""
+    if not query.candidate:
+        return len(sides) - 1
+    for place, one in enumerate(sides[1:], 1):
+        if query.candidate in (one.version.reference, one.version.name, query.of[place]):
+            return place
+    raise InputError(
+        "REL-002",
+        f"{query.candidate[:80]!r} is not one of the evaluations that are compared with the"
+        " baseline.",
+        where="candidate",
+        fix="Choose one of them.",
     )
+
+
+def _samples(
+    services: Services,
+    project: str,
+    sides: Sequence[ComparedSide],
+    judged: int,
+    query: CompareQuery,
+) -> Section:
+    texts = bool(query.q)
+    rows = [rows_of_side(services, project, one.side, texts=texts) for one in sides]
+    samples = compare_samples(rows, judged)
+    selected = select_compared(samples, query)
+    found = page_of([one.any for one in selected], query.page, on_a_page=ON_A_PAGE)
+    start = max(0, found.first - 1)
+    part = selected[start : start + len(found.rows)]
+    versions = [one.version for one in sides]
     return section(
-        "To store it",
-        Verbatim(command),
-        id="keep",
-        hint="The same decision, stored with the evidence and the grades of both sides:",
+        "Samples",
+        Group(
+            [
+                movement_chips(count_movements(samples), len(samples), query),
+                samples_table(found, _with_texts(services, project, part), versions, query),
+                page_links(found, query),
+            ]
+        ),
+        id="samples",
     )
 
 
-def _filter(text: str, dataset: str, where: str) -> dict[str, Any]:
-    if text.startswith(BASELINE):
-        return {"baseline": unquote(text.removeprefix(BASELINE))}
-    name, version = parted(text, where)
-    wanted = {"workflow": name, **({"workflow_version": version} if version is not None else {})}
-    if dataset:
-        id, of = parted(dataset, "dataset")
-        wanted |= {"dataset": id, **({"dataset_version": of} if of is not None else {})}
-    return {"filter": wanted}
-
-
-# --- comparing
-
-
-def _compared(services: Services, project: str, asked: CompareQuery) -> ComparedSides:
-    rules = make_release_rules(
-        services.shelf.policy_of("release", check_name(asked.policy or "release"))
-    )
-    grader = services.grader(project)
-    runs: dict[str, str] = {}
-    notes = ["Both sides are the same set."] if asked.candidate == asked.baseline else []
-    sides: list[Side] = []
-    for name in ("candidate", "baseline"):
-        taken = _taken(services, project, getattr(asked, name), asked, name, rules)
-        if taken.left_out:
-            notes.append(
-                f"Of the {name} {taken.left_out:,} older runs are left out: a newer one of the same"
-                " sample is there."
-            )
-
-        def seen_(document: Document, graded: Graded, *, mine: bool = name == "candidate") -> None:
-            if mine:
-                runs[sample_of(graded.grade)] = address("runs", document.file)
-
-        documents = (settled(Document(item.tree(), item.digest)) for item in taken.items)
-        sides.append(side_of(documents, grader, name=name, seen=seen_))
-    ours, theirs = sides
-    terms = Terms(plan=declared(None, rules, looks=1, slices=()).plan)
-    decision = decide(ours, theirs, rules, grader, terms=terms)
-    samples = list(dict.fromkeys([*ours.rows, *theirs.rows]))
-    pairs = [ScorePair(sample, _score(ours, sample), _score(theirs, sample)) for sample in samples]
-    return ComparedSides(decision, Pairs(pairs, runs), notes)
-
-
-def _score(side: Side, sample: str) -> float | None:
-    row = side.rows.get(sample)
-    return None if row is None else float(row.score) / 100
-
-
-def _taken(
-    services: Services, project: str, text: str, asked: CompareQuery, name: str, rules: ReleaseRules
-) -> Taken:
-    wanted = _filter(text, asked.dataset, name)
-    if "baseline" in wanted:
-        record = find_baseline(services, project, wanted["baseline"])
-        check_kept_age(record, rules, where=name)
-        digests = [str(digest) for digest in record["evidence_digests"]]
-        if len(digests) > MOST:
-            raise _too_many(name)
-        items = [lookup.record(services, project, None, digest) for digest in digests]
-        if any(item.kind not in ("run", "scorecard") for item in items):
-            raise InputError(
-                "REL-002",
-                f"the {name} is no baseline of runs, so there is nothing to pair.",
-                where=name,
-                fix="Choose another.",
-            )
-        if any(item.body is None for item in items):
-            raise NotEnoughEvidence(
-                "REL-003",
-                f"evidence of the {name} was forgotten.",
-                where=name,
-                fix="Keep a new baseline.",
-            )
-        return Taken(items, 0)
-    found: list[Item] = []
-    cursor: int | None = None
-    while True:
-        part = services.ledger.find(
-            "run", wanted["filter"], project=project, after=cursor, limit=1000, newest_first=True
+def _with_texts(
+    services: Services, project: str, samples: Sequence[ComparedSample]
+) -> list[ComparedSample]:
+    rows = [row for one in samples for row in one.rows if row is not None]
+    read = iter(with_texts(services.ledger, rows, project=project))
+    return [
+        msgspec.structs.replace(
+            one, rows=tuple(None if row is None else next(read) for row in one.rows)
         )
-        found += [item for item in part.items if item.body is not None]
-        cursor = part.next_cursor
-        if cursor is None or len(found) > MOST:
-            break
-    if not found:
-        raise NotEnoughEvidence(
-            "REL-003",
-            f"the {name} holds no runs: none is stored of this set.",
-            where=name,
-            fix="Choose another set or dataset.",
-        )
-    if len(found) > MOST:
-        raise _too_many(name)
-    return _newest(found) if asked.repeats == NEWEST else Taken(found, 0)
+        for one in samples
+    ]
 
 
-def _too_many(name: str) -> Problem:
-    return Problem(
-        422,
-        f"the {name} has more than {MOST:,} runs, which is more than a page works on.",
-        where=name,
-        fix="Choose a dataset, or decide with `assay gate` or POST /api/v1/decisions.",
+# --- the decision
+
+
+def _refused(title: str, error: AssayError | Problem) -> Section:
+    message = error.detail if isinstance(error, Problem) else error.message
+    fix = [Paragraph(phrase(strong("What to do: "), error.fix))] if error.fix else []
+    return section(
+        title,
+        Note(f"{message[:1].upper()}{message[1:]}", "bad"),
+        *fix,
+        Paragraph(f"Error {error.code}.", "hint"),
+        id="refused",
     )
 
 
-def _newest(items: Sequence[Item]) -> Taken:
-    """The newest run of each sample and attempt, the oldest first."""
-    kept: dict[str, Item] = {}
-    for item in items:
-        said = _sample(item.body or b"{}")
-        kept.setdefault(
-            msgspec.json.encode([said.dataset, said.attempt], order="sorted").decode(), item
+def _decision(
+    services: Services,
+    principal: Principal,
+    candidate: ComparedSide,
+    baseline: ComparedSide,
+    query: CompareQuery,
+) -> Section:
+    project, ours, theirs = principal.project, candidate.side, baseline.side
+    command = Verbatim(gate_command(services, project, ours, theirs, query.policy))
+    title = f"May {candidate.version.name} replace {baseline.version.name}?"
+    if max(len(ours.evidence), len(theirs.evidence)) > MOST:
+        return section(
+            title,
+            Note(
+                f"Not decided here: a side has more than {MOST:,} runs, which takes longer than a"
+                " page may. The command decides, and stores the decision:",
+            ),
+            command,
+            id="decision",
         )
-    return Taken(list(kept.values()), len(items) - len(kept))
+    try:
+        decided = decide_between(services, project, ours, theirs, query.policy)
+    except (AssayError, Problem) as error:
+        refused = _refused("No decision", error)
+        return section(title, *refused.parts, id="decision", kind="refused")
+    return section(
+        title,
+        *decision_parts(decided.decision),
+        _storing(services, principal, decided, (ours, theirs), query.policy),
+        Paragraph("The same decision by the command:", "hint"),
+        command,
+        id="decision",
+    )
+
+
+def _storing(
+    services: Services,
+    principal: Principal,
+    decided: DecidedSides,
+    sides: tuple[ReleaseSide, ReleaseSide],
+    policy: str,
+) -> Part:
+    """The button that stores a decision, or where it is stored."""
+    name = draft(decided.decision.tree(), kind="decision").name
+    if services.ledger.get(name, project=principal.project) is not None:
+        stored = link("the stored decision", address("decisions", name))
+        return Paragraph(phrase("This decision is stored: ", stored, "."))
+    if "write" not in principal.scopes:
+        return Paragraph("Not stored. Storing it takes a token with the `write` scope.", "hint")
+    # by digest: a name may mean another evaluation by the time the button is pressed
+    candidate, baseline = (
+        one.digest if one.stored is not None else BASELINE + one.digest for one in sides
+    )
+    hidden = {"candidate": candidate, "baseline": baseline, "policy": policy, "decision": name}
+    return Button("Store this decision", "/compare", hidden)
+
+
+@router.post("/compare")
+async def store_decision(request: Request) -> Response:
+    """Make the decision again and store it, with the grades and the evidence of both sides. One
+    that is not the one that was seen is refused.
+    """
+    sent = await form(request)
+    principal = await admit(request, "write")
+    services: Services = request.app.state.services
+    drafts = await services.in_turn(principal.project, lambda: _drafts(services, principal, sent))
+    made = drafts[-1].name
+    if made != sent.get("decision"):
+        raise Problem(
+            409,
+            "the decision is not the one on the page any more.",
+            fix="Open the comparison again, and look at what changed.",
+        )
+    stored = await store_last(services, principal.project, drafts)
+    return RedirectResponse(address("decisions", stored.digest), 303)
+
+
+def _drafts(services: Services, principal: Principal, sent: Mapping[str, str]) -> list[Draft]:
+    """All that a decision rests on, and the decision last."""
+    names = (sent.get("baseline", ""), sent.get("candidate", ""))
+    theirs, ours = (one.side for one in find_sides(services, principal.project, list(names)))
+    if max(len(ours.evidence), len(theirs.evidence)) > MOST:
+        raise Problem(422, f"a side has more than {MOST:,} runs.", fix="Decide with `assay gate`.")
+    drafts: dict[bytes, Draft] = {}
+    decided = decide_between(
+        services,
+        principal.project,
+        ours,
+        theirs,
+        sent.get("policy", ""),
+        take=lambda group: drafts.update((one.digest, one) for one in group),
+        author=principal.author,
+    )
+    made = decision_drafts(
+        decided.decision, decided.candidate, decided.baseline, author=principal.author
+    )
+    return [*drafts.values(), *made]

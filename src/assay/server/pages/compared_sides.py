@@ -1,0 +1,179 @@
+"""What a comparison compares, found by the names in its address, and the decision on two of it."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.archive.evaluation_deciding import (
+    DecidedSides,
+    ReleaseSide,
+    choose_for,
+    decide_stored,
+    evaluation_label,
+)
+from assay.archive.evaluations import StoredEvaluation, find_evaluation, read_evaluation
+from assay.archive.samples import run_rows, sample_rows
+from assay.errors import InputError, NotEnoughEvidence
+from assay.records.evaluation import EvaluatedRun
+from assay.release.policy import make_release_rules
+from assay.server import lookup
+from assay.server.problems import Problem
+from assay.server.state import check_name
+from assay.store.baselines import find_baseline
+from assay.store.listing import grades_of
+from assay.views.compare import Version
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.archive.sides import Take
+    from assay.server.state import Services
+    from assay.views.samples import SampleRow
+
+BASELINE = "baseline:"
+MOST = 2000
+"""Runs of one side that a page decides on; grading more takes longer than a page may."""
+MAX_COMPARED = 5
+
+
+class ComparedSide(NamedTuple):
+    """One of what is compared, for the decision and for the eye."""
+
+    side: ReleaseSide
+    version: Version
+
+
+def find_sides(services: Services, project: str, names: Sequence[str]) -> list[ComparedSide]:
+    """What the names of an address mean, the baseline first. None may come twice."""
+    if len(names) > MAX_COMPARED:
+        raise Problem(
+            422,
+            f"{len(names)} evaluations are more than a page compares, which is {MAX_COMPARED}.",
+            where="of",
+            fix="Leave some of them out.",
+        )
+    found: list[ComparedSide] = []
+    for place, name in enumerate(names):
+        one = _find(services, project, name, first=place == 0)
+        if any(one.side.digest == other.side.digest for other in found):
+            raise InputError(
+                "REL-002",
+                f"{one.version.name} would be compared with itself, which shows nothing.",
+                where="of",
+                fix="Choose another evaluation.",
+            )
+        found.append(one)
+    return found
+
+
+def _find(services: Services, project: str, name: str, *, first: bool) -> ComparedSide:
+    if name.startswith(BASELINE):
+        return _baseline(services, project, name, first=first)
+    ledger = services.ledger
+    stored: StoredEvaluation | None
+    if lookup.DIGEST.fullmatch(name):
+        item = lookup.record(services, project, "evaluation", name)
+        stored = None if item.body is None else read_evaluation(item)
+    else:
+        stored = find_evaluation(ledger, name, project=project)
+    if stored is None:
+        raise NotEnoughEvidence(
+            "STO-012",
+            f"there is no evaluation {name[:80]!r} in this project.",
+            where="of",
+            fix="Choose one in the form.",
+        )
+    of, label = stored.evaluation, evaluation_label(ledger, stored, project=project)
+    return ComparedSide(
+        ReleaseSide(label, stored=stored), Version(label, of.name, of, of.started, len(of.runs))
+    )
+
+
+def _baseline(services: Services, project: str, name: str, *, first: bool) -> ComparedSide:
+    if not first:
+        raise InputError(
+            "REL-002",
+            "a stored baseline can only come first: it is what the others are compared with.",
+            where="of",
+            fix="Choose an evaluation as the candidate.",
+        )
+    own = name.removeprefix(BASELINE)
+    kept = find_baseline(services.ledger, own, project=project)
+    if kept is None:
+        raise NotEnoughEvidence(
+            "REL-005",
+            f"there is no baseline {own[:80]!r} in this project.",
+            where="of",
+            fix="Choose one in the form, or store one with `assay baseline set NAME --store`.",
+        )
+    side = ReleaseSide(own, kept=kept)
+    made_at = str(kept.record.get("made_at") or "")
+    return ComparedSide(side, Version(name, own, None, made_at, len(side.evidence)))
+
+
+def rows_of_side(
+    services: Services, project: str, side: ReleaseSide, *, texts: bool
+) -> list[SampleRow]:
+    """The samples of a side with their stored grades; of a baseline's runs, their newest."""
+    ledger = services.ledger
+    if side.stored is not None:
+        return sample_rows(ledger, side.stored, project=project, texts=texts)
+    digests = side.evidence
+    grades = grades_of(ledger.database, project, digests)
+    runs = [
+        EvaluatedRun(
+            run_id=digest,
+            digest=digest,
+            grade=grades[digest][-1].digest if grades.get(digest) else None,
+        )
+        for digest in digests
+    ]
+    return run_rows(ledger, runs, project=project)
+
+
+def decide_between(
+    services: Services,
+    project: str,
+    candidate: ReleaseSide,
+    baseline: ReleaseSide,
+    policy: str,
+    *,
+    take: Take | None = None,
+    author: str | None = None,
+) -> DecidedSides:
+    """The decision on two sides, as `assay gate` makes it."""
+    rules = make_release_rules(services.shelf.policy_of("release", check_name(policy or "release")))
+    choice = choose_for(candidate, baseline)
+    grader = services.grader(
+        project,
+        policy=choice.policy,
+        profile=None if choice.own is not None else choice.profile,
+        rubric=choice.rubric,
+        own=choice.own,
+    )
+    return decide_stored(
+        services.ledger,
+        candidate,
+        baseline,
+        rules,
+        grader,
+        choice=choice,
+        project=project,
+        take=take,
+        basis=grader.basis,
+        author=author,
+    )
+
+
+def gate_command(
+    services: Services, project: str, candidate: ReleaseSide, baseline: ReleaseSide, policy: str
+) -> str:
+    """The command that makes the same decision and stores it."""
+    words = ["assay", "gate", candidate.name, "--baseline", baseline.name]
+    words += ["--release-policy", policy] if policy else []
+    words += ["--project", project] if project != "default" else []
+    address = services.settings.db
+    is_file = address.startswith("sqlite:") or "://" not in address
+    # the address of another database may have a password in it: $ASSAY_DB has it there
+    return shlex.join([*words, "--store", *([address] if is_file else [])])

@@ -1,0 +1,310 @@
+"""The view of a comparison: the evaluations, the samples side by side, and the decision on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from assay.records.decision import SAME_EVIDENCE, Decision
+from assay.records.evaluation import Evaluation, EvaluationTotals
+from assay.views.blocks import (
+    Chip,
+    Chips,
+    Column,
+    Details,
+    Facts,
+    Group,
+    Note,
+    Paragraph,
+    Part,
+    Table,
+)
+from assay.views.compare_rows import ComparedSample, CompareQuery
+from assay.views.decision import decision_facts, decision_head, rules_table
+from assay.views.evaluations import versioned
+from assay.views.pieces import (
+    absent,
+    address,
+    code,
+    line,
+    link,
+    listed,
+    moment,
+    number,
+    phrase,
+    points,
+    signed,
+    small,
+    strong,
+    verdict,
+)
+from assay.views.sample_query import SamplePage
+from assay.views.samples import MAX_TEXT, SampleRow
+from assay.views.word_diff import Span, TextDifference, marked, word_diff
+
+MAX_SHOWN = 600
+"""Characters of a text in a cell; the sample's page has all of it."""
+CONTEXT = 15
+"""Unchanged words that are shown around a difference."""
+MOVED = {
+    "worse": ("bad", "worse"),
+    "missing": ("missing", "missing"),
+    "better": ("pass", "better"),
+    "same": ("none", "same"),
+    "new": ("none", "new"),
+    "neither": ("none", "in neither"),
+}
+CHIPS = {
+    "worse": "Worse",
+    "missing": "Missing in the candidate",
+    "gates": "Newly fails a gate",
+    "better": "Better",
+    "same": "Same",
+    "new": "New in the candidate",
+    "neither": "In neither of the two",
+}
+
+
+class Version(NamedTuple):
+    """One column of a comparison: an evaluation, or a stored baseline."""
+
+    reference: str
+    """What the address calls it."""
+    name: str
+    evaluation: Evaluation | None = None
+    """None for a stored baseline."""
+    made_at: str = ""
+    runs: int = 0
+
+    @property
+    def href(self) -> str:
+        """Its page; empty for a stored baseline."""
+        return "" if self.evaluation is None else address("evaluations", self.reference)
+
+    @property
+    def linked(self) -> str:
+        """Its name, as a link where it has a page."""
+        return link(self.name, self.href) if self.href else self.name
+
+    def run_href(self, row: SampleRow) -> str:
+        """The page of a sample's worst run."""
+        within = None if self.evaluation is None else self.reference
+        return address("runs", row.worst.digest or row.worst.run_id, in_=within)
+
+
+# --- what is compared
+
+
+def versions_table(versions: Sequence[Version], judged: int, query: CompareQuery) -> Table:
+    """What is compared: the baseline first, and which one is decided on."""
+    rows = []
+    for place, one in enumerate(versions):
+        of = one.evaluation
+        role = "Baseline" if place == 0 else "Candidate" if place == judged else ""
+        rows.append(
+            [
+                one.linked,
+                strong(role)
+                if role
+                else link(
+                    "Decide on this one", address("compare", **query.but(candidate=one.reference))
+                ),
+                versioned(of.workflow) if of else absent("a stored baseline"),
+                versioned(of.dataset) if of else absent("that of its runs"),
+                f"{one.runs:,}",
+                *_totals(of.totals if of else None),
+                moment(one.made_at),
+            ]
+        )
+    columns = (
+        "Evaluation",
+        "Role",
+        "Workflow",
+        "Dataset",
+        Column("Runs", "n"),
+        "Pass rate",
+        "Mean score",
+        "Started",
+    )
+    return Table("What is compared", columns, rows, kind="stack")
+
+
+def _totals(totals: EvaluationTotals | None) -> list[str]:
+    if totals is None or totals.ungraded == totals.n:
+        return [absent("not stated" if totals is None else "not graded"), absent("none")]
+    return [
+        number(totals.pass_rate.value, interval=totals.pass_rate, percent=True),
+        number(totals.score.value, interval=totals.score),
+    ]
+
+
+# --- the samples
+
+
+def movement_chips(counts: Mapping[str, int], n: int, query: CompareQuery) -> Chips:
+    """How many samples got worse, better and so on, each a filter."""
+    chips = [Chip("All", address("compare", **query.but(show="")), n, not query.show)]
+    for name, text in CHIPS.items():
+        chosen = query.show == name
+        if counts.get(name) or chosen or name in ("worse", "better", "same"):
+            href = address("compare", **query.but(show="" if chosen else name))
+            chips.append(Chip(text, href, counts.get(name, 0), chosen))
+    return Chips("Filter samples", chips)
+
+
+def samples_table(
+    page: SamplePage,
+    samples: Sequence[ComparedSample],
+    versions: Sequence[Version],
+    query: CompareQuery,
+) -> Table:
+    """The samples of a page; `samples` have their texts."""
+    judged = samples[0].judged if samples else len(versions) - 1
+    columns = [
+        _sorted("Sample", "sample", query, kind="text"),
+        *(Column(_head(one, place, judged), "text") for place, one in enumerate(versions)),
+        _sorted("Change", "difference", query),
+    ]
+    rows = [
+        [
+            _question(one, versions),
+            *(_cell(one, place, version) for place, version in enumerate(versions)),
+            _change(one),
+        ]
+        for one in samples
+    ]
+    absent_as = "No sample fits this filter." if query.show or query.q else "There are no samples."
+    first = f"{page.first:,} to {page.first + len(rows) - 1:,}" if rows else "none"
+    caption = f"Samples {first} of {page.total:,}, {_ORDERED.get(query.sort, 'worst first')}"
+    return Table(caption, columns, rows, absent=absent_as, kind="stack sheet compared")
+
+
+def page_links(page: SamplePage, query: CompareQuery) -> Part:
+    """The way through the samples."""
+    ways: list[str] = []
+    if page.number > 1:
+        before = address("compare", **query.but(page=page.number - 1))
+        ways += [link("← Previous", before, rel="prev"), " "]
+    ways.append(f"Page {page.number:,} of {page.pages:,}")
+    if page.number < page.pages:
+        following = address("compare", **query.but(page=page.number + 1))
+        ways += [" ", link("Next →", following, rel="next")]
+    return Paragraph(phrase(*ways), "pager") if page.pages > 1 else Group([])
+
+
+_ORDERED = {
+    "sample": "by name",
+    "-sample": "by name, backwards",
+    "difference": "largest losses first",
+    "-difference": "largest gains first",
+}
+
+
+def _sorted(title: str, name: str, query: CompareQuery, *, kind: str = "") -> Column:
+    order = {name: "ascending", f"-{name}": "descending"}.get(query.sort, "")
+    following = f"-{name}" if query.sort == name else name
+    return Column(title, kind, address("compare", **query.but(sort=following)), order)
+
+
+def _head(version: Version, place: int, judged: int) -> str:
+    return (
+        f"{version.name} (baseline)"
+        if place == 0
+        else (f"{version.name} (candidate)" if place == judged else version.name)
+    )
+
+
+def _question(one: ComparedSample, versions: Sequence[Version]) -> str:
+    place = next(place for place, row in enumerate(one.rows) if row is one.any)
+    name = link(strong(one.sample), versions[place].run_href(one.any))
+    base, ours = one.base, one.ours
+    if base is not None and ours is not None and not (base.forgotten or ours.forgotten):
+        changed = [
+            line(small(what), " ", _difference(before, after))
+            for what, before, after in (
+                ("asked differently:", base.question, ours.question),
+                ("expected differs:", base.expected, ours.expected),
+            )
+            if before != after
+        ]
+        if changed:
+            return phrase(name, *changed)
+    asked = one.any.question
+    return phrase(name, line(_cut(asked)) if asked else line(absent("no question")))
+
+
+def _cell(one: ComparedSample, place: int, version: Version) -> str:
+    """What one evaluation made of a sample: the score, and the answer with what differs."""
+    row = one.rows[place]
+    if row is None:
+        return absent("missing: counts as lost" if place == one.judged else "not in it")
+    score = link(
+        verdict("pass" if row.passed else "fail", points(row.score)), version.run_href(row)
+    )
+    repeats = small(f" mean of {len(row.runs)} repeats") if len(row.runs) > 1 else ""
+    if any(run.grade is None for run in row.runs):
+        score = link(verdict("fail", "not graded"), version.run_href(row))
+    difference = one.difference_of(place) if place not in (0, one.judged) else None
+    moved = small(f" {signed(difference)}") if difference is not None else ""
+    if row.forgotten:
+        answer: str = absent("the run was forgotten")
+    elif place == 0 or one.base is None or one.base.forgotten:
+        answer = _cut(row.answer) or absent("no answer")
+    else:
+        answer = _difference(one.base.answer, row.answer)
+    return phrase(score, moved, repeats, line(answer))
+
+
+def _change(one: ComparedSample) -> str:
+    word, text = MOVED[one.movement]
+    parts: list[str] = [verdict(word, text)]
+    if one.difference is not None:
+        parts.insert(0, line(strong(signed(one.difference))))
+    base, ours = one.base, one.ours
+    if base is not None and ours is not None and one.movement in ("worse", "better"):
+        if base.passed != ours.passed:
+            parts.append(line("passes now" if ours.passed else "no longer passes"))
+        elif base.letter != ours.letter and round(base.score, 2) == round(ours.score, 2):
+            parts.append(line(f"grade {base.letter or 'none'} to {ours.letter or 'none'}"))
+    if one.newly_failed:
+        gates = listed(map(code, one.newly_failed), ", ")
+        parts.append(line("now fails " if base is not None else "fails ", gates))
+    return phrase(*parts)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} …"
+
+
+def _difference(before: str, after: str) -> str:
+    """What differs between two texts, as much of it as a cell shows."""
+    found = word_diff(before, after, context=CONTEXT)
+    if found.identical:
+        whole = len(before) < MAX_TEXT
+        return small("same answer" if whole else f"the first {MAX_TEXT:,} characters are the same")
+    spans: list[Span] = []
+    left = 2 * MAX_SHOWN
+    for span in found.spans:
+        if left <= 0:
+            spans.append(Span("skipped", " … more on the sample's page"))
+            break
+        spans.append(Span(span.kind, span.text[:left]))
+        left -= len(span.text)
+    return marked(TextDifference(tuple(spans), found.note))
+
+
+# --- the decision
+
+
+def decision_parts(decision: Decision) -> list[Part]:
+    """The outcome, every rule with its reason, and what the decision rests on."""
+    same = [note for note in decision.notes or () if note.startswith(SAME_EVIDENCE)]
+    notes = [note for note in decision.notes or () if note not in same]
+    facts = [fact for fact in decision_facts(decision) if fact[0] != "note"]
+    return [
+        *(Note(note, "bad") for note in same),
+        decision_head(decision),
+        rules_table(decision),
+        *(Note(f"{note[:1].upper()}{note[1:]}") for note in notes),
+        Details("The numbers behind it", [Facts(facts, "small")]),
+    ]

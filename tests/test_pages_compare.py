@@ -1,0 +1,400 @@
+"""The comparison of evaluations: what moved, and the decision, which is never another one than the
+command's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.server.pages import compare, compared_sides
+from serving import Api, serving
+from stocked import commands, faq
+from test_pages import HTML, SCRIPT, Markup
+
+N = 32
+TODAY = datetime.now(UTC).replace(microsecond=0) - timedelta(days=1)
+
+
+def dated(runs: list[dict[str, Any]], *, days: float = 0, **more: Any) -> list[dict[str, Any]]:
+    moment = (TODAY - timedelta(days=days)).isoformat().replace("+00:00", "Z")
+    return [{**one, "started_at": moment, "finished_at": moment, **more} for one in runs]
+
+
+def put(api: Api, name: str, runs: list[dict[str, Any]], **more: Any) -> list[str]:
+    """Store an evaluation; the digests of its runs."""
+    own = [{**one, "run_id": f"{name}-{place}"} for place, one in enumerate(runs)]
+    answer = api.post("/evaluations", {"name": name, "runs": own, **more})
+    assert answer.status_code == 201, answer.text
+    return [run["digest"] for run in answer.json()["evaluation"]["runs"]]
+
+
+def answered(runs: list[dict[str, Any]], text: str) -> list[dict[str, Any]]:
+    return [
+        {**one, "inputs": {"question": f"What about {place}?"}, "outputs": {"answer": text}}
+        for place, one in enumerate(runs)
+    ]
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    folder = tmp_path_factory.mktemp("compare")
+    with serving(f"{folder}/l.db") as api:
+        one, two, three = (dated(faq(version, N)) for version in (1, 2, 3))
+        put(api, "one", answered(one, "The train leaves at nine."))
+        put(api, "two", answered(two, "The train leaves at ten."))
+        put(api, "three", answered(three, "The bus leaves at nine."))
+        put(api, "few", answered(two, "Yes.")[:5])
+        put(api, "few-before", answered(one, "No.")[:5])
+        fewer = [
+            *answered(two, "Yes.")[2:],
+            {**two[0], "dataset": {**two[0]["dataset"], "sample_id": "extra"}},
+        ]
+        put(api, "gaps", fewer)
+        put(api, "old", answered(dated(faq(1, N), days=200), "At nine."))
+        put(api, "strict", answered(two, "Strict."), policy="workflow-judged")
+        elsewhere = [{**run, "dataset": {**run["dataset"], "id": "mails"}} for run in two]
+        put(api, "elsewhere", answered(elsewhere, "Yes."))
+        forgotten = put(api, "forgotten", answered(dated(faq(2, N), latency_ms=4444), "Yes."))
+        api.services.ledger.forget(forgotten[3], author="test", reason="asked for")
+        lost = put(api, "lost-base", answered(dated(faq(1, N), latency_ms=4445), "No."))
+        api.services.ledger.forget(lost[0], author="test", reason="asked for")
+        put(api, "one", answered(one, "The train leaves at nine!"))  # the newest of a name
+        api.post("/baselines", {"name": "production", "evidence": {"evaluation": "three"}})
+        api.folder = folder  # type: ignore[attr-defined]
+        yield api
+
+
+def get(api: Api, query: str, *, status: int = 200, **more: Any) -> Markup:
+    answer = api.client.get(f"/compare{query}", headers={**HTML, **more})
+    assert answer.status_code == status, Markup(answer.text).text[-600:]
+    return Markup(answer.text)
+
+
+def outcome(found: Markup) -> str:
+    """The outcome on a page; "" where there is none."""
+    return next(
+        (
+            word
+            for word in ("Promote", "Reject", "Hold", "Not enough evidence")
+            if re.search(rf"[✓✗?] {word} under ", found.text)
+        ),
+        "",
+    )
+
+
+def button(found: Markup) -> dict[str, str]:
+    return {
+        str(attributes["name"]): str(attributes.get("value") or "")
+        for tag, attributes in found.tags
+        if tag == "input" and attributes.get("type") == "hidden"
+    }
+
+
+def store(api: Api, sent: dict[str, str], **headers: str) -> Any:
+    return api.client.post(
+        "/compare",
+        data=sent,
+        headers={**HTML, "Origin": "http://127.0.0.1", **headers},
+        follow_redirects=False,
+    )
+
+
+# --- the decision is the command's
+
+
+def test_the_page_decides_as_the_command_does_and_never_where_that_refuses(
+    shop: Api, tmp_path: Path
+) -> None:
+    folder = tmp_path
+    with (
+        closing(sqlite3.connect(f"{shop.folder}/l.db")) as ledger,  # type: ignore[attr-defined]
+        closing(sqlite3.connect(f"{folder}/l.db")) as copy,
+    ):
+        ledger.backup(copy)
+    run = commands(folder)
+    pairs = [
+        ("two", "one", "Promote"),
+        ("three", "one", "Reject"),
+        ("three", "two", "Reject"),
+        ("few", "one", "Reject"),
+        ("gaps", "one", "Reject"),
+        ("strict", "one", ""),
+        ("elsewhere", "one", ""),
+        ("forgotten", "one", ""),
+        ("two", "lost-base", ""),
+        ("two", "old", ""),
+        ("two", "baseline:production", "Promote"),
+        ("few", "few-before", "Not enough evidence"),
+    ]
+    words = {"promote": "Promote", "reject": "Reject", "hold": "Hold"}
+    for candidate, baseline, expected in pairs:
+        found = get(shop, f"?of={baseline}&of={candidate}")
+        own = baseline.removeprefix("baseline:")
+        done = run("gate", candidate, "--baseline", own, "--store", "l.db", "--json", "--no-config")
+        said = json.loads(done.out) if done.out else {}
+        theirs = words.get(said.get("outcome"), "Not enough evidence") if said else ""
+        assert outcome(found) == theirs == expected, (candidate, baseline, done.err, found.text)
+        if not expected:
+            assert "No decision" not in found.text
+            assert "Store this decision" not in found.text
+            codes = re.findall(r"[A-Z]{3}-\d{3}", done.err)
+            assert codes, done.err
+            assert f"Error {codes[-1]}." in found.text
+
+
+def test_a_decision_that_the_command_stored_is_the_one_that_the_page_shows(shop: Api) -> None:
+    run = commands(shop.folder)  # type: ignore[attr-defined]
+    found = get(shop, "?of=two&of=few")
+    told = found.text[found.text.index("assay gate few") :]
+    assert "Store this decision" in found.text
+    words = shlex.split(told.split(" Samples")[0])
+    done = run(*words[1:])
+    assert done.code != 0, done.err
+    assert "This decision is stored: the stored decision" in get(shop, "?of=two&of=few").text
+
+
+# --- what fails closed
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("?of=one&of=one", "one would be compared with itself"),
+        ("?of=one&of=two&of=one", "compared with itself"),
+        ("?of=one&of=none", "there is no evaluation 'none' in this project"),
+        ("?of=baseline:none&of=two", "there is no baseline 'none'"),
+        ("?of=two&of=baseline:production", "a stored baseline can only come first"),
+        ("?of=one&of=two&candidate=one", "'one' is not one of the evaluations"),
+        ("?of=one&of=two&of=three&of=few&of=gaps&of=old", "6 evaluations are more"),
+        ("?of=one&of=" + "x" * 400, "there is no evaluation"),
+        ("?of=one&of=../../etc/passwd", "there is no evaluation"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_with_the_reason_and_the_form_stays(
+    shop: Api, query: str, words: str
+) -> None:
+    found = get(shop, query, status=422)
+    assert words in found.text.lower() or words in found.text
+    assert "Not compared" in found.text
+    assert outcome(found) == ""
+    assert any(tag == "select" for tag, _ in found.tags)
+
+
+def test_what_cannot_be_decided_still_shows_the_samples_and_says_why(shop: Api) -> None:
+    for query, words in (
+        ("?of=old&of=two", "the baseline old is 201"),
+        ("?of=one&of=forgotten", "was forgotten"),
+        ("?of=one&of=elsewhere", "dataset"),
+        ("?of=one&of=strict", "the policy that graded these evaluations is not the same"),
+        ("?of=one&of=two&policy=none", "none"),
+        ("?of=one&of=two&policy=workflow", "error lib-005"),
+        ("?of=one&of=two&policy=../x.yaml", "is not a name on the shelf"),
+    ):
+        found = get(shop, query)
+        assert words.lower() in found.text.lower(), (query, found.text)
+        assert outcome(found) == ""
+        assert "Store this decision" not in found.text
+        assert "Samples 1 to 25 of " in found.text
+
+
+def test_the_same_runs_under_another_name_are_no_baseline(shop: Api) -> None:
+    digests = [run["digest"] for run in shop.get("/evaluations/two").json()["record"]["runs"]]
+    shop.post("/evaluations", {"name": "two-again", "runs": {"digests": digests}})
+    found = get(shop, "?of=two&of=two-again")
+    assert "would be compared with its own runs" in found.text
+    assert outcome(found) == ""
+
+
+def test_the_same_answers_run_again_are_said_to_be_so_before_anything_else(shop: Api) -> None:
+    put(shop, "rerun", answered(dated(faq(1, N)), "The train leaves at nine!"))
+    text = get(shop, "?of=one&of=rerun").text
+    assert text.index("SAME EVIDENCE") < text.index("under release@1")
+
+
+# --- the button
+
+
+def test_the_button_stores_the_decision_once_and_leads_to_it(shop: Api) -> None:
+    sent = button(get(shop, "?of=one&of=three"))
+    before = shop.services.ledger.count("decision").n
+    first, second = store(shop, sent), store(shop, sent)
+    assert first.status_code == second.status_code == 303
+    assert first.headers["location"] == second.headers["location"]
+    assert first.headers["location"].endswith(sent["decision"])
+    assert shop.services.ledger.count("decision").n == before + 1
+    found = get(shop, "?of=one&of=three")
+    assert "This decision is stored" in found.text
+    assert button(found) == {}
+    record = shop.get(f"/records/{sent['decision']}").json()["record"]
+    assert record["outcome"] == "reject"
+
+
+def test_a_decision_is_stored_only_by_whoever_may_write_from_here_and_as_it_was_seen(
+    shop: Api,
+) -> None:
+    sent = button(get(shop, "?of=one&of=gaps"))
+    before = shop.services.ledger.count("decision").n
+    reader = shop.token(scopes=("read",))
+    assert "`write` scope" in get(shop, "?of=one&of=gaps", **reader).text
+    assert store(shop, sent, **reader).status_code == 403
+    assert store(shop, sent, Origin="http://evil.example").status_code == 403
+    elsewhere = shop.token("other")
+    assert store(shop, sent, **elsewhere).status_code == 404
+    moved = {**sent, "policy": "release-strict@1"}
+    assert store(shop, moved).status_code == 409
+    for broken in (
+        {**sent, "candidate": sent["baseline"]},
+        {**sent, "candidate": "none"},
+        {**sent, "baseline": "baseline:none"},
+        {**sent, "decision": ""},
+    ):
+        assert store(shop, broken).status_code in (404, 409, 422), broken
+    assert shop.services.ledger.count("decision").n == before
+
+
+# --- the samples
+
+
+def test_what_got_worse_comes_first_with_the_answers_the_words_that_differ_and_the_gates(
+    shop: Api,
+) -> None:
+    found = get(shop, "?of=one&of=three")
+    assert re.search(r"Worse (\d+)", found.text)
+    text = found.text[found.text.index("Samples 1 to 25 of 32") :]
+    assert text.index("now fails tests_fail_to_pass_all_green") < 300, "of the first sample"
+    assert "What about 0?" in text
+    assert "The train bus leaves at nine" in re.sub(r"\s+", " ", text)
+    assert ("del", {}) in found.tags
+    failing = get(shop, "?of=one&of=three&show=gates")
+    assert "Samples 1 to 4 of 4" in failing.text
+    assert "no longer passes" in failing.text
+
+
+def test_new_and_missing_samples_are_counted_and_shown(shop: Api) -> None:
+    found = get(shop, "?of=one&of=gaps&show=missing")
+    assert "Missing in the candidate 2" in found.text
+    assert "New in the candidate 1" in found.text
+    assert "Samples 1 to 2 of 2" in found.text
+    assert "missing: counts as lost" in found.text
+    assert "extra" in get(shop, "?of=one&of=gaps&show=new").text
+
+
+def test_filter_search_order_and_page_are_the_address(shop: Api) -> None:
+    assert "Samples 26 to 32 of 32" in get(shop, "?of=one&of=two&page=2").text
+    assert "Samples 26 to 32 of 32" in get(shop, "?of=one&of=two&page=99999").text
+    assert "Samples 1 to 25" in get(shop, "?of=one&of=two&page=minus").text
+    assert "Samples 1 to 1 of 1" in get(shop, "?of=one&of=two&q=about 17?").text
+    assert "No sample fits this filter." in get(shop, "?of=one&of=two&q=xyzzy").text
+    by_name = get(shop, "?of=one&of=two&sort=sample").text
+    by_name = by_name[by_name.index("by name") :]
+    assert by_name.index("s-9") < by_name.index("s-10")
+    hrefs = [
+        str(attributes.get("href"))
+        for tag, attributes in get(
+            shop, "?of=one&of=two&show=better&policy=release-strict%401"
+        ).tags
+        if tag == "a"
+    ]
+    following = [href for href in hrefs if "page=2" in href or "sort=" in href]
+    assert following
+    assert all(
+        "of=one&of=two" in href and "policy=release-strict%401" in href for href in following
+    )
+
+
+def test_of_three_the_last_is_decided_on_or_the_one_that_is_chosen(shop: Api) -> None:
+    found = get(shop, "?of=one&of=two&of=three")
+    assert "May three replace one?" in found.text
+    assert outcome(found) == "Reject"
+    chosen = next(
+        str(attributes["href"])
+        for tag, attributes in found.tags
+        if tag == "a" and "candidate=two" in str(attributes.get("href"))
+    )
+    found = get(shop, chosen.removeprefix("/compare"))
+    assert "May two replace one?" in found.text
+    assert outcome(found) == "Promote"
+
+
+def test_a_part_of_the_page_is_answered_without_deciding_again(
+    shop: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(compare, "decide_between", never)
+    found = get(shop, "?of=one&of=two&page=2", **{"HX-Target": "samples"})
+    assert "Samples 26 to 32 of 32" in found.text
+    assert any(attributes.get("id") == "samples" for _, attributes in found.tags)
+
+
+def test_more_runs_than_a_page_decides_on_are_left_to_the_command(
+    shop: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = button(get(shop, "?of=one&of=gaps"))
+    for module in (compare, compared_sides):
+        monkeypatch.setattr(module, "MOST", 31)
+    found = get(shop, "?of=one&of=two")
+    assert "more than 31 runs" in found.text
+    assert "assay gate two --baseline " in found.text
+    assert outcome(found) == ""
+    assert "Samples 1 to 25 of 32" in found.text
+    assert store(shop, sent).status_code == 422
+
+
+# --- the form
+
+
+def test_the_form_offers_evaluations_by_name_and_stored_baselines(shop: Api) -> None:
+    found = get(shop, "?of=baseline:production")
+    options = [
+        (str(attributes.get("value")), "selected" in attributes)
+        for tag, attributes in found.tags
+        if tag == "option"
+    ]
+    assert ("two", False) in options
+    assert ("baseline:production", True) in options
+    assert "faq 2 · " in found.text
+    assert "Choose the candidate too." in found.text
+    named = [value for value, _ in options if value == "one"]
+    assert len(named) == 2, "the older one of a name is offered by its digest"
+    assert any(value.startswith("sha256:") for value, _ in options)
+
+
+def test_an_empty_project_says_which_command_fills_it(tmp_path: Path) -> None:
+    with serving(f"{tmp_path}/l.db") as api:
+        assert "assay run" in get(api, "").text
+
+
+def test_hostile_text_stays_text(tmp_path: Path) -> None:
+    with serving(f"{tmp_path}/l.db") as api:
+        for name in ("a", "b"):
+            runs = dated(faq(1 if name == "a" else 2, 3))
+            hostile = [
+                {
+                    **run,
+                    "workflow": {**run["workflow"], "id": SCRIPT, "version": name},
+                    "dataset": {**run["dataset"], "sample_id": f"{SCRIPT}{place}"},
+                    "inputs": {"question": SCRIPT + "\u202eabc"},
+                    "outputs": {"answer": f"{SCRIPT} {name} " + "שלום e\u0301 " * 500},
+                }
+                for place, run in enumerate(runs)
+            ]
+            put(api, name, hostile)
+        found = get(api, "?of=a&of=b")
+        assert not any(
+            tag == "script" and not attributes.get("src") for tag, attributes in found.tags
+        )
+        assert "\u202e" not in found.text
+        get(api, f"?of=a&of=b&q={SCRIPT}&show={SCRIPT}&sort={SCRIPT}")
+        get(api, f"?of={SCRIPT}&of=b", status=422)
