@@ -236,6 +236,9 @@ def stock_decisions(api: Api) -> tuple[str, str, str]:
     sides = [
         {"filter": {"workflow": "faq", "workflow_version": str(version)}} for version in (1, 2, 3)
     ]
+    for version, side in enumerate(sides, 1):
+        posted = api.post("/evaluations", {"name": f"faq-{version}", "runs": side})
+        assert posted.status_code == 201, posted.text
     assert api.post("/baselines", {"name": "production", "evidence": sides[0]}).status_code == 201
     promoted = api.post(
         "/decisions", {"candidate": sides[1], "baseline": sides[0], "slices": ["tag"]}

@@ -93,10 +93,11 @@ def outcome(found: Markup) -> str:
 
 
 def button(found: Markup) -> dict[str, str]:
+    names = ("candidate", "baseline", "policy", "decision")
     return {
         str(attributes["name"]): str(attributes.get("value") or "")
         for tag, attributes in found.tags
-        if tag == "input" and attributes.get("type") == "hidden"
+        if tag == "input" and attributes.get("name") in names
     }
 
 

@@ -17,7 +17,7 @@ import pytest
 from assay.canon import digest as digest_of
 from assay.judging.card import make_card
 from assay.records.decision import read_decision
-from assay.server.pages import compare, decision_pairs
+from assay.server.pages import decision_pairs
 from assay.store.drafts import draft
 from assay.views import blocks, drawing
 from postgres import ledger_url, postgres_url
@@ -96,7 +96,6 @@ def pages_of(shop: Shop) -> list[str]:
             "/schemas/city-bees?kind=selection",
         ),
         f"/schemas/{found.report}",
-        "/compare?candidate=faq%402&baseline=faq%401",
     ]
 
 
@@ -118,7 +117,7 @@ def test_every_page_is_whole_small_and_has_its_place_in_the_menu(shop: Shop) -> 
                 name
                 for name in ("/decisions", "/exams", "/judges", "/schemas", "/compare")
                 if path.startswith(name)
-            ).replace("/compare", "/decisions")
+            )
         ]
         assert sum(tag == "h1" for tag, _ in found.tags) == 1
         assert "script" not in answer.headers["content-security-policy"].partition("script-src")[0]
@@ -251,17 +250,16 @@ def test_what_is_not_there_is_told_and_what_is_of_another_project_is_not_there(
             shop.client.get(f"/charts/{plural}/{digest}/{chart}.svg", headers=elsewhere).status_code
             == 404
         )
-    assert (
-        "No run is stored"
-        in get(shop, "/compare?candidate=faq%402&baseline=faq%401", headers=elsewhere).text
-    )
+    assert "No evaluation is stored" in get(shop, "/compare", headers=elsewhere).text
+    refused = get(shop, "/compare?of=faq-1&of=faq-2", headers=elsewhere, status=422)
+    assert "There is no evaluation 'faq-1'" in refused.text
 
 
 def test_whoever_has_no_token_is_sent_to_log_in_and_back(tmp_path: Path) -> None:
     with serving(f"{tmp_path}/l.db", allow_anonymous=False) as api:
         for path in (
             "/decisions",
-            "/compare?candidate=a",
+            "/compare?of=a",
             "/exams",
             "/judges",
             "/schemas",
@@ -491,116 +489,11 @@ def test_decisions_and_comparisons_read_the_same_on_every_database(ledger_url: s
         posted = api.post("/decisions", sides).json()
         assert "faq 2 against faq 1" in get(api, "/decisions?outcome=promote").text
         assert "31 pairs" in get(api, f"/decisions/{posted['digest']}").text
-        assert posted["decision"]["digests"]["decision"] in str(
-            get(api, "/compare?candidate=faq%402&baseline=faq%401").tags
-        )
+        api.post("/evaluations", {"name": "next", "runs": sides["candidate"]})
+        api.post("/baselines", {"name": "kept", "evidence": sides["baseline"]})
+        assert "✓ Promote under" in get(api, "/compare?of=baseline:kept&of=next").text
         graded = api.post("/exams/grade", {"exam": exam(), "answers": answers()}).json()["digest"]
         assert "The hard gate passed" in get(api, f"/exams/{graded}").text
-
-
-# --- compare
-
-
-def test_a_comparison_is_the_decision_that_the_api_would_store_and_stores_nothing(
-    shop: Shop,
-) -> None:
-    before = shop.services.ledger.count().n
-    found = get(shop, "/compare?candidate=faq%403&baseline=baseline%3Aproduction")
-    assert shop.services.ledger.count().n == before
-    assert record_of(shop, shop.stock.rejected)["digests"]["decision"] in str(found.tags)
-    assert "this decision is not stored" in found.text
-    assert "40 pairs: 27 got worse" in found.text
-    told = re.search(r"-d '(\{.*?\})' http", found.text)
-    assert told is not None
-    posted = shop.post("/decisions", json.loads(told[1]))
-    assert posted.json()["digest"] == shop.stock.rejected
-
-
-def test_the_form_offers_what_is_stored_and_keeps_what_was_chosen(shop: Shop) -> None:
-    found = get(shop, "/compare?candidate=faq%402&dataset=tickets%401&policy=release-strict%401")
-    options = [
-        (attributes.get("value"), "selected" in attributes)
-        for tag, attributes in found.tags
-        if tag == "option"
-    ]
-    assert ("faq@1", False) in options
-    assert ("baseline:production", False) in options
-    assert {value for value, chosen in options if chosen} == {
-        "faq@2",
-        "tickets@1",
-        "release-strict@1",
-    }
-    assert "Choose the baseline too." in found.text
-    assert not any(value == "tutor" for value, _ in options), "a baseline of an exam has no runs"
-
-
-@pytest.mark.parametrize(
-    ("query", "words"),
-    [
-        ("candidate=faq%402&baseline=other%401", "the two sides cannot be compared: dataset"),
-        ("candidate=faq%402&baseline=twice%401", "stands twice"),
-        ("candidate=faq%409&baseline=faq%401", "none is stored of this set"),
-        ("candidate=faq%402&baseline=faq%401&dataset=none%401", "none is stored of this set"),
-        ("candidate=%40&baseline=faq%401", "names no set"),
-        ("candidate=faq%402&baseline=baseline%3Anone", "there is no baseline 'none'"),
-        ("candidate=faq%402&baseline=baseline%3Atutor", "is no baseline of runs"),
-        ("candidate=faq%402&baseline=faq%401&policy=none", "none"),
-        ("candidate=faq%402&baseline=faq%401&policy=workflow", "lib-005"),
-        ("candidate=faq%402&baseline=faq%401&policy=../x.yaml", "is not a name on the shelf"),
-    ],
-)
-def test_what_cannot_be_compared_is_refused_with_the_reason_and_the_form_stays(
-    shop: Shop, query: str, words: str
-) -> None:
-    if not shop.get("/runs?workflow=other").json()["items"]:
-        elsewhere = {"id": "mails", "version": "1", "sample_id": "s-1"}
-        shop.post(
-            "/runs",
-            [
-                {
-                    **one,
-                    "run_id": f"o-{place}",
-                    "workflow": {**one["workflow"], "id": "other"},
-                    "dataset": {**elsewhere, "sample_id": f"s-{place}"},
-                }
-                for place, one in enumerate(faq(1, 35))
-            ],
-        )
-        twice = [{**one, "workflow": {**one["workflow"], "id": "twice"}} for one in faq(1, 35)]
-        shop.post("/runs", [*twice, {**twice[0], "run_id": "again", "latency_ms": 4001}])
-    found = get(shop, f"/compare?{query}", status=422)
-    assert words in found.text.lower()
-    assert "Not compared" in found.text
-    assert sum(tag == "select" for tag, _ in found.tags) == 5
-
-
-def test_where_a_sample_was_run_twice_the_newest_is_taken_if_that_is_asked_for(empty: Api) -> None:
-    empty.post("/runs", faq(1, 35))
-    empty.post("/runs", faq(2, 35))
-    empty.post(
-        "/runs",
-        [{**one, "run_id": f"again-{one['run_id']}", "latency_ms": 4321} for one in faq(2, 3)],
-    )
-    refused = get(empty, "/compare?candidate=faq%402&baseline=faq%401", status=422)
-    assert "stands twice" in refused.text
-    found = get(empty, "/compare?candidate=faq%402&baseline=faq%401&repeats=newest")
-    assert "Of the candidate 3 older runs are left out" in found.text
-    assert "35 pairs" in found.text
-
-
-def test_too_few_runs_are_not_enough_evidence_and_too_many_are_not_for_a_page(
-    empty: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    empty.post("/runs", faq(1, 6))
-    empty.post("/runs", faq(2, 6))
-    found = get(empty, "/compare?candidate=faq%402&baseline=faq%401")
-    assert "Not enough evidence" in found.text
-    assert "6 paired samples; the policy asks for at least 30" in found.text
-    monkeypatch.setattr(compare, "MOST", 5)
-    assert (
-        "more than 5 runs"
-        in get(empty, "/compare?candidate=faq%402&baseline=faq%401", status=422).text
-    )
 
 
 # --- exams
@@ -1012,15 +905,17 @@ def test_whatever_is_stored_is_shown_as_text_on_every_page(shop: Shop, empty: Ap
             for one in (*faq(1, 31), *faq(2, 31))
         ],
     )
-    one, other = (quote(compare.named(SCRIPT, version)) for version in ("2", "1"))
+    for version in ("1", "2"):
+        chosen = {"workflow": SCRIPT, "workflow_version": version}
+        empty.post("/evaluations", {"name": f"v{version}", "runs": {"filter": chosen}})
     pages += [
         "/decisions",
         "/exams",
         "/judges",
         "/schemas",
         "/compare",
-        f"/compare?candidate={one}&baseline={other}",
-        f"/compare?candidate={quote(SCRIPT)}&baseline=x",
+        "/compare?of=v1&of=v2",
+        f"/compare?of={quote(SCRIPT)}&of=x",
     ]
     for path in pages:
         answer = empty.client.get(path, headers=HTML)

@@ -19,7 +19,6 @@ from browsing import (
     check_fits,
     chosen,
     draw_all,
-    violations,
 )
 from serving import Process, serving
 from stocked import Stock, stock
@@ -68,7 +67,7 @@ def all_pages(shop: Shop) -> list[str]:
             )
         ),
         f"/compare{ALIKE}",
-        f"/compare?candidate=faq%402&baseline=faq%401{ALIKE}",
+        "/compare?of=baseline:production&of=faq-2&of=faq-3",
         f"/exams{ALIKE}",
         *(f"/exams/{digest}" for digest in (found.exam, found.regression + ALIKE)),
         f"/judges{ALIKE}",
@@ -90,10 +89,7 @@ def test_every_page_of_a_record_is_accessible_and_fits_a_phone(shop: Shop) -> No
 def test_the_charts_of_a_decision_follow_the_scheme_also_where_they_stand_in_the_page(
     shop: Shop,
 ) -> None:
-    for path in (
-        f"/decisions/{shop.stock.promoted}",
-        "/compare?candidate=faq%402&baseline=faq%401",
-    ):
+    for path in (f"/decisions/{shop.stock.promoted}",):
         shots = []
         for scheme in ("light", "dark"):
             page = shop.open(path, color_scheme=scheme)
@@ -134,27 +130,42 @@ def test_a_decision_is_found_by_its_outcome_read_from_the_top_and_left_by_the_ba
     expect(rows).to_have_count(5)
 
 
-def test_two_sets_are_chosen_and_compared_without_javascript(shop: Shop) -> None:
+def test_two_evaluations_are_chosen_and_compared_without_javascript(shop: Shop) -> None:
     page = shop.open("/compare", java_script_enabled=False)
-    page.get_by_label("Candidate", exact=True).select_option("faq@3")
     page.get_by_label("Baseline", exact=True).select_option("baseline:production")
+    page.get_by_label("Candidate", exact=True).select_option("faq-3")
     page.get_by_role("button", name="Compare").click()
-    expect(page).to_have_url(re.compile(r"candidate=faq%403&baseline=baseline%3Aproduction"))
+    expect(page).to_have_url(re.compile(r"of=baseline%3Aproduction&of=faq-3"))
     expect(page.locator(".outcome").first).to_contain_text("Reject")
-    page.get_by_label("Candidate", exact=True).select_option("faq@2")
-    page.get_by_role("button", name="Compare").click()
-    expect(page.locator(".outcome").first).to_contain_text("Promote")
+    page.get_by_role("link", name="Newly fails a gate").click()
+    expect(page.get_by_role("table", name="Samples")).to_contain_text("now fails")
+    page.locator("#samples tbody a").first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("faq-")
     page.go_back()
-    expect(page.locator(".outcome").first).to_contain_text("Reject")
+    page.go_back()
+    page.get_by_role("link", name="Next →").click()
+    expect(page).to_have_url(re.compile(r"page=2"))
 
 
-def test_what_cannot_be_compared_says_why_beside_the_form(shop: Shop) -> None:
-    page = shop.open(
-        "/compare?candidate=faq%402&baseline=faq%401&dataset=none%401", expected=("422",)
-    )
-    expect(page.get_by_role("alert")).to_contain_text("none is stored of this set")
-    assert page.get_by_label("Dataset").input_value() == "none@1"
-    assert violations(page) == []
+def test_what_got_worse_is_found_by_keyboard_and_the_decision_stored_by_mouse(shop: Shop) -> None:
+    page = shop.open("/compare?of=baseline:production&of=faq-2", width=360)
+    expect(page.locator(".outcome").first).to_contain_text("Promote")
+    outcome = page.locator(".outcome").first.element_handle()
+    page.get_by_role("link", name="Better").focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"show=better"))
+    expect(page.get_by_role("link", name="Better")).to_be_focused()
+    assert outcome is not None
+    assert outcome.is_visible(), "only the samples were replaced"
+    page.get_by_role("searchbox").fill("xyzzy")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("No sample fits this filter.")).to_be_visible()
+    page.get_by_role("button", name="Store this decision").click()
+    expect(page).to_have_url(re.compile(r"/decisions/sha256:"))
+    expect(page.locator(".outcome").first).to_contain_text("Promote")
+    page.goto(page.url.split("/decisions/")[0] + "/compare?of=baseline:production&of=faq-2")
+    page.get_by_role("link", name="the stored decision").click()
+    expect(page).to_have_url(re.compile(r"/decisions/sha256:"))
 
 
 @pytest.mark.req("C-016", "C-017")

@@ -8,14 +8,14 @@ from typing import NamedTuple
 from assay.records.decision import SAME_EVIDENCE, Decision
 from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.views.blocks import (
+    Block,
     Chip,
     Chips,
     Column,
     Details,
     Facts,
-    Group,
     Note,
-    Paragraph,
+    Pager,
     Part,
     Table,
 )
@@ -95,6 +95,37 @@ class Version(NamedTuple):
 # --- what is compared
 
 
+class CompareForm(Block, frozen=True):
+    """Evaluations to choose from, each a value and a text; the first chosen one is the baseline."""
+
+    evaluations: list[tuple[str, str]]
+    baselines: list[tuple[str, str]]
+    """Stored baselines, which can only come first."""
+    chosen: Sequence[str]
+    policies: Sequence[str]
+    policy: str = ""
+    opened: bool = False
+
+
+class SearchBox(Block, frozen=True):
+    """A field to search by; `kept` is the rest of the address."""
+
+    label: str
+    action: str
+    value: str
+    kept: Sequence[tuple[str, str]]
+
+
+def search_box(query: CompareQuery) -> SearchBox:
+    """Search in the questions and answers that are compared."""
+    kept = [
+        (name, one)
+        for name, value in query.but(q="").items()
+        for one in ([value] if isinstance(value, str) else value)
+    ]
+    return SearchBox("Search in questions and answers", "/compare", query.q, kept)
+
+
 def versions_table(versions: Sequence[Version], judged: int, query: CompareQuery) -> Table:
     """What is compared: the baseline first, and which one is decided on."""
     rows = []
@@ -143,12 +174,12 @@ def _totals(totals: EvaluationTotals | None) -> list[str]:
 
 def movement_chips(counts: Mapping[str, int], n: int, query: CompareQuery) -> Chips:
     """How many samples got worse, better and so on, each a filter."""
-    chips = [Chip("All", address("compare", **query.but(show="")), n, not query.show)]
+    chips = [Chip("All", address("compare", **query.but(show="")), n, not query.show, "all")]
     for name, text in CHIPS.items():
         chosen = query.show == name
         if counts.get(name) or chosen or name in ("worse", "better", "same"):
             href = address("compare", **query.but(show="" if chosen else name))
-            chips.append(Chip(text, href, counts.get(name, 0), chosen))
+            chips.append(Chip(text, href, counts.get(name, 0), chosen, name))
     return Chips("Filter samples", chips)
 
 
@@ -179,17 +210,15 @@ def samples_table(
     return Table(caption, columns, rows, absent=absent_as, kind="stack sheet compared")
 
 
-def page_links(page: SamplePage, query: CompareQuery) -> Part:
+def page_links(page: SamplePage, query: CompareQuery) -> Pager:
     """The way through the samples."""
-    ways: list[str] = []
-    if page.number > 1:
-        before = address("compare", **query.but(page=page.number - 1))
-        ways += [link("← Previous", before, rel="prev"), " "]
-    ways.append(f"Page {page.number:,} of {page.pages:,}")
-    if page.number < page.pages:
-        following = address("compare", **query.but(page=page.number + 1))
-        ways += [" ", link("Next →", following, rel="next")]
-    return Paragraph(phrase(*ways), "pager") if page.pages > 1 else Group([])
+    number, pages = page.number, page.pages
+    return Pager(
+        newer=address("compare", **query.but(page=number - 1)) if number > 1 else "",
+        older=address("compare", **query.but(page=number + 1)) if number < pages else "",
+        summary=f"Page {number:,} of {pages:,}" if pages > 1 else "",
+        words=("First", "← Previous", "Next →"),
+    )
 
 
 _ORDERED = {

@@ -10,7 +10,7 @@ is the whole state. A comparison that the command refuses has no decision here.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from fastapi import APIRouter, Query, Request
@@ -40,19 +40,21 @@ from assay.store.drafts import draft
 from assay.views.blocks import (
     Button,
     Empty,
-    Group,
     Note,
     Paragraph,
     Part,
+    Region,
     Section,
     Verbatim,
     section,
 )
 from assay.views.compare import (
+    CompareForm,
     decision_parts,
     movement_chips,
     page_links,
     samples_table,
+    search_box,
     versions_table,
 )
 from assay.views.compare_rows import (
@@ -122,8 +124,8 @@ def compare(
     )
     if request.headers.get("HX-Target") == "samples":  # the rest of the page stays as it is
         return page(request, "Compare", *_parts(services, principal, query, decide=False))
-    form_values = _form(services, principal.project, query)
-    if not form_values["choices"] and not query.of:
+    chooser = _form(services, principal.project, query)
+    if not chooser.evaluations and not query.of:
         nothing = Empty(
             "No evaluation is stored in this project yet. Each `assay run` and `assay import`"
             " stores one:",
@@ -140,22 +142,13 @@ def compare(
             parts = _parts(services, principal, query)
         except (AssayError, Problem) as error:
             parts, status = [_refused("Not compared", error)], 422
-    return page(
-        request,
-        "Compare",
-        *parts,
-        nav="/compare",
-        lead=LEAD,
-        status=status,
-        template="compare.html",
-        **form_values,
-    )
+    return page(request, "Compare", chooser, *parts, nav="/compare", lead=LEAD, status=status)
 
 
 # --- the form
 
 
-def _form(services: Services, project: str, query: CompareQuery) -> dict[str, Any]:
+def _form(services: Services, project: str, query: CompareQuery) -> CompareForm:
     """What there is to choose from, and what is chosen. An evaluation that is older than those
     offered stays chosen.
     """
@@ -171,13 +164,8 @@ def _form(services: Services, project: str, query: CompareQuery) -> dict[str, An
         for entry in services.shelf.entries("policies")
         if isinstance(services.shelf.load("policies", entry.id), ReleasePolicy)
     ]
-    return {
-        "choices": choices,
-        "baselines": baselines,
-        "chosen": chosen,
-        "policies": policies,
-        "policy": query.policy,
-    }
+    opened = len(query.of) < 2
+    return CompareForm(choices, baselines, chosen, policies, query.policy, opened)
 
 
 def _evaluations(services: Services, project: str) -> Iterator[tuple[str, str]]:
@@ -264,14 +252,15 @@ def _samples(
     versions = [one.version for one in sides]
     return section(
         "Samples",
-        Group(
+        Region(
+            "samples",
             [
                 movement_chips(count_movements(samples), len(samples), query),
+                search_box(query),
                 samples_table(found, _with_texts(services, project, part), versions, query),
                 page_links(found, query),
-            ]
+            ],
         ),
-        id="samples",
     )
 
 
