@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
+from assay.archive.evaluations import find_evaluation, read_evaluation
 from assay.server.problems import Problem
 from assay.store.listing import grades_of
 
 if TYPE_CHECKING:
+    from assay.archive.evaluations import StoredEvaluation
     from assay.server.state import Services
     from assay.store.drafts import Item
     from assay.store.listing import GradeOf
@@ -45,6 +47,21 @@ def run(services: Services, project: str, name: str) -> Item:
     if not page.items:
         raise absent("run", name)
     return page.items[0]
+
+
+def evaluation(services: Services, project: str, name: str) -> StoredEvaluation:
+    """An evaluation by its digest, id or name, or as `latest` or `latest~1`; the newest of a
+    name.
+    """
+    if DIGEST.fullmatch(name):
+        item = record(services, project, "evaluation", name)
+        if item.body is None:
+            raise absent("evaluation", name)
+        return read_evaluation(item)
+    found = find_evaluation(services.ledger, name, project=project)
+    if found is None:
+        raise absent("evaluation", name)
+    return found
 
 
 def newest_grade(services: Services, project: str, evidence: Item) -> Item | None:

@@ -5,8 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.records.evaluation import Evaluation, VersionedName
+from assay.records.summary import ValueInterval
 from assay.views.blocks import Column, Table
-from assay.views.pieces import absent, count, number
+from assay.views.pieces import (
+    absent,
+    badge,
+    clip,
+    count,
+    line,
+    link,
+    meter,
+    moment,
+    number,
+    phrase,
+    points,
+    small,
+)
 
 _HEAD = (
     "Name",
@@ -51,6 +65,56 @@ def evaluations_table(evaluations: Sequence[Evaluation]) -> Table:
             ]
         )
     return Table("Evaluations", _HEAD, rows)
+
+
+_LIST = (
+    "Evaluation",
+    "Workflow",
+    "Dataset",
+    Column("Runs", "n"),
+    Column("Pass rate", "tight"),
+    Column("Mean score", "tight"),
+    "Started",
+)
+
+
+def evaluations_list(evaluations: Sequence[tuple[Evaluation, str]], *, absent_as: str) -> Table:
+    """Evaluations with the addresses of their pages, in the order given."""
+    rows = []
+    for one, href in evaluations:
+        totals = one.totals
+        graded = totals.ungraded < totals.n
+        labels = [" ", *(badge(clip(label, 40)) for label in one.labels[:10])]
+        rows.append(
+            [
+                phrase(link(one.name, href), *(labels if one.labels else ())),
+                clip(versioned(one.workflow), 80),
+                clip(versioned(one.dataset), 80),
+                f"{totals.n:,}",
+                phrase(
+                    meter(totals.pass_rate.value, title="Pass rate"),
+                    line(small(_ends(totals.pass_rate, percent=True))),
+                )
+                if graded
+                else absent("not graded"),
+                phrase(
+                    meter(totals.score.value, whole=100, title="Mean score"),
+                    line(small(_ends(totals.score))),
+                )
+                if graded
+                else "",
+                moment(one.started),
+            ]
+        )
+    return Table("Evaluations", _LIST, rows, absent=absent_as, kind="stack evaluations")
+
+
+def _ends(interval: ValueInterval, *, percent: bool = False) -> str:
+    if interval.low is None or interval.high is None:
+        return "no interval"
+    if percent:
+        return f"{interval.low:.1%} to {interval.high:.1%}"
+    return f"{points(interval.low)} to {points(interval.high)}"
 
 
 def versioned(name: VersionedName) -> str:

@@ -165,6 +165,8 @@ class SampleCounts(NamedTuple):
     gates: Mapping[str, int]
     """The most frequent first, as in `reasons`."""
     reasons: Mapping[str, int]
+    compared: bool = False
+    """Whether a baseline was at hand; without one, nothing is counted as different."""
 
 
 def count_samples(rows: Sequence[SampleRow], baseline: Baseline | None = None) -> SampleCounts:
@@ -177,7 +179,13 @@ def count_samples(rows: Sequence[SampleRow], baseline: Baseline | None = None) -
         if not row.passed:
             gates.update(row.gates)
             reasons.update(reasons_of(row))
-    return SampleCounts(len(rows), shown, dict(gates.most_common()), dict(reasons.most_common()))
+    return SampleCounts(
+        len(rows),
+        shown,
+        dict(gates.most_common()),
+        dict(reasons.most_common()),
+        baseline is not None,
+    )
 
 
 def select_samples(

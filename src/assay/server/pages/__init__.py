@@ -16,6 +16,8 @@ from assay.server.pages import (
     charts,
     compare,
     decisions,
+    evaluation,
+    evaluations,
     exams,
     files,
     judges,
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 PAGES = (
     overview,
+    evaluations,
+    evaluation,
     runs,
     live,
     run,

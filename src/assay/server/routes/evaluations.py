@@ -14,12 +14,7 @@ from starlette.responses import Response
 
 from assay.archive.evaluating import MadeEvaluation, evaluate_runs, run_groups
 from assay.archive.evaluation_builder import EvaluationBuilder
-from assay.archive.evaluations import (
-    StoredEvaluation,
-    check_name,
-    find_evaluation,
-    read_evaluation,
-)
+from assay.archive.evaluations import check_name, read_evaluation
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.problems import Problem
@@ -163,7 +158,7 @@ def get_evaluation(request: Request, name: str, principal: Principal = READ) -> 
     name.
     """
     services: Services = request.app.state.services
-    found = _found(services, principal.project, name)
+    found = lookup.evaluation(services, principal.project, name)
     item = lookup.record(services, principal.project, "evaluation", found.digest)
     return bodies.answer(request, lookup.shown(item))
 
@@ -178,7 +173,7 @@ def get_runs(
 ) -> Response:
     """In the order of the evaluation. `grade` is null for a run that could not be graded."""
     services: Services = request.app.state.services
-    runs = _found(services, principal.project, name).evaluation.runs
+    runs = lookup.evaluation(services, principal.project, name).evaluation.runs
     start = lookup.cursor(after) or 0
     part = runs[start : start + limit]
     grades = services.ledger.get_many(
@@ -198,15 +193,3 @@ def get_runs(
         )
     end = start + limit
     return bodies.answer(request, {"items": items, "next": str(end) if end < len(runs) else None})
-
-
-def _found(services: Services, project: str, name: str) -> StoredEvaluation:
-    if lookup.DIGEST.fullmatch(name):
-        item = lookup.record(services, project, "evaluation", name)
-        if item.body is None:
-            raise lookup.absent("evaluation", name)
-        return read_evaluation(item)
-    found = find_evaluation(services.ledger, name, project=project)
-    if found is None:
-        raise lookup.absent("evaluation", name)
-    return found

@@ -1,0 +1,127 @@
+"""The page of an evaluation. Its address is its state: filters, search, order and page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Query, Request
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder
+from starlette.responses import RedirectResponse, Response
+
+from assay.archive.evaluations import LATEST, StoredEvaluation
+from assay.archive.sample_view import SampleView, view_samples
+from assay.archive.samples import with_texts
+from assay.server import lookup
+from assay.server.auth import Principal
+from assay.server.pages.layout import page
+from assay.server.pages.routing import READER, PageRoute
+from assay.views.evaluation_page import (
+    Reference,
+    evaluation_figures,
+    evaluation_lead,
+    samples_region,
+)
+from assay.views.evaluations import versioned
+from assay.views.pieces import address, link, verdict
+from assay.views.sample_query import count_samples, page_of, read_query
+from assay.views.sample_table import SampleLinks, criterion_columns
+
+if TYPE_CHECKING:
+    from assay.server.state import Services
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+class _Outcome(Struct):
+    outcome: str = ""
+
+
+_outcome = Decoder(_Outcome)
+
+
+@router.get("/evaluations/{name}")
+def get_evaluation(
+    request: Request,
+    name: str,
+    principal: Principal = READER,
+    criteria: Annotated[int, Query(ge=1, le=10_000)] = 1,
+) -> Response:
+    """An evaluation with its samples, by its name, id or digest, or as `latest`."""
+    services: Services = request.app.state.services
+    project = principal.project
+    stored = lookup.evaluation(services, project, name)
+    evaluation = stored.evaluation
+    if name.startswith(LATEST) or "~" in name:
+        # An address with a view is passed on: tomorrow's `latest` is another evaluation.
+        query = f"?{request.url.query}" if request.url.query else ""
+        return RedirectResponse(address("evaluations", evaluation.id) + query, 303)
+    asked = read_query(request.query_params.getlist)
+    view = view_samples(services.ledger, stored, asked, project=project)
+    counts = count_samples(view.rows, view.baseline)
+    shown = page_of(view.chosen, asked.page)
+    if not asked.needs_texts:
+        rows = with_texts(services.ledger, shown.rows, project=project)
+        shown = shown._replace(rows=rows)
+    region = samples_region(
+        shown,
+        asked,
+        counts,
+        SampleLinks(name, criteria),
+        criterion_columns(view.rows),
+        view.baseline,
+        can_compare=view.compared is not None and not view.incomparable,
+    )
+    return page(
+        request,
+        evaluation.name,
+        *evaluation_figures(
+            evaluation.totals,
+            counts,
+            _reference(stored, view),
+            _decision(services, project, stored),
+        ),
+        region,
+        nav="/evaluations",
+        lead=evaluation_lead(evaluation),
+    )
+
+
+def _reference(stored: StoredEvaluation, view: SampleView) -> Reference | None:
+    """What the evaluation is compared with."""
+    compared = view.compared
+    if compared is None:
+        return None
+    before = compared.evaluation
+    text = (
+        f"baseline {compared.baseline}"
+        if compared.baseline
+        else f"the evaluation before, {before.evaluation.name}"
+        if before
+        else ""
+    )
+    if before is None:
+        return Reference(text, incomparable=view.incomparable)
+    ours, theirs = stored.evaluation, before.evaluation
+    return Reference(
+        f"{text} ({versioned(theirs.workflow)})",
+        address("evaluations", theirs.id),
+        address("compare", of=(theirs.id, ours.id)),
+        view.incomparable,
+    )
+
+
+def _decision(services: Services, project: str, stored: StoredEvaluation) -> str:
+    """The newest decision on these runs as candidates, as a link; empty where there is none."""
+    runs = stored.evaluation.runs
+    links = services.ledger.links_of(runs[0].digest, project=project, relation="candidate_of")
+    for one in reversed(links):
+        item = None if one.source is None else services.ledger.get(one.source, project=project)
+        if item is None or item.body is None or item.kind != "decision":
+            continue
+        try:
+            outcome = _outcome.decode(item.checked()).outcome
+        except DecodeError:
+            continue
+        return link(verdict(outcome), address("decisions", item.digest))
+    return ""

@@ -1,0 +1,289 @@
+"""The page of an evaluation: what it came to, why samples failed, and a row for each sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from assay.records.evaluation import Evaluation, EvaluationTotals
+from assay.views.blocks import (
+    Chip,
+    Chips,
+    Column,
+    Details,
+    Facts,
+    Note,
+    Paragraph,
+    Part,
+    Region,
+    Table,
+    section,
+)
+from assay.views.evaluations import versioned
+from assay.views.pieces import (
+    absent,
+    clip,
+    count,
+    link,
+    listed,
+    meter,
+    moment,
+    number,
+    phrase,
+    small,
+    verdict,
+)
+from assay.views.sample_query import (
+    Baseline,
+    SampleCounts,
+    SamplePage,
+    SampleQuery,
+)
+from assay.views.sample_table import (
+    MAX_CRITERIA,
+    CriterionColumn,
+    NumberedPager,
+    SampleLinks,
+    Search,
+    sample_table,
+)
+from assay.views.samples import MAX_TEXT
+
+REASONS = 6
+"""Reasons that are shown at once; the others are folded."""
+MAX_REASONS = 100
+GATES = 12
+CHIPS = {
+    "failed": "Failed",
+    "passed": "Passed",
+    "floor": "Below a floor",
+    "flaky": "Flaky",
+    "ungraded": "Not graded",
+    "differs": "Differs from baseline",
+    "worse": "Worse",
+    "better": "Better",
+}
+
+
+class Reference(NamedTuple):
+    """What an evaluation is compared with, in words and addresses."""
+
+    text: str
+    href: str = ""
+    compare: str = ""
+    """Where the two stand side by side."""
+    incomparable: str = ""
+
+
+def evaluation_lead(evaluation: Evaluation) -> str:
+    """What was evaluated, on what, and when."""
+    made = "imported" if evaluation.source == "import" else "started"
+    return phrase(
+        f"{versioned(evaluation.workflow)} on {versioned(evaluation.dataset)}, {made} ",
+        moment(evaluation.started),
+        *(f" · {clip(label, 60)}" for label in evaluation.labels[:10]),
+    )
+
+
+def evaluation_figures(
+    totals: EvaluationTotals,
+    counts: SampleCounts,
+    reference: Reference | None,
+    decision: str,
+) -> list[Part]:
+    """The verdict and the totals, each with its interval, and what is missing."""
+    failed = counts.show.get("failed", 0)
+    graded = totals.ungraded < totals.n
+    outcome = (
+        verdict("undetermined", "Not graded")
+        if not graded
+        else verdict("failed", f"{failed:,} of {count(counts.n, 'sample')} failed")
+        if failed
+        else verdict("passed", f"All {count(counts.n, 'sample')} passed")
+        if counts.n > 1
+        else verdict("passed", "The one sample passed")
+    )
+    runs = f" of {count(totals.n, 'run')}" if totals.n != counts.n else ""
+    facts: list[tuple[str, str]] = [("Verdict", outcome)]
+    if graded:
+        rate, score = totals.pass_rate, totals.score
+        facts += [
+            (f"Pass rate{runs}", number(rate.value, interval=rate, percent=True)),
+            (f"Mean score{runs}", number(score.value, interval=score)),
+        ]
+    if decision:
+        facts.append(("Decision", decision))
+    facts.append(("Compared with", _reference(reference, counts)))
+    notes: list[Part] = []
+    if totals.ungraded:
+        notes.append(
+            Note(
+                f"{count(totals.ungraded, 'run')} could not be graded. Each counts as failed, with"
+                " a score of 0."
+            )
+        )
+    missing = [f"{name} in {count(n, 'run')}" for name, n in totals.missing.items() if n]
+    if missing:
+        notes.append(Note(f"Missing scores, each counted as 0: {_few(missing)}."))
+    return [Facts(facts, "figures"), *notes]
+
+
+def _few(names: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
+def _reference(reference: Reference | None, counts: SampleCounts) -> str:
+    if reference is None:
+        return absent("nothing: no baseline, and no earlier evaluation of this dataset")
+    name = link(reference.text, reference.href) if reference.href else reference.text
+    if reference.incomparable:
+        return phrase(name, " ", small(f"not compared: {reference.incomparable}"))
+    worse, better = counts.show.get("worse"), counts.show.get("better")
+    parts = [small(f"{worse or 0:,} worse, {better or 0:,} better")] if counts.compared else []
+    if reference.compare:
+        parts.append(link("Compare", reference.compare))
+    return phrase(name, *[each for part in parts for each in (" ", part)])
+
+
+# --- the samples
+
+
+def samples_region(
+    page: SamplePage,
+    query: SampleQuery,
+    counts: SampleCounts,
+    links: SampleLinks,
+    criteria: Sequence[CriterionColumn],
+    baseline: Baseline | None,
+    *,
+    can_compare: bool,
+) -> Region:
+    """Why samples failed, the filters, and the samples that a query shows."""
+    shown, ways = _shown_criteria(criteria, query, links)
+    kept = [
+        (name, one)
+        for name, value in query.but(q="").pairs().items()
+        for one in ([value] if isinstance(value, str) else value)
+    ]
+    nothing = "No sample fits these filters." if query.filters else "No sample is stored."
+    if query.q:
+        nothing += f" Search looks at the first {MAX_TEXT:,} characters of each text."
+    parts: list[Part] = [
+        *_reasons(counts, query, links),
+        section(
+            "Samples",
+            Chips("Filter samples", _chips(query, counts, links, can_compare=can_compare)),
+            Search(
+                links.to(SampleQuery()),
+                "Search question, answer and expected",
+                query.q,
+                kept,
+                links.to(query.but(q="")),
+            ),
+            *ways,
+            sample_table(page, query, links, shown, baseline, absent_as=nothing),
+            _pager(page, query, links),
+        ),
+    ]
+    return Region("samples", parts)
+
+
+def _shown_criteria(
+    criteria: Sequence[CriterionColumn], query: SampleQuery, links: SampleLinks
+) -> tuple[Sequence[CriterionColumn], list[Part]]:
+    """Some criteria at a time, and the ways to the others."""
+    if len(criteria) <= MAX_CRITERIA:
+        return criteria, []
+    pages = -(-len(criteria) // MAX_CRITERIA)
+    number_ = min(max(1, links.criteria), pages)
+    start = (number_ - 1) * MAX_CRITERIA
+    shown = criteria[start : start + MAX_CRITERIA]
+    ways = [
+        link(text, links.to(query, criteria=other))
+        for text, other in (("previous", number_ - 1), ("next", number_ + 1))
+        if 1 <= other <= pages
+    ]
+    said = (
+        f"Criteria {start + 1} to {start + len(shown)} of {len(criteria)}, by weight, the lowest"
+        " scores first: "
+    )
+    return shown, [Paragraph(phrase(said, listed(ways, " · ")), "hint")]
+
+
+def _reasons(counts: SampleCounts, query: SampleQuery, links: SampleLinks) -> list[Part]:
+    """Failures grouped by reason, the most frequent first; a sample may have several."""
+    if not counts.reasons:
+        return []
+    rows = [
+        [
+            link(
+                reason,
+                links.to(query.but(why="" if query.why == reason else reason)),
+                **({"aria-current": "true"} if query.why == reason else {}),
+            ),
+            f"{n:,}",
+            meter(n / counts.n, digits=3),
+        ]
+        for reason, n in list(counts.reasons.items())[:MAX_REASONS]
+    ]
+    columns = ("Reason", Column("Samples", "n"), Column("Share of all", "tight"))
+    parts: list[Part] = [Table("Why samples failed", columns, rows[:REASONS], kind="reasons")]
+    if rows[REASONS:]:
+        more = len(counts.reasons) - REASONS
+        parts.append(
+            Details(
+                count(more, "more reason"),
+                [Table("More reasons", columns, rows[REASONS:], kind="reasons")],
+                opened=query.why in list(counts.reasons)[REASONS:],
+            )
+        )
+    return [section("Why samples failed", *parts, id="reasons")]
+
+
+def _chips(
+    query: SampleQuery, counts: SampleCounts, links: SampleLinks, *, can_compare: bool
+) -> list[Chip]:
+    chips = [Chip("All", links.to(SampleQuery(sort=query.sort)), counts.n, not query.filters)]
+    for name, text in CHIPS.items():
+        chosen = name in query.show
+        n = counts.show.get(name, 0)
+        if name == "differs" and can_compare and not counts.compared:
+            chips.append(Chip(text, links.to(query.toggled(name)), None, chosen))
+        elif n or chosen:
+            chips.append(Chip(text, links.to(query.toggled(name)), n, chosen))
+    named = dict.fromkeys([*list(counts.gates)[:GATES], *query.gate])
+    for gate in named:
+        chips.append(
+            Chip(
+                f"Gate {clip(gate, 60)}",
+                links.to(query.toggled_gate(gate)),
+                counts.gates.get(gate, 0),
+                gate in query.gate,
+            )
+        )
+    if query.why:
+        chips.append(
+            Chip(
+                f"Reason: {clip(query.why, 80)}",
+                links.to(query.but(why="")),
+                counts.reasons.get(query.why, 0),
+                True,
+            )
+        )
+    return chips
+
+
+def _pager(page: SamplePage, query: SampleQuery, links: SampleLinks) -> NumberedPager:
+    def way(number_: int) -> str:
+        return links.to(query.but(page=number_)) if 1 <= number_ <= page.pages else ""
+
+    last = page.first + len(page.rows) - 1
+    summary = f"{page.first:,} to {last:,} of {count(page.total, 'sample')}" if page.rows else ""
+    return NumberedPager(
+        summary,
+        first=way(1) if page.number > 2 else "",
+        previous=way(page.number - 1),
+        following=way(page.number + 1),
+        last=way(page.pages) if page.number < page.pages - 1 else "",
+    )

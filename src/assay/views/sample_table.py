@@ -1,0 +1,224 @@
+"""The samples of an evaluation as a table: texts, score, each criterion, and why it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import fsum
+from typing import NamedTuple
+
+from assay.views.blocks import Block, Column, Table
+from assay.views.excerpts import excerpt
+from assay.views.pieces import (
+    absent,
+    address,
+    badge,
+    clip,
+    count,
+    letter,
+    line,
+    link,
+    meter,
+    phrase,
+    points,
+    signed,
+    small,
+    verdict,
+)
+from assay.views.sample_query import (
+    CRITERION,
+    Baseline,
+    SamplePage,
+    SampleQuery,
+    change_of,
+)
+from assay.views.samples import SampleCriterion, SampleRow
+
+MAX_CRITERIA = 6
+"""Columns of criteria at a time."""
+_NAME = 60
+
+
+class Search(Block, frozen=True):
+    """A field to search in; `kept` is the rest of the address."""
+
+    action: str
+    label: str
+    value: str
+    kept: Sequence[tuple[str, str]]
+    clear: str
+
+
+class NumberedPager(Block, frozen=True):
+    """The way through pages with numbers; a way that is not there is left out."""
+
+    summary: str
+    first: str = ""
+    previous: str = ""
+    following: str = ""
+    last: str = ""
+
+
+class SampleLinks(NamedTuple):
+    """The addresses of an evaluation's page and samples; `criteria` is which of them are shown."""
+
+    evaluation: str
+    criteria: int = 1
+
+    def to(self, query: SampleQuery, *, criteria: int | None = None) -> str:
+        """The page, with another query."""
+        shown = self.criteria if criteria is None else criteria
+        return address(
+            "evaluations",
+            self.evaluation,
+            **query.pairs(),
+            criteria=str(shown) if shown > 1 else None,
+        )
+
+    def sample(self, row: SampleRow, query: SampleQuery) -> str:
+        """The page of a sample, from which the next one follows by the same query."""
+        run = row.worst.digest or row.worst.run_id
+        return address("runs", run, in_=self.evaluation, **query.pairs())
+
+
+class CriterionColumn(NamedTuple):
+    """A criterion of an evaluation."""
+
+    name: str
+    label: str
+    weight: float
+    mean: float
+    """Over all runs; a missing score counts as 0."""
+
+
+def criterion_columns(rows: Iterable[SampleRow]) -> list[CriterionColumn]:
+    """The criteria in the order in which they first appear; where there are more than fit, those
+    with the most weight and then with the lowest scores come first.
+    """
+    found: dict[str, list[SampleCriterion]] = {}
+    for row in rows:
+        for run in row.runs:
+            for one in run.grade.criteria if run.grade else ():
+                found.setdefault(one.name, []).append(one)
+    columns = [
+        CriterionColumn(
+            name,
+            all_[0].label or name,
+            max(one.weight or 0.0 for one in all_),
+            fsum(one.norm or 0.0 for one in all_) / len(all_),
+        )
+        for name, all_ in found.items()
+    ]
+    if len(columns) > MAX_CRITERIA:
+        columns.sort(key=lambda one: (-one.weight, one.mean))
+    return columns
+
+
+def sample_table(
+    page: SamplePage,
+    query: SampleQuery,
+    links: SampleLinks,
+    criteria: Sequence[CriterionColumn],
+    baseline: Baseline | None,
+    *,
+    absent_as: str,
+) -> Table:
+    """A row for each sample of a page."""
+    expected = any(row.expected for row in page.rows)
+    heads = [
+        _head("Sample", "sample", query, links),
+        _head("Question", "question", query, links, "text"),
+        _head("Answer", "answer", query, links, "text"),
+        *([_head("Expected", "expected", query, links, "text")] if expected else ()),
+        _head("Score", "score", query, links, "tight"),
+        *(_head(clip(one.label, 40), CRITERION + one.name, query, links) for one in criteria),
+        Column("Why it failed", "wide"),
+        *([_head("Against baseline", "change", query, links)] if baseline is not None else ()),
+    ]
+    rows = []
+    for row in page.rows:
+        cells = [
+            _sample(row, links.sample(row, query)),
+            _text(row, row.question, query.q, "no question"),
+            _text(row, row.answer, query.q, "no answer"),
+            *([_text(row, row.expected, query.q, "none")] if expected else ()),
+            _score(row),
+            *(_criterion(row, one.name) for one in criteria),
+            _why(row),
+        ]
+        if baseline is not None:
+            cells.append(_change(row, baseline.get(row.sample)))
+        rows.append(cells)
+    return Table("Samples", heads, rows, absent=absent_as, kind="stack sheet samples")
+
+
+def _head(title: str, key: str, query: SampleQuery, links: SampleLinks, kind: str = "") -> Column:
+    up, down = query.sort == key, query.sort == f"-{key}"
+    href = links.to(query.but(sort=f"-{key}" if up else key))
+    return Column(title, kind, href, "ascending" if up else "descending" if down else "")
+
+
+def _sample(row: SampleRow, href: str) -> str:
+    name = link(clip(row.sample, _NAME), href)
+    if len(row.runs) == 1:
+        return name
+    scores = [run.score for run in row.runs]
+    passed = sum(run.passed for run in row.runs)
+    spread = f"{points(min(scores))} to {points(max(scores))}"
+    return phrase(
+        name,
+        line(small(f"{count(len(row.runs), 'repeat')}, {passed} passed, {spread}")),
+        *([" ", badge("flaky", "open")] if row.flaky else ()),
+    )
+
+
+def _text(row: SampleRow, text: str, find: str, absent_as: str) -> str:
+    return absent("forgotten") if row.forgotten else excerpt(text, find=find, absent_as=absent_as)
+
+
+def _score(row: SampleRow) -> str:
+    grade = row.worst.grade
+    if grade is None:
+        return verdict("failed", "not graded")
+    return phrase(
+        verdict("passed" if row.passed else "failed", "passed" if row.passed else "failed"),
+        " ",
+        letter(grade.grade, grade.policy),
+        line(meter(row.score, whole=100, floor=grade.pass_threshold)),
+    )
+
+
+def _criterion(row: SampleRow, name: str) -> str:
+    found = [
+        one
+        for run in row.runs
+        for one in (run.grade.criteria if run.grade else ())
+        if one.name == name
+    ]
+    norm = row.norm(name)
+    if norm is None:
+        return absent("no score")
+    floor = next((one.critical_floor for one in found if one.critical_floor), None)
+    edge = floor.norm if floor else None
+    drawn = meter(norm, floor=edge)
+    missed = any(one.floor_failed for one in found)
+    # Over repeats the mean may keep a floor that one of them misses.
+    hidden = missed and (edge is None or norm >= edge)
+    return phrase(drawn, " ", badge("below floor", "bad")) if hidden else drawn
+
+
+def _why(row: SampleRow) -> str:
+    if row.passed:
+        return ""
+    return excerpt(row.why, most=160, absent_as="no reason is stated")
+
+
+def _change(row: SampleRow, base: SampleRow | None) -> str:
+    change = change_of(row, base)
+    if base is None:
+        return absent("not in the baseline")
+    by = signed(row.score - base.score)
+    if change == "same":
+        return absent("same")
+    was = f"was {'passed' if base.passed else 'failed'}" if row.passed != base.passed else ""
+    kind = "good" if change == "better" else "bad"
+    return phrase(badge(f"{change} {by}", kind), *([" ", small(was)] if was else ()))
