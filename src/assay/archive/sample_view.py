@@ -46,7 +46,7 @@ def view_samples(
     n = len(stored.evaluation.runs)
     if compared is not None and (n <= ALWAYS_COMPARED or query.needs_baseline):
         before = run_rows(ledger, compared.runs, project=project)
-        ours, theirs = _policies(rows), _policies(before)
+        ours, theirs = policies_of(rows), policies_of(before)
         if ours == theirs:
             baseline = {row.sample: row for row in before}
         else:
@@ -54,10 +54,10 @@ def view_samples(
     return SampleView(rows, select_samples(rows, query, baseline), compared, baseline, incomparable)
 
 
-def _policies(rows: Iterable[SampleRow]) -> set[str]:
-    """Grades of two policies say different things, and are not compared."""
-    return {run.grade.policy or "" for row in rows for run in row.runs if run.grade}
+def policies_of(rows: Iterable[SampleRow]) -> list[str]:
+    """The policies that graded the rows: grades of two are not compared."""
+    return sorted({run.grade.policy or "" for row in rows for run in row.runs if run.grade})
 
 
-def _named(policies: Iterable[str]) -> str:
-    return " and ".join(sorted(policies)) or "no policy"
+def _named(policies: Sequence[str]) -> str:
+    return " and ".join(policies) or "no policy"

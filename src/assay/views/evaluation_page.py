@@ -21,7 +21,6 @@ from assay.views.blocks import (
 )
 from assay.views.evaluations import versioned
 from assay.views.pieces import (
-    absent,
     clip,
     count,
     link,
@@ -30,7 +29,6 @@ from assay.views.pieces import (
     moment,
     number,
     phrase,
-    small,
     verdict,
 )
 from assay.views.sample_query import (
@@ -72,15 +70,18 @@ class Reference(NamedTuple):
     href: str = ""
     compare: str = ""
     """Where the two stand side by side."""
+    by_change: str = ""
+    """The samples that got worse most come first."""
     incomparable: str = ""
 
 
-def evaluation_lead(evaluation: Evaluation) -> str:
-    """What was evaluated, on what, and when."""
+def evaluation_lead(evaluation: Evaluation, policies: Sequence[str]) -> str:
+    """What was evaluated, on what, when, and by which policy it was graded."""
     made = "imported" if evaluation.source == "import" else "started"
     return phrase(
         f"{versioned(evaluation.workflow)} on {versioned(evaluation.dataset)}, {made} ",
         moment(evaluation.started),
+        f", graded by {' and '.join(policies)}" if policies else "",
         *(f" · {clip(label, 60)}" for label in evaluation.labels[:10]),
     )
 
@@ -113,8 +114,7 @@ def evaluation_figures(
         ]
     if decision:
         facts.append(("Decision", decision))
-    facts.append(("Compared with", _reference(reference, counts)))
-    notes: list[Part] = []
+    notes: list[Part] = [Paragraph(phrase("Baseline: ", _reference(reference, counts)), "hint")]
     if totals.ungraded:
         notes.append(
             Note(
@@ -134,16 +134,18 @@ def _few(names: Sequence[str], most: int = 5) -> str:
 
 
 def _reference(reference: Reference | None, counts: SampleCounts) -> str:
+    """What the samples are compared with, and how they differ."""
     if reference is None:
-        return absent("nothing: no baseline, and no earlier evaluation of this dataset")
+        return "none. No baseline is stored, and no earlier evaluation is on this dataset."
     name = link(reference.text, reference.href) if reference.href else reference.text
     if reference.incomparable:
-        return phrase(name, " ", small(f"not compared: {reference.incomparable}"))
-    worse, better = counts.show.get("worse"), counts.show.get("better")
-    parts = [small(f"{worse or 0:,} worse, {better or 0:,} better")] if counts.compared else []
+        return phrase(name, f". Not compared: {reference.incomparable}.")
+    ways = [link("biggest drops first", reference.by_change)]
     if reference.compare:
-        parts.append(link("Compare", reference.compare))
-    return phrase(name, *[each for part in parts for each in (" ", part)])
+        ways.append(link("compare side by side", reference.compare))
+    worse, better = (counts.show.get(one, 0) for one in ("worse", "better"))
+    changed = f": {worse:,} worse, {better:,} better" if counts.compared else ""
+    return phrase(name, f"{changed} (", listed(ways), ")")
 
 
 # --- the samples
@@ -223,11 +225,11 @@ def _reasons(counts: SampleCounts, query: SampleQuery, links: SampleLinks) -> li
                 **({"aria-current": "true"} if query.why == reason else {}),
             ),
             f"{n:,}",
-            meter(n / counts.n, digits=3),
+            meter(100 * n / counts.n, whole=100, digits=1, unit="%"),
         ]
         for reason, n in list(counts.reasons.items())[:MAX_REASONS]
     ]
-    columns = ("Reason", Column("Samples", "n"), Column("Share of all", "tight"))
+    columns = ("Reason", Column("Samples", "n"), Column("Of all", "tight"))
     parts: list[Part] = [Table("Why samples failed", columns, rows[:REASONS], kind="reasons")]
     if rows[REASONS:]:
         more = len(counts.reasons) - REASONS

@@ -92,13 +92,13 @@ def evaluations_list(evaluations: Sequence[tuple[Evaluation, str]], *, absent_as
                 clip(versioned(one.dataset), 80),
                 f"{totals.n:,}",
                 phrase(
-                    meter(totals.pass_rate.value, title="Pass rate"),
+                    meter(100 * (totals.pass_rate.value or 0), whole=100, digits=1, unit="%"),
                     line(small(_ends(totals.pass_rate, percent=True))),
                 )
                 if graded
                 else absent("not graded"),
                 phrase(
-                    meter(totals.score.value, whole=100, title="Mean score"),
+                    meter(totals.score.value, whole=100),
                     line(small(_ends(totals.score))),
                 )
                 if graded

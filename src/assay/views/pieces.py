@@ -219,7 +219,13 @@ STEPS = 20
 
 
 def meter(
-    value: Any, *, floor: Any = None, whole: float = 1.0, digits: int = 2, title: str = ""
+    value: Any,
+    *,
+    floor: Any = None,
+    whole: float = 1.0,
+    digits: int = 2,
+    unit: str = "",
+    title: str = "",
 ) -> Piece:
     """A number with a small bar, and a mark on it where its floor is. Something is never drawn as
     nothing, and less than all never as all.
@@ -231,7 +237,7 @@ def meter(
     """
     if not exact.is_number(value):
         return absent("no score")
-    text = f"{float(value):,.{digits}f}"
+    text = f"{float(value):,.{digits}f}{unit}"
     kind = "" if not exact.is_number(floor) else "bad" if value < floor else "good"
     mark = _step(floor, whole) if exact.is_number(floor) else None
     return piece("meter", text, text, _step(value, whole), mark, kind, title)

@@ -23,6 +23,7 @@ from assay.views.pieces import (
     signed,
     small,
     verdict,
+    words,
 )
 from assay.views.sample_query import (
     CRITERION,
@@ -33,7 +34,7 @@ from assay.views.sample_query import (
 )
 from assay.views.samples import SampleCriterion, SampleRow
 
-MAX_CRITERIA = 6
+MAX_CRITERIA = 5
 """Columns of criteria at a time."""
 _NAME = 60
 
@@ -84,7 +85,6 @@ class CriterionColumn(NamedTuple):
     """A criterion of an evaluation."""
 
     name: str
-    label: str
     weight: float
     mean: float
     """Over all runs; a missing score counts as 0."""
@@ -102,7 +102,6 @@ def criterion_columns(rows: Iterable[SampleRow]) -> list[CriterionColumn]:
     columns = [
         CriterionColumn(
             name,
-            all_[0].label or name,
             max(one.weight or 0.0 for one in all_),
             fsum(one.norm or 0.0 for one in all_) / len(all_),
         )
@@ -130,9 +129,11 @@ def sample_table(
         _head("Answer", "answer", query, links, "text"),
         *([_head("Expected", "expected", query, links, "text")] if expected else ()),
         _head("Score", "score", query, links, "tight"),
-        *(_head(clip(one.label, 40), CRITERION + one.name, query, links) for one in criteria),
+        *(
+            _head(clip(words(one.name), 40), CRITERION + one.name, query, links, "criterion")
+            for one in criteria
+        ),
         Column("Why it failed", "wide"),
-        *([_head("Against baseline", "change", query, links)] if baseline is not None else ()),
     ]
     rows = []
     for row in page.rows:
@@ -141,12 +142,10 @@ def sample_table(
             _text(row, row.question, query.q, "no question"),
             _text(row, row.answer, query.q, "no answer"),
             *([_text(row, row.expected, query.q, "none")] if expected else ()),
-            _score(row),
+            _score(row, baseline),
             *(_criterion(row, one.name) for one in criteria),
             _why(row),
         ]
-        if baseline is not None:
-            cells.append(_change(row, baseline.get(row.sample)))
         rows.append(cells)
     return Table("Samples", heads, rows, absent=absent_as, kind="stack sheet samples")
 
@@ -175,15 +174,17 @@ def _text(row: SampleRow, text: str, find: str, absent_as: str) -> str:
     return absent("forgotten") if row.forgotten else excerpt(text, find=find, absent_as=absent_as)
 
 
-def _score(row: SampleRow) -> str:
+def _score(row: SampleRow, baseline: Baseline | None) -> str:
+    change = [] if baseline is None else _change(row, baseline.get(row.sample))
     grade = row.worst.grade
     if grade is None:
-        return verdict("failed", "not graded")
+        return phrase(verdict("failed", "not graded"), *change)
     return phrase(
-        verdict("passed" if row.passed else "failed", "passed" if row.passed else "failed"),
+        verdict("passed" if row.passed else "failed"),
         " ",
         letter(grade.grade, grade.policy),
         line(meter(row.score, whole=100, floor=grade.pass_threshold)),
+        *change,
     )
 
 
@@ -212,13 +213,14 @@ def _why(row: SampleRow) -> str:
     return excerpt(row.why, most=160, absent_as="no reason is stated")
 
 
-def _change(row: SampleRow, base: SampleRow | None) -> str:
+def _change(row: SampleRow, base: SampleRow | None) -> list[str]:
+    """What differs from the baseline; nothing where nothing does."""
     change = change_of(row, base)
     if base is None:
-        return absent("not in the baseline")
-    by = signed(row.score - base.score)
+        return [line(badge("not in the baseline", "open"))]
     if change == "same":
-        return absent("same")
-    was = f"was {'passed' if base.passed else 'failed'}" if row.passed != base.passed else ""
+        return []
+    flipped = row.passed != base.passed
+    was = f", {'passed' if base.passed else 'failed'} before" if flipped else ""
     kind = "good" if change == "better" else "bad"
-    return phrase(badge(f"{change} {by}", kind), *([" ", small(was)] if was else ()))
+    return [line(badge(f"{signed(row.score - base.score)}{was}", kind))]

@@ -221,7 +221,9 @@ def answer_text(evidence: SampleEvidence) -> str:
         return main_text(evidence.outputs, ANSWERS)
     metadata = evidence.metadata if isinstance(evidence.metadata, Mapping) else {}
     error = metadata.get("error")
-    ended = f"no answer; status {evidence.status or 'unknown'}"
+    ended = "no answer"
+    if evidence.status != "success":
+        ended += f"; status {evidence.status or 'unknown'}"
     return f"{ended}: {str(error)[:MAX_TEXT]}" if error else ended
 
 

@@ -10,7 +10,7 @@ from msgspec.json import Decoder
 from starlette.responses import RedirectResponse, Response
 
 from assay.archive.evaluations import LATEST, StoredEvaluation
-from assay.archive.sample_view import SampleView, view_samples
+from assay.archive.sample_view import SampleView, policies_of, view_samples
 from assay.archive.samples import with_texts
 from assay.server import lookup
 from assay.server.auth import Principal
@@ -24,7 +24,7 @@ from assay.views.evaluation_page import (
 )
 from assay.views.evaluations import versioned
 from assay.views.pieces import address, link, verdict
-from assay.views.sample_query import count_samples, page_of, read_query
+from assay.views.sample_query import SampleQuery, count_samples, page_of, read_query
 from assay.views.sample_table import SampleLinks, criterion_columns
 
 if TYPE_CHECKING:
@@ -63,11 +63,12 @@ def get_evaluation(
     if not asked.needs_texts:
         rows = with_texts(services.ledger, shown.rows, project=project)
         shown = shown._replace(rows=rows)
+    links = SampleLinks(name, criteria)
     region = samples_region(
         shown,
         asked,
         counts,
-        SampleLinks(name, criteria),
+        links,
         criterion_columns(view.rows),
         view.baseline,
         can_compare=view.compared is not None and not view.incomparable,
@@ -78,36 +79,33 @@ def get_evaluation(
         *evaluation_figures(
             evaluation.totals,
             counts,
-            _reference(stored, view),
+            _reference(stored, view, links),
             _decision(services, project, stored),
         ),
         region,
         nav="/evaluations",
-        lead=evaluation_lead(evaluation),
+        lead=evaluation_lead(evaluation, policies_of(view.rows)),
     )
 
 
-def _reference(stored: StoredEvaluation, view: SampleView) -> Reference | None:
+def _reference(stored: StoredEvaluation, view: SampleView, links: SampleLinks) -> Reference | None:
     """What the evaluation is compared with."""
     compared = view.compared
     if compared is None:
         return None
-    before = compared.evaluation
-    text = (
-        f"baseline {compared.baseline}"
-        if compared.baseline
-        else f"the evaluation before, {before.evaluation.name}"
-        if before
-        else ""
+    name = f"baseline {compared.baseline}" if compared.baseline else "the evaluation before"
+    found = Reference(
+        name,
+        incomparable=view.incomparable,
+        by_change=links.to(SampleQuery(sort="change")),
     )
-    if before is None:
-        return Reference(text, incomparable=view.incomparable)
-    ours, theirs = stored.evaluation, before.evaluation
-    return Reference(
-        f"{text} ({versioned(theirs.workflow)})",
-        address("evaluations", theirs.id),
-        address("compare", of=(theirs.id, ours.id)),
-        view.incomparable,
+    if compared.evaluation is None:
+        return found
+    before = compared.evaluation.evaluation
+    return found._replace(
+        text=f"{name}, {before.name} ({versioned(before.workflow)})",
+        href=address("evaluations", before.id),
+        compare=address("compare", of=(before.id, stored.evaluation.id)),
     )
 
 
