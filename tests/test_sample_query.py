@@ -127,6 +127,8 @@ def test_counts_are_what_each_filter_would_show() -> None:
     assert counts.reasons["score below the threshold"] == 2
     assert {"error: 429", "not graded", "safety misses its floor"} <= counts.reasons.keys()
     assert reasons_of(ROWS[0]) == []
+    broken = row("q-6", 0, gates=["overall_status_success", "clean"], status="timeout")
+    assert reasons_of(broken) == ["the run ended with status timeout"]
     assert count_samples([]).n == 0
 
 

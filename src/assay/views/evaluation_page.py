@@ -246,14 +246,16 @@ def _reasons(counts: SampleCounts, query: SampleQuery, links: SampleLinks) -> li
 def _chips(
     query: SampleQuery, counts: SampleCounts, links: SampleLinks, *, can_compare: bool
 ) -> list[Chip]:
-    chips = [Chip("All", links.to(SampleQuery(sort=query.sort)), counts.n, not query.filters)]
+    chips = [
+        Chip("All", links.to(SampleQuery(sort=query.sort)), counts.n, not query.filters, "all")
+    ]
     for name, text in CHIPS.items():
         chosen = name in query.show
         n = counts.show.get(name, 0)
         if name == "differs" and can_compare and not counts.compared:
-            chips.append(Chip(text, links.to(query.toggled(name)), None, chosen))
+            chips.append(Chip(text, links.to(query.toggled(name)), None, chosen, name))
         elif n or chosen:
-            chips.append(Chip(text, links.to(query.toggled(name)), n, chosen))
+            chips.append(Chip(text, links.to(query.toggled(name)), n, chosen, name))
     named = dict.fromkeys([*list(counts.gates)[:GATES], *query.gate])
     for gate in named:
         chips.append(

@@ -12,6 +12,7 @@ LENGTH = 240
 _BEFORE = 60
 """Characters that are shown before the first match."""
 _MARKS_KEPT = 8
+_LOOKED_AT = 20_000
 
 
 class Stretch(NamedTuple):
@@ -29,7 +30,7 @@ def excerpt(text: str, *, find: str = "", most: int = LENGTH, absent_as: str = "
     >>> excerpt("one two three", find="TWO").values[0]
     [Stretch(text='one ', found=False), Stretch(text='two', found=True), Stretch(text=' three', found=False)]
     """  # noqa: E501
-    flat = " ".join(normalize("NFC", text).split())
+    flat = " ".join(normalize("NFC", text[:_LOOKED_AT]).split())
     if not flat:
         return absent(absent_as)
     wanted = " ".join(normalize("NFC", find).split())

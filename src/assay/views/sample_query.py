@@ -15,10 +15,11 @@ from unicodedata import normalize
 
 from msgspec import Struct, structs
 
-from assay.views.samples import SampleRow
+from assay.views.samples import SampleGrade, SampleRow
 
 ON_A_PAGE = 50
 LONGEST_REASON = 160
+STATUS_GATE = "overall_status_success"
 CRITERION = "criterion:"
 """What `sort` starts with for a criterion: one may be called `score`."""
 MAX_VALUE = 500
@@ -140,21 +141,22 @@ def read_query(values: Callable[[str], Sequence[str]]) -> SampleQuery:
 
 
 def reasons_of(row: SampleRow) -> list[str]:
-    """Why a sample did not pass, in words that can be counted: what ended the run where that is
-    known, else each gate and floor; empty where it passed.
+    """Why a sample did not pass, in words that can be counted: how the run ended where it did not
+    succeed, else each gate and floor; empty where it passed.
     """
-    found: list[str] = []
-    for run in row.runs:
-        if run.passed:
-            continue
-        if run.grade is None:
-            found.append("not graded")
-        elif run.grade.cause:
-            lines = run.grade.cause.split("\n", 1)
-            found.append(" ".join(lines[0].split())[:LONGEST_REASON])
-        else:
-            found += [one[:LONGEST_REASON] for one in run.grade.counted]
-    return list(dict.fromkeys(found))
+    failed = [run.grade for run in row.runs if not run.passed]
+    return list(dict.fromkeys(one for grade in failed for one in _reasons(grade)))
+
+
+def _reasons(grade: SampleGrade | None) -> list[str]:
+    if grade is None:
+        return ["not graded"]
+    if grade.cause:
+        return [" ".join(grade.cause.split("\n", 1)[0].split())[:LONGEST_REASON]]
+    # A run that broke off fails most gates; each of them would hide the one reason.
+    if STATUS_GATE in grade.hard_gate_failures and grade.status not in (None, "success"):
+        return [f"the run ended with status {grade.status}"[:LONGEST_REASON]]
+    return [one[:LONGEST_REASON] for one in grade.counted]
 
 
 class SampleCounts(NamedTuple):

@@ -31,10 +31,11 @@ from assay.views.sample_query import (
     SamplePage,
     SampleQuery,
     change_of,
+    reasons_of,
 )
 from assay.views.samples import SampleCriterion, SampleRow
 
-MAX_CRITERIA = 5
+MAX_CRITERIA = 6
 """Columns of criteria at a time."""
 _NAME = 60
 
@@ -162,10 +163,11 @@ def _sample(row: SampleRow, href: str) -> str:
         return name
     scores = [run.score for run in row.runs]
     passed = sum(run.passed for run in row.runs)
-    spread = f"{points(min(scores))} to {points(max(scores))}"
+    low, high = points(min(scores)), points(max(scores))
+    spread = f"each {low}" if low == high else f"{low} to {high}"
     return phrase(
         name,
-        line(small(f"{count(len(row.runs), 'repeat')}, {passed} passed, {spread}")),
+        line(small(f"{passed} of {count(len(row.runs), 'repeat')} passed, {spread}")),
         *([" ", badge("flaky", "open")] if row.flaky else ()),
     )
 
@@ -210,7 +212,7 @@ def _criterion(row: SampleRow, name: str) -> str:
 def _why(row: SampleRow) -> str:
     if row.passed:
         return ""
-    return excerpt(row.why, most=160, absent_as="no reason is stated")
+    return excerpt("; ".join(reasons_of(row)), most=160, absent_as="no reason is stated")
 
 
 def _change(row: SampleRow, base: SampleRow | None) -> list[str]:
@@ -220,7 +222,10 @@ def _change(row: SampleRow, base: SampleRow | None) -> list[str]:
         return [line(badge("not in the baseline", "open"))]
     if change == "same":
         return []
-    flipped = row.passed != base.passed
-    was = f", {'passed' if base.passed else 'failed'} before" if flipped else ""
-    kind = "good" if change == "better" else "bad"
-    return [line(badge(f"{signed(row.score - base.score)}{was}", kind))]
+    by = round(row.score - base.score, 2)
+    said = [signed(by)] if by else []
+    if row.passed != base.passed:
+        said.append(f"{'passed' if base.passed else 'failed'} before")
+    elif not said:
+        said.append(f"{base.letter or 'no grade'} before")
+    return [line(badge(", ".join(said), "good" if change == "better" else "bad"))]

@@ -55,6 +55,8 @@ class SampleGrade(GradeLine, frozen=True):
     sample_id: str | None = None
     group: str | None = None
     policy: str | None = None
+    status: str | None = None
+    """How the run ended."""
     criteria: Sequence[SampleCriterion] = ()
     hard_gates: Mapping[str, SampleGate] = {}
 
@@ -151,9 +153,11 @@ class SampleRow(Struct, frozen=True):
         return "not graded" if grade is None else grade.why
 
     def norm(self, criterion: str) -> float | None:
-        """The mean of a criterion over the repeats; None where any of them lacks it."""
+        """The mean of a criterion over the repeats; None where any of them lacks a score, which the
+        grade counts as 0.
+        """
         found = [
-            one.norm
+            None if one.missing else one.norm
             for run in self.runs
             for one in (run.grade.criteria if run.grade else ())
             if one.name == criterion
