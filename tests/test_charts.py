@@ -35,6 +35,7 @@ from assay.views.charts import (
     DARK,
     PALETTE,
     Chart,
+    agreement,
     chart,
     criteria,
     decisions,
@@ -205,6 +206,7 @@ def charts() -> dict[str, Chart]:
         "heatmap": exams.heatmap(exam()),
         "patterns": exams.patterns(exam()),
         "history": exam_history.history(SCORES, exam().distribution, limit=0.92),
+        "reliability": agreement.reliability(read_card(card()).agreement, 60),
         "calibration": judges.calibration(read_card(card())),
         "confusion": judges.confusion(read_card(card()).agreement),
         "bias": judges.bias(read_card(card()).biases),
@@ -233,6 +235,7 @@ NAMES = (
         "heatmap",
         "patterns",
         "history",
+        "reliability",
         "calibration",
         "confusion",
         "bias",
@@ -284,6 +287,7 @@ def test_no_chart_is_forgotten() -> None:
             decisions,
             exams,
             exam_history,
+            agreement,
             judges,
         )
         for name, value in vars(module).items()
@@ -297,6 +301,7 @@ def test_no_chart_is_forgotten() -> None:
         "time_axis",
         "ScorePair",
         "rule_word",
+        "statistics",
     }
     assert public == set(NAMES) - {"axes_raw"}
 
@@ -548,7 +553,7 @@ def test_confusion_and_calibration_count_what_the_card_holds() -> None:
     ]
     assert sum(int(row[2]) for row in judges.calibration(read_card(card())).rows) == 60
     assert (
-        "2 of 7 probes were made; a bias is shown for position."
+        "Biased by position: the interval leaves out 0. 2 of 7 probes were made."
         in judges.bias(read_card(card()).biases).sentence
     )
     assert ("Length", "not measured", "not measured", "none", "") in judges.bias(
@@ -771,7 +776,7 @@ def test_an_exam_page_shows_the_axes_the_patterns_and_the_items_that_lost() -> N
     assert "e-000 0.4" in page.text
     gate = decide(check_result(exam(), MARKING, where="x"), RULES)
     gated = Page(exam_page(exam(), gate, draw=False)).text
-    assert "✗ The gate does not hold under exam@1" in gated
+    assert "✗ The gate failed under exam@1" in gated
     assert "The capstone score 0.88 is below the hard gate of 0.92." in gated
 
 

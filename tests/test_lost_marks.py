@@ -113,10 +113,10 @@ def test_the_page_has_a_row_for_each_lost_mark_and_narrows_down_to_an_axis() -> 
     view = exam_view(result)
     everything = lost_section(view, lost, here="/exams/x")
     one = lost_section(view, lost, here="/exams/x", axis="schema")
-    chips, table = everything.parts
+    chips, table = everything.parts[0].parts  # type: ignore[union-attr]
     assert [chip.n for chip in chips.chips] == [len(lost), 4, 12, 1, 4]  # type: ignore[union-attr]
     assert len(table.rows) == len(lost)  # type: ignore[union-attr]
-    (row,) = one.parts[1].rows  # type: ignore[union-attr]
+    (row,) = one.parts[0].parts[1].rows  # type: ignore[union-attr]
     assert row[1:] == ["Schema", "−0.1", "a JSON object that keeps the answer schema", "no answer"]
     assert "He goed there." in exam_page(result, lost=lost, draw=False)
 

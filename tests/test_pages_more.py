@@ -680,9 +680,9 @@ def test_a_judge_may_gate_under_a_named_policy_or_the_page_says_why_not(shop: Sh
 def test_a_card_shows_calibration_confusion_biases_and_drift(shop: Shop) -> None:
     found = get(shop, f"/judges/{shop.stock.card}")
     for words in (
-        "60 labelled items; on 55 the verdict is the label",
-        "What people said and what the judge said",
-        "5 of 7 probes were made; no bias is shown",
+        "On 55 of 60 labelled items the judge gave the label that people gave",
+        "The judge and people agree 85% of the time on 60 labelled items.",
+        "No bias is shown: every interval contains 0. 5 of 7 probes were made.",
         "No drift is shown",
         "2 points",
     ):

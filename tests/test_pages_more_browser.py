@@ -72,7 +72,9 @@ def all_pages(shop: Shop) -> list[str]:
         *(f"/exams/{digest}" for digest in (found.exam, found.regression + ALIKE)),
         f"/judges{ALIKE}",
         *(f"/judges/{digest}" for digest in (found.card, found.old_card + ALIKE)),
-        f"/schemas{ALIKE}",
+        "/schemas",
+        "/schemas/beewatch%2Fscales?tool=getHeat",
+        f"/schemas/beewatch%2Fscales{ALIKE}",
         "/schemas/beewatch",
         f"/schemas/poison{ALIKE}",
         f"/schemas/city-bees?kind=selection{ALIKE}",
@@ -199,7 +201,7 @@ def test_a_judge_is_asked_whether_it_may_gate_and_why_not(shop: Shop) -> None:
     page.get_by_role("link", name="judge-1").first.click()
     expect(page.locator(".outcome")).to_contain_text("May gate under workflow-judged@1")
     draw_all(page)
-    assert page.locator(".picture img").count() == 4
+    assert page.locator(".picture img").count() == 5
     page.locator("#drift table.scroll a, #drift td a, #drift th a").last.click()
     expect(page.locator(".outcome")).to_contain_text("May not gate")
     page.get_by_role("alert").or_(page.locator(".note")).get_by_role("link").click()
@@ -219,6 +221,25 @@ def test_a_tree_of_schemas_is_walked_from_the_list_to_an_answer(shop: Shop) -> N
     page.goto(f"{shop.base}/schemas/city-bees?kind=selection")
     page.get_by_role("link", name="hive0.scales").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Namespace hive0")
+
+
+def test_the_least_legible_tool_is_found_by_mouse_and_by_keyboard(shop: Shop) -> None:
+    page = shop.open("/schemas")
+    page.get_by_role("navigation", name="Which tools").get_by_text("With warnings").click()
+    expect(page).to_have_url(re.compile("state=warning"))
+    expect(page.locator("#tools tbody tr")).to_have_count(2)
+    page.get_by_role("link", name="Tokens", exact=True).click()
+    expect(page).to_have_url(re.compile("sort=tokens"))
+    page.get_by_label("Search", exact=True).fill("getHeat")
+    page.keyboard.press("Enter")
+    expect(page.locator("#tools tbody tr")).to_have_count(1)
+    page.get_by_role("link", name="getHeat").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Tool getHeat")
+    expect(page.locator("#parameters")).to_contain_text("hive")
+    expect(page.locator("#findings")).to_contain_text("Add `meta`")
+    page.go_back()
+    expect(page.locator("#tools tbody tr")).to_have_count(1)
 
 
 def test_a_decision_is_read_by_keyboard_alone(shop: Shop) -> None:

@@ -141,11 +141,8 @@ def test_the_list_is_filtered_searched_and_sorted_by_links(desk: Desk) -> None:
     assert names_of(desk, "?q=required-unknown") == ["get_data"]
     assert names_of(desk, "?q=nothing+like+it") == []
     assert len(names_of(desk, "?state=nonsense&sort=nonsense&order=nonsense")) == 3
-    found = links_with(desk, "/schemas?state=error&q=data")
-    sort = next(href for href, text in found if text.startswith("Tokens"))
-    assert sort == "/schemas?q=data&state=error&sort=tokens"
-    assert names_of(desk, sort.removeprefix("/schemas")) == ["get_data"]
     chips = get(desk, "/schemas?state=error&q=data").links()
+    assert "/schemas?q=data&state=error&sort=tokens" in chips, "a head keeps the filter"
     assert "/schemas?q=data" in chips, "the chosen chip takes itself back"
     assert "/schemas?q=data&state=clean" not in chips, "a chip that would leave nothing is left out"
     assert get(desk, "/schemas?start=-1", status=422)
@@ -238,7 +235,8 @@ def test_hostile_names_and_texts_are_text_and_lead_to_their_pages(desk: Desk) ->
     assert len(tools) >= 2
     for path in ("/schemas", *tools):
         shown = get(desk, path)
-        assert not any(tag == "script" for tag, _ in shown.tags), path
+        scripts = [str(found.get("src")) for tag, found in shown.tags if tag == "script"]
+        assert all(source.startswith("/static/") for source in scripts), path
         assert "<script>alert(1)" in shown.text, path
 
 

@@ -17,6 +17,7 @@ from assay.views.blocks import (
     Details,
     Paragraph,
     Part,
+    Region,
     Section,
     Table,
     section,
@@ -71,7 +72,8 @@ def lost_section(
     if len(chosen) > MAX_ROWS:
         more = f"The first {MAX_ROWS} of {plural(len(chosen), 'lost mark')}."
         parts.append(Paragraph(more, "hint"))
-    return section("Lost marks: expected and given", *parts, id="lost")
+    inside = [Region("lost-marks", parts)] if here else parts
+    return section("Lost marks: expected and given", *inside, id="lost")
 
 
 def _words(

@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import asdict
+
 from assay.views.blocks import (
     Column,
     Decided,
     Facts,
     Figure,
-    Group,
     Note,
     Paragraph,
     Part,
@@ -23,7 +24,19 @@ from assay.views.blocks import (
 )
 from assay.views.charts import Chart
 from assay.views.charts import judges as charts
-from assay.views.pieces import code, digest, moment, number, phrase, shown, small, verdict, words
+from assay.views.charts.agreement import reliability
+from assay.views.pieces import (
+    code,
+    digest,
+    link,
+    moment,
+    number,
+    phrase,
+    shown,
+    small,
+    verdict,
+    words,
+)
 
 if TYPE_CHECKING:
     from assay.records.judge_card import (
@@ -35,14 +48,6 @@ if TYPE_CHECKING:
         Probe,
     )
 
-STATISTICS = {
-    "agreement": "Share of equal verdicts",
-    "cohen_kappa": "Cohen's kappa",
-    "krippendorff_alpha": "Krippendorff's alpha",
-    "spearman": "Spearman's rank correlation",
-    "kendall_tau_b": "Kendall's tau-b",
-    "pearson": "Pearson's correlation",
-}
 CORRECTED = {
     "naive": "As the judge says",
     "ppi": "Prediction-powered",
@@ -99,7 +104,12 @@ def estimate(found: Estimate | None, n: int | None = None, *, percent: bool = Fa
 
 def judge_charts(card: JudgeCard) -> list[Chart]:
     """Every chart of a card."""
-    return [charts.bias(card.biases), charts.calibration(card), charts.confusion(card.agreement)]
+    return [
+        reliability(card.agreement, card.n_labelled),
+        charts.calibration(card),
+        charts.confusion(card.agreement),
+        charts.bias(card.biases),
+    ]
 
 
 def judge_view(
@@ -111,10 +121,13 @@ def judge_view(
     draw: bool = True,
     notes: Sequence[Part] = (),
     drift: DriftView | None = None,
+    used: Sequence[Section] = (),
+    label_page: str = "",
     more: Sequence[tuple[str, str]] = (),
 ) -> list[Part]:
-    """The whole of a card, the verdict first. `url` is where its charts are served, `more` what is
-    known of its record.
+    """The whole of a card, the verdict first. `url` is where its charts are served, `used` says
+    where it was used, `label_page` is where people label samples, `more` what is known of its
+    record.
     """
     sections = [
         _terms(card, admissions),
@@ -123,12 +136,10 @@ def judge_view(
     ]
     if drift is not None:
         sections.append(_drift(drift, url))
-    sections.append(_origin(card, more))
+    sections += [*used, _calibration_set(card.calibration, label_page), _origin(card, more)]
     heads: list[Part] = [
         Decided(
-            gate_word(one, "May gate", "May not gate"),
-            one.policy,
-            f"{one.reason[:1].upper()}{one.reason[1:]}.",
+            gate_word(one, "May gate", "May not gate"), one.policy, _sentence(one.reason), _why(one)
         )
         for one in admissions
     ]
@@ -153,15 +164,19 @@ def judge_view(
 
 def _terms(card: JudgeCard, admissions: Sequence[CardAdmission]) -> Section:
     states = {
-        True: verdict("holds"),
         False: verdict("fails", "does not hold"),
         None: verdict("undetermined", "not measured"),
+        True: verdict("holds"),
     }
+    order = list(states)
     parts: list[Part] = [
         Table(
             f"Terms of {one.policy}",
             ("Term", "Verdict", Column("Found", "wide")),
-            [[code(term.id), states[term.holds], term.sentence] for term in one.terms],
+            [
+                [code(term.id), states[term.holds], _sentence(term.sentence)]
+                for term in sorted(one.terms, key=lambda term: order.index(term.holds))
+            ],
             kind="stack rules",
         )
         for one in admissions
@@ -175,8 +190,12 @@ def _terms(card: JudgeCard, admissions: Sequence[CardAdmission]) -> Section:
         "What a policy asks of it",
         *(parts or [Paragraph("Nothing is asked.", "absent")]),
         id="terms",
-        hint="As of now: a card grows old.",
+        hint="Decided as of now, because a card ages. What does not hold comes first.",
     )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def agreement_section(
@@ -187,36 +206,21 @@ def agreement_section(
     url: str = "",
     draw: bool = True,
 ) -> Section:
-    """Against people: the scatter, the confusion, every statistic with its interval."""
+    """Reliability against people: every statistic with its interval, the scatter, the confusion."""
     n = None if calibration is None else calibration.n_labelled
-    pictures = [charts.confusion(found)]
+    pictures = [reliability(found, n), charts.confusion(found)]
     if card is not None:
-        pictures.insert(0, charts.calibration(card))
-    rows: list[Sequence[str]] = []
-    if found is not None:
-        rows = [[text, estimate(getattr(found, key), n)] for key, text in STATISTICS.items()]
-        for key in ("linear", "quadratic"):
-            kappa = getattr(found.weighted_kappa, key)
-            rows.append([f"Weighted kappa, {key}", estimate(kappa, n)])
-    corrected = (
-        []
-        if calibration is None
-        else [
-            [text, estimate(getattr(calibration.corrected, key))] for key, text in CORRECTED.items()
-        ]
-    )
+        pictures.insert(1, charts.calibration(card))
+    means = {} if calibration is None else asdict(calibration.corrected)
+    corrected = [[text, estimate(means.get(key))] for key, text in CORRECTED.items()]
     rates: list[Part] = (
-        [section(MEAN, Table(MEAN, ("How", "Value"), corrected), level=3)] if corrected else []
+        [section(MEAN, Table(MEAN, ("How", "Value"), corrected, kind="stack"), level=3)]
+        if any(means.values())
+        else []
     )
     return section(
-        "Agreement with people",
-        Group([_figure(one, url, draw) for one in pictures], "columns"),
-        Table(
-            "Agreement with people",
-            ("Statistic", "Value"),
-            rows,
-            absent="No agreement with people was measured.",
-        ),
+        "Reliability",
+        *(_figure(one, url, draw) for one in pictures),
         *rates,
         id="agreement",
     )
@@ -233,13 +237,48 @@ def _figure(chart: Chart, url: str, draw: bool) -> Figure:
     return Figure(chart, f"{url}/{chart.name}" if url else "", draw=draw)
 
 
+def _why(admission: CardAdmission) -> str:
+    """What a judge that may not gate lacks, or what one that may gate rests on."""
+    lacks = [term for term in admission.terms if not term.holds]
+    if admission.may_gate or not lacks:
+        return "It may decide a gate until its card is too old or a newer one says otherwise."
+    n = len(lacks)
+    return (
+        f"{n} of {len(admission.terms)} terms do{'es' if n == 1 else ''} not hold or"
+        f" {'was' if n == 1 else 'were'} not measured; its verdicts count as evidence, but open no"
+        " gate."
+    )
+
+
+def _calibration_set(calibration: CalibrationRecord | None, label_page: str) -> Section:
+    """The labels behind the card, and how to get more of them."""
+    parts: list[Part] = []
+    if calibration is None:
+        parts.append(Paragraph("It was never compared with human labels.", "absent"))
+    else:
+        own = calibration.set
+        name = f"{own.id or 'a set without a name'}{f'@{own.version}' if own.version else ''}"
+        facts = [
+            ("Set", name),
+            ("Labelled by people", f"{calibration.n_labelled:,}"),
+            ("Not labelled", f"{calibration.n_unlabelled:,}"),
+            ("Scale", shown(calibration.scale.name)),
+            ("Digest of the set", digest(own.digest)),
+        ]
+        parts.append(Facts(facts))
+    labels = link("Label samples", label_page) if label_page else "Label samples"
+    command = code("assay judge calibrate --from-ledger SET")
+    parts.append(Paragraph(phrase(labels, ", then calibrate with them: ", command), "hint"))
+    return section("Calibration set", *parts, id="calibration")
+
+
 def _drift(drift: DriftView, url: str) -> Section:
     columns = ("Card", "Made", "Kappa with people", "Wording")
     return section(
         "Drift",
         Paragraph(phrase(drift.outcome, f": {drift.reason}") if drift.outcome else drift.reason),
         _figure(drift.chart, url, draw=True),
-        Table("Cards of this judge", columns, drift.cards),
+        Table("Cards of this judge", columns, drift.cards, kind="stack"),
         id="drift",
     )
 
@@ -261,6 +300,10 @@ def _origin(card: JudgeCard, more: Sequence[tuple[str, str]]) -> Section:
         ("Audited on", "no items" if items is None else f"{shown(items.n)} pairs ({items.source})"),
         ("Digest of the card", digest(card.digest)),
         *more,
-        *((words(key), shown(value)) for key, value in card.identity.items()),
+        *(
+            (words(key), shown(value))
+            for key, value in card.identity.items()
+            if value not in (card.model, card.family)
+        ),
     ]
     return section("What it is about", Facts(facts, "small"), id="origin")

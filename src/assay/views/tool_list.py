@@ -19,6 +19,7 @@ from assay.views.blocks import (
     Field,
     Filters,
     Pager,
+    Region,
     Section,
     Table,
     section,
@@ -105,12 +106,13 @@ def tools_view(rows: Sequence[ToolRow], query: ToolQuery, start: int = 0) -> lis
         absent="No tool fits this filter.",
         kind="stack runs",
     )
-    return [
+    parts: list[Block] = [
         _chips(chosen_rows(rows, query._replace(state="")), query),
         Filters("/schemas", fields, query._asdict(), title="Search and sort", button="Show"),
         table,
         *_pages(len(found), start, query),
     ]
+    return [Region("tools", parts)]
 
 
 def _columns(query: ToolQuery) -> list[Column]:

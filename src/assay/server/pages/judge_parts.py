@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import asdict
 
+from assay.archive.evaluations import read_brief
 from assay.errors import AssayError
 from assay.grading.policy import Policy, make_rules
 from assay.judging.card import admit, age_days, read_card
 from assay.judging.drift import compare_cards
 from assay.records.judge_card import CardAdmission, CardTerm, JudgeCard
+from assay.views.blocks import Section, Table, section
 from assay.views.charts import judges as charts
+from assay.views.evaluations import versioned
 from assay.views.judge_card import DriftView, age_text, estimate
-from assay.views.pieces import address, digest, link, moment, phrase, shown, verdict
+from assay.views.pieces import address, digest, link, moment, number, phrase, shown, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,6 +107,46 @@ def drift_view(shown_card: StoredCard, cards: Sequence[StoredCard]) -> DriftView
     ]
     outcome, reason = _drifted(shown_card, cards)
     return DriftView(outcome, reason, charts.drift(drift_points(cards)), rows)
+
+
+USED = 20
+LOOKED_AT = 200
+"""Evaluations that are looked through for those of one judge."""
+
+
+def used_section(services: Services, project: str, card: JudgeCard) -> Section:
+    """The newest evaluations that asked this judge."""
+    found = services.ledger.find("evaluation", project=project, limit=LOOKED_AT, newest_first=True)
+    rows = []
+    for item in found.items:
+        one = read_brief(item).evaluation if item.body is not None else None
+        judge = None if one is None else one.settings.get("judge")
+        named = (judge.get("model"), judge.get("name")) if isinstance(judge, dict) else ()
+        if one is None or card.model not in named:
+            continue
+        totals = one.totals
+        rows.append(
+            [
+                link(one.name, address("evaluations", one.name)),
+                versioned(one.workflow),
+                versioned(one.dataset),
+                number(totals.pass_rate.value, interval=totals.pass_rate, n=totals.n, percent=True),
+                moment(one.started),
+            ]
+        )
+    absent = (
+        f"None of the newest {LOOKED_AT} evaluations asked this judge."
+        if found.next_cursor is not None
+        else "No stored evaluation asked this judge."
+    )
+    columns = ("Evaluation", "Workflow", "Dataset", "Pass rate", "Started")
+    title = "Evaluations that asked it"
+    return section(
+        title,
+        Table(title, columns, rows[:USED], absent=absent, kind="stack runs"),
+        id="used",
+        hint=f"The newest {USED} of {len(rows)}." if len(rows) > USED else "",
+    )
 
 
 def _drifted(latest: StoredCard, cards: Sequence[StoredCard]) -> tuple[str, str]:

@@ -22,6 +22,7 @@ from assay.server.pages.paging import Cursor, listed, ways
 from assay.server.pages.routing import READER, PageRoute
 from assay.views.blocks import Column, Empty, Note, Paragraph, Section, Table, section
 from assay.views.charts import judges as charts
+from assay.views.charts.agreement import reliability
 from assay.views.judge_card import (
     admission_lines,
     agreement_section,
@@ -72,8 +73,8 @@ def list_judges(
     given = [_given(services, terms, now)] if services.cards and first_page else []
     if not found.items and first_page and not given:
         nothing = Empty(
-            "No judge has a card in this project yet. Compare its verdicts with people's labels,"
-            " and make one:",
+            "No judge has a card in this project yet. Label samples, compare its verdicts with the"
+            " labels, and make one:",
             FIRST,
             "`assay judge audit` adds the biases. Without a card no judge gates under a policy that"
             " asks for one.",
@@ -174,6 +175,8 @@ def show_judge(request: Request, digest: str, principal: Principal = READER) -> 
         url=url,
         notes=[_newer(cards[0])] if cards and cards[0].card.made_at > one.card.made_at else [],
         drift=parts.drift_view(one, cards),
+        used=[parts.used_section(services, principal.project, one.card)],
+        label_page="/label" if "/label" in request.app.state.page_paths else "",
         more=[
             ("Made of", _made_of(services, principal.project, digest)),
             ("Record", phrase(short(digest), " ", whole)),
@@ -223,7 +226,8 @@ def judge_chart(services: Services, project: str, digest: str, name: str) -> Cha
         return charts.bias(convert(item.tree(), AuditRecord).biases) if name == "bias" else None
     if item.kind == "calibration":
         found = convert(item.tree(), CalibrationRecord)
-        return charts.confusion(found.agreement) if name == "confusion" else None
+        made = [reliability(found.agreement, found.n_labelled), charts.confusion(found.agreement)]
+        return next((chart for chart in made if chart.name == name), None)
     card = read_card(item.tree(), where=digest)
     if name == "drift":
         return charts.drift(parts.drift_points(parts.cards_of(services, project, card.model)))

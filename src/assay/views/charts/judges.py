@@ -17,6 +17,7 @@ from assay.views.charts.chart import (
     ORANGE,
     QUIET,
     RED,
+    WIDTH,
     Chart,
     clean,
     count,
@@ -48,7 +49,7 @@ NAMES = {
 }
 SHARES = ("self_agreement", "injection")
 """Numbers on 0 to 1; the others are on -1 to 1 with 0 for none."""
-SQUARE = 280
+WIDE, HIGH = WIDTH + 120, 180
 
 
 def _three(value: object) -> str:
@@ -127,8 +128,11 @@ def calibration(card: JudgeCard) -> Chart:
     ]
     bias = found.bias.mean_difference
     same = sum(n for (one, other), n in pairs.items() if one == other)
-    said = f"{count(sum(pairs.values()), 'labelled item')}; on {same:,} the verdict is the label. "
-    said += f"On average the judge is {_three(bias.value)} above people, {_ends(bias)}."
+    total = sum(pairs.values())
+    said = (
+        f"On {same:,} of {count(total, 'labelled item')} the judge gave the label that people gave."
+    )
+    said += f" {_lean(bias)}"
     if unread or others:
         said += (
             f" Not drawn: {count(unread, 'verdict')} that could not be read, {others} without a"
@@ -139,10 +143,21 @@ def calibration(card: JudgeCard) -> Chart:
         name,
         title,
         said,
-        view(drawn, *layers, width=SQUARE, height=SQUARE),
+        view(drawn, *layers, width=WIDE, height=HIGH),
         ("People", "Judge", "Items"),
         cut(rows, 3),
     )
+
+
+def _lean(bias: Estimate) -> str:
+    """How the judge differs from people on average, in words."""
+    value = number(bias.value)
+    if value is None:
+        return "How far it is above or below them was not measured."
+    if not value:
+        return f"On average it is neither above nor below them, {_ends(bias)}."
+    side = "above" if value > 0 else "below"
+    return f"On average it is {abs(value):.3f} {side} them; difference {_ends(bias)}."
 
 
 def _worth(value: object) -> float | None:
@@ -152,7 +167,7 @@ def _worth(value: object) -> float | None:
 
 def confusion(agreement: AgreementBlock | None) -> Chart:
     """How often the judge gave which verdict where people gave which label."""
-    name, title = "confusion", "What people said and what the judge said"
+    name, title = "confusion", "Labels and verdicts"
     found = None if agreement is None else agreement.confusion
     if agreement is None or found is None or not found.human or not found.judge:
         return nothing(
@@ -209,14 +224,14 @@ def confusion(agreement: AgreementBlock | None) -> Chart:
     )
     kappa = agreement.cohen_kappa or Estimate()
     said = (
-        f"{count(total, 'label')}; {same:,} times the judge said the same. Cohen's kappa"
-        f" {_three(kappa.value)}, {_ends(kappa)}."
+        f"Of {count(total, 'label')} the judge gave {same:,} as people did; the others are off the"
+        f" diagonal. Cohen's kappa {_three(kappa.value)}, {_ends(kappa)}."
     )
     rows = [
         (clean(one), *(f"{cell:,}" for cell in line))
         for one, line in zip(human, whole, strict=True)
     ]
-    spec = view(drawn, *layers, width={"step": 72}, height={"step": 34})
+    spec = view(drawn, *layers, width=WIDE, height={"step": 34})
     return Chart(
         name,
         title,
@@ -312,11 +327,12 @@ def bias(biases: Mapping[str, Probe | None]) -> Chart:
         marks.aside(y, "said"),
     ]
     shown_ones = [row["name"] for row in drawn if row["kind"] == "shown"]
-    said = f"{len(drawn)} of {len(kinds)} probes were made; " + (
-        f"a bias is shown for {', '.join(map(str.lower, shown_ones))}."
+    said = (
+        f"Biased by {', '.join(map(str.lower, shown_ones))}: the interval leaves out 0."
         if shown_ones
-        else "no bias is shown."
+        else "No bias is shown: every interval contains 0."
     )
+    said += f" {len(drawn)} of {len(kinds)} probes were made."
     return Chart(name, title, said, view(drawn, *layers), columns, cut(rows, 5))
 
 
