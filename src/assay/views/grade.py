@@ -241,6 +241,16 @@ def _floors(result: Result, figure: Figure) -> Section:
 
 def _change(result: Result) -> Section:
     """The smallest changes that would move the letter."""
+    return section(
+        "What would change it",
+        change_facts(result),
+        Sentences([text for text in _sentences(result) if text.startswith("To get")]),
+        id="change",
+    )
+
+
+def change_facts(result: Result) -> Facts:
+    """The smallest changes that would move the letter, as facts."""
     placement: Mapping[str, Any] = result.get("placement") or {}
     opened = ", once the gates are open" if result.get("hard_gate_failures") else ""
     moves = [
@@ -258,12 +268,7 @@ def _change(result: Result) -> Section:
         ),
         ("Points to lose this band", points(placement.get("to_lose_grade"), "no band is lower")),
     ]
-    return section(
-        "What would change it",
-        Facts(moves, "pairs"),
-        Sentences([text for text in _sentences(result) if text.startswith("To get")]),
-        id="change",
-    )
+    return Facts(moves, "pairs")
 
 
 def _move(move: Result | None, result: Result, verb: str) -> str:

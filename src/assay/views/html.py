@@ -1,21 +1,23 @@
 """Results -> one HTML page that a release manager can open, print, mail and keep.
 
-The page stands alone: no script, no font, no request; its content policy forbids them all. It
-decides nothing: every number on it stands in the results it was given; beside that, runs are
-counted and what they lost is subtracted. Each run is shown by the view of its grade.
+The page stands alone: it loads nothing, and its content policy lets only its own script run, which
+searches and sorts; without it the page is complete. It decides nothing: every number on it stands
+in the results it was given; beside that, runs are counted and what they lost is subtracted.
 
-A page is bounded, so that a stream of any length needs no memory and a browser opens it at once:
-beyond its rows, sections and pictures it says how many more there are, and what holds them. What
-did not pass never gives way to what did.
+One row for each sample, then the evidence of those that did not pass, the worst first. A page is
+bounded, so that a stream of any length needs no memory and a browser opens it at once: beyond its
+rows and its evidence it says how many more there are, and what shows them. What did not pass never
+gives way to what did.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from decimal import Decimal
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import structs
 
 from assay.views.blocks import (
     Column,
@@ -30,38 +32,50 @@ from assay.views.blocks import (
 )
 from assay.views.charts import Chart, gates, summaries
 from assay.views.drawing import MISSING
-from assay.views.exporters import Exporter, Format
+from assay.views.exporters import Exporter, Format, ResultSource
 from assay.views.grade import grade_charts
-from assay.views.grade_line import more_text, passed_text
-from assay.views.pieces import count, letter, line, number, phrase, shown, verdict
+from assay.views.grade_line import passed_text
+from assay.views.pieces import clip, count, letter, line, number, phrase, shown, verdict
 from assay.views.render import report
-from assay.views.report_rows import COLUMNS, Result, line_of, row_of
-from assay.views.run import SYSTEMS, run_part
+from assay.views.report_evidence import evidence_block, kept_evidence
+from assay.views.report_rows import Result, row_of
+from assay.views.report_samples import Layout, SampleTable, cut, in_parts, merged, sample_line
+from assay.views.report_spool import SampleSpool
+from assay.views.run import SYSTEMS
+from assay.views.samples import (
+    SampleEvidence,
+    SampleRow,
+    SampleRun,
+    fold_samples,
+    sample_grade,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-ROWS = 5_000
+    from assay.records.evidence import Run
+
+ROWS = 10_000
 """Rows of the table at the most."""
-SECTIONS = 100
-"""Runs with a section of their own at the most."""
+EVIDENCE = 200
+"""Samples with their evidence at the most, and the bytes that it may take."""
+EVIDENCE_BYTES = 700_000
+OPENED = 3
+"""The worst samples, whose evidence is open, and the least number of samples that have any."""
 PICTURES = 20
-"""Failed runs whose charts are drawn; a picture costs about 50 ms."""
-FEW = 5
-"""Of so few runs those that passed are drawn too."""
-PLAIN = 500
-"""Rows above which the table is cut into parts that a browser lays out as they come into view."""
-PART = 250
+"""Runs whose charts are written by `--charts`."""
+ROW_TEXT = 2_000
 CAUSES = 3
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 
 
-class _KeptRun(NamedTuple):
-    """The runs of one verdict: a row of each, and the whole of the first."""
+class _Evidence(msgspec.Struct):
+    result: msgspec.Raw
+    kept: dict[str, Any]
 
-    rows: list[Result]
-    whole: list[Result | bytes]
+
+_evidence = msgspec.json.Decoder(_Evidence).decode
 
 
 class Report(Format):
@@ -72,27 +86,40 @@ class Report(Format):
         *,
         title: str = "Assay report",
         subtitle: str = "",
-        pictures: int = PICTURES,
+        pictures: bool = True,
         rows: int = ROWS,
-        sections: int = SECTIONS,
+        evidence: int = EVIDENCE,
     ) -> None:
         self.title, self.subtitle = title, subtitle
-        self._pictures, self._rows, self._sections = pictures, rows, sections
-        self._failed, self._passed = _KeptRun([], []), _KeptRun([], [])
+        self._pictures, self._rows, self._most_evidence = pictures, rows, evidence
+        self._spool: SampleSpool | None = None
         self._letters: Counter[Any] = Counter()
         self._causes: Counter[str] = Counter()
         self._gates: Counter[str] = Counter()
+        self._lost: dict[str, float] = {}
+        """Points that each criterion lost in all runs, in the order of the first."""
+        self._labels: dict[str, str] = {}
         self._bins = summaries.score_bins([])
         self._systems: dict[str, dict[Any, None]] = {key: {} for key in SYSTEMS}
+        self._workflows: set[str] = set()
         self._bands: dict[str, list[Result]] = {}
         self._thresholds: dict[str, Any] = {}
+        self._has_texts = False
+        self._charted: list[Result] | None = None
         self.graded = self.passed = 0
 
-    # --- one by one ---
+    # --- one by one
 
     def piece(self, result: Mapping[str, Any]) -> bytes:
-        """A result: its row on one line, the whole of it on the next."""
-        return _encode(row_of(result)) + b"\n" + _encode(result)
+        """A result of which nothing else is known."""
+        return self.piece_of(result, ResultSource())
+
+    def piece_of(self, result: Any, source: ResultSource) -> bytes:
+        """A result on three lines: what is counted, its row, and its evidence."""
+        plain = msgspec.to_builtins(result, builtin_types=(Decimal,), enc_hook=str)
+        row = _sample_row(plain, source.run)
+        evidence = {"result": plain, "kept": kept_evidence(source.run)}
+        return b"\n".join(map(_encode, (row_of(plain), row, evidence)))
 
     def onto(self, stream: IO[bytes]) -> Report:
         """Runs wait here until the verdict is known."""
@@ -101,51 +128,67 @@ class Report(Format):
     def write(self, data: bytes) -> None:
         """Take a piece."""
         if data:
-            row, _, whole = data.partition(b"\n")
-            self._take(_decode(row), whole)
+            counted, row, evidence = data.split(b"\n", 2)
+            self._take(_decode(counted), row, evidence)
 
-    def add(self, result: Result) -> None:
+    def add(self, result: Mapping[str, Any], run: Run | None = None) -> None:
         """Take a result as it is."""
-        self._take(row_of(result), result)
+        self.write(self.piece_of(result, ResultSource(run=run)))
 
     def foot(self, faults: Sequence[Mapping[str, Any]], counts: Mapping[str, Any]) -> bytes:
         """The whole page."""
         return self.page(faults, counts).encode("utf-8", "replace")
 
-    def _take(self, row: Result, whole: Result | bytes) -> None:
-        good = row.get("passed") is True
+    def close(self) -> None:
+        """Drop what waits."""
+        if self._spool is not None:
+            self._spool.close()
+            self._spool = None
+
+    def _take(self, counted: Result, row: bytes, evidence: bytes) -> None:
+        good = counted.get("passed") is True
         self.graded += 1
         self.passed += good
-        self._letters[row.get("grade")] += 1
-        place = summaries.bin_of(row.get("weighted_score"))
+        self._letters[counted.get("grade")] += 1
+        place = summaries.bin_of(counted.get("weighted_score"))
         if place is not None:
             self._bins[place]["count"] += 1
-        self._gates.update(row.get("hard_gate_failures") or ())
+        self._gates.update(counted.get("hard_gate_failures") or ())
+        self._count_lost(counted["lost"])
         if not good:
-            self._causes.update(row["causes"])
+            self._causes.update(counted["causes"])
         for key, values in self._systems.items():
             if len(values) < 10:
-                values[row.get(key)] = None
+                values[counted.get(key)] = None
         if len(self._bands) < 2:
-            self._bands[repr((row.get("policy"), row.get("bands")))] = [
-                band for band in row.get("bands") or () if isinstance(band, dict)
+            self._bands[repr((counted.get("policy"), counted.get("bands")))] = [
+                band for band in counted.get("bands") or () if isinstance(band, dict)
             ]
         if len(self._thresholds) < 2:
-            self._thresholds[repr(row.get("pass_threshold"))] = row.get("pass_threshold")
-        kept = self._passed if good else self._failed
-        if len(kept.rows) < self._rows:
-            kept.rows.append(row)
-        if len(kept.whole) < self._sections:
-            kept.whole.append(whole)
+            self._thresholds[repr(counted.get("pass_threshold"))] = counted.get("pass_threshold")
+        if len(self._workflows) < 2:
+            self._workflows.add(workflow_name(counted))
+        if self._spool is None:
+            self._spool = SampleSpool()
+        made = _kept_row(row).row
+        self._has_texts = self._has_texts or bool(made.question or made.answer or made.expected)
+        # samples of two workflows or datasets may share a name
+        key = _encode([counted.get("workflow"), counted.get("dataset"), made.sample]).decode()
+        score = made.worst.score
+        self._spool.add(key, passed=good, score=score, row=row, evidence=evidence)
 
-    # --- the whole ---
+    def _count_lost(self, lost: Mapping[str, Any]) -> None:
+        for name, (label, points) in lost.items():
+            if name in self._lost or len(self._lost) < 1000:
+                self._lost[name] = self._lost.get(name, 0.0) + float(points)
+                self._labels.setdefault(name, label)
+
+    # --- the whole
 
     def charts(self) -> list[Chart]:
-        """Every chart of the page: those of all runs, then those of each run that is drawn. A run's
-        are named after its number.
-        """
+        """The charts of all runs, then those of the worst. A run's are named after its place."""
         found = self._summary()
-        for place, run in self._drawn():
+        for place, run in enumerate(self._worst_results(), 1):
             found += [
                 chart._replace(
                     name=f"run-{place}-{chart.name}", title=f"{run.get('run_id')}: {chart.title}"
@@ -154,18 +197,14 @@ class Report(Format):
             ]
         return found
 
-    def _sectioned(self) -> list[Result]:
-        """The runs with a section: those that did not pass, and after them, where there is room,
-        those that did.
-        """
-        whole = [*self._failed.whole, *self._passed.whole][: self._sections]
-        return [_decode(one) if isinstance(one, bytes) else one for one in whole]
-
-    def _drawn(self) -> Iterator[tuple[int, Result]]:
-        few = self.graded <= FEW
-        for place, run in enumerate(self._sectioned()[: self._pictures], 1):
-            if few or run.get("passed") is not True:
-                yield place, run
+    def _worst_results(self) -> list[Result]:
+        """The grades of the worst runs; they outlive what waits on disk."""
+        if self._charted is None:
+            spooled = self._spool.samples(PICTURES) if self._spool is not None else ()
+            self._charted = [
+                _decode(_evidence(one.evidence).result) for one in spooled if one.evidence
+            ]
+        return self._charted
 
     def _ordered(self) -> dict[Any, int]:
         """How many runs have each letter, in the order of the bands. A letter that nobody has is
@@ -198,7 +237,7 @@ class Report(Format):
         """The page of the runs that were taken, and of the inputs that could not be read."""
         unread: list[Result] = [dict(fault) for fault in faults]
         missed = max(len(unread), (counts or {}).get("faults") or 0)
-        draw = self._pictures > 0 and can_draw()
+        draw = self._pictures and can_draw()
         parts = self._head(missed, counts or {})
         if self._pictures and not draw and self.graded:
             parts.append(Paragraph(MISSING, "hint"))
@@ -209,13 +248,44 @@ class Report(Format):
             if charts:
                 figures = [Figure(chart, draw=draw) for chart in charts]
                 parts.append(section("All together", *figures, id="together", kind="pair"))
-            drawn = {place for place, _ in self._drawn()} if draw else set()
-            runs = [
-                run_part(run, place, draw=place in drawn)
-                for place, run in enumerate(self._sectioned(), 1)
-            ]
-            parts += [self._all_runs(len(runs)), *runs, *self._left_out(len(runs))]
-        return report(self.title, *parts)
+            parts += self._samples()
+            self._worst_results()
+        return report(self.title, *parts, script="report.js" if self.graded else "")
+
+    def _samples(self) -> list[Part]:
+        """The table of samples, and the evidence of the worst of them."""
+        assert self._spool is not None
+        total = self._spool.count()
+        n, failed = min(total.n, self._rows), total.n - total.passed
+        layout = Layout.of(n, self._lost)
+        lines, folds, room = [], list[str](), EVIDENCE_BYTES
+        wanted = min(self._most_evidence, max(failed, OPENED))
+        for spooled in self._spool.samples(self._rows):
+            kept = [_kept_row(one) for one in spooled.rows]
+            row, place = merged([one.row for one in kept]), 0
+            if len(folds) < wanted and room > 0 and spooled.evidence is not None:
+                place = len(folds) + 1
+                folds.append(_fold(row, spooled.evidence, place, opened=place <= OPENED))
+                room -= len(folds[-1].encode("utf-8", "replace"))
+            workflow = kept[0].workflow if len(self._workflows) > 1 else ""
+            lines.append(sample_line(row, layout, place=place, n=spooled.n, workflow=workflow))
+        table = SampleTable(
+            in_parts(lines),
+            [(cut(self._labels[name], 30), clip(self._labels[name])) for name in layout.criteria],
+            self._has_texts,
+            len(self._workflows) > 1,
+            n,
+        )
+        hint = _table_hint(total.n, failed, n, criteria=(len(layout.criteria), len(self._lost)))
+        return [
+            section("Samples", table, id="samples", hint=hint),
+            section(
+                "Evidence",
+                *folds,
+                id="evidence",
+                hint=_evidence_hint(len(folds), failed, total.n),
+            ),
+        ]
 
     def _head(self, unread: int, counts: Mapping[str, Any]) -> list[Part]:
         numbers = [
@@ -255,45 +325,61 @@ class Report(Format):
         why = f" Most often: {causes}." if causes else ""
         return phrase(verdict("failed", "Not passed."), f" {' and '.join(reasons)}.{why}")
 
-    def _all_runs(self, sections: int) -> Section:
-        rows = [*self._failed.rows, *self._passed.rows][: self._rows]
-        lines = [line_of(row, place, sections) for place, row in enumerate(rows, 1)]
-        parts: list[Part]
-        if len(lines) <= PLAIN:
-            parts = [Table("What did not pass comes first.", COLUMNS, lines, kind="stack runs")]
-        else:
-            # a browser lays out the parts of a long table as they come into view
-            parts = [
-                Table(
-                    f"Runs {at + 1:,} to {at + len(lines[at : at + PART]):,} of {len(lines):,}",
-                    COLUMNS,
-                    lines[at : at + PART],
-                    kind="long part",
-                )
-                for at in range(0, len(lines), PART)
-            ]
-        more = self.graded - len(rows)
-        if more:
-            failed = self.graded - self.passed - min(len(self._failed.rows), len(rows))
-            text = (
-                f"{more_text(more, failed)} They are not on this page; -o grades.jsonl writes every"
-                " one."
-            )
-            parts.append(Paragraph(text, "hint"))
-        return section("All runs", *parts, id="runs")
 
-    def _left_out(self, sections: int) -> list[Section]:
-        """What has no section, and where it is."""
-        more = self.graded - sections
-        if more <= 0:
-            return []
-        failed = max(0, self.graded - self.passed - sections)
-        text = (
-            f"{more:,} runs have no section here: {failed:,} that did not pass and"
-            f" {more - failed:,} that did. Every one is in the grades, which -o grades.jsonl"
-            " writes; assay explain FILE --run ID explains one."
+class _KeptRow(msgspec.Struct):
+    row: SampleRow
+    workflow: str
+
+
+_kept_row = msgspec.json.Decoder(_KeptRow).decode
+
+
+def _sample_row(result: Mapping[str, Any], run: Run | None) -> _KeptRow:
+    """The row of one run."""
+    grade = sample_grade({"weighted_score": 0, **result})
+    evidence = None
+    if run is not None:
+        evidence = SampleEvidence(
+            run.run_id, run.status, run.inputs, run.outputs, run.expected, run.metadata
         )
-        return [section("Left out", Paragraph(text), id="left-out")]
+    (row,) = fold_samples([(SampleRun(str(result.get("run_id")), "", grade), evidence)])
+    texts = {name: getattr(row, name)[:ROW_TEXT] for name in ("question", "answer", "expected")}
+    return _KeptRow(structs.replace(row, **texts), workflow_name(result))
+
+
+def workflow_name(result: Mapping[str, Any]) -> str:
+    """The workflow of a result and its version, on one line."""
+    workflow = result.get("workflow")
+    if not isinstance(workflow, dict):
+        return "none, a bare scorecard"
+    return f"{workflow.get('id')}@{workflow.get('version')}"
+
+
+def _fold(row: SampleRow, evidence: bytes, place: int, *, opened: bool) -> str:
+    """The evidence of a sample, drawn at once: its size counts."""
+    found = _evidence(evidence)
+    result = _decode(found.result)
+    return evidence_block(row, found.kept, result, place, opened=opened).__html__()
+
+
+def _table_hint(n: int, failed: int, shown_n: int, *, criteria: tuple[int, int]) -> str:
+    """What the table shows, and what it leaves out."""
+    words = f"{count(n, 'sample')}, {failed:,} did not pass. The worst comes first."
+    if shown_n < n:
+        words += f" The table has {shown_n:,} of them; -o grades.jsonl writes every one."
+    if criteria[0] < criteria[1]:
+        words += f" Of {criteria[1]:,} criteria it shows the {criteria[0]} that lost most points."
+    return f"{words} Long texts are cut; `assay view` shows them whole."
+
+
+def _evidence_hint(n: int, failed: int, total: int) -> str:
+    if failed <= n:
+        more = " and of the worst that did" if n > failed else ""
+        return f"Of every sample that did not pass{more}." if failed else "Of the worst samples."
+    return (
+        f"Of the worst {n:,} of {failed:,} samples that did not pass. `assay view` shows the"
+        " others, and `assay explain FILE --run ID` explains one."
+    )
 
 
 def _faults(faults: Sequence[Result], total: int) -> Section:
@@ -311,22 +397,23 @@ def render(
     title: str,
     subtitle: str = "",
     faults: Sequence[Mapping[str, Any]] = (),
-    pictures: int = PICTURES,
+    runs: Sequence[Run | None] = (),
+    pictures: bool = True,
 ) -> str:
     """The page for a list of results, as they stand in `results[]` of `assay.grades/1`; `faults`
-    are the inputs that could not be read.
+    are the inputs that could not be read, `runs` what the results were made of, in the same order.
 
-    Runs that did not pass come first, otherwise the order is kept. Same results, same bytes.
-    `pictures` says of how many runs charts are drawn at the most; with 0 none is drawn at all, and
-    tables stand in their place.
+    Same results, same bytes. Without `pictures` tables stand in the place of charts.
 
     >>> "No run was graded, so none passed." in render([], title="Nightly")
     True
     """
     report = Report(title=title, subtitle=subtitle, pictures=pictures)
-    for result in msgspec.to_builtins(list(results), builtin_types=(Decimal,), enc_hook=str):
-        report.add(result)
-    return report.page(msgspec.to_builtins(list(faults), builtin_types=(Decimal,), enc_hook=str))
+    for result, run in zip(results, runs or [None] * len(results), strict=True):
+        report.add(result, run)
+    page = report.page(msgspec.to_builtins(list(faults), builtin_types=(Decimal,), enc_hook=str))
+    report.close()
+    return page
 
 
 EXPORTER = Exporter("html", "HTML: a page with charts that stands alone", (".html",), Report)

@@ -1,0 +1,226 @@
+"""The evidence of one sample in a report: what went in, what came out, what it rests on, why it got
+its grade and what would change that. Everything is cut to a bound, whatever the run contains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from assay.views.blocks import (
+    Block,
+    Column,
+    Group,
+    Heading,
+    Paragraph,
+    Part,
+    Sentences,
+    Table,
+    Verbatim,
+)
+from assay.views.grade import change_facts, criterion_name, floor_of
+from assay.views.pieces import clip, code, letter, phrase, points, shown, small, strong, verdict
+
+if TYPE_CHECKING:
+    from assay.records.evidence import Run
+    from assay.views.samples import SampleRow
+
+TEXT = 3_000
+"""Characters of an input, an answer or an expected value."""
+SHORT = 500
+"""Characters of a passage, a claim, an argument or a reason."""
+FEW = 8
+"""Passages, claims, tool calls, gates, criteria and sentences of a sample."""
+_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
+_SUPPORT = {True: ("pass", "supported"), False: ("fail", "not supported")}
+_VALID = {True: ("valid", "valid"), False: ("invalid", "invalid")}
+_RELEVANT = {True: ("pass", "relevant"), False: ("fail", "not relevant")}
+_UNKNOWN = ("undetermined", "not judged")
+
+
+class EvidenceFold(Block, frozen=True):
+    """A sample with its evidence, folded unless it is opened."""
+
+    place: int
+    summary: str
+    parts: Sequence[Part]
+    opened: bool = False
+
+
+def kept_evidence(run: Run | None) -> dict[str, Any]:
+    """What a report keeps of a run, cut to a bound; nothing where only the grade is known."""
+    if run is None:
+        return {}
+    texts = {
+        "Input": run.inputs,
+        "Answer": run.outputs,
+        "Expected": run.expected,
+    }
+    return {
+        "status": run.status,
+        "error": clip(run.metadata.get("error"), SHORT) if run.metadata.get("error") else None,
+        "texts": {name: _text(value) for name, value in texts.items()},
+        "passages": _some(
+            run.retrieval, lambda one: [one.id[:100], one.relevant, clip(one.text, SHORT)]
+        ),
+        "claims": _some(
+            run.claims,
+            lambda one: [clip(one.text, SHORT), one.supported, clip(one.citations, SHORT)],
+        ),
+        "calls": _some(
+            run.tool_calls,
+            lambda one: [
+                one.name[:100],
+                one.valid,
+                _text(one.arguments)[:SHORT],
+                "" if one.error is None else _text(one.error)[:SHORT],
+            ],
+        ),
+    }
+
+
+def _some(found: Sequence[Any] | None, keep: Any) -> list[Any] | None:
+    """The first of a list, and how many there are."""
+    return None if found is None else [len(found), [keep(one) for one in found[:FEW]]]
+
+
+def _text(value: Any) -> str:
+    if value is None or value == {}:
+        return ""
+    if isinstance(value, Mapping) and len(value) == 1:
+        value = next(iter(value.values()))
+    text = value if isinstance(value, str) else msgspec.json.format(_encode(value)).decode()
+    if len(text) <= TEXT:
+        return text
+    return f"{text[:TEXT]} … ({len(text):,} characters)"
+
+
+# --- on the page
+
+
+def evidence_block(
+    row: SampleRow, kept: Mapping[str, Any], result: Mapping[str, Any], place: int, *, opened: bool
+) -> EvidenceFold:
+    """The evidence of a row, from what was kept of its worst run."""
+    return EvidenceFold(
+        place,
+        phrase(
+            letter(row.letter or "–", result.get("policy")),
+            " ",
+            strong(clip(row.sample, 120)),
+            f" {points(row.score)} ",
+            small(clip(row.why or "passed", 300)),
+        ),
+        [*_repeats(row), *_texts(kept), *_grounding(kept), *_calls(kept), *_why(result)],
+        opened=opened,
+    )
+
+
+def _repeats(row: SampleRow) -> list[Part]:
+    if len(row.runs) < 2:
+        return []
+    passed = sum(run.passed for run in row.runs)
+    return [
+        Paragraph(
+            f"{passed:,} of {len(row.runs):,} repeats passed; this is the worst, "
+            f"{clip(row.worst.run_id, 120)}.",
+            "hint",
+        )
+    ]
+
+
+def _texts(kept: Mapping[str, Any]) -> list[Part]:
+    if not kept:
+        return [Paragraph("The file has the grade of this run and not the run itself.", "absent")]
+    nothing = {
+        "Input": "The run states no inputs.",
+        "Answer": f"No answer; the run ended with status {kept['status']}"
+        + (f": {kept['error']}" if kept["error"] else "."),
+        "Expected": "Nothing was expected of this sample.",
+    }
+    return [
+        Group(
+            [
+                Group(
+                    [
+                        Heading(name),
+                        Verbatim(text, name) if text else Paragraph(nothing[name], "absent"),
+                    ]
+                )
+                for name, text in kept["texts"].items()
+            ],
+            "split",
+        )
+    ]
+
+
+def _grounding(kept: Mapping[str, Any]) -> list[Part]:
+    made: list[Part] = []
+    if kept.get("claims"):
+        rows = [
+            [text, verdict(*_SUPPORT.get(supported, _UNKNOWN)), cited]
+            for text, supported, cited in kept["claims"][1]
+        ]
+        heads = (Column("Claim", "wide"), "Support", "Cites")
+        made += _listed("Claims", heads, rows, kept["claims"][0])
+    if kept.get("passages"):
+        rows = [
+            [code(name), verdict(*_RELEVANT.get(relevant, _UNKNOWN)), text]
+            for name, relevant, text in kept["passages"][1]
+        ]
+        columns = ("Passage", "Relevance", Column("Text", "wide"))
+        made += _listed("Passages", columns, rows, kept["passages"][0])
+    return made
+
+
+def _calls(kept: Mapping[str, Any]) -> list[Part]:
+    if not kept.get("calls"):
+        return []
+    rows = [
+        [code(name), verdict(*_VALID.get(valid, _UNKNOWN)), code(arguments), shown(error, "none")]
+        for name, valid, arguments, error in kept["calls"][1]
+    ]
+    columns = ("Tool", "Arguments are", Column("Arguments", "wide"), Column("Error", "wide"))
+    return _listed("Tool calls", columns, rows, kept["calls"][0])
+
+
+def _listed(
+    title: str, columns: Sequence[str | Column], rows: Sequence[Sequence[str]], n: int
+) -> list[Part]:
+    more = [Paragraph(f"The first {len(rows)} of {n:,}.", "hint")] if n > len(rows) else []
+    return [Heading(title), Table(title, columns, rows, kind="stack"), *more]
+
+
+def _why(result: Mapping[str, Any]) -> list[Part]:
+    """The verdict sentence, gates that fail, criteria that lost most, and what would change it."""
+    explanation = [clip(text, SHORT) for text in (result.get("explanation") or ())]
+    gates = [
+        [code(clip(name, 100)), verdict(gate.get("status")), clip(gate.get("reason"), SHORT)]
+        for name, gate in (result.get("hard_gates") or {}).items()
+        if gate.get("status") != "pass"
+    ]
+    criteria = sorted(result.get("criteria") or (), key=_lost, reverse=True)
+    losing = [one for one in criteria if _lost(one) > 0]
+    rows = [
+        [
+            criterion_name({**one, "name": clip(one.get("name"), 100)}),
+            phrase(points(one.get("contribution")), small(" of ", points(one.get("maximum")))),
+            clip(one.get("raw_score"), 100, absent_as=f"none: {clip(one.get('missing'), 200)}"),
+            floor_of(one),
+        ]
+        for one in losing[:FEW]
+    ]
+    columns = ("Criterion", Column("Points", "n"), "Raw score", Column("Floor", "wide"))
+    made: list[Part] = [Heading("Why"), Sentences(explanation[:1], absent="No reason is stated.")]
+    if gates:
+        heads = ("Gate", "Verdict", Column("Reason", "wide"))
+        made += _listed("Gates that do not pass", heads, gates[:FEW], len(gates))
+    if rows:
+        made += _listed("Criteria that lost points", columns, rows, len(losing))
+    return [*made, Heading("What would change it"), change_facts(result)]
+
+
+def _lost(item: Mapping[str, Any]) -> float:
+    return float(item.get("maximum") or 0) - float(item.get("contribution") or 0)
