@@ -44,14 +44,37 @@ def test_the_report_opens_without_a_complaint_and_asks_for_nothing_else(
     assert page.locator("h1").inner_text() == "Assay demo"
 
 
-def test_every_run_has_a_section_that_the_table_leads_to(browser: Window, report: Path) -> None:
-    page, _, _ = opened(browser, report)
-    links = page.locator("table a[href^='#']")
-    assert links.count() == 15
-    for index in range(links.count()):
-        target = links.nth(index).get_attribute("href")
-        name = links.nth(index).inner_text()
-        assert name in page.locator(target).inner_text()
+def test_a_person_finds_the_worst_sample_and_reads_why(browser: Window, report: Path) -> None:
+    page, said, _ = opened(browser, report)
+    rows = page.locator(".samples tbody tr")
+    assert rows.count() == 15
+    page.get_by_label("Only what did not pass").check()
+    assert (rows.count(), page.locator("#found").inner_text()) == (7, "7 of 15 shown")
+    page.get_by_label("Search").fill("zzz")
+    assert rows.count() == 0
+    page.get_by_label("Search").fill("")
+    page.get_by_label("Only what did not pass").uncheck()
+    scores = [float(text.split()[-1]) for text in page.locator(".samples td.n").all_inner_texts()]
+    assert scores != sorted(scores), "what failed comes first, whatever its score"
+    page.get_by_role("button", name="Score").click()
+    found = [float(text.split()[-1]) for text in page.locator(".samples td.n").all_inner_texts()]
+    assert found == sorted(scores)
+    assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "ascending"
+    link = page.locator(".samples a").last
+    place = link.get_attribute("href")
+    link.click()
+    evidence = page.locator(str(place))
+    evidence.wait_for(state="visible")
+    assert "What would change it" in evidence.inner_text()
+    assert said == []
+
+
+def test_the_report_is_complete_without_its_script(browser: Window, report: Path) -> None:
+    page, said, _ = opened(browser, report, java_script_enabled=False)
+    assert page.locator(".samples tbody tr").count() == 15
+    assert page.locator("#find").is_hidden()
+    assert page.locator("details.sample").count() == 7
+    assert said == []
 
 
 def test_the_report_fits_a_phone(browser: Window, report: Path) -> None:

@@ -79,7 +79,12 @@ def run(options: argparse.Namespace) -> int:
     decisions = demo_release.decided(os.path.join(EXAMPLES, "release"))
     imported = demo_import.imported(os.path.join(EXAMPLES, "results", "promptfoo.csv"))
     files = {
-        "report.html": render(results, title="Assay demo", subtitle=SUBTITLE).encode(),
+        "report.html": render(
+            results,
+            title="Assay demo",
+            subtitle=SUBTITLE,
+            runs=[graded.run for graded in everything],
+        ).encode(),
         "grades.json": _grades(results, block),
         **({"tool-reports.json": document_bytes({"reports": tools})} if tools else {}),
         "exam.json": document_bytes(exam),

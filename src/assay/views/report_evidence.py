@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import structs
 
 from assay.views.blocks import (
     Block,
     Column,
+    Details,
+    Facts,
     Group,
     Heading,
     Paragraph,
@@ -22,6 +25,7 @@ from assay.views.blocks import (
 )
 from assay.views.grade import change_facts, criterion_name, floor_of
 from assay.views.pieces import clip, code, letter, phrase, points, shown, small, strong, verdict
+from assay.views.run import about_facts, digest_facts, part_tables
 
 if TYPE_CHECKING:
     from assay.records.evidence import Run
@@ -33,6 +37,8 @@ SHORT = 500
 """Characters of a passage, a claim, an argument or a reason."""
 FEW = 8
 """Passages, claims, tool calls, gates, criteria and sentences of a sample."""
+MANY = 30
+"""Steps and agents."""
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 _SUPPORT = {True: ("pass", "supported"), False: ("fail", "not supported")}
 _VALID = {True: ("valid", "valid"), False: ("invalid", "invalid")}
@@ -113,7 +119,14 @@ def evidence_block(
             f" {points(row.score)} ",
             small(clip(row.why or "passed", 300)),
         ),
-        [*_repeats(row), *_texts(kept), *_grounding(kept), *_calls(kept), *_why(result)],
+        [
+            *_repeats(row),
+            *_texts(kept),
+            *_grounding(kept),
+            *_calls(kept),
+            *_why(result),
+            _provenance(result),
+        ],
         opened=opened,
     )
 
@@ -207,7 +220,11 @@ def _why(result: Mapping[str, Any]) -> list[Part]:
         [
             criterion_name({**one, "name": clip(one.get("name"), 100)}),
             phrase(points(one.get("contribution")), small(" of ", points(one.get("maximum")))),
-            clip(one.get("raw_score"), 100, absent_as=f"none: {clip(one.get('missing'), 200)}"),
+            clip(
+                one.get("raw_score"),
+                100,
+                absent_as=f"none, counts as 0: {clip(one.get('missing'), 200)}",
+            ),
             floor_of(one),
         ]
         for one in losing[:FEW]
@@ -220,6 +237,23 @@ def _why(result: Mapping[str, Any]) -> list[Part]:
     if rows:
         made += _listed("Criteria that lost points", columns, rows, len(losing))
     return [*made, Heading("What would change it"), change_facts(result)]
+
+
+def _provenance(result: Mapping[str, Any]) -> Details:
+    """Steps, agents, and what made the grade; folded, because few readers want it."""
+    tables = [table for table in part_tables(result) if table.rows]
+    parts: list[Part] = []
+    for table in tables:
+        shown_rows = structs.replace(table, rows=table.rows[:MANY])
+        parts += [Heading(table.caption), shown_rows]
+    return Details(
+        "Steps, agents and provenance",
+        [
+            *parts,
+            Facts([("Run", shown(result.get("run_id"))), *about_facts(result)]),
+            Facts(digest_facts(result), "small"),
+        ],
+    )
 
 
 def _lost(item: Mapping[str, Any]) -> float:

@@ -1,4 +1,4 @@
-"""One graded run in a report: the view of its grade, its steps and agents, and what made it."""
+"""What a report shows of one graded run besides its grade: steps, agents, and what made it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from assay.views.blocks import (
     Column,
-    Details,
-    Facts,
-    Figure,
-    Paragraph,
-    Part,
-    Section,
     Table,
-    section,
 )
-from assay.views.grade import MAX_ROWS, Result, grade_charts, grade_head, grade_sections
-from assay.views.pieces import absent, code, line, link, listed, phrase, shown, small, verdict
+from assay.views.grade import MAX_ROWS, Result
+from assay.views.pieces import absent, code, line, listed, phrase, shown, small, verdict
 
-EAGER = 20
-"""Sections that a browser lays out at once; the later ones when they come into view."""
 SYSTEMS = {"scoringSystem": "Scoring system", "gradingSystem": "Grading system", "policy": "Policy"}
 SPENT = {"retries": "Retries", "tokens": "Tokens", "cost_usd": "Cost, USD"}
 TIMED = {"duration_ms": "Duration, ms", **SPENT}
@@ -54,33 +45,6 @@ def workflow_of(result: Result) -> str:
         shown(workflow.get("id")),
         small(" version ", shown(workflow.get("version"))),
         line(small(shown(workflow.get("family"), "no family"))),
-    )
-
-
-def run_part(run: Result, place: int, *, draw: bool) -> Section:
-    """One run. What a run that passed adds to its verdict is folded."""
-    tables = part_tables(run)
-    rest: list[Part] = [
-        *grade_sections(run, draw=draw, level=3, ids=False),
-        *(section(table.caption, table, level=3) for table in tables),
-        section(
-            "About this run",
-            Facts(about_facts(run)),
-            Facts(digest_facts(run), "small"),
-            level=3,
-        ),
-    ]
-    if run.get("passed") is True:
-        rest = [Details("Gates, criteria, steps and digests", rest, kind="rest")]
-    timeline = [Figure(chart) for chart in grade_charts(run) if chart.name == "timeline"]
-    return section(
-        shown(run.get("run_id")),
-        *grade_head(run),
-        *(timeline if draw else []),
-        *rest,
-        Paragraph(link("All runs", "#runs"), "back"),
-        id=f"run-{place}",
-        kind="run late" if place > EAGER else "run",
     )
 
 

@@ -34,7 +34,7 @@ class SampleCriterion(Struct, frozen=True):
     """What a row shows of a criterion, as in `criteria[]` of a grade."""
 
     name: str
-    label: str = ""
+    label: str | None = ""
     norm: float | None = None
     weight: float | None = None
     missing: str | bool | None = None
