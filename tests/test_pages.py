@@ -246,7 +246,7 @@ def hostile() -> dict[str, Any]:
 
 
 def assert_harmless(found: Markup) -> None:
-    names = ("live.js", "page.js", "htmx.min.js", "pages.css", "assay.svg")
+    names = ("live.js", "page.js", "charts.js", "htmx.min.js", "pages.css", "assay.svg")
     known = {f"/static/{name}" for name in names}
     for tag, attributes in found.tags:
         assert tag not in ("iframe", "object", "embed", "svg", "style", "base"), tag

@@ -475,3 +475,38 @@ def test_an_empty_project_is_shown_on_purpose(browser: Window, tmp_path: Path) -
             assert violations(page) == []
         site.close()
         site.quiet()
+
+
+def test_a_chart_is_drawn_in_the_browser_and_tells_its_numbers_to_the_pointer(site: Site) -> None:
+    """Under the strict policy: `quiet` sees that no violation was logged."""
+    page = site.open("/")
+    chart = page.locator(".picture", has=page.get_by_role("img", name="runs under")).first
+    chart.scroll_into_view_if_needed()
+    bar = chart.locator(".drawn .mark-rect path").first
+    expect(bar).to_be_visible()
+    expect(chart.locator("img")).to_be_hidden()
+    room = page.evaluate("(one) => one.clientWidth", chart.element_handle())
+    drawn = chart.locator(".drawn svg").bounding_box()
+    assert drawn is not None
+    assert room - 12 <= drawn["width"] <= room
+    bar.hover()
+    expect(page.locator("#tip")).to_be_visible()
+    assert re.fullmatch(r"A\n?[\d,]+, [\d.]+%", page.locator("#tip").inner_text())
+    page.mouse.move(0, 0)
+    expect(page.locator("#tip")).to_be_hidden()
+    assert sum("vega" in url for url in site.asked) == 3
+
+
+def test_a_page_without_a_chart_loads_no_vega(site: Site) -> None:
+    site.open("/library")
+    assert not any("vega" in url for url in site.asked)
+
+
+def test_the_picture_of_the_server_stays_where_vega_does_not_come(site: Site) -> None:
+    page = site.open("/", expected=("vega", "ERR_FAILED"))
+    page.route("**/static/vega.min.js*", lambda route: route.abort())
+    with page.expect_console_message(lambda message: "stays a picture" in message.text):
+        page.reload()
+    page.unroute("**/static/vega.min.js*")
+    expect(page.locator(".picture img").first).to_be_visible()
+    assert page.locator(".drawn").count() == 0

@@ -1,4 +1,5 @@
-"""Pictures of charts, each at an address of its own: `.svg` for pages, `.png` to take away.
+"""Pictures of charts, each at an address of its own: `.svg` for pages, `.png` to take away, and
+`.json`, the specification that Vega draws in a browser with scripts.
 
 A page tells the sentence and the table at once and leaves the picture to a second request, so that
 drawing never holds it up. A browser asks again each time and gets a 304 where nothing has changed.
@@ -6,6 +7,8 @@ drawing never holds it up. A browser asks again each time and gets a 304 where n
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from fastapi import APIRouter, Request
@@ -24,13 +27,13 @@ from assay.views import drawing
 from assay.views.charts import Chart, gates, grades, steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from assay.server.state import Services
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-Ending = Literal["svg", "png"]
-MEDIA = {"svg": "image/svg+xml", "png": "image/png"}
+Ending = Literal["svg", "png", "json"]
+MEDIA = {"svg": "image/svg+xml", "png": "image/png", "json": "application/json"}
 OWN_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """A picture carries its style within; nothing else."""
 OF_GRADE: dict[str, Callable[[Mapping[str, Any]], Chart]] = {
@@ -50,11 +53,18 @@ project, digest and the name of the chart.
 """
 
 
+_DATA: dict[str, Callable[[Chart], bytes]] = {
+    "svg": drawing.svg,
+    "png": drawing.png,
+    "json": lambda chart: json.dumps(chart.spec).encode(),
+}
+
+
 def picture(request: Request, chart: Chart, ending: str) -> Response:
     """A chart as a picture, unless the browser has it already."""
     if chart.spec is None:
         raise Problem(404, f"there is nothing to draw: {chart.sentence}")
-    if not drawing.available():
+    if ending != "json" and not drawing.available():
         raise Problem(404, "charts cannot be drawn here.", fix=drawing.MISSING)
     etag = f'"{drawing.digest(chart)}-{ending}"'
     headers = {
@@ -65,8 +75,7 @@ def picture(request: Request, chart: Chart, ending: str) -> Response:
     }
     if etag in (header(request, "if-none-match") or ""):
         return Response(None, 304, headers=headers)
-    data = drawing.svg(chart) if ending == "svg" else drawing.png(chart)
-    return Response(data, headers=headers, media_type=MEDIA[ending])
+    return Response(_DATA[ending](chart), headers=headers, media_type=MEDIA[ending])
 
 
 @router.get("/charts/grades/{digest}/{name}.{ending}")

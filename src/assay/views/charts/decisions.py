@@ -74,6 +74,8 @@ def paired_scatter(
                 "y": ours,
                 "turn": "worse" if ours < theirs else "better" if ours > theirs else "the same",
                 "fell": ours - theirs,
+                "name": label(pair.sample),
+                "said": f"candidate {rows[-1][1]}, baseline {rows[-1][2]}, {change}",
             }
         )
     if not drawn:

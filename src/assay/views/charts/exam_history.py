@@ -45,7 +45,12 @@ def history(
     if not points:
         return nothing(name, title, "No exam is stored yet, so there is no history to show.")
     drawn: list[dict[str, Any]] = [
-        {"at": point.at, "score": float(point.score)}
+        {
+            "at": point.at,
+            "score": float(point.score),
+            "name": clean(point.at),
+            "said": f"score {shown(point.score)}, {shown(point.n)} items",
+        }
         for point in sorted(points, key=lambda point: point.at)
     ]
     rows = [

@@ -86,7 +86,16 @@ def calibration(card: JudgeCard) -> Chart:
             f"{count(len(found.labels), 'label')}, none of them a number with a verdict that is"
             " one: the confusion table says more.",
         )
-    drawn = [{"x": one, "y": other, "items": n} for (one, other), n in sorted(pairs.items())]
+    drawn = [
+        {
+            "x": one,
+            "y": other,
+            "items": n,
+            "name": f"people {one:g}, judge {other:g}",
+            "said": count(n, "item"),
+        }
+        for (one, other), n in sorted(pairs.items())
+    ]
     low, high = (
         min(min(row["x"], row["y"]) for row in drawn),
         max(max(row["x"], row["y"]) for row in drawn),
@@ -187,6 +196,7 @@ def confusion(agreement: AgreementBlock | None) -> Chart:
             "kind": "same" if str(one) == str(other) else "other",
             "share": cell / most,
             "said": f"{cell:,}",
+            "name": f"people {row}, judge {column}",
         }
         for row, one, line in zip(down, human, whole, strict=True)
         for column, other, cell in zip(across, judge, line, strict=True)

@@ -14,7 +14,6 @@ from assay.views.charts.chart import (
     QUIET,
     RED,
     RULE,
-    WIDTH,
     Spec,
     label,
     listed,
@@ -132,11 +131,15 @@ def band_layers(bands: Sequence[Mapping[str, Any]], threshold: object) -> list[S
     return layers
 
 
-def aside(y: Spec, field: str, *, at: float = WIDTH + 10, **mark: Any) -> Spec:
-    """Text in a column right of the plot."""
+def aside(y: Spec, field: str, *, at: float | None = None, **mark: Any) -> Spec:
+    """Text in a column right of the plot, however wide that is drawn; with `at` within it."""
     return {
         "mark": {"type": "text", "align": "left", "baseline": "middle", **mark},
-        "encoding": {"y": y, "x": {"value": at}, "text": {"field": field}},
+        "encoding": {
+            "y": y,
+            "x": {"value": {"expr": "width + 10"} if at is None else at},
+            "text": {"field": field},
+        },
     }
 
 

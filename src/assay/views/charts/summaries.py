@@ -118,10 +118,12 @@ def score_histogram(
     for row in bins:
         low, high, n = number(row.get("low")), number(row.get("high")), whole(row.get("count"))
         if low is not None and high is not None and n is not None:
-            drawn.append({"low": low, "high": high, "runs": n})
+            drawn.append({"low": low, "high": high, "runs": n, "name": f"{low:g} to {high:g}"})
     total = sum(row["runs"] for row in drawn)
     if not total:
         return nothing(name, title, "No run has a score, so there is nothing to draw.")
+    for row in drawn:
+        row["said"] = f"{count(row['runs'], 'run')}, {percent(row['runs'] / total)}"
     x = marks.scored()
     y = {
         "field": "runs",

@@ -103,7 +103,15 @@ def over_time(
             lost += 1
             continue
         ends = {"low": low, "high": high} if low is not None and high is not None else {}
-        drawn.append({"at": at.strftime("%Y-%m-%dT%H:%M:%SZ"), "value": value, **ends})
+        drawn.append(
+            {
+                "at": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "value": value,
+                **ends,
+                "name": at.strftime("%Y-%m-%d %H:%M:%S UTC"),
+                "said": ", ".join([*rows[-1][1:3], f"n {rows[-1][3]}"]),
+            }
+        )
     columns = ("At", what.capitalize(), "Interval", "n")
     if not drawn:
         if not rows:
