@@ -246,8 +246,8 @@ def hostile() -> dict[str, Any]:
 
 
 def assert_harmless(found: Markup) -> None:
-    names = ("live.js", "page.js", "charts.js", "htmx.min.js", "pages.css", "assay.svg")
-    known = {f"/static/{name}" for name in names}
+    names = ("live", "page", "charts", "keys", "htmx.min")
+    known = {*(f"/static/{name}.js" for name in names), "/static/pages.css", "/static/assay.svg"}
     for tag, attributes in found.tags:
         assert tag not in ("iframe", "object", "embed", "svg", "style", "base"), tag
         assert not [name for name in attributes if name.startswith("on")], attributes
@@ -409,7 +409,7 @@ def test_a_token_that_is_revoked_ends_the_session(closed: Api) -> None:
     answer = closed.client.get("/runs", headers={**HTML, **cookie}, follow_redirects=False)
     assert answer.headers["location"] == "/login?ended=yes&next=/runs"
     assert 'assay_token=""' in answer.headers["set-cookie"]
-    assert "not good any more" in show(closed, answer.headers["location"]).text
+    assert "expired or was revoked" in show(closed, answer.headers["location"]).text
 
 
 def test_a_cookie_of_a_server_on_another_port_of_this_machine_is_not_ours(closed: Api) -> None:
@@ -584,7 +584,7 @@ def test_the_list_is_filtered_by_its_address(api: Api) -> None:
         found = show(api, f"/runs?{query}")
         assert {name for name, href in where.items() if href in listed(found)} == expected, query
         if not expected:
-            assert "No run fits this filter." in found.text
+            assert "No run matches this filter." in found.text
         values = {
             attributes.get("name"): attributes.get("value")
             for tag, attributes in found.tags
@@ -644,7 +644,7 @@ def test_an_address_that_makes_no_sense_is_answered_with_what_to_do(api: Api, qu
 
 def test_an_empty_project_says_how_to_begin(api: Api) -> None:
     assert "Nothing is stored in this project yet." in show(api, "/").text
-    assert "No run is stored in this project yet." in show(api, "/runs").text
+    assert "This project has no runs yet." in show(api, "/runs").text
     for path in ("/", "/runs"):
         assert "assay run" in show(api, path).text
 
@@ -778,7 +778,7 @@ def test_what_is_not_there_is_a_page_for_a_person_and_a_document_for_a_program(a
     assert "Did you mean 'rag'?" in show(api, "/library/profiles/ragg", status=404).text
     assert api.client.get("/nothing").headers["content-type"] == "application/problem+json"
     assert api.get("/nothing", headers=HTML).headers["content-type"] == "application/problem+json"
-    assert "Not possible here" in Markup(api.client.post("/runs", headers=HTML).text).text
+    assert "Not supported here" in Markup(api.client.post("/runs", headers=HTML).text).text
 
 
 def test_an_internal_error_is_a_page_without_a_trace_of_the_inside(

@@ -101,7 +101,7 @@ def problem_page(request: Request, problem: Problem) -> HTMLResponse:
         401: "Log in first",
         403: "Not allowed",
         404: "Not found",
-        405: "Not possible here",
+        405: "Not supported here",
         429: "Too many requests",
         500: "Internal error",
     }
@@ -114,7 +114,7 @@ def problem_page(request: Request, problem: Problem) -> HTMLResponse:
         parts.append(Paragraph(phrase(strong("Where: "), code(problem.where))))
     parts += [
         Paragraph(f"Error {problem.code}, status {problem.status}.", "hint"),
-        Paragraph(phrase(link("Overview", "/"), " · ", link("Runs", "/runs"))),
+        Paragraph(phrase(link("Overview", "/"), " · ", link("All runs", "/runs"))),
     ]
     return page(
         request,
@@ -126,7 +126,7 @@ def problem_page(request: Request, problem: Problem) -> HTMLResponse:
 
 
 _FIXES = {
-    404: "Look for it in the lists; what belongs to another project is not shown here.",
+    404: "Check the address, or find it in the lists. Records of other projects are hidden here.",
     503: "Wait a moment, then load the page again.",
 }
 

@@ -52,10 +52,7 @@ def _shown(
     parts = [Note(said, kind="bad")] if said else []
     if ended:
         parts.append(
-            Note(
-                "The token of this browser is not good any more: it ended or was revoked.",
-                kind="open",
-            )
+            Note("Log in again: this browser's token expired or was revoked.", kind="open")
         )
     return page(
         request,

@@ -1,4 +1,6 @@
-"""Runs as rows of the list: each with its grade, its score, and why it did or did not pass."""
+"""Runs as rows of the list: each with its question, its answer, its grade, and why it did or did
+not pass.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from assay.views.pieces import (
     address,
     clip,
     letter,
+    line,
     link,
     moment,
     phrase,
@@ -22,6 +25,7 @@ from assay.views.pieces import (
     small,
 )
 from assay.views.pieces import shown as say
+from assay.views.samples import QUESTIONS, answer_text, main_text, sample_evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,13 +34,16 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("Run"),
+    Column("Question", "text"),
+    Column("Answer", "text"),
     Column("Grade"),
     Column("Score", "n"),
     Column("Verdict", "wide"),
-    Column("Workflow"),
-    Column("Dataset"),
-    Column("Started"),
+    Column("Workflow and dataset"),
+    Column("Started", "tight"),
 )
+MAX_TEXT = 240
+"""Characters of a question or an answer in a row."""
 
 
 _reason = msgspec.json.Decoder(GradeLine).decode
@@ -75,22 +82,34 @@ def rows_of_runs(
 ) -> list[list[str]]:
     """A row for each run."""
     said = reasons(services, project, items)
+    runs = services.ledger.get_many([item["digest"] for item in items], project=project)
     rows: list[list[str]] = []
     for item in items:
+        run = runs.get(item["digest"])
         grade = item["grade"]
         why = said.get(grade["digest"]) if grade else None
         rows.append(
             [
                 run_link(item),
+                *_texts(None if run is None else run.body),
                 letter(grade["grade"], grade["policy"]) if grade else say(None, "not graded"),
                 points(why.weighted_score) if why else say(None, "no score"),
                 _verdict(grade, why),
-                workflow_of(item),
-                _sample(item),
+                phrase(line(workflow_of(item)), line(_sample(item))),
                 moment(item["started_at"] or None, "not stated"),
             ]
         )
     return rows
+
+
+def _texts(body: bytes | None) -> tuple[str, str]:
+    """The question and the answer of a run."""
+    if body is None:
+        return absent("forgotten"), absent("forgotten")
+    evidence = sample_evidence(body)
+    question = main_text(evidence.inputs, QUESTIONS)
+    asked = line(clip(question, MAX_TEXT)) if question else absent("no inputs")
+    return asked, line(clip(answer_text(evidence), MAX_TEXT))
 
 
 def run_link(item: Mapping[str, Any]) -> str:
@@ -102,13 +121,9 @@ def run_link(item: Mapping[str, Any]) -> str:
 def _verdict(grade: Mapping[str, Any] | None, why: GradeLine | None) -> str:
     if grade is None:
         return absent("no grade is stored")
-    return phrase(
-        *[
-            outcome(grade["passed"]),
-            " ",
-            small(clip(why.why or why.because) if why else "its grade was forgotten"),
-        ]
-    )
+    reason = clip(why.why) if why and why.why else "" if why else "its grade was forgotten"
+    found = outcome(grade["passed"])
+    return phrase(found, " ", small(reason)) if reason else found
 
 
 def workflow_of(item: Mapping[str, Any]) -> str:

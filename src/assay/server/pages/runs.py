@@ -16,7 +16,7 @@ from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.run_rows import COLUMNS, rows_of_runs
 from assay.server.pages.run_search import ON_A_PAGE, RunQuery, found_runs
 from assay.store.names import seen
-from assay.views.blocks import Empty, Field, Filters, Pager, Part, Table
+from assay.views.blocks import Empty, Field, Filters, Pager, Part, Region, Table
 from assay.views.pieces import address
 
 if TYPE_CHECKING:
@@ -88,27 +88,21 @@ def list_runs(
         return page(
             request,
             "Runs",
-            Empty(
-                "No run is stored in this project yet. A run comes in by the command or by the"
-                " API:",
-                FIRST,
-            ),
+            Empty("This project has no runs yet. Run a workflow, or send runs to the API:", FIRST),
             nav="/runs",
         )
     rows = Table(
         "Runs, the newest first",
         COLUMNS,
         rows_of_runs(services, principal.project, items),
-        kind="stack runs",
+        kind="stack sheet runs",
         absent=_nothing(found["next"]),
     )
     ways = _ways(asked, found, paged=bool(after or before))
     return page(
         request,
         "Runs",
-        form,
-        rows,
-        ways,
+        Region("list", [form, rows, ways]),
         nav="/runs",
         lead=_lead(services, principal.project, asked),
     )
@@ -119,14 +113,14 @@ def _fields(services: Services, project: str) -> list[Field]:
     datasets = seen(services.ledger.database, project, "dataset", limit=OFFERED)
     versions = sorted({one.version for one in workflows if one.version})[:OFFERED]
     return [
-        Field("q", "Run id holds", "search"),
+        Field("q", "Run id contains", "search"),
         Field("workflow", "Workflow", choices=list(dict.fromkeys(one.id for one in workflows))),
         Field("version", "Version", choices=versions),
         Field("dataset", "Dataset", choices=list(dict.fromkeys(one.id for one in datasets))),
         Field("grade", "Grade", "select", LETTERS),
         Field("passed", "Verdict", "select", (("yes", "passed"), ("no", "not passed"))),
-        Field("gate", "Gate that fails", choices=list(GATES)),
-        Field("status", "Status of the run", "select", STATUSES),
+        Field("gate", "Failed gate", choices=list(GATES)),
+        Field("status", "Run status", "select", STATUSES),
         Field("tag", "Tag"),
         Field("from", "Started from", "date"),
         Field("to", "Started until", "date"),
@@ -137,17 +131,13 @@ def _lead(services: Services, project: str, asked: RunQuery) -> str:
     tally = services.ledger.count("run", project=project)
     stored = f"{tally.n:,} run{'s' if tally.n != 1 else ''} stored"
     used = [value for value in asked if value]
-    return (
-        f"{stored}; shown are those that the filter lets through, the newest first."
-        if used
-        else f"{stored}, the newest first."
-    )
+    return f"{stored}; the filter applies, newest first." if used else f"{stored}, newest first."
 
 
 def _nothing(more: str | None) -> str:
     if more is None:
-        return "No run fits this filter."
-    return "None of the runs that were looked at fits; there are more."
+        return "No run matches this filter."
+    return "None of the runs searched so far matches; there are more."
 
 
 def _ways(asked: RunQuery, found: Mapping[str, Any], *, paged: bool) -> Part:
@@ -156,7 +146,7 @@ def _ways(asked: RunQuery, found: Mapping[str, Any], *, paged: bool) -> Part:
     said = f"{len(items)} run{'s' if len(items) != 1 else ''} on this page" if items else ""
     short_page = found["next"] is not None and len(items) < ON_A_PAGE
     if short_page:
-        said = f"{said or 'No run on this page'}; more may follow further back"
+        said = f"{said or 'No run on this page'}; older runs may match"
     return Pager(
         newest=address("runs", **query) if paged else "",
         newer=address("runs", **query, before=found["newer"]) if found["newer"] else "",

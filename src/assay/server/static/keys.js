@@ -1,0 +1,67 @@
+// Keys: j and k go through the rows of a list, Enter opens one, / goes to the search field, ? shows the keys. The focus is on the link of a row,
+// so Enter, the middle button and a screen reader work as they always do. Nothing happens while something is typed.
+
+const KEYS = { j: "Next row", k: "Previous row", Enter: "Open the row", "/": "Search or filter", "?": "Show these keys", Esc: "Close, or leave a field" };
+const LINK = "th[scope=row] a, td a, td summary";
+const shown = (element) => element.offsetParent !== null;
+const rows = () => [...document.querySelectorAll("main table:not(figure table) tbody tr")].filter((row) => shown(row) && row.querySelector(LINK));
+
+/** The row that has the focus, or had it last. */
+function current(all) {
+  const place = all.indexOf(document.activeElement?.closest("tr"));
+  return place >= 0 ? place : all.findIndex((row) => row.classList.contains("here"));
+}
+
+function go(step) {
+  const all = rows();
+  if (!all.length) return;
+  const next = all[Math.max(0, Math.min(all.length - 1, current(all) + step))];
+  next.querySelector(LINK).focus({ preventScroll: true });
+  next.scrollIntoView({ block: "nearest" });
+}
+
+document.addEventListener("focusin", ({ target }) => {
+  for (const row of document.querySelectorAll("tr.here")) row.classList.remove("here");
+  target.closest?.("main tbody tr")?.classList.add("here");
+});
+
+/** The list of keys, made when it is first asked for. */
+function help() {
+  let box = document.getElementById("keys");
+  if (!box) {
+    box = document.createElement("dialog");
+    box.id = "keys";
+    box.setAttribute("aria-labelledby", "keys-title");
+    const title = Object.assign(document.createElement("h2"), { id: "keys-title", textContent: "Keys" });
+    const list = document.createElement("dl");
+    for (const [key, meaning] of Object.entries(KEYS)) {
+      const name = document.createElement("dt");
+      name.append(Object.assign(document.createElement("kbd"), { textContent: key }));
+      list.append(name, Object.assign(document.createElement("dd"), { textContent: meaning }));
+    }
+    const form = Object.assign(document.createElement("form"), { method: "dialog" });
+    form.append(Object.assign(document.createElement("button"), { textContent: "Close" }));
+    box.append(title, list, form);
+    document.body.append(box);
+  }
+  if (!box.open) box.showModal();
+}
+
+document.addEventListener("keydown", (event) => {
+  const { key, target } = event;
+  if (event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented) return;
+  if (target.closest("input, textarea, select, [contenteditable]")) {
+    if (key === "Escape" && !target.closest("dialog")) target.blur();
+    return;
+  }
+  if (document.querySelector("dialog[open]")) return;
+  if (key === "j" || key === "k") go(key === "j" ? 1 : -1);
+  else if (key === "/") {
+    const field = [...document.querySelectorAll("main input[type=search], main form[role=search] input:not([type=hidden])")].find(shown);
+    if (!field) return;
+    field.focus();
+    field.select();
+  } else if (key === "?") help();
+  else return;
+  event.preventDefault();
+});
