@@ -510,3 +510,32 @@ def test_the_picture_of_the_server_stays_where_vega_does_not_come(site: Site) ->
     page.unroute("**/static/vega.min.js*")
     expect(page.locator(".picture img").first).to_be_visible()
     assert page.locator(".drawn").count() == 0
+
+
+def test_keys_go_through_the_list_and_a_filter_replaces_it_in_place(site: Site) -> None:
+    page = site.open("/runs")
+    page.evaluate("document.body.dataset.kept = 'yes'")  # gone when a page is loaded
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    first = page.locator("table.runs tbody tr").first
+    expect(first).to_have_class("here")
+    page.keyboard.press("/")
+    expect(page.locator("#f-q")).to_be_focused()
+    page.keyboard.type("jk")  # letters while something is typed
+    page.keyboard.press("Escape")
+    page.locator("#f-q").fill("")
+    page.get_by_label("Grade", exact=True).select_option("F")
+    page.get_by_role("button", name="Filter").click()
+    expect(page).to_have_url(re.compile("grade=F"))
+    expect(page.locator("table.runs .grade-A")).to_have_count(0)
+    assert page.evaluate("document.body.dataset.kept") == "yes"
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/runs/sha256"))
+    page.go_back()
+    expect(page).to_have_url(re.compile("grade=F"))
+    expect(page.locator("table.runs .grade-F").first).to_be_visible()
