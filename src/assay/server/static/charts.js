@@ -31,8 +31,8 @@ function said(datum) {
   return [datum.name, datum.said ?? why ?? datum.axis ?? datum.mark].filter(Boolean);
 }
 
-function hover(_handler, event, item) {
-  const lines = item?.datum ? said(item.datum) : [];
+function hover(_handler, event, item, value) {
+  const lines = value && item?.datum ? said(item.datum) : [];
   tip.hidden = lines.length === 0;
   if (tip.hidden) return;
   tip.replaceChildren(...lines.map((line, place) => Object.assign(document.createElement(place ? "span" : "b"), { textContent: line })));
