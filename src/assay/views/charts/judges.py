@@ -86,7 +86,7 @@ def calibration(card: JudgeCard) -> Chart:
             f"{count(len(found.labels), 'label')}, none of them a number with a verdict that is"
             " one: the confusion table says more.",
         )
-    drawn = [
+    drawn: list[dict[str, Any]] = [
         {
             "x": one,
             "y": other,
