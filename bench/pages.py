@@ -4,8 +4,9 @@ python bench/pages.py
 python bench/pages.py --rows 100000 --keep /tmp/pages.db
 
 The rows go in as for bench/listing.py; some real runs are posted on top, because the page of a run
-reads its record. The limits are those of the project: 300 ms for a page, 500 KB without pictures.
-Pictures are asked for after the page and are not in its time.
+reads its record, and evaluations of 1,000 and 10,000 samples, each after one of an older version
+that it is compared with. The limits are those of the project: 300 ms for a page (1 s for 10,000
+samples), 200 KB without pictures. Pictures are asked for after the page and are not in its time.
 """
 
 from __future__ import annotations
@@ -28,9 +29,47 @@ from documents import FAMILIES
 from serving import Process, runs
 
 LIMIT_MS = 300.0
-LIMIT_BYTES = 500_000
+LIMIT_LARGE_MS = 1000.0
+"""For pages of an evaluation of 10,000 samples."""
+LIMIT_BYTES = 200_000
 REPEATS = 15
 REAL = 300
+SAMPLES = (1_000, 10_000)
+AT_ONCE = 500
+
+
+def evaluate(server: Process, samples: int) -> dict[str, str]:
+    """Store an evaluation and one of an older version; the pages of the newer one, by name."""
+    made = []
+    for version in ("1", "2"):
+        digests: list[str] = []
+        for start in range(0, samples, AT_ONCE):
+            documents = runs(AT_ONCE, family="rag", start=start)
+            for index, one in enumerate(documents):
+                one["run_id"] = f"{samples}-{version}-{one['run_id']}"
+                one["workflow"] = {**one["workflow"], "id": f"bot-{samples}", "version": version}
+                one["inputs"] = {"question": f"When does ferry {start + index} leave? " * 5}
+                if (start + index) % 5 == 0 and version == "2":
+                    one["outputs"] = {}
+                if index % 3 == 0:
+                    one["scores"] = {name: {"raw": 0.4} for name in one["scores"]}
+            status, answer = server.call("POST", "/runs", documents)
+            assert status in (200, 201), answer
+            digests += [one["digest"] for one in answer["results"]]
+        status, answer = server.call(
+            "POST", "/evaluations", {"name": f"v{version}-{samples}", "runs": {"digests": digests}}
+        )
+        assert status in (200, 201), answer
+        made.append(answer["evaluation"]["id"])
+    page = f"/evaluations/{made[1]}"
+    return {
+        f"evaluation of {samples:,} samples": page,
+        f"evaluation of {samples:,} samples, failed, by a criterion": (
+            f"{page}?show=failed&sort=criterion:safety"
+        ),
+        f"evaluation of {samples:,} samples, worse than the baseline": f"{page}?show=worse",
+        f"evaluation of {samples:,} samples, searched": f"{page}?q=ferry+77",
+    }
 
 
 def addresses(server: Process, rows: int) -> dict[str, str]:
@@ -43,6 +82,7 @@ def addresses(server: Process, rows: int) -> dict[str, str]:
     status, answer = server.call("POST", "/runs", made)
     assert status in (200, 201), answer
     digest = answer["results"][0]["digest"]
+    evaluated = {name: path for n in SAMPLES for name, path in evaluate(server, n).items()}
     far = 2 * rows // 20
     return {
         "overview": "/",
@@ -57,6 +97,8 @@ def addresses(server: Process, rows: int) -> dict[str, str]:
         "runs whose id holds a text": "/runs?q=r-99999",
         "runs whose id holds a text that none has": "/runs?q=nothing",
         "a run": f"/runs/{digest}",
+        "evaluations": "/evaluations",
+        **evaluated,
         "library": "/library",
         "a profile": "/library/profiles/rag@1",
     }
@@ -93,11 +135,12 @@ def measure(url: str, rows: int) -> bool:
             " |\n|---|---:|---:|---:|---:|---:|---:|---|"
         )
         for name, took in times.items():
-            holds = 1000 * statistics.median(took) <= LIMIT_MS and len(pages[name]) <= LIMIT_BYTES
+            limit = LIMIT_LARGE_MS if f"{max(SAMPLES):,}" in name else LIMIT_MS
+            holds = 1000 * statistics.median(took) <= limit and len(pages[name]) <= LIMIT_BYTES
             good = good and holds
             numbers = (
                 f"{1000 * first[name]:.0f} | {1000 * statistics.median(took):.1f} |"
-                f" {1000 * max(took):.1f} | {LIMIT_MS:g}"
+                f" {1000 * max(took):.1f} | {limit:g}"
             )
             print(
                 f"| {name} | {numbers} | {len(pages[name]) / 1000:.1f} | {LIMIT_BYTES / 1000:g} |"

@@ -133,7 +133,11 @@ def share_firsts(folder: Path) -> None:
 
 
 def is_first(*words: str) -> bool:
-    """Whether no process of this test run has asked this before."""
+    """Whether no process of this test run has asked this before. A benchmark is not a test run: it
+    takes a new process each time.
+    """
+    if not _firsts:
+        return True
     try:
         (_firsts[0] / ("-".join(("first", *words)))).touch(exist_ok=False)
     except FileExistsError:

@@ -123,7 +123,7 @@ def test_every_filter_is_a_link_that_leaves_what_it_counts(api: Api) -> None:
     assert len(chips) >= 6
     for href, n in chips:
         assert len(samples(show(api, unescape(href)))) == int(n), href
-    reasons = re.findall(r'rowheader"><a href="(/evaluations/[^"]+why=[^"]+)">', page)
+    reasons = re.findall(r'<a href="(/evaluations/[^"]+why=[^"]+)">', page)
     assert reasons
     for href in reasons:
         assert samples(show(api, unescape(href)))

@@ -9,14 +9,13 @@ from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.views.blocks import (
     Chip,
     Chips,
-    Column,
     Details,
     Facts,
     Note,
     Paragraph,
     Part,
     Region,
-    Table,
+    Sentences,
     section,
 )
 from assay.views.evaluations import versioned
@@ -29,6 +28,7 @@ from assay.views.pieces import (
     moment,
     number,
     phrase,
+    small,
     verdict,
 )
 from assay.views.sample_query import (
@@ -217,30 +217,30 @@ def _reasons(counts: SampleCounts, query: SampleQuery, links: SampleLinks) -> li
     """Failures grouped by reason, the most frequent first; a sample may have several."""
     if not counts.reasons:
         return []
-    rows = [
-        [
+    lines = [
+        phrase(
+            meter(100 * n / counts.n, whole=100, digits=1, unit="%"),
+            " ",
             link(
                 reason,
                 links.to(query.but(why="" if query.why == reason else reason)),
                 **({"aria-current": "true"} if query.why == reason else {}),
             ),
-            f"{n:,}",
-            meter(100 * n / counts.n, whole=100, digits=1, unit="%"),
-        ]
+            " ",
+            small(count(n, "sample")),
+        )
         for reason, n in list(counts.reasons.items())[:MAX_REASONS]
     ]
-    columns = ("Reason", Column("Samples", "n"), Column("Of all", "tight"))
-    parts: list[Part] = [Table("Why samples failed", columns, rows[:REASONS], kind="reasons")]
-    if rows[REASONS:]:
-        more = len(counts.reasons) - REASONS
+    parts: list[Part] = [Sentences(lines[:REASONS])]
+    if lines[REASONS:]:
         parts.append(
             Details(
-                count(more, "more reason"),
-                [Table("More reasons", columns, rows[REASONS:], kind="reasons")],
+                count(len(counts.reasons) - REASONS, "more reason"),
+                [Sentences(lines[REASONS:])],
                 opened=query.why in list(counts.reasons)[REASONS:],
             )
         )
-    return [section("Why samples failed", *parts, id="reasons")]
+    return [section("Why samples failed", *parts, id="reasons", kind="reasons")]
 
 
 def _chips(
