@@ -14,6 +14,7 @@ import pytest
 from assay.cli.main import run as assay
 from assay.errors import ExitCode
 from assay.importers.known import KNOWN
+from assay.store.ledger import open_ledger
 from peer_files import RECORDED, ROOT
 
 N = 40
@@ -218,6 +219,21 @@ def test_what_was_imported_is_made_again_to_the_byte(
     assert printed(capsys, "ledger", "replay", name)["same"] is True
     run = json.loads((here / "runs.jsonl").read_text().splitlines()[0])["run_id"]
     assert printed(capsys, "ledger", "replay", run)["same"] is True
+
+
+def test_a_decision_on_result_files_is_made_again_to_the_byte(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("old.json", "new.json"):
+        scores(here / name)
+    made = printed(capsys, "gate", "new.json", "--baseline", "old.json", "--store")
+    with open_ledger(f"sqlite:///{here}/.assay/ledger.db") as ledger:
+        decision = ledger.find("decision").items[0]
+        grade = ledger.find("grade").items[0]
+        assert not ledger.find("evaluation").items, "no evaluation has the profile"
+    assert decision.tree()["outcome"] == made["outcome"]
+    for item in (decision, grade):
+        assert printed(capsys, "ledger", "replay", item.digest)["same"] is True
 
 
 def test_a_metric_that_may_be_better_the_lower_it_is_gets_no_grade(

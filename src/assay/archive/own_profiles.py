@@ -1,35 +1,61 @@
-"""The profiles that evaluations bring with them, because no shelf has them: those made from another
-tool's metrics, and those that a team's scorers added to.
+"""The profiles that evaluations and decisions bring with them, because no shelf has them: those
+made from another tool's metrics, and those that a team's scorers added to.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from assay.archive.evaluations import list_evaluations
 from assay.files.atomic import write_file
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.scoring.profile import load_profile
+from assay.store.drafts import Draft, draft
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
+    from assay.store.drafts import Item
     from assay.store.ledger import Ledger
 
+OWN_PROFILE = "assay.own-profile/1"
+"""The profile of a decision on files, as a ledger keeps it: no evaluation has it."""
 
-def shelf_with_own(shelf: Shelf, ledger: Ledger, folder: str, *, project: str) -> Shelf:
-    """A shelf that also has the profiles of a project's evaluations, written to `folder`. What is
-    shipped or in a library comes first by its own name: theirs all end in a digest.
+
+def own_profile_draft(profile: Mapping[str, Any], *, author: str | None = None) -> Draft:
+    """The profile that a decision was made with, for its replay."""
+    return draft({"schema": OWN_PROFILE, "profile": profile}, kind="event", author=author)
+
+
+def shelf_with_own(shelf: Shelf, ledger: Ledger, item: Item, folder: str, *, project: str) -> Shelf:
+    """A shelf that also has the profiles of a project's evaluations, and those of the decision that
+    `item` is or was graded for, written to `folder`. What is shipped or in a library comes first by
+    its own name: theirs all end in a digest.
     """
     place = os.path.join(folder, "profiles")
     os.makedirs(place, exist_ok=True)
-    for stored in list_evaluations(ledger, project=project):
-        own = stored.evaluation.settings.get("own_profile")
-        if own is None:
-            continue
-        profile = load_profile(Document(own["profile"], stored.digest))
+    for digest, tree in _own(ledger, item, project):
+        profile = load_profile(Document(tree, digest))
         path = os.path.join(place, f"{profile.id}.yaml")
         if "+" in str(profile.version) and "/" not in profile.id and not os.path.exists(path):
             write_file(path, pretty(profile))
     return Shelf(*shelf.roots[:-1], folder)
+
+
+def _own(ledger: Ledger, item: Item, project: str) -> Iterator[tuple[str, Any]]:
+    for stored in list_evaluations(ledger, project=project):
+        own = stored.evaluation.settings.get("own_profile")
+        if own is not None:
+            yield stored.digest, own["profile"]
+    links = ledger.links_of_many([item.digest], project=project)
+    decisions = [link.source for link in links if link.relation == "decides" and link.source]
+    linked = ledger.links_of_many([item.digest, *decisions], project=project)
+    found = ledger.get_many(
+        [link.source for link in linked if link.relation == "evidence_of" and link.source],
+        project=project,
+    )
+    for one in found.values():
+        if one.schema == OWN_PROFILE and one.body is not None:
+            yield one.digest, one.tree()["profile"]

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay.archive.grades import trace
+from assay.archive.own_profiles import OWN_PROFILE
 from assay.archive.replay import Remaker, Replayed, compared, on_shelf
 from assay.archive.replay_gates import GATES
 from assay.canon import canonical
@@ -155,7 +156,7 @@ def _terms(
             (
                 check_plan(one.tree(), where=one.digest)
                 for one in held.values()
-                if one.kind == "event"
+                if one.kind == "event" and one.schema != OWN_PROFILE
             ),
             None,
         )

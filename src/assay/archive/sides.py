@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from assay.archive.grades import NO_BASIS, Basis, basis_of, settled
+from assay.archive.own_profiles import own_profile_draft
 from assay.archive.store import Store
 from assay.files.json_files import Document, Unread
 from assay.pipeline.choice import Choice
@@ -86,10 +87,11 @@ def decision_drafts(
     baseline: KeptSide,
     *,
     plan: Mapping[str, Any] | None = None,
+    profile: Mapping[str, Any] | None = None,
     author: str | None = None,
 ) -> list[Draft]:
-    """A decision with links to the evidence of both sides, to the grades it decides on, and to the
-    plan that was declared for it.
+    """A decision with links to the evidence of both sides, to the grades it decides on, to the plan
+    that was declared for it, and to the profile that was made for it, which no shelf has.
     """
     made = draft(document.tree(), kind="decision", author=author)
     links = [
@@ -102,8 +104,10 @@ def decision_drafts(
     ]
     before = []
     if plan is not None:
-        before = [draft(plan, kind="event", author=author)]
-        links.append(Link("evidence_of", made.name, before[0].name))
+        before.append(draft(plan, kind="event", author=author))
+    if profile is not None:
+        before.append(own_profile_draft(profile, author=author))
+    links += [Link("evidence_of", made.name, one.name) for one in before]
     return [*before, made._replace(links=tuple(links))]
 
 

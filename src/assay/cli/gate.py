@@ -164,7 +164,8 @@ def _decide_and_store(
             f"assay: {bare:,} grades came without their evidence and are not stored; the decision"
             " is, and cannot be replayed.\n"
         )
-    store.put(decision_drafts(document, candidate, baseline, plan=_plan(options)))
+    profile = getattr(options, "made_profile", None)
+    store.put(decision_drafts(document, candidate, baseline, plan=_plan(options), profile=profile))
     return document
 
 

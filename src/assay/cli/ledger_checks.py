@@ -124,7 +124,7 @@ def _replay(options: argparse.Namespace) -> int:
             from assay.archive.own_profiles import shelf_with_own
 
             with tempfile.TemporaryDirectory() as folder:
-                own = shelf_with_own(shelf, ledger, folder, project=options.project)
+                own = shelf_with_own(shelf, ledger, item, folder, project=options.project)
                 found = _made_again(ledger, item, own, options.project)
     if options.json:
         opt.print_json(_replayed(found))
