@@ -15,7 +15,6 @@ from urllib.parse import quote
 import pytest
 
 from assay.canon import canonical
-from assay.server.pages import recent_runs
 from assay.store.access import revoke_token
 from assay.store.drafts import Link, draft
 from assay.views import drawing
@@ -349,7 +348,6 @@ def test_whoever_has_no_token_is_asked_for_one_and_brought_back(closed: Api) -> 
         "/runs?grade=F&tag=a%26b",
         "/runs/x",
         "/library",
-        "/charts/overview/workflow@1/grade-mix.svg",
     ):
         answer = closed.client.get(path, headers=HTML, follow_redirects=False)
         assert answer.status_code == 303, path
@@ -649,15 +647,6 @@ def test_an_empty_project_says_how_to_begin(api: Api) -> None:
         assert "assay run" in show(api, path).text
 
 
-def test_the_overview_speaks_of_a_window_and_says_so(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    api.post("/runs", runs(30, family="rag"))
-    assert "All 30 graded runs" in show(api, "/").text
-    monkeypatch.setattr(recent_runs, "WINDOW", 20)
-    assert "Of the last 20 grades: 20 graded runs" in show(api, "/").text
-
-
 def test_a_run_that_was_graded_again_counts_once_by_its_newest_grade(api: Api) -> None:
     stored = graded(api, run("rag"))
     payload = json.loads(json.dumps(stored["grade"])) | {"grade": "F", "passed": False}
@@ -678,8 +667,7 @@ def test_a_run_that_was_graded_again_counts_once_by_its_newest_grade(api: Api) -
             )
         ]
     )
-    found = recent_runs.window(api.services, "default")
-    assert [one.grade for one in found.grades] == ["F"]
+    assert "Pass rate 0.0% 0.0% to 79.3% (95%), n 1" in show(api, "/").text
     page = show(api, f"/runs/{stored['digest']}")
     assert "is superseded by" in show(api, f"/runs/{stored['grade_digest']}").text
     assert "This is an earlier grade." in show(api, f"/runs/{stored['grade_digest']}").text
@@ -787,7 +775,7 @@ def test_an_internal_error_is_a_page_without_a_trace_of_the_inside(
     def fail(*_given: Any, **_more: Any) -> Any:
         raise RuntimeError("secret inside")
 
-    monkeypatch.setattr("assay.server.pages.overview.recent_runs.window", fail)
+    monkeypatch.setattr("assay.server.pages.overview.listed_workflows", fail)
     found = show(api, "/", status=500)
     assert "Internal error" in found.text
     assert "request id" in found.text
@@ -902,7 +890,7 @@ def test_without_the_extra_for_charts_the_tables_are_open_and_say_what_to_instal
 ) -> None:
     digest = graded(api, run("rag"))["digest"]
     monkeypatch.setattr(drawing, "available", lambda: False)
-    for path in ("/", f"/runs/{digest}"):
+    for path in (f"/runs/{digest}",):
         found = show(api, path)
         assert "pip install 'assaykit[charts]'" in found.text
         assert not [
@@ -915,7 +903,7 @@ def test_without_the_extra_for_charts_the_tables_are_open_and_say_what_to_instal
 
 def test_every_chart_of_a_page_has_its_sentence_and_its_table(api: Api) -> None:
     digest = graded(api, run("rag"))["digest"]
-    for path, charts in (("/", 2), (f"/runs/{digest}", 2)):
+    for path, charts in ((f"/runs/{digest}", 2),):
         source = api.client.get(path, headers=HTML).text
         figures = re.findall(r"<figure.*?</figure>", source, re.DOTALL)
         assert len(figures) >= charts

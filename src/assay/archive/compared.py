@@ -15,7 +15,7 @@ from assay.records.evaluation import EvaluatedRun, VersionedName
 from assay.store.listing import grades_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from assay.store.ledger import Ledger
 
@@ -59,7 +59,20 @@ def named_baseline(
     ledger: Ledger, workflow: VersionedName, dataset: VersionedName, *, project: str
 ) -> NamedBaseline | None:
     """The newest baseline of a workflow on a dataset, by what its first run says."""
+    subject = (workflow.id, dataset.id)
+    return named_baselines(ledger, {subject}, project=project).get(subject)
+
+
+def named_baselines(
+    ledger: Ledger, subjects: Collection[tuple[str, str]], *, project: str
+) -> dict[tuple[str, str], NamedBaseline]:
+    """The same for many pairs of a workflow and a dataset; those without a baseline are left
+    out.
+    """
+    made: dict[tuple[str, str], NamedBaseline] = {}
     for found in _baselines(ledger, project):
+        if len(made) == len(subjects):
+            break
         first = ledger.get(found.evidence_digests[0], project=project)
         if first is None or first.body is None or first.kind != "run":
             continue
@@ -67,9 +80,10 @@ def named_baseline(
             subject = _subject.decode(first.checked())
         except (AssayError, DecodeError):
             continue
-        if (subject.workflow.id, subject.dataset.id) == (workflow.id, dataset.id):
-            return found
-    return None
+        pair = (subject.workflow.id, subject.dataset.id)
+        if pair in subjects:
+            made.setdefault(pair, found)
+    return made
 
 
 def _baselines(ledger: Ledger, project: str) -> Iterator[NamedBaseline]:

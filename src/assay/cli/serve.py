@@ -129,9 +129,14 @@ def serve(settings: ServerSettings, *, port: int, workers: int) -> int:
     ) as ledger:  # what is wrong with the ledger is said once, here, and not by every worker
         where = ledger.where
     own = f"http://{settings.host}:{port}"
+    way_in = (
+        f"project '{settings.anonymous_project}' is open to this machine without a token"
+        if settings.allow_anonymous
+        else "log in with a token of `assay token create`"
+    )
     sys.stderr.write(
         f"assay: serving {where}, {workers} worker{'s' if workers != 1 else ''}: pages on {own}/,"
-        f" the API on {own}/api/v1\n"
+        f" the API on {own}/api/v1; {way_in}\n"
     )
     sys.stderr.flush()
     signal.signal(

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
 from assay.records.contract import ContractEnding, NotPlain
+from assay.server.bodies import encode
 from assay.server.grading import Made, make
 from assay.server.problems import Problem
 from assay.store import events as stored_events
 from assay.store.database_errors import is_away
+from assay.store.events import RunUpdate
 from assay.store.serving import now_text
 from assay.views import events
 
@@ -58,6 +60,28 @@ def assembled(database: Database, project: str, live: Live) -> dict[str, Any]:
     if calls:
         run["tool_calls"] = calls
     return run
+
+
+def unfinished(live: Live, run_id: str, status: str, reason: str) -> RunUpdate:
+    """The end of a run that had begun and will not end by itself: evidence of its status, with the
+    steps so far. It is to be graded like any other, so that stopping a run does not hide it.
+    """
+    head, now = parse_json(live.head), now_text()
+    run = {
+        **head,
+        "status": status,
+        "finished_at": now,
+        "metadata": {**(head.get("metadata") or {}), "error": reason},
+    }
+    unknown = dict.fromkeys(("latency_ms", "cost_usd", "tokens", "retries"))
+    end = events.event("workflow_end", run_id, now, {"status": status, **unknown})
+    return RunUpdate(
+        live.run_id,
+        [("workflow_end", end)],
+        (live.state,),
+        stored_events.EVALUATING,
+        encode(run),
+    )
 
 
 def problem_events(run_id: str, error: AssayError) -> list[Event]:

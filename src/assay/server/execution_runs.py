@@ -11,9 +11,9 @@ import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import AssayError, InputError
-from assay.files.json_files import Document, parse_json
+from assay.files.json_files import Document
 from assay.server.bodies import encode
-from assay.server.evaluating import evaluate, problem_events
+from assay.server.evaluating import evaluate, problem_events, unfinished
 from assay.server.grading import make
 from assay.server.problems import Problem
 from assay.store import events as stored_events
@@ -201,18 +201,7 @@ class ExecutionRuns:
             )
             if live is None or live.state != EXECUTING:
                 continue
-            head, now = parse_json(live.head), now_text()
-            run = {
-                **head,
-                "status": status,
-                "finished_at": now,
-                "metadata": {**head.get("metadata", {}), "error": reason},
-            }
-            unknown = dict.fromkeys(("latency_ms", "cost_usd", "tokens", "retries"))
-            end = events.event("workflow_end", run_id, now, {"status": status, **unknown})
-            updates.append(
-                RunUpdate(key, [("workflow_end", end)], (EXECUTING,), EVALUATING, encode(run))
-            )
+            updates.append(unfinished(live, run_id, status, reason))
         await self._record(updates)
         await self.evaluate_rest()
 

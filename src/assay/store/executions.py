@@ -22,6 +22,7 @@ from assay.store.serving import (
     jobs,
     live_runs,
 )
+from assay.store.tables import records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -150,6 +151,21 @@ def counts(database: Database, execution: str) -> dict[str, int]:
         .group_by(live_runs.c.state)
     )
     return database.read(lambda connection: {row[0]: row[1] for row in connection.execute(query)})
+
+
+def passed(database: Database, job: Job) -> int:
+    """How many runs of an execution have passed so far; one that was graded again counts by its
+    newest grade.
+    """
+    r, g = execution_runs.c, records.c
+    query = (
+        select(r.run_key, g.passed)
+        .join(records, and_(g.project == r.project, g.run_id == r.run_key, g.kind == "grade"))
+        .where(r.execution == job.id, r.project == job.project)
+        .order_by(g.seq)
+    )
+    found = database.read(lambda connection: {row[0]: row[1] for row in connection.execute(query)})
+    return sum(one is True for one in found.values())
 
 
 def runs(

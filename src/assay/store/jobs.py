@@ -41,6 +41,8 @@ class Job(NamedTuple):
     progress: dict[str, Any]
     created_at: str
     author: str | None
+    owner: str | None = None
+    beat_ms: int = 0
 
     def request(self) -> dict[str, Any]:
         """What was asked for."""
@@ -85,7 +87,12 @@ def new(
 
 def row_of(job: Job) -> dict[str, Any]:
     """A job as the table holds it before anybody claims it."""
-    return {**job._asdict(), "progress": msgspec.json.encode(job.progress), "beat_ms": 0}
+    return {
+        **job._asdict(),
+        "progress": msgspec.json.encode(job.progress),
+        "owner": None,
+        "beat_ms": 0,
+    }
 
 
 def create(database: Database, job: Job) -> Job:

@@ -102,6 +102,35 @@ def seen(database: Database, project: str, what: str, *, limit: int = 1000) -> l
     )
 
 
+class ActiveWorkflow(NamedTuple):
+    """A workflow as its column has it, how many versions and runs it has, and its newest run."""
+
+    id: str
+    versions: int
+    runs: int
+    newest_seq: int
+
+
+def active_workflows(database: Database, project: str) -> list[ActiveWorkflow]:
+    """Every workflow that runs name, the one with the newest run first. This reads one row for each
+    version, however many runs there are.
+    """
+    c = t.seen.c
+    newest = func.max(c.newest_seq)
+    query = (
+        select(c.id, func.count(), func.sum(c.runs), newest)
+        .where(c.project == project, c.what == "workflow")
+        .group_by(c.id)
+        .order_by(newest.desc(), c.id)
+    )
+    return database.read(
+        lambda connection: [
+            ActiveWorkflow(row[0], row[1], int(row[2]), row[3] or 0)
+            for row in connection.execute(query)
+        ],
+    )
+
+
 def counted(connection: Connection, project: str) -> dict[Name, tuple[int, int]]:
     """What is kept, for whoever counts again."""
     c = t.seen.c

@@ -67,9 +67,11 @@ def newest(
     limit: int,
     status: str | None = None,
     passed: bool | None = None,
+    workflow: str | None = None,
+    before: int | None = None,
 ) -> list[Brief]:
-    """The last records of a kind, the newest first; with a status or a verdict only those that have
-    it.
+    """The last records of a kind, the newest first; with a status, a verdict or a workflow (as its
+    column has it) only those that have it, with `before` only those before that place.
     """
     columns = [_c[name] for name in Brief._fields]
     query = select(*columns).where(_c.project == project, _c.kind == kind)
@@ -77,6 +79,10 @@ def newest(
         query = query.where(_c.status == status)
     if passed is not None:
         query = query.where(_c.passed == passed)
+    if workflow is not None:
+        query = query.where(_c.workflow == workflow)
+    if before is not None:
+        query = query.where(_c.seq < before)
     ordered = query.order_by(_c.seq.desc()).limit(limit)
     return database.read(
         lambda connection: [

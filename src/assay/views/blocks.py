@@ -310,6 +310,17 @@ class Pager(Block, frozen=True):
     words: tuple[str, str, str] = ("Newest", "← Newer", "Older →")
 
 
+class Polled(Block, frozen=True):
+    """Blocks that are asked for again every few seconds at `url`, whose page has them under the
+    same id. Without a script they stay as they are.
+    """
+
+    id: str
+    url: str
+    parts: Sequence[Part]
+    seconds: int = 3
+
+
 class Heading(Block, frozen=True):
     """A small heading within a section."""
 

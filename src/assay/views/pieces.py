@@ -218,6 +218,11 @@ STEPS = 20
 """How many lengths a drawn bar has."""
 
 
+def post(text: str, action: str, of: str) -> Piece:
+    """A button that posts to an address; `of` says to a screen reader what it is about."""
+    return piece("post", text, text, action, of)
+
+
 def meter(
     value: Any,
     *,

@@ -27,6 +27,7 @@ from assay.server.pages import (
     overview,
     results,
     run,
+    running,
     runs,
     schemas,
 )
@@ -41,6 +42,7 @@ PAGES = (
     overview,
     evaluations,
     evaluation,
+    running,
     runs,
     live,
     run,

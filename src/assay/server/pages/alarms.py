@@ -16,18 +16,19 @@ from assay.judging.card import admit, newest, read_card
 from assay.store import jobs, recent
 from assay.views.blocks import Paragraph, Part, Sentences
 from assay.views.decision import decided as decided_as
-from assay.views.pieces import address, link, phrase, verdict
+from assay.views.pieces import address, clip, count, link, moment, phrase, small, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from assay.server.pages.recent_runs import Window
     from assay.server.state import Services
 
 FAILED_LOOKED_AT = 200
 CARDS = 50
 JOBS = 8
-ENDED_BADLY = ("error", "timeout")
+RUNS_LOOKED_AT = 500
+DECIDED = 20
+ENDED_BADLY = {"error": "in an error", "timeout": "at a time limit"}
 DECISIONS = {
     "assay.decision/1": "The last release decision:",
     "assay.exam-gate/1": "The last exam gate",
@@ -53,6 +54,7 @@ class Alarm(NamedTuple):
     kind: str
     text: str
     href: str
+    at: str = ""
 
 
 def attention(alarms: Sequence[Alarm]) -> Part:
@@ -61,8 +63,8 @@ def attention(alarms: Sequence[Alarm]) -> Part:
         return Paragraph(
             verdict(
                 "passed",
-                "Nothing: no decision failed, no gate is undetermined, no run ended in error, no"
-                " judge's card is stale.",
+                "Nothing: no decision or gate failed, no gate is undetermined, no run ended in an"
+                " error, no judge's card is stale.",
             )
         )
     return Sentences(
@@ -71,37 +73,50 @@ def attention(alarms: Sequence[Alarm]) -> Part:
                 verdict("fail" if alarm.kind == "bad" else "undetermined", " "),
                 " ",
                 link(alarm.text, alarm.href),
+                *([" ", small(moment(alarm.at))] if alarm.at else []),
             )
             for alarm in alarms
         ]
     )
 
 
-def alarms_of(
-    services: Services, project: str, found: Window, decided: Sequence[recent.Brief]
-) -> list[Alarm]:
+def alarms_of(services: Services, project: str) -> list[Alarm]:
     """What needs attention, the worst first."""
+    database = services.ledger.database
     alarms = [
-        *_of_decisions(decided),
+        *_of_decisions(recent.newest(database, project, "decision", limit=DECIDED)),
         *_of_gates(services, project),
-        *_of_runs(services, project, found),
+        *_of_runs(services, project),
         *_of_cards(services, project),
     ]
     alarms += [
         Alarm(
             "bad",
-            f"A job to {job.request()['kind']} failed ({when_text(job.created_at)}).",
+            f"A job to {job.request()['kind']} failed.",
             address("api", "v1", "jobs", job.id),
+            job.created_at,
         )
-        for job in jobs.newest(services.ledger.database, jobs.AGAIN, project, limit=JOBS)
+        for job in jobs.newest(database, jobs.AGAIN, project, limit=JOBS)
+        if job.state == jobs.FAILED
+    ]
+    alarms += [
+        Alarm(
+            "bad",
+            f"The evaluation {job.request()['name']} failed: {_fault(job)}.",
+            address("runs", workflow=job.request()["workflow"]["id"]),
+            job.created_at,
+        )
+        for job in jobs.newest(database, jobs.EXECUTION, project, limit=JOBS)
         if job.state == jobs.FAILED
     ]
     return sorted(alarms, key=lambda alarm: alarm.kind != "bad")
 
 
-def when_text(moment: str) -> str:
-    """A moment to the minute, within a sentence."""
-    return moment[:16].replace("T", " ")
+def _fault(job: jobs.Job) -> str:
+    """What ended a job, in a sentence without its full stop."""
+    last = next(iter(reversed(job.progress.get("faults") or [])), None)
+    found = last.get("message") if isinstance(last, dict) else None
+    return clip(found, 200, absent_as="no reason is stated").removesuffix(".")
 
 
 def _of_decisions(decided: Sequence[recent.Brief]) -> Iterable[Alarm]:
@@ -115,8 +130,9 @@ def _of_decisions(decided: Sequence[recent.Brief]) -> Iterable[Alarm]:
         outcome = decided_as(one.status, one.passed).partition(" ")[2]
         yield Alarm(
             "open" if one.status in ("hold", "not_enough_evidence") else "bad",
-            f"{words} {outcome} ({when_text(one.created_at)}).",
+            f"{words} {outcome}.",
             address("decisions", one.digest),
+            one.created_at,
         )
 
 
@@ -139,26 +155,16 @@ def _of_gates(services: Services, project: str) -> Iterable[Alarm]:
         )
 
 
-def _of_runs(services: Services, project: str, found: Window) -> Iterable[Alarm]:
-    oldest = found.grades[-1].seq if found.grades else 0
-    for status in ENDED_BADLY:
-        ended = [
-            one
-            for one in recent.newest(
-                services.ledger.database, project, "run", limit=100, status=status
-            )
-            if found.whole or one.seq >= oldest
-        ]
+def _of_runs(services: Services, project: str) -> Iterable[Alarm]:
+    newest = recent.newest(services.ledger.database, project, "run", limit=RUNS_LOOKED_AT)
+    among = f" of the last {RUNS_LOOKED_AT:,}" if len(newest) == RUNS_LOOKED_AT else ""
+    for status, words in ENDED_BADLY.items():
+        ended = [one for one in newest if one.status == status]
         if ended:
-            many = (
-                "100 or more runs"
-                if len(ended) == 100
-                else f"{len(ended)} run{'s' if len(ended) != 1 else ''}"
-            )
-            words = {"error": "in an error", "timeout": "at a time limit"}[status]
             yield Alarm(
                 "bad",
-                f"{many} ended {words}; the newest is {ended[0].run_id or 'without an id'}.",
+                f"{count(len(ended), 'run')}{among} ended {words}; the newest is"
+                f" {ended[0].run_id or 'without an id'}.",
                 address("runs", status=status),
             )
 

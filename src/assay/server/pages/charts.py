@@ -20,7 +20,7 @@ from assay.server.bodies import header
 from assay.server.pages.decisions import decision_chart
 from assay.server.pages.exams import exam_chart
 from assay.server.pages.judges import judge_chart
-from assay.server.pages.recent_runs import overview_chart
+from assay.server.pages.overview import workflow_chart
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.problems import Problem
 from assay.views import drawing
@@ -47,6 +47,7 @@ OF_RECORD: dict[str, Callable[[Services, str, str, str], Chart | None]] = {
     "decisions": decision_chart,
     "exams": exam_chart,
     "judges": judge_chart,
+    "workflows": workflow_chart,
 }
 """What makes the charts of a stored record, by the first part of its page's address: from services,
 project, digest and the name of the chart.
@@ -91,17 +92,6 @@ def get_grade_chart(
         OF_GRADE[name](lookup.record(services, principal.project, "grade", digest).tree()),
         ending,
     )
-
-
-@router.get("/charts/overview/{policy}/{name}.{ending}")
-def get_overview_chart(
-    request: Request, policy: str, name: str, ending: Ending, principal: Principal = READER
-) -> Response:
-    """A chart of the newest grades of the project, under one policy."""
-    found = overview_chart(request.app.state.services, principal.project, name, policy)
-    if found is None:
-        raise lookup.absent("chart", name)
-    return picture(request, found, ending)
 
 
 @router.get("/charts/{kind}/{digest}/{name}.{ending}")

@@ -321,17 +321,23 @@ async def cancel_execution(request: Request, execution_id: str) -> Response:
     """Its process is ended. Runs that had begun are recorded as cancelled; runs that had not are
     not recorded, and counted as cancelled.
     """
-    services: Services = request.app.state.services
     principal = await admit(request, "write")
+    found = await cancel(request, principal, execution_id)
+    return bodies.answer(
+        request, _brief(found), status=202, headers={"Location": f"{ADDRESS}/{found.id}"}
+    )
+
+
+async def cancel(request: Request, principal: Principal, execution_id: str) -> Job:
+    """Ask for the end of an execution. One that is over is refused; asking twice is asking once."""
+    services: Services = request.app.state.services
     found = await asyncio.to_thread(_found, services, principal, execution_id)
     if found.state in (DONE, FAILED):
         raise Problem(409, f"this execution is {found.state}.", where="execution_id")
     after = await asyncio.to_thread(jobs.cancel, services.ledger.database, found)
     executor: Executor = request.app.state.executor
     executor.wake()
-    return bodies.answer(
-        request, _brief(after or found), status=202, headers={"Location": f"{ADDRESS}/{found.id}"}
-    )
+    return after or found
 
 
 def _found(services: Services, principal: Principal, name: str) -> Job:

@@ -1,0 +1,221 @@
+"""The workflows of a project, the most recently active first, each with its last evaluations, what
+the newest is compared with, and the last decision about it.
+
+Nothing here grows with the number of runs: evaluations are read without their lists of runs, a
+bounded number for each workflow, and what was read once is remembered by its digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.archive.compared import named_baselines
+from assay.archive.evaluations import StoredEvaluation, read_brief
+from assay.errors import AssayError
+from assay.stats.rates import rate_difference
+from assay.store import recent
+from assay.store.decided import sides_of
+from assay.store.listing import grades_of
+from assay.store.names import ActiveWorkflow, active_workflows
+
+if TYPE_CHECKING:
+    from assay.archive.compared import NamedBaseline
+    from assay.records.evaluation import Evaluation
+    from assay.stats.intervals import Interval
+    from assay.store.ledger import Ledger
+
+EVALUATIONS = 10
+"""Evaluations of one workflow that are read."""
+DECISIONS = 20
+"""Decisions that are looked at for the last one about a workflow."""
+_RELEASE = "assay.decision/1"
+_GRADED_BY = ("policy", "profile", "rubric", "own_profile")
+_REMEMBERED = 2000
+_read: dict[str, StoredEvaluation] = {}
+"""Evaluations without their runs, by digest: a record never changes under its digest."""
+
+
+class WorkflowBaseline(NamedTuple):
+    """What the newest evaluation of a workflow is compared with."""
+
+    name: str
+    """Of the named baseline; empty for the evaluation before."""
+    evaluation: StoredEvaluation | None
+    """None for a baseline that is not one of the evaluations shown."""
+    difference: Interval | None = None
+    """Of the pass rates, newest minus baseline; None where they can't be compared."""
+    reason: str = ""
+    """Why they can't be compared."""
+
+
+class WorkflowState(NamedTuple):
+    """A workflow and what is known of it."""
+
+    workflow: ActiveWorkflow
+    evaluations: tuple[StoredEvaluation, ...] = ()
+    """The newest first, without their lists of runs."""
+    changed: tuple[str, ...] = ()
+    """Digests of evaluations that are not what their digests say, or can't be read."""
+    baseline: WorkflowBaseline | None = None
+    decision: recent.Brief | None = None
+
+    @property
+    def name(self) -> str:
+        """The workflow's id; a very long one is known only where an evaluation states it."""
+        return self.evaluations[0].evaluation.workflow.id if self.evaluations else self.workflow.id
+
+
+def listed_workflows(ledger: Ledger, project: str) -> list[ActiveWorkflow]:
+    """Every workflow of a project, the one with the newest run or evaluation first."""
+    known = {one.id: one for one in active_workflows(ledger.database, project)}
+    for one in recent.newest(ledger.database, project, "evaluation", limit=5 * EVALUATIONS):
+        if one.workflow is not None:  # graded again, or its runs were forgotten
+            before = known.get(one.workflow, ActiveWorkflow(one.workflow, 1, 0, 0))
+            known[one.workflow] = before._replace(newest_seq=max(before.newest_seq, one.seq))
+    return sorted(known.values(), key=lambda one: (-one.newest_seq, one.id))
+
+
+def workflow_states(
+    ledger: Ledger,
+    project: str,
+    workflows: Sequence[ActiveWorkflow],
+    *,
+    before: int | None = None,
+) -> list[WorkflowState]:
+    """What is known of each of these workflows; with `before`, of the evaluations before that
+    place.
+    """
+    states = [_with_evaluations(ledger, project, one, before) for one in workflows]
+    subjects = {
+        (newest.workflow.id, newest.dataset.id)
+        for state in states
+        for newest in [stored.evaluation for stored in state.evaluations[:1]]
+    }
+    named = named_baselines(ledger, subjects, project=project) if subjects else {}
+    decided = _decisions(ledger, project, {one.id for one in workflows})
+    return [
+        state._replace(
+            baseline=_baseline(ledger, project, state, named),
+            decision=decided.get(state.workflow.id),
+        )
+        for state in states
+    ]
+
+
+def _last_evaluations(
+    ledger: Ledger, project: str, workflow: str, before: int | None
+) -> tuple[list[StoredEvaluation], list[str]]:
+    """The last evaluations of a workflow (as its column has it), the newest first, without their
+    runs; and the digests of those that can't be trusted.
+    """
+    briefs = recent.newest(
+        ledger.database,
+        project,
+        "evaluation",
+        limit=EVALUATIONS,
+        workflow=workflow,
+        before=before,
+    )
+    digests = [one.digest for one in briefs]
+    _remember(ledger, project, digests)
+    found = [_read[one] for one in digests if one in _read]
+    return found, [one for one in digests if one not in _read]
+
+
+def _remember(ledger: Ledger, project: str, digests: Iterable[str]) -> None:
+    wanted = [one for one in digests if one not in _read]
+    if len(_read) > _REMEMBERED:
+        _read.clear()
+        wanted = list(digests)
+    for digest in wanted:  # one by one: a record is as large as its evaluation has runs
+        item = ledger.get(digest, project=project)
+        if item is None or item.body is None:
+            continue
+        try:
+            _read[digest] = read_brief(item)
+        except AssayError:  # counted as changed; the page of the evaluation says what is wrong
+            continue
+
+
+def _with_evaluations(
+    ledger: Ledger, project: str, workflow: ActiveWorkflow, before: int | None
+) -> WorkflowState:
+    found, changed = _last_evaluations(ledger, project, workflow.id, before)
+    return WorkflowState(workflow, tuple(found), tuple(changed))
+
+
+def _baseline(
+    ledger: Ledger,
+    project: str,
+    state: WorkflowState,
+    named: dict[tuple[str, str], NamedBaseline],
+) -> WorkflowBaseline | None:
+    """The named baseline of the newest evaluation's workflow and dataset, else the evaluation
+    before it on that dataset. The baseline itself is compared with the one before, too.
+    """
+    if not state.evaluations:
+        return None
+    newest, *older = state.evaluations
+    of = newest.evaluation
+    kept = named.get((of.workflow.id, of.dataset.id))
+    if kept is not None:
+        found = _evaluation_of(ledger, project, kept)
+        if found is None:
+            return WorkflowBaseline(
+                kept.name, None, reason="it was not made of one stored evaluation"
+            )
+        if found.digest != newest.digest:
+            return _compared(kept.name, of, found)
+    before = next((one for one in older if one.evaluation.dataset.id == of.dataset.id), None)
+    return None if before is None else _compared("", of, before)
+
+
+def _evaluation_of(ledger: Ledger, project: str, kept: NamedBaseline) -> StoredEvaluation | None:
+    """The evaluation that a baseline was made of: one of as many runs, with its first among
+    them.
+    """
+    first = kept.evidence_digests[0]
+    grades = grades_of(ledger.database, project, [first]).get(first, ())
+    for digest in [first, *(grade.digest for grade in grades)]:
+        for link in ledger.links_of(digest, project=project, relation="evaluates"):
+            if link.source is None:
+                continue
+            _remember(ledger, project, [link.source])
+            found = _read.get(link.source)
+            if found is not None and found.evaluation.totals.n == len(kept.evidence_digests):
+                return found
+    return None
+
+
+def _compared(name: str, newest: Evaluation, baseline: StoredEvaluation) -> WorkflowBaseline:
+    other = baseline.evaluation
+    ours, theirs = newest.totals, other.totals
+    reason = (
+        "one of them has no graded run"
+        if ours.ungraded == ours.n or theirs.ungraded == theirs.n
+        else "they are on different versions of the dataset"
+        if newest.dataset != other.dataset
+        else "they were graded by different rules"
+        if any(newest.settings.get(name) != other.settings.get(name) for name in _GRADED_BY)
+        else ""
+    )
+    difference = None if reason else rate_difference(ours.passed, ours.n, theirs.passed, theirs.n)
+    return WorkflowBaseline(name, baseline, difference, reason)
+
+
+def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict[str, recent.Brief]:
+    """The newest release decision about each workflow, among the last few of the project."""
+    last = [
+        one
+        for one in recent.newest(ledger.database, project, "decision", limit=DECISIONS)
+        if one.schema == _RELEASE and one.status is not None
+    ]
+    sides = sides_of(ledger.database, project, [one.seq for one in last], look_at=1)
+    found: dict[str, recent.Brief] = {}
+    for one in last:
+        judged = sides.get(one.seq, {}).get("candidate")
+        for workflow, _ in judged.workflows if judged is not None else ():
+            if workflow in workflows:
+                found.setdefault(workflow, one)
+    return found

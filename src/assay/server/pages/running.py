@@ -1,0 +1,224 @@
+"""What runs now: evaluations in progress with how far they are and how they do, runs that are
+posted live, and jobs. With the `write` scope they can be cancelled here.
+
+The section renews itself every few seconds, and the whole page when something begins or ends, so
+that what has ended is on its card.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from hashlib import sha256
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from assay.files.json_files import parse_json
+from assay.server import lookup
+from assay.server.auth import Principal, admit
+from assay.server.evaluating import evaluate, unfinished
+from assay.server.owners import is_dead
+from assay.server.pages.layout import page
+from assay.server.pages.routing import READER, PageRoute, form
+from assay.server.problems import Problem
+from assay.server.routes import executions as execution_routes
+from assay.stats.intervals import wilson
+from assay.store import events, executions, jobs, recent
+from assay.store.facets import key
+from assay.store.queue import now_ms
+from assay.views.blocks import Part, Polled, Table, section
+from assay.views.pieces import (
+    absent,
+    address,
+    clip,
+    count,
+    link,
+    meter,
+    moment,
+    number,
+    phrase,
+    post,
+    small,
+    verdict,
+)
+
+if TYPE_CHECKING:
+    from assay.server.state import Services
+    from assay.store.jobs import Job
+    from assay.store.recent import LiveBrief
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+SHOWN = 8
+LOOKED_AT = 50
+BUSY = (jobs.QUEUED, jobs.RUNNING, jobs.CANCELLING)
+COLUMNS = ("Evaluation", "State", "Progress", "Pass rate so far", "Started", "Cancel")
+LONG = 80
+
+
+class RunningNow(NamedTuple):
+    """What runs now. `mark` changes when something begins or ends."""
+
+    rows: list[list[str]]
+    more: bool
+    mark: str
+
+
+def running_section(services: Services, principal: Principal) -> Part | None:
+    """The section about what runs now; None where nothing does."""
+    now = _running(services, principal)
+    return _section(now) if now.rows else None
+
+
+def _section(now: RunningNow) -> Part:
+    hint = f"The newest {SHOWN} of each kind are shown." if now.more else ""
+    listed = Table("Running now", COLUMNS, now.rows, absent="Nothing is running.", kind="stack")
+    return Polled(
+        "running", address("running", mark=now.mark), [section("Running now", listed, hint=hint)]
+    )
+
+
+@router.get("/running")
+def list_running(
+    request: Request,
+    principal: Principal = READER,
+    mark: Annotated[str | None, Query(max_length=64)] = None,
+) -> Response:
+    """What runs now. A page that asks for it again is loaded anew where it has missed a change."""
+    now = _running(request.app.state.services, principal)
+    missed = mark is not None and mark != now.mark and "hx-request" in request.headers
+    headers = {"HX-Refresh": "true"} if missed else None
+    return page(request, "Running now", _section(now), nav="/", headers=headers)
+
+
+@router.post("/running/evaluations/{execution}/cancel")
+async def cancel_evaluation(request: Request, execution: str) -> Response:
+    """Cancel an evaluation that this server runs, and go back. Twice is once."""
+    await form(request)
+    principal = await admit(request, "write")
+    await execution_routes.cancel(request, principal, execution)
+    return RedirectResponse("/#running", 303)
+
+
+@router.post("/running/runs/{run_id:path}/cancel")
+async def cancel_run(request: Request, run_id: str) -> Response:
+    """Record a run that is posted live as cancelled, with its steps so far: what its runner posts
+    afterwards is refused. One that is over stays what it is.
+    """
+    await form(request)
+    principal = await admit(request, "write")
+    services: Services = request.app.state.services
+    database, project = services.ledger.database, principal.project
+    found = await asyncio.to_thread(events.find, database, project, key(run_id))
+    if found is None:
+        raise lookup.absent("run in progress", run_id)
+    if found.state == events.EXECUTING:
+        raise Problem(
+            409,
+            "this run belongs to an evaluation that the server runs.",
+            where="run_id",
+            fix="Cancel the evaluation.",
+        )
+    if found.state == events.RUNNING:
+        why = f"cancelled by {principal.author}"
+        made = unfinished(found, run_id, "cancelled", why)
+        total = await asyncio.to_thread(
+            events.add,
+            database,
+            project,
+            found.run_id,
+            made.events,
+            of=made.of,
+            state=made.state,
+            head=made.head,
+        )
+        if total is not None:  # else its runner or another hand was quicker
+            services.hub.told((project, found.run_id), total)
+            await evaluate(services, project, found.run_id)
+    return RedirectResponse("/#running", 303)
+
+
+# --- rows
+
+
+def _running(services: Services, principal: Principal) -> RunningNow:
+    database, project = services.ledger.database, principal.project
+    may_cancel = "write" in principal.scopes
+    busy, again = (
+        [job for job in jobs.newest(database, kind, project, limit=LOOKED_AT) if job.state in BUSY]
+        for kind in (jobs.EXECUTION, jobs.AGAIN)
+    )
+    live = list(recent.live(database, project, (events.RUNNING,), limit=LOOKED_AT))
+    rows = [
+        *(_evaluation(services, job, may_cancel=may_cancel) for job in busy[:SHOWN]),
+        *(_posted(one, may_cancel=may_cancel) for one in live[:SHOWN]),
+        *(_job(job) for job in again[:SHOWN]),
+    ]
+    known = [*(job.id for job in (*busy, *again)), *(one.run_id for one in live)]
+    mark = sha256("\n".join(known).encode("utf-8", "replace")).hexdigest()[:16]
+    return RunningNow(rows, any(len(one) > SHOWN for one in (busy, live, again)), mark)
+
+
+def _evaluation(services: Services, job: Job, *, may_cancel: bool) -> list[str]:
+    """An evaluation that a server runs. A run that ended without a grade counts as not passed."""
+    database, asked = services.ledger.database, job.request()
+    counts = executions.counts(database, job.id)
+    total, ended = sum(counts.values()), counts.get("done", 0) + counts.get("failed", 0)
+    over = ended + counts.get("cancelled", 0)
+    passed = executions.passed(database, job)
+    rate = wilson(min(passed, ended), ended)
+    named = f"{asked['workflow']['id']} {asked['workflow']['version']} on {asked['dataset']['id']}"
+    return [
+        phrase(
+            link(clip(asked["name"], LONG), address("runs", workflow=asked["workflow"]["id"])),
+            small(f" {clip(named, LONG)}"),
+        ),
+        _state(job),
+        meter(over, whole=total, digits=0, unit=f" of {count(total, 'run')}"),
+        number(rate.value, interval=rate, n=ended, percent=True, absent_as="no run has ended"),
+        moment(job.created_at),
+        post("Cancel", address("running", "evaluations", job.id, "cancel"), asked["name"])
+        if may_cancel and job.state in (jobs.QUEUED, jobs.RUNNING)
+        else "",
+    ]
+
+
+def _state(job: Job) -> str:
+    silent = now_ms() - job.beat_ms > jobs.STALE_MS[jobs.EXECUTION]
+    if job.state == jobs.RUNNING and (silent or is_dead(job.owner or "")):
+        return verdict("stale", "Stopped: its server is gone, and another has to take it up")
+    return verdict(job.state)
+
+
+def _posted(one: LiveBrief, *, may_cancel: bool) -> list[str]:
+    """A run that is posted while it runs elsewhere."""
+    head = parse_json(one.head)
+    run_id = str(head.get("run_id", one.run_id))
+    workflow, dataset = (_names(head.get(name)) for name in ("workflow", "dataset"))
+    return [
+        phrase(
+            link(clip(run_id, LONG), address("runs", run_id, "live")),
+            small(f" run of {clip(workflow, LONG)} on {clip(dataset, LONG)}"),
+        ),
+        verdict(one.state),
+        count(one.events, "event"),
+        absent("when it ends"),
+        moment(one.created_at),
+        post("Cancel", address("running", "runs", run_id, "cancel"), run_id) if may_cancel else "",
+    ]
+
+
+def _names(found: Any) -> str:
+    found = found if isinstance(found, dict) else {}
+    return " ".join(str(found[name]) for name in ("id", "version") if found.get(name))
+
+
+def _job(job: Job) -> list[str]:
+    return [
+        link(f"{job.request()['kind']} {job.id[:8]}", address("api", "v1", "jobs", job.id)),
+        verdict(job.state),
+        f"{job.progress.get('seen', 0):,} records",
+        "",
+        moment(job.created_at),
+        "",
+    ]

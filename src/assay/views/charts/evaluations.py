@@ -1,0 +1,186 @@
+"""The pass rates of a workflow's evaluations, each with its interval, in the order in which they
+were made, and a mark where the version changes.
+
+Values and intervals come in as numbers; nothing here estimates anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.views.charts.chart import (
+    BLUE,
+    ORANGE,
+    QUIET,
+    SKY,
+    WIDTH,
+    Chart,
+    clean,
+    count,
+    cut,
+    interval,
+    label,
+    labels,
+    nothing,
+    number,
+    over,
+    percent,
+    view,
+)
+from assay.views.charts.trends import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+NAME, TITLE = "pass-rates", "Pass rate by evaluation"
+COLUMNS = ("Evaluation", "Version", "Dataset", "Pass rate", "Interval", "n")
+
+
+class EvaluationPoint(NamedTuple):
+    """An evaluation in the chart. `rate` has value, low, high, level and perhaps a reason."""
+
+    name: str
+    at: str
+    version: str
+    dataset: str
+    rate: Mapping[str, Any]
+    n: int
+    is_baseline: bool = False
+
+
+def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
+    """Evaluations from the oldest to the newest. One that has no pass rate is in the table only; a
+    line joins evaluations on the same dataset, because others can't be compared.
+    """
+    if not points:
+        return nothing(NAME, TITLE, "There is no evaluation to show.")
+    names = labels([_day(one.at) for one in points])
+    drawn: list[dict[str, Any]] = []
+    for place, one in enumerate(points):
+        value = number(one.rate.get("value"))
+        if value is None:
+            continue
+        low, high = number(one.rate.get("low")), number(one.rate.get("high"))
+        drawn.append(
+            {
+                "place": names[place],
+                "name": label(one.name),
+                "version": label(one.version),
+                "value": value,
+                "dataset": label(one.dataset),
+                "mark": "baseline" if one.is_baseline else "evaluation",
+                **({"low": low, "high": high} if low is not None and high is not None else {}),
+            }
+        )
+    rows = [
+        (
+            clean(one.name) + (" (baseline)" if one.is_baseline else ""),
+            clean(one.version),
+            clean(one.dataset),
+            percent(one.rate.get("value"), "not graded"),
+            interval(dict(one.rate), form=percent),
+            f"{one.n:,}",
+        )
+        for one in points
+    ]
+    if not drawn:
+        return Chart(NAME, TITLE, "None of them has a graded run.", None, COLUMNS, cut(rows, 6))
+    newest = points[-1]
+    said = (
+        f"{count(len(points), 'evaluation')}, oldest first; the newest has"
+        f" {percent(newest.rate.get('value'), 'no graded run')}."
+    )
+    lost = len(points) - len(drawn)
+    if lost:
+        are = "is" if lost == 1 else "are"
+        said += f" {count(lost, 'evaluation')} without a graded run {are} not drawn."
+    return Chart(NAME, TITLE, said, _spec(points, names, drawn), COLUMNS, cut(rows, 6))
+
+
+def _day(at: str) -> str:
+    found = moment(at)
+    return f"{found:%-d %b %H:%M}" if found is not None else "no time"
+
+
+def _spec(
+    points: Sequence[EvaluationPoint], names: Sequence[str], drawn: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    x = {
+        "field": "place",
+        "type": "nominal",
+        "sort": list(names),
+        "scale": {"domain": list(names)},
+        "axis": {"title": None, "labelAngle": -30, "labelLimit": 110, "labelOverlap": "greedy"},
+    }
+    y = {
+        "field": "value",
+        "type": "quantitative",
+        "scale": {"domain": [0, 1], "nice": False},
+        "axis": {"title": None, "grid": True, "tickCount": 5, "format": ".0%"},
+    }
+    group = {"field": "dataset", "type": "nominal"}
+    ended = [row for row in drawn if "low" in row]
+    layers = [
+        over(
+            ended,
+            {
+                "mark": {"type": "rule", "color": SKY, "strokeWidth": 3},
+                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+            },
+        ),
+        {"mark": {"type": "line", "color": BLUE}, "encoding": {"x": x, "y": y, "detail": group}},
+        {
+            "mark": {"type": "point", "opacity": 1},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "color": {
+                    "field": "mark",
+                    "type": "nominal",
+                    "scale": {"domain": ["evaluation", "baseline"], "range": [BLUE, ORANGE]},
+                    "legend": None,
+                },
+                "tooltip": [
+                    {"field": "name", "type": "nominal", "title": "evaluation"},
+                    {"field": "version", "type": "nominal"},
+                    {"field": "dataset", "type": "nominal"},
+                    {
+                        "field": "value",
+                        "type": "quantitative",
+                        "format": ".1%",
+                        "title": "pass rate",
+                    },
+                ],
+            },
+        },
+        _versions(points, names, x),
+    ]
+    return view(drawn, *layers, height=150, width=WIDTH + 120)
+
+
+def _versions(
+    points: Sequence[EvaluationPoint], names: Sequence[str], x: dict[str, Any]
+) -> dict[str, Any]:
+    """The version over the first evaluation that has it."""
+    marks = [
+        {"place": names[place], "version": label(one.version, 20)}
+        for place, one in enumerate(points)
+        if place == 0 or one.version != points[place - 1].version
+    ]
+    return over(
+        marks,
+        {
+            "mark": {
+                "type": "text",
+                "color": QUIET,
+                "dy": -8,
+                "fontSize": 11,
+                "baseline": "bottom",
+            },
+            "encoding": {
+                "x": x,
+                "y": {"value": 0},
+                "text": {"field": "version", "type": "nominal"},
+            },
+        },
+    )

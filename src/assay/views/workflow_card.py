@@ -1,0 +1,288 @@
+"""A workflow on one card: its last evaluations and their trend, what the newest is compared with,
+the last decision, and what fails most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec.structs import asdict
+
+from assay.views.blocks import (
+    Column,
+    Empty,
+    Facts,
+    Figure,
+    Group,
+    Note,
+    Part,
+    Section,
+    Sentences,
+    Table,
+    section,
+)
+from assay.views.charts.evaluations import EvaluationPoint, pass_rates
+from assay.views.decision import decided
+from assay.views.evaluations import versioned
+from assay.views.pieces import (
+    absent,
+    address,
+    clip,
+    code,
+    count,
+    line,
+    link,
+    moment,
+    number,
+    phrase,
+    shown,
+    small,
+    verdict,
+)
+
+if TYPE_CHECKING:
+    from assay.records.evaluation import Evaluation, EvaluationTotals
+    from assay.views.charts import Chart
+
+SHOWN = 5
+"""Evaluations in the table of a card; the chart has more."""
+FAILS = 4
+LONG = 80
+COLUMNS = ("Evaluation", "Version", "Dataset", Column("Pass rate", "n"), "Started")
+
+
+class CardDecision(NamedTuple):
+    """The last decision about a workflow."""
+
+    digest: str
+    outcome: str | None
+    policy: str | None
+    at: str
+
+
+class CardBaseline(NamedTuple):
+    """What the newest evaluation is compared with. `name` is that of a named baseline."""
+
+    name: str
+    evaluation: Evaluation | None
+    difference: Any = None
+    """Of the pass rates, with its interval; None where they can't be compared."""
+    reason: str = ""
+
+
+class CardRuns(NamedTuple):
+    """The newest grades of a workflow that has no evaluation."""
+
+    n: int
+    rate: Any
+    """The pass rate with its interval."""
+    policy: str | None
+    newest: str
+    """When the newest was graded."""
+
+
+def trend(evaluations: Sequence[Evaluation], baseline: Evaluation | None = None) -> Chart:
+    """The pass rates of evaluations, given the newest first."""
+    return pass_rates(
+        [
+            EvaluationPoint(
+                one.name,
+                one.started,
+                one.workflow.version or "no version",
+                versioned(one.dataset),
+                asdict(one.totals.pass_rate),
+                one.totals.n,
+                baseline is not None and one.id == baseline.id,
+            )
+            for one in reversed(evaluations)
+        ]
+    )
+
+
+def workflow_card(
+    name: str,
+    evaluations: Sequence[Evaluation],
+    *,
+    baseline: CardBaseline | None,
+    decision: CardDecision | None,
+    changed: int = 0,
+    chart: str = "",
+) -> Section:
+    """The card of a workflow with its evaluations, the newest first. `chart` is the address of its
+    trend; `changed` counts evaluations that are not what their digests say.
+    """
+    newest = evaluations[0]
+    against = _against(newest, baseline)
+    compared = [against] if baseline is not None and baseline.difference is not None else []
+    state: list[Part] = [
+        Facts([("Pass rate", _rate(newest.totals)), *compared], "figures"),
+        Facts(
+            [
+                *([] if compared else [against]),
+                ("Version", _version(newest)),
+                ("Last decision", _decided(decision)),
+            ]
+        ),
+        *_fails(newest),
+    ]
+    named = baseline.evaluation if baseline is not None and baseline.name else None
+    listed = Table(
+        f"Last evaluations of {clip(name, LONG)}",
+        COLUMNS,
+        [_row(one, baseline) for one in evaluations[:SHOWN]],
+        kind="stack",
+    )
+    parts: list[Part] = [Group([Group(state), listed], "split")]
+    if len(evaluations) > 1:
+        drawn = Figure(trend(evaluations, named), f"{chart}/pass-rates" if chart else "")
+        parts = [Group([Group(state), drawn], "split"), listed]
+    return section(_title(name), *_changed(changed), *parts, kind="card")
+
+
+def _changed(n: int) -> list[Part]:
+    if not n:
+        return []
+    were = "evaluation was" if n == 1 else "evaluations were"
+    text = f"{n:,} {were} changed after being stored, and left out here. `assay ledger verify` says"
+    return [Note(verdict("fail", f"{text} which."), "bad")]
+
+
+def runs_card(
+    name: str, runs: int, versions: int, found: CardRuns | None, *, changed: int = 0
+) -> Section:
+    """The card of a workflow that has runs and no evaluation that can be read."""
+    facts = [("Runs", f"{runs:,} of {count(versions, 'version')}, in no evaluation")]
+    if found is not None:
+        facts += [
+            (
+                "Pass rate",
+                phrase(
+                    number(found.rate.value, interval=found.rate, n=found.n, percent=True),
+                    small(f" newest {found.n:,} under {shown(found.policy)}"),
+                ),
+            ),
+            ("Last graded", moment(found.newest)),
+        ]
+    return section(
+        _title(name, "runs"),
+        *_changed(changed),
+        Facts(facts),
+        Empty(
+            "An evaluation is one version on one dataset: with it you get totals, trends and"
+            " comparisons. To make one, run the workflow on a dataset, or import a result file:",
+            "assay run\nassay import results.json",
+        ),
+        kind="card",
+    )
+
+
+def _title(name: str, path: str = "evaluations") -> str:
+    return link(clip(name, LONG), address(path, workflow=name))
+
+
+def _rate(totals: EvaluationTotals) -> str:
+    if totals.ungraded == totals.n:
+        return absent(f"not graded, {count(totals.n, 'run')}")
+    return number(totals.pass_rate.value, interval=totals.pass_rate, n=totals.n, percent=True)
+
+
+def _version(newest: Evaluation) -> str:
+    return phrase(
+        clip(newest.workflow.version, 40, absent_as="none"), small(" ", moment(newest.started))
+    )
+
+
+def _against(newest: Evaluation, baseline: CardBaseline | None) -> tuple[str, str]:
+    """What the newest is compared with, and whether it is better or worse."""
+    if baseline is None:
+        keep = code(f"assay baseline set NAME {newest.name} --store")
+        return "Baseline", phrase(absent("none"), small(" Keep this one with ", keep))
+    of = baseline.evaluation
+    label = f"Against the baseline {clip(baseline.name, 40)}" if baseline.name else "Against before"
+    if of is None or baseline.difference is None:
+        return label, phrase(absent("not compared"), small(f" {baseline.reason}"))
+    named = f"{clip(of.name, LONG)}, version {clip(of.workflow.version, 40)}"
+    return label, phrase(
+        _difference(baseline.difference),
+        line(small(link(f"Compare with {named}", address("compare", of=(of.id, newest.id))))),
+    )
+
+
+def _difference(found: Any) -> str:
+    """Whether the newest is better or worse, with the interval that says so."""
+    if found.low is None or found.high is None:
+        return phrase(absent("not compared"), small(f" {found.reason}"))
+    word, text = (
+        ("passed", "Better")
+        if found.low > 0
+        else ("failed", "Worse")
+        if found.high < 0
+        else ("undetermined", "No difference shown")
+    )
+    ends = f"{100 * found.low:+.1f} to {100 * found.high:+.1f} ({found.level:.0%})"
+    return phrase(verdict(word, text), small(f" {100 * found.value:+.1f} points, {ends}"))
+
+
+def _decided(decision: CardDecision | None) -> str:
+    if decision is None:
+        return absent("none yet")
+    return phrase(
+        link(decided(decision.outcome, None), address("decisions", decision.digest)),
+        small(f" under {shown(decision.policy)} "),
+        moment(decision.at),
+    )
+
+
+def _fails(newest: Evaluation) -> list[Part]:
+    """The gates that most runs of the newest evaluation fail, and the scores that most lack."""
+    totals = newest.totals
+    found = [
+        *_most(totals.gate_failures, "gate", totals.n, newest),
+        *_most(totals.missing, "no score for", totals.n, newest),
+    ]
+    if totals.ungraded:
+        href = address("evaluations", newest.id, show="ungraded")
+        text = f"could not be graded: {_of(totals.ungraded, totals.n)}"
+        found.append((totals.ungraded, link(text, href)))
+    found.sort(key=lambda pair: -pair[0])
+    return [Sentences([text for _, text in found[:FAILS]], "What fails most")] if found else []
+
+
+def _most(
+    counts: Mapping[str, int], what: str, n: int, newest: Evaluation
+) -> list[tuple[int, str]]:
+    return [
+        (
+            failed,
+            link(
+                f"{what} {clip(name, LONG)}: {_of(failed, n)}",
+                address(
+                    "evaluations",
+                    newest.id,
+                    **({"gate": name} if what == "gate" else {"show": "failed"}),
+                ),
+            ),
+        )
+        for name, failed in counts.items()
+        if failed
+    ]
+
+
+def _of(failed: int, n: int) -> str:
+    return f"{failed:,} of {count(n, 'run')}"
+
+
+def _row(one: Evaluation, baseline: CardBaseline | None) -> list[str]:
+    of = baseline.evaluation if baseline is not None else None
+    is_baseline = of is not None and baseline is not None and baseline.name and of.id == one.id
+    return [
+        phrase(
+            link(clip(one.name, LONG), address("evaluations", one.id)),
+            *([small(" baseline ", clip(baseline.name, 40))] if is_baseline and baseline else []),
+        ),
+        clip(one.workflow.version, 40, absent_as="none"),
+        clip(versioned(one.dataset), LONG),
+        _rate(one.totals),
+        moment(one.started),
+    ]

@@ -1,0 +1,249 @@
+"""The overview: a card for each workflow with its evaluations, trend, baseline and decision; what
+runs now, and who may cancel it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.server.pages.running import _state
+from assay.store import jobs
+from assay.views import drawing
+from documents import run
+from serving import Api, runs, serving
+from test_named_baseline import spoil
+from test_pages import HTML, SCRIPT, Markup, graded, send, show
+from test_server_run import ask, asked, executing, finished, until
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Any:
+    with serving(f"sqlite:///{tmp_path}/ledger.db") as made:
+        yield made
+
+
+def evaluated(
+    api: Api, name: str, *, failed: int = 0, n: int = 20, version: str = "1", **more: Any
+) -> dict[str, Any]:
+    """A stored evaluation of which so many runs end in an error."""
+    made = []
+    for index, one in enumerate(runs(n, family="rag")):
+        one["run_id"] = f"{name}-{index}"
+        one["workflow"] |= {"id": "faq", "version": version, **more}
+        made.append(one | ({"status": "failed"} if index < failed else {}))
+    answer = api.post("/evaluations", {"name": name, "runs": made})
+    assert answer.status_code == 201, answer.text
+    found: dict[str, Any] = answer.json()["evaluation"]
+    return found
+
+
+def card(source: str, name: str) -> str:
+    """The text of one card."""
+    parts = source.split('<section class="card">')
+    found = next(part for part in parts[1:] if f">{name}</a></h2>" in part)
+    return Markup(f"<div>{found.partition('</section>')[0]}</div>").text
+
+
+# --- cards
+
+
+def test_a_card_shows_evaluations_trend_baseline_decision_and_what_fails(api: Api) -> None:
+    first = evaluated(api, "good")
+    evaluated(api, "poor", failed=15, version="2")
+    api.post(
+        "/decisions",
+        {
+            side: [
+                {**one, "run_id": f"{side}-{index}", "status": status}
+                | {"workflow": {**one["workflow"], "id": "faq", "version": version}}
+                for index, one in enumerate(runs(40, family="rag"))
+            ]
+            for side, status, version in (
+                ("candidate", "failed", "2"),
+                ("baseline", "success", "1"),
+            )
+        },
+    )
+    answer = api.client.get("/", headers=HTML)
+    text = card(answer.text, "faq")
+    for words in (
+        "Pass rate 25.0% 11.2% to 46.9% (95%), n 20",
+        "Against before ✗ Worse -75.0 points, -88.8 to -47.8 (95%)",
+        "Compare with good, version 1",
+        "Last decision ✗ reject under release@1",
+        "gate overall_status_success: 15 of 20 runs",
+        "2 evaluations, oldest first; the newest has 25.0%.",
+    ):
+        assert words in text, (words, text)
+    links = Markup(answer.text).links()
+    assert f"/compare?of={first['id']}&of=" in " ".join(links)
+    assert any(one.endswith("?gate=overall_status_success") for one in links)
+    picture = next(one for one in links if one.endswith("/pass-rates.svg"))
+    assert api.client.get(picture).status_code == 200
+    assert api.client.get(picture.replace("pass-rates", "other")).status_code == 404
+
+
+def test_the_named_baseline_is_named_and_marked_and_is_not_compared_with_itself(api: Api) -> None:
+    stored = evaluated(api, "old")
+    ledger = api.services.ledger
+    found = ledger.get_many([one["digest"] for one in stored["runs"]], project="default")
+    evidence = [json.loads(found[one["digest"]].body) for one in stored["runs"]]
+    kept = api.post("/baselines", {"name": "production", "evidence": evidence})
+    assert kept.status_code == 201, kept.text
+    alone = card(api.client.get("/", headers=HTML).text, "faq")
+    assert "Against" not in alone
+    evaluated(api, "same", version="2", failed=1)
+    text = card(api.client.get("/", headers=HTML).text, "faq")
+    assert "Against the baseline production ? No difference shown -5.0 points" in text
+    assert "old baseline production" in text
+
+
+def test_evaluations_that_cannot_be_compared_say_why(api: Api) -> None:
+    evaluated(api, "before")
+    later = runs(3, family="rag")
+    for one in later:
+        one["run_id"] += "-later"
+        one["workflow"] |= {"id": "faq", "version": "1"}
+        one["dataset"]["version"] = "another"
+    assert api.post("/evaluations", {"name": "later", "runs": later}).status_code == 201
+    text = card(api.client.get("/", headers=HTML).text, "faq")
+    assert "not compared they are on different versions of the dataset" in text
+
+
+def test_a_changed_evaluation_is_left_out_and_said(api: Api, tmp_path: Path) -> None:
+    evaluated(api, "first")
+    spoil(tmp_path / "ledger.db", "evaluation")
+    text = card(api.client.get("/", headers=HTML).text, "faq")
+    assert "1 evaluation was changed after being stored" in text
+    assert "assay ledger verify" in text
+
+
+def test_workflows_with_runs_alone_have_a_card_with_the_next_command(api: Api) -> None:
+    for one in runs(3, family="rag"):
+        graded(api, one | {"status": "error"} if one["run_id"] == "r-1" else one)
+    text = show(api, "/").text
+    assert "1 workflow, the most recently active first." in text
+    assert "3 of 1 version, in no evaluation" in text
+    assert "Pass rate 66.7% 20.8% to 93.9% (95%), n 3" in text
+    assert "assay run assay import results.json" in text
+
+
+def test_hundreds_of_workflows_are_paged_and_hostile_names_stay_text(api: Api) -> None:
+    many = runs(30, family="rag")
+    for index, one in enumerate(many):
+        one["workflow"]["id"] = f"flow-{index}" if index < 28 else (SCRIPT, "y" * 5000)[index - 28]
+        graded(api, one)
+    first = api.client.get("/", headers=HTML)
+    assert len(first.content) < 200_000
+    found = Markup(first.text)
+    assert "30 workflows" in found.text
+    assert SCRIPT in found.text
+    assert not any(tag == "img" and given.get("src") == "x" for tag, given in found.tags)
+    assert "Workflows 1 to 8 of 30" in found.text
+    assert "Workflows 9 to 16 of 30" in show(api, "/?from=8").text
+    assert "Workflows 25 to 30 of 30" in show(api, "/?from=24").text
+    assert "No workflow" in show(api, "/?from=99").text
+    show(api, "/?from=-1", status=422)
+
+
+def test_an_evaluation_without_a_graded_run_is_not_shown_as_nought(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does a missing extra for charts hide the numbers."""
+    for name in ("a", "b"):
+        evaluated(api, name, family="no-such-family", n=2)
+    monkeypatch.setattr(drawing, "available", lambda: False)
+    answer = api.client.get("/", headers=HTML)
+    text = card(answer.text, "faq")
+    assert "Pass rate not graded, 2 runs" in text
+    assert "could not be graded: 2 of 2 runs" in text
+    assert "None of them has a graded run." in text
+    evaluated(api, "c", version="2")
+    assert "pip install 'assaykit[charts]'" in show(api, "/").text
+
+
+# --- what runs now
+
+
+@pytest.mark.req("W-085")
+def test_an_evaluation_in_progress_shows_its_progress_and_is_cancelled_once(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    with executing(url, tmp_path) as api:
+        body = asked("one", "two", "wait go", "four", name="tonight", concurrency=1)
+        made = ask(api, body)
+        until(lambda: api.get(f"/executions/{made['execution']}").json()["counts"]["done"] == 2)
+        answer = api.client.get("/", headers=HTML)
+        assert answer.status_code == 200
+        found = Markup(answer.text)
+        assert "tonight review 1 on d" in found.text
+        assert "2 of 4 runs" in found.text
+        assert "100.0% 34.2% to 100.0% (95%), n 2" in found.text
+        polled = next(given for _, given in found.tags if "hx-get" in given)
+        again = api.client.get(str(polled["hx-get"]), headers={**HTML, "HX-Request": "true"})
+        assert "HX-Refresh" not in again.headers
+        assert 'id="running"' in again.text
+        cancel = f"/running/evaluations/{made['execution']}/cancel"
+        reader = api.token(scopes=("read",))
+        assert cancel in answer.text
+        assert cancel not in api.client.get("/", headers={**HTML, **reader}).text
+        for headers, status in (
+            ({"Sec-Fetch-Site": "cross-site"}, 403),
+            (reader, 403),
+            ({}, 303),
+            ({}, 303),
+        ):
+            assert send(api, cancel, headers).status_code == status
+        assert finished(api, made)["state"] == "cancelled"
+        assert send(api, "/running/evaluations/none/cancel").status_code == 404
+        over = api.client.get(str(polled["hx-get"]), headers={**HTML, "HX-Request": "true"})
+        assert over.headers["HX-Refresh"] == "true"
+        done = ask(api, asked("one", name="short"))
+        finished(api, done)
+        late = send(api, f"/running/evaluations/{done['execution']}/cancel")
+        assert late.status_code == 409
+        assert "this execution is done" in Markup(late.text).text.lower()
+
+
+def test_an_execution_whose_server_died_says_so(tmp_path: Path) -> None:
+    with executing(f"sqlite:///{tmp_path}/ledger.db", tmp_path) as api:
+        made = ask(api, asked("wait go", name="left"))
+        until(lambda: api.get(f"/executions/{made['execution']}").json()["state"] == "running")
+        row = jobs.find(api.services.ledger.database, jobs.EXECUTION, "default", made["execution"])
+        assert row is not None
+        assert _state(row) == "… running"
+        assert "its server is gone" in _state(row._replace(beat_ms=0))
+        (tmp_path / "workflows" / "review" / "go").touch()
+        finished(api, made)
+
+
+def test_a_run_posted_live_is_cancelled_as_evidence_and_its_runner_is_refused(api: Api) -> None:
+    head = {
+        key: value
+        for key, value in run("rag", run_id=f"a/b {SCRIPT}").items()
+        if key not in ("status", "steps", "tool_calls")
+    }
+    assert api.post("/runs/live", head).status_code == 201
+    found = show(api, "/")
+    assert SCRIPT in found.text
+    action = next(
+        str(given["action"]) for tag, given in found.tags if "/running/runs/" in str(given)
+    )
+    assert send(api, action, api.token(scopes=("read",))).status_code == 403
+    for _ in range(2):
+        assert send(api, action).status_code == 303
+    stored = api.get("/runs").json()["items"]
+    assert [(one["grade"]["passed"], one["run_id"]) for one in stored] == [(False, head["run_id"])]
+    late = api.client.post(
+        f"/api/v1{action.removeprefix('/running').removesuffix('/cancel')}/events",
+        content=json.dumps({"event": "step_start", "step": {"name": "plan"}}),
+        headers={"Content-Type": "application/json"},
+    )
+    assert late.status_code == 409, late.text
+    assert "Running now" not in show(api, "/").text
+    assert send(api, "/running/runs/none/cancel").status_code == 404
