@@ -8,7 +8,8 @@ from sqlalchemy import select
 
 from assay.store import tables as t
 from assay.store.drafts import digest_bytes, digest_text
-from assay.store.writing import lookup, parts
+from assay.store.facets import key
+from assay.store.writing import EVALUATES, lookup, parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,6 +147,36 @@ def runs_behind(database: Database, project: str, cards: Sequence[str]) -> dict[
                 )
             ):
                 found[places[place]] = digest_text(bytes(run))
+
+    database.read(work)
+    return found
+
+
+def evaluated_samples(
+    database: Database, project: str, evaluations: Sequence[int], sample: str
+) -> dict[int, list[str]]:
+    """Where each evaluation has a sample, by the `seq` of the evaluation: the digests of its
+    grades, or of its runs where they have none.
+    """
+    found: dict[int, list[str]] = {}
+    query = (
+        select(t.links.c.source_seq, t.records.c.digest)
+        .join(
+            t.records,
+            (t.records.c.project == t.links.c.project) & (t.records.c.seq == t.links.c.target_seq),
+        )
+        .where(
+            t.links.c.project == project,
+            t.links.c.source_seq.in_(evaluations),
+            t.links.c.relation == EVALUATES,
+            t.records.c.sample_id == key(sample),
+        )
+        .order_by(t.links.c.target_seq)
+    )
+
+    def work(connection: Connection) -> None:
+        for place, digest in connection.execute(query):
+            found.setdefault(place, []).append(digest_text(bytes(digest)))
 
     database.read(work)
     return found

@@ -52,8 +52,13 @@ def part_tables(result: Result) -> list[Table]:
     """Steps and agents as tables."""
     return [
         _part_table("Steps", STEPS, result.get("step_scores") or ()),
-        _part_table("Agents", AGENTS, result.get("agent_scores") or ()),
+        agent_table(result.get("agent_scores") or ()),
     ]
+
+
+def agent_table(agents: Sequence[Result]) -> Table:
+    """What each agent did, as a table."""
+    return _part_table("Agents", AGENTS, agents)
 
 
 def _part_table(title: str, columns: Mapping[str, str], parts: Sequence[Result]) -> Table:

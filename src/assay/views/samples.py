@@ -219,10 +219,10 @@ def with_evidence(row: SampleRow, evidence: SampleEvidence | None) -> SampleRow:
     )
 
 
-def answer_text(evidence: SampleEvidence) -> str:
+def answer_text(evidence: SampleEvidence, *, most: int = MAX_TEXT) -> str:
     """What a run answered; where it answered nothing, how it ended."""
     if evidence.outputs:
-        return main_text(evidence.outputs, ANSWERS)
+        return main_text(evidence.outputs, ANSWERS, most=most)
     metadata = evidence.metadata if isinstance(evidence.metadata, Mapping) else {}
     error = metadata.get("error")
     ended = "no answer"
@@ -231,7 +231,7 @@ def answer_text(evidence: SampleEvidence) -> str:
     return f"{ended}: {str(error)[:MAX_TEXT]}" if error else ended
 
 
-def main_text(values: Any, names: Sequence[str]) -> str:
+def main_text(values: Any, names: Sequence[str], *, most: int = MAX_TEXT) -> str:
     """The value that a person looks for: the only one, the one with a usual name, else all as JSON.
 
     >>> main_text({"question": "When?", "lang": "en"}, QUESTIONS), main_text({"a": 1, "b": 2}, ())
@@ -244,7 +244,7 @@ def main_text(values: Any, names: Sequence[str]) -> str:
         known = [values[name] for name in names if name in values]
         value = next(iter(values.values())) if len(values) == 1 else known[0] if known else values
     text = value if isinstance(value, str) else _encode(value).decode()
-    return text[:MAX_TEXT]
+    return text[:most]
 
 
 def criterion_names(rows: Iterable[SampleRow]) -> list[str]:

@@ -151,6 +151,21 @@ def _kept(spans: Sequence[Span], token: re.Pattern[str], context: int | None) ->
     return tuple(span for span in made if span.text)
 
 
+def shortened(difference: TextDifference, most: int) -> TextDifference:
+    """A difference with no more than so many characters; a last span says how many were cut."""
+    made: list[Span] = []
+    room = most
+    for span in difference.spans:
+        if len(span.text) > room:
+            left = sum(len(one.text) for one in difference.spans) - most
+            made.append(Span(span.kind, span.text[:room]))
+            made.append(Span("skipped", f" … {left:,} more characters"))
+            break
+        made.append(span)
+        room -= len(span.text)
+    return TextDifference(tuple(span for span in made if span.text), difference.note)
+
+
 def plain(difference: TextDifference) -> str:
     """A difference as plain text, in the notation of wdiff."""
     ways = {"removed": "[-{}-]", "added": "{{+{}+}}"}

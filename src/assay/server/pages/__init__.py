@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 
 from assay.server.bodies import header
 from assay.server.pages import (
+    attachments,
     charts,
     compare,
     decisions,
@@ -43,6 +44,7 @@ PAGES = (
     evaluations,
     evaluation,
     running,
+    attachments,
     runs,
     live,
     run,

@@ -1,5 +1,5 @@
-"""The page of one run: the verdict first with its reason, then everything behind it, down to
-digests; and a button that makes the grade again.
+"""The page of one sample: what was asked, answered and expected under one line with the verdict,
+then everything behind it, down to digests; and a button that makes the grade again.
 """
 
 from __future__ import annotations
@@ -13,16 +13,22 @@ from starlette.responses import Response
 from assay.archive.replay import replay
 from assay.errors import AssayError
 from assay.server.auth import Principal, admit
-from assay.server.pages import evidence
 from assay.server.pages.layout import page
 from assay.server.pages.lineage import SHOWN, lineage
 from assay.server.pages.routing import READER, PageRoute, form
+from assay.server.pages.sample_context import (
+    SampleContext,
+    around,
+    elsewhere,
+    opened,
+    placed,
+)
 from assay.server.pages.stored_run import Shown, found_run
 from assay.server.problems import Problem
 from assay.store import events
 from assay.store.facets import key
-from assay.views.blocks import Facts, Group, Note, Part, contents
-from assay.views.grade import grade_head, grade_sections
+from assay.views.blocks import Details, Facts, Group, Note, Part, contents, section
+from assay.views.grounding import grounding
 from assay.views.pieces import (
     absent,
     address,
@@ -38,6 +44,9 @@ from assay.views.pieces import (
 )
 from assay.views.pieces import digest as short
 from assay.views.pieces import shown as say
+from assay.views.sample import grade_section, texts, verdict_line
+from assay.views.trace import timeline, tool_calls
+from assay.views.values import json_text
 
 if TYPE_CHECKING:
     from assay.server.state import Services
@@ -61,7 +70,10 @@ async def replay_grade(request: Request, run_id: str) -> Response:
     said = await services.in_turn(
         principal.project, lambda: _replayed(services, principal.project, grade)
     )
-    return await asyncio.to_thread(_page, request, services, principal.project, found, said)
+    _, context = opened(services, principal.project, request, run_id)
+    return await asyncio.to_thread(
+        _page, request, services, principal.project, found, context, said
+    )
 
 
 def _replayed(services: Services, project: str, grade: Item) -> Part:
@@ -79,23 +91,20 @@ def _replayed(services: Services, project: str, grade: Item) -> Part:
         return failed
     where = [
         ("First difference at", code(gap.path or "the whole")),
-        ("Stored", code(evidence.text(gap.stored)[:2000])),
-        ("Recomputed", code(evidence.text(gap.recomputed)[:2000])),
+        ("Stored", code(json_text(gap.stored)[:2000])),
+        ("Recomputed", code(json_text(gap.recomputed)[:2000])),
     ]
     return Group([failed, Facts(where, "pairs")])
 
 
 @router.get("/runs/{run_id:path}")
 def show_run(request: Request, run_id: str, principal: Principal = READER) -> Response:
-    """A run."""
+    """A run, in the evaluation that `?in=` names or in the newest that has it."""
     services: Services = request.app.state.services
-    return _page(
-        request,
-        services,
-        principal.project,
-        _or_live(services, principal.project, run_id),
-        "",
-    )
+    found, context = opened(services, principal.project, request, run_id)
+    if found is None:
+        found = _or_live(services, principal.project, run_id)
+    return _page(request, services, principal.project, found, context)
 
 
 def _or_live(services: Services, project: str, run_id: str) -> Shown:
@@ -115,28 +124,55 @@ def _or_live(services: Services, project: str, run_id: str) -> Shown:
     )
 
 
-def _page(request: Request, services: Services, project: str, found: Shown, said: Part) -> Response:
+def _page(
+    request: Request,
+    services: Services,
+    project: str,
+    found: Shown,
+    context: SampleContext,
+    said: Part = "",
+) -> Response:
     run = found.item.tree() if found.item.body is not None and found.item.kind == "run" else None
     result = (
         found.grade.tree() if found.grade is not None and found.grade.body is not None else None
     )
-    name = str((run or result or {}).get("run_id") or found.item.digest)
+    tree = run or result or {}
     url = address("charts", "grades", found.grade.digest) if found.grade is not None else ""
-    sections: list[Part] = list(grade_sections(result, url=url)) if result is not None else []
-    sections.append(evidence.steps(run, result, url))
+    context = placed(services, project, found, context)
+    walk, beside = around(services, project, found, context)
+    digest = found.item.digest
+    sections: list[Part] = []
     if run is not None:
-        sections += [evidence.tool_calls(run), evidence.evidence(run, found.item.digest)]
-    sections.append(lineage(services, project, found, result))
+        sections += [*grounding(run, digest), *tool_calls(run, digest)]
+    sections += timeline(run, result, url)
+    if result is not None:
+        sections.append(grade_section(result, url))
+    sections += elsewhere(services, project, found, context)
+    sections.append(
+        section(
+            "Provenance",
+            _about(found, run, result),
+            Details(
+                "Grades, linked records, digests and replay",
+                [lineage(services, project, found, result)],
+                opened=said != "",
+            ),
+            id="provenance",
+        )
+    )
+    sample = (result or {}).get("sample_id") or (tree.get("dataset") or {}).get("sample_id")
     return page(
         request,
-        name,
+        str(sample or tree.get("run_id") or digest),
+        *([walk] if walk else []),
+        *verdict_line(run, result),
         said,
         *_warnings(found),
-        *(grade_head(result) if result is not None else []),
-        _about(found, run, result),
+        *beside,
+        *([texts(run, digest)] if run is not None else []),
         contents(sections),
         *sections,
-        nav="/runs",
+        nav="/evaluations" if context.stored else "/runs",
     )
 
 

@@ -10,7 +10,7 @@ from assay.errors import ShelfError
 from assay.formulas import SCALES
 from assay.scoring.profile import Profile
 from assay.scoring.rubric import Rubric
-from assay.server.pages.evidence import text
+from assay.views.values import json_text
 
 if TYPE_CHECKING:
     from assay.library.shelf import Shelf
@@ -100,7 +100,7 @@ def sample_for(shelf: Shelf, loaded: Any) -> str:
     )
     if isinstance(loaded, Rubric):
         scores |= {item.name: {"raw": _good(item.formula_id)} for item in loaded.criteria}
-    return text(
+    return json_text(
         {
             **made,
             "scores": {name: score for name, score in scores.items() if score["raw"] is not None},

@@ -1,0 +1,112 @@
+"""One sample in the other evaluations of its workflow: what each answered, and its grade."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from assay.records.evaluation import VersionedName
+from assay.store.listing import evaluated_samples, evidence_of
+from assay.views.samples import SampleEvidence, SampleRun, sample_evidence, sample_grade
+
+if TYPE_CHECKING:
+    from assay.store.ledger import Ledger
+
+MOST = 6
+"""Versions that are shown."""
+LOOKED_AT = 20
+"""Evaluations that are looked through, the newest first."""
+RUNS = 50_000
+"""Runs of all of them together."""
+
+
+class _RunCount(msgspec.Struct, frozen=True):
+    n: int = 0
+
+
+class EvaluationHead(msgspec.Struct, frozen=True):
+    """What is read of an evaluation to name it."""
+
+    id: str
+    name: str
+    workflow: VersionedName
+    dataset: VersionedName
+    totals: _RunCount = _RunCount()
+
+
+class SampleVersion(NamedTuple):
+    """The sample in another evaluation; of several repeats, the worst."""
+
+    evaluation: EvaluationHead
+    seq: int
+    """Where the evaluation stands in the ledger: a higher one is newer."""
+    run: SampleRun
+    evidence: SampleEvidence | None
+    """None where the run was forgotten."""
+    repeats: int
+
+
+_head = msgspec.json.Decoder(EvaluationHead, strict=False).decode
+
+
+def other_versions(
+    ledger: Ledger, *, project: str, workflow: str, dataset: str, sample: str, but: str = ""
+) -> list[SampleVersion]:
+    """The newest evaluations of a workflow on a dataset that have the sample, without the one of
+    the digest `but`. No more than LOOKED_AT evaluations are looked through.
+    """
+    heads = _heads(ledger, project, {"workflow": workflow, "dataset": dataset}, but)
+    places = evaluated_samples(ledger.database, project, list(heads), sample)
+    made = []
+    for seq in sorted(places, reverse=True)[:MOST]:
+        runs = _runs(ledger, project, places[seq])
+        if runs:
+            worst, evidence = min(runs, key=lambda one: (one[0].passed, one[0].score))
+            made.append(SampleVersion(heads[seq], seq, worst, evidence, len(runs)))
+    return made
+
+
+def _heads(
+    ledger: Ledger, project: str, filters: dict[str, str], but: str
+) -> dict[int, EvaluationHead]:
+    found: dict[int, EvaluationHead] = {}
+    cursor: int | None = None
+    runs = 0
+    for _ in range(LOOKED_AT):  # one by one: a record is as large as its evaluation has runs
+        page = ledger.find(
+            "evaluation", filters, project=project, after=cursor, limit=1, newest_first=True
+        )
+        for item in page.items:
+            if item.body is None or item.digest == but:
+                continue
+            head = _head(item.checked())
+            runs += head.totals.n
+            if runs > RUNS:
+                return found
+            found[item.seq] = head
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return found
+
+
+def _runs(
+    ledger: Ledger, project: str, digests: list[str]
+) -> list[tuple[SampleRun, SampleEvidence | None]]:
+    """The runs behind grades, or the runs themselves where they have no grade."""
+    items = ledger.get_many(digests, project=project)
+    behind = evidence_of(ledger.database, project, digests)
+    runs = ledger.get_many(set(behind.values()), project=project)
+    made = []
+    for digest in digests:
+        item = items.get(digest)
+        run = runs.get(behind.get(digest, "")) or (item if item and item.kind == "run" else None)
+        if item is None or run is None:
+            continue
+        graded = item.kind == "grade" and item.body is not None
+        grade = sample_grade(item.checked()) if graded else None
+        evidence = None if run.body is None else sample_evidence(run.checked())
+        name = (evidence.run_id if evidence else None) or (grade.run_id if grade else None)
+        made.append((SampleRun(name or run.digest, run.digest, grade), evidence))
+    return made

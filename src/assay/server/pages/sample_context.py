@@ -1,0 +1,152 @@
+"""Where a sample stands: its evaluation, the samples before and after it in the view it was opened
+from, its repeats, and the same sample in other evaluations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.archive.compared import evaluations_of
+from assay.archive.evaluations import find_evaluation
+from assay.archive.sample_versions import other_versions
+from assay.archive.sample_view import view_samples
+from assay.archive.samples import sample_rows
+from assay.server.pages.stored_run import Shown, found_run
+from assay.views.blocks import Note, Part, Section
+from assay.views.pieces import address
+from assay.views.sample import LONGEST, OtherAnswer, Walk, repeats, versions
+from assay.views.sample_query import neighbours, read_query, select_samples
+from assay.views.samples import answer_text, sample_evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fastapi import Request
+
+    from assay.archive.evaluations import StoredEvaluation
+    from assay.server.state import Services
+    from assay.views.sample_query import SampleQuery
+    from assay.views.samples import SampleRow, SampleRun
+
+LONGEST_NAME = 200
+
+
+class SampleContext(NamedTuple):
+    """The evaluation that a run is shown in, where there is one."""
+
+    stored: StoredEvaluation | None
+    query: SampleQuery
+    note: str = ""
+    """Why the run is not shown in the evaluation that the address names."""
+
+    def of(self, run: SampleRun) -> str:
+        """The address of another run in the same view."""
+        assert self.stored is not None, "a run is only next to others within an evaluation"
+        return address("runs", run.digest, in_=self.stored.evaluation.id, **self.query.pairs())
+
+
+def opened(
+    services: Services, project: str, request: Request, name: str
+) -> tuple[Shown | None, SampleContext]:
+    """The run that `?in=` means by a name, and its evaluation. An id may be given in many
+    evaluations, so the one of the address decides; None where it names none.
+    """
+    query = read_query(request.query_params.getlist)
+    reference = request.query_params.get("in", "")
+    if not reference:
+        return None, SampleContext(None, query)
+    stored = find_evaluation(services.ledger, reference[:LONGEST_NAME], project=project)
+    if stored is None:
+        note = f"This project has no evaluation {reference[:LONGEST_NAME]!r}."
+        return None, SampleContext(None, query, note)
+    runs = stored.evaluation.runs
+    run = next((run for run in runs if name in (run.digest, run.run_id, run.grade)), None)
+    if run is None:
+        note = f"The evaluation {stored.evaluation.name} does not contain this run."
+        return None, SampleContext(None, query, note)
+    found = found_run(services, project, run.grade or run.digest)
+    return found, SampleContext(stored, query)
+
+
+def placed(services: Services, project: str, found: Shown, context: SampleContext) -> SampleContext:
+    """The context of a run; where the address names no evaluation, the newest that has the run."""
+    if context.stored is not None:
+        return context
+    newest = next(evaluations_of(services.ledger, found.item.digest, project=project), None)
+    return context._replace(stored=newest)
+
+
+def around(
+    services: Services, project: str, found: Shown, context: SampleContext
+) -> tuple[Walk | None, list[Part]]:
+    """The way to the samples before and after, in the view that the address describes, and the
+    repeats of this one.
+    """
+    notes: list[Part] = [Note(context.note)] if context.note else []
+    if context.stored is None:
+        return None, notes
+    stored, query = context.stored, context.query
+    chosen: Sequence[SampleRow]
+    if query.needs_baseline:
+        view = view_samples(services.ledger, stored, query, project=project)
+        rows, chosen = view.rows, view.chosen
+    else:
+        rows = sample_rows(services.ledger, stored, project=project, texts=query.needs_texts)
+        chosen = select_samples(rows, query)
+    near = neighbours(chosen, found.item.digest)
+    place = f"{near.place:,} of {near.total:,}" if near.place else f"not among the {near.total:,}"
+    walk = Walk(
+        address("evaluations", stored.evaluation.id, **query.pairs()),
+        stored.evaluation.name,
+        context.of(near.previous.worst) if near.previous else "",
+        context.of(near.following.worst) if near.following else "",
+        f"{place} in this view" if query.filters else place,
+    )
+    own = [row for row in rows if any(run.digest == found.item.digest for run in row.runs)]
+    runs = sorted(own[0].runs, key=lambda run: run.run_id) if own else []
+    return walk, [*notes, *repeats(runs, found.item.digest, [context.of(run) for run in runs])]
+
+
+def elsewhere(
+    services: Services, project: str, found: Shown, context: SampleContext
+) -> list[Section]:
+    """The same sample in other evaluations of its workflow, with the differences marked."""
+    if found.item.body is None or found.item.kind != "run":
+        return []
+    run = found.item.tree()
+    workflow, dataset = run.get("workflow") or {}, run.get("dataset") or {}
+    if not dataset.get("sample_id"):
+        return []
+    stored = context.stored
+    evidence = sample_evidence(found.item.checked())
+    others = []
+    for one in other_versions(
+        services.ledger,
+        project=project,
+        workflow=str(workflow.get("id")),
+        dataset=str(dataset.get("id")),
+        sample=str(dataset["sample_id"]),
+        but=stored.digest if stored else "",
+    ):
+        if one.run.digest == found.item.digest:
+            continue
+        older = one.seq < (stored.seq if stored else found.item.seq)
+        pair = [one.evaluation.id, stored.evaluation.id if stored else ""]
+        remarks = [
+            f"Worst of {one.repeats} repeats." if one.repeats > 1 else "",
+            "Its inputs differ." if one.evidence and one.evidence.inputs != evidence.inputs else "",
+        ]
+        others.append(
+            OtherAnswer(
+                one.evaluation.name,
+                one.evaluation.workflow.version or "not stated",
+                address("runs", one.run.digest, in_=one.evaluation.id),
+                address("evaluations", one.evaluation.id),
+                address("compare", of=pair if older else pair[::-1]) if stored else "",
+                older,
+                answer_text(one.evidence, most=LONGEST) if one.evidence else None,
+                one.run,
+                " ".join(filter(None, remarks)),
+            )
+        )
+    return versions(answer_text(evidence, most=LONGEST), others)

@@ -1,0 +1,198 @@
+"""What an answer rests on: each claim with the passages it cites, each passage with the claims that
+rest on it. A claim that nothing supports, or that cites nothing, stands out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from assay.views.blocks import Group, Heading, Paragraph, Part, Section, section
+from assay.views.entries import Entries, Entry
+from assay.views.pieces import absent, clip, code, count, link, listed, phrase, strong, verdict
+from assay.views.values import ValueView
+
+CLAIMS = 40
+PASSAGES = 20
+PASSAGE = 600
+"""Characters of a passage."""
+_SUPPORT = {
+    True: ("pass", "supported"),
+    False: ("fail", "not supported"),
+    None: ("undetermined", "support not judged"),
+}
+_RELEVANCE = {True: "relevant", False: "not relevant", None: "relevance not judged"}
+
+
+def grounding(run: Mapping[str, Any], digest: str = "") -> list[Section]:
+    """The section on claims and passages; none where the run says nothing of either."""
+    claims, passages = run.get("claims"), run.get("retrieval")
+    if claims is None and passages is None:
+        return []
+    places = _places(passages or ())
+    cited: dict[str, list[int]] = {}
+    for number, claim in enumerate(claims or (), 1):
+        for name in dict.fromkeys(claim.get("citations") or ()):
+            cited.setdefault(name, []).append(number)
+    shown_claims = [
+        _claim(number, claim, places, checked=passages is not None)
+        for number, claim in _worst(claims or (), places)[:CLAIMS]
+    ]
+    shown_passages = [
+        _passage(number, passage, cited, digest, claimed=claims is not None)
+        for number, passage in enumerate((passages or ())[:PASSAGES], 1)
+    ]
+    sides: list[Part] = [
+        Group(
+            [
+                Heading("Claims"),
+                *_listed(shown_claims, claims, "claim", "No claims were extracted."),
+            ]
+        ),
+        Group(
+            [
+                Heading("Passages"),
+                *_listed(shown_passages, passages, "passage", "No retrieval was recorded."),
+            ]
+        ),
+    ]
+    return [
+        section(
+            "Claims and passages",
+            Group(sides, "split"),
+            *_expected(run),
+            id="grounding",
+            hint=_hint(claims, places),
+        )
+    ]
+
+
+def _places(passages: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """The number of each passage by its id; the first of an id counts."""
+    found: dict[str, int] = {}
+    for number, passage in enumerate(passages, 1):
+        found.setdefault(str(passage.get("id")), number)
+    return found
+
+
+def _trouble(claim: Mapping[str, Any], places: Mapping[str, int]) -> str:
+    """How a claim stands out: `bad` for one without support or citations, or one that cites what
+    was not retrieved; `open` for one that nobody judged.
+    """
+    citations = claim.get("citations") or ()
+    if claim.get("supported") is False or not citations:
+        return "bad"
+    if places and any(name not in places for name in citations):
+        return "bad"
+    return "" if claim.get("supported") is True else "open"
+
+
+def _worst(
+    claims: Sequence[Mapping[str, Any]], places: Mapping[str, int]
+) -> list[tuple[int, Mapping[str, Any]]]:
+    """The claims with their numbers. Where there are too many, those that stand out come first."""
+    numbered = list(enumerate(claims, 1))
+    if len(numbered) > CLAIMS:
+        numbered.sort(key=lambda one: ("bad", "open", "").index(_trouble(one[1], places)))
+    return numbered
+
+
+def _claim(
+    number: int, claim: Mapping[str, Any], places: Mapping[str, int], *, checked: bool
+) -> Entry:
+    citations = list(dict.fromkeys(claim.get("citations") or ()))
+    severity = claim.get("severity")
+    marks: list[str] = [verdict(*_SUPPORT[claim.get("supported")])]
+    if severity and severity != "none":
+        marks.append(f"{severity} severity")
+    if not citations:
+        marks.append(verdict("fail", "cites nothing"))
+    foot: list[str] = []
+    for name in citations[:PASSAGES]:
+        place = places.get(name)
+        if place is None:
+            missing = verdict("fail", "not retrieved") if checked else absent("no passages known")
+            foot.append(phrase(code(clip(name, 80)), " ", missing))
+        elif place <= PASSAGES:
+            foot.append(link(code(clip(name, 80)), f"#passage-{place}"))
+        else:
+            foot.append(code(clip(name, 80)))
+    return Entry(
+        phrase(strong(f"{number}"), " ", listed(marks, " · ")),
+        [Paragraph(clip(claim.get("text"), 400), "words")],
+        phrase("Cites ", listed(foot)) if foot else "",
+        f"claim-{number}",
+        _trouble(claim, places),
+    )
+
+
+def _passage(
+    number: int,
+    passage: Mapping[str, Any],
+    cited: Mapping[str, Sequence[int]],
+    digest: str,
+    *,
+    claimed: bool,
+) -> Entry:
+    rank = passage.get("rank")
+    marks: list[str] = [_RELEVANCE[passage.get("relevant")]]
+    if rank is not None:
+        marks.insert(0, f"rank {rank}")
+    claims = cited.get(str(passage.get("id")), ())
+    rests = [link(f"{one}", f"#claim-{one}") for one in claims[:PASSAGES]]
+    foot = (
+        phrase("Cited by ", "claim " if len(claims) == 1 else "claims ", listed(rests))
+        if rests
+        else absent("No claim cites it.")
+        if claimed
+        else ""
+    )
+    text = passage.get("text")
+    view = ValueView(digest, room=PASSAGE)
+    return Entry(
+        phrase(code(clip(passage.get("id"), 120)), " ", listed(marks, " · ")),
+        view.parts(text, at=f"/retrieval/{number - 1}/text")
+        if text
+        else [Paragraph(absent("The passage has no text."))],
+        foot,
+        f"passage-{number}",
+    )
+
+
+def _listed(
+    entries: Sequence[Entry], found: Sequence[Any] | None, noun: str, unknown: str
+) -> list[Part]:
+    if not found:
+        return [Paragraph(unknown if found is None else f"No {noun}s.", "absent")]
+    more = len(found) - len(entries)
+    return [
+        Entries(entries, f"{noun.capitalize()}s", noun),
+        *([Paragraph(f"… and {count(more, noun)} more.", "hint")] if more else []),
+    ]
+
+
+def _hint(claims: Sequence[Mapping[str, Any]] | None, places: Mapping[str, int]) -> str:
+    if not claims:
+        return ""
+    good = sum(claim.get("supported") is True for claim in claims)
+    uncited = sum(not claim.get("citations") for claim in claims)
+    text = f"{good:,} of {count(len(claims), 'claim')} supported"
+    return f"{text}, {uncited:,} without a citation." if uncited else f"{text}."
+
+
+def _expected(run: Mapping[str, Any]) -> list[Part]:
+    """The claims that the answer should have made."""
+    expected = run.get("expected_claims")
+    if not expected:
+        return []
+    entries = [
+        Entry(
+            verdict(*_SUPPORT[claim.get("supported")]),
+            [Paragraph(clip(claim.get("text"), 300), "words")],
+        )
+        for claim in expected[:PASSAGES]
+    ]
+    return [
+        Heading("Claims of the expected answer"),
+        *_listed(entries, expected, "expected claim", ""),
+    ]

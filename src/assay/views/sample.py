@@ -1,0 +1,289 @@
+"""One sample as a person reads it: what was asked, answered and expected, the grade with its bars,
+and the same sample in other versions. What the answer rests on is in `grounding`, what the run did
+in `trace`.
+
+The parts of the page are made of a run and its result as plain trees. Nothing here knows a ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from assay import exact
+from assay.views.blocks import (
+    Block,
+    Chip,
+    Chips,
+    Column,
+    Details,
+    Group,
+    Paragraph,
+    Part,
+    Section,
+    Table,
+    section,
+)
+from assay.views.entries import Entries, Entry
+from assay.views.grade import Result, criterion_name, floor_of, grade_sections
+from assay.views.grade_line import as_line, outcome
+from assay.views.pieces import (
+    absent,
+    clip,
+    count,
+    letter,
+    link,
+    listed,
+    meter,
+    phrase,
+    points,
+    shown,
+    small,
+    strong,
+    verdict,
+)
+from assay.views.samples import ANSWERS, QUESTIONS, SampleRun
+from assay.views.trace import duration
+from assay.views.values import ValueView
+from assay.views.word_diff import marked, shortened, word_diff
+
+ROOMS = {"inputs": 5_000, "outputs": 6_000, "expected": 4_000}
+"""Characters that the page shows of each."""
+CRITERIA = 100
+LONGEST = 500_000
+"""Characters of an answer that are compared."""
+DIFFERENCE = 3_000
+"""Characters that the page shows of a difference."""
+CONTEXT = 40
+"""Words around each difference."""
+
+
+class Walk(Block, frozen=True):
+    """The way to the evaluation and to the samples before and after; a way that is not there is
+    left out.
+    """
+
+    home: str = ""
+    name: str = ""
+    previous: str = ""
+    following: str = ""
+    place: str = ""
+
+
+# --- the first screen
+
+
+def verdict_line(run: Result | None, result: Result | None) -> list[Part]:
+    """Letter, verdict, score, why, and what the run spent, in one line."""
+    parts: list[str] = []
+    if result is not None:
+        line = as_line(result)
+        parts += [
+            letter(line.grade, result.get("policy")),
+            outcome(line.passed),
+            phrase(
+                strong(points(line.weighted_score)),
+                small(f" of 100, passing score {points(line.pass_threshold, 'not stated')}"),
+            ),
+        ]
+        if line.passed is not True:
+            parts.append(clip(line.why, 300))
+    spent = _spent(run or (result or {}).get("operations") or {})
+    status = (run or {}).get("status")
+    if status and status != "success":
+        parts.append(verdict(status, f"run status: {status}"))
+    if spent:
+        parts.append(small(listed(spent, " · ")))
+    return [Strip(parts)] if parts else []
+
+
+class Strip(Block, frozen=True):
+    """Short facts in one line."""
+
+    parts: Sequence[str]
+
+
+def _spent(run: Result) -> list[str]:
+    cost, tokens, retries = (run.get(name) for name in ("cost_usd", "tokens", "retries"))
+    return [
+        text
+        for text in (
+            duration(run.get("latency_ms")),
+            f"${cost}" if exact.is_number(cost) else "",
+            count(tokens, "token") if isinstance(tokens, int) else "",
+            count(retries, "retry", "retries") if retries else "",
+        )
+        if text
+    ]
+
+
+def texts(run: Result, digest: str = "") -> Part:
+    """Inputs, answer and expected, side by side where there is room."""
+    return Group(
+        [
+            _panel("Input", run, "inputs", QUESTIONS, digest, "The run states no inputs."),
+            _panel("Answer", run, "outputs", ANSWERS, digest, _no_answer(run)),
+            _panel(
+                "Expected", run, "expected", ANSWERS, digest, "Nothing was expected of this sample."
+            ),
+        ],
+        "split texts",
+    )
+
+
+def _panel(
+    title: str, run: Result, name: str, first: Sequence[str], digest: str, nothing: str
+) -> Section:
+    value = run.get(name)
+    if value in (None, {}, "", []):
+        return section(title, Paragraph(nothing, "absent"), id=name, kind="panel")
+    view = ValueView(digest, room=ROOMS[name])
+    at = f"/{name}"
+    if isinstance(value, Mapping) and len(value) == 1:
+        key, inner = next(iter(value.items()))
+        parts = view.parts(inner, at=f"{at}/{key.replace('~', '~0').replace('/', '~1')}")
+        label = "" if key in first[:1] else key[:80]
+        return section(title, *parts, id=name, hint=label, kind="panel")
+    return section(title, *view.parts(value, at=at, first=first), id=name, kind="panel")
+
+
+def _no_answer(run: Result) -> str:
+    metadata = run.get("metadata")
+    error = metadata.get("error") if isinstance(metadata, Mapping) else None
+    ended = f"No answer; the run ended with status {shown(run.get('status'), 'unknown')}"
+    return f"{ended}: {clip(error, 600)}" if error else f"{ended}."
+
+
+def repeats(runs: Sequence[SampleRun], current: str, addresses: Sequence[str]) -> list[Part]:
+    """The other runs of the same sample, to step through."""
+    if len(runs) < 2:
+        return []
+    passed = sum(run.passed for run in runs)
+    chips = [
+        Chip(
+            f"{number} {'✓' if run.passed else '✗'} {points(run.score)}",
+            href,
+            chosen=run.digest == current,
+        )
+        for number, (run, href) in enumerate(zip(runs, addresses, strict=True), 1)
+    ]
+    return [Chips(f"Repeats, {passed} of {len(runs)} passed", chips)]
+
+
+# --- the grade
+
+
+def grade_section(result: Result, url: str = "") -> Section:
+    """Gates, criteria with bars, and what would change the grade; numbers and sentences are
+    folded.
+    """
+    made = {part.id: part for part in grade_sections(result, url=url, level=3)}
+    return section(
+        "Grade",
+        made["gates"],
+        _criteria(result),
+        made["change"],
+        Details("Why, in sentences", [made["why"]]),
+        Details("Points and floors as charts", [made["points"], made["floors"]]),
+        id="grade",
+    )
+
+
+def _criteria(result: Result) -> Section:
+    """Each criterion as a bar with its floor; those that lost the most points come first."""
+    criteria = sorted(result.get("criteria") or (), key=_lost, reverse=True)
+    rows = []
+    for item in criteria[:CRITERIA]:
+        floor = (item.get("critical_floor") or {}).get("norm")
+        measured = item.get("raw_score") is not None
+        rows.append(
+            [
+                criterion_name(item),
+                meter(item.get("norm") if measured else 0, floor=floor),
+                phrase(
+                    points(item.get("contribution")), small(" of ", points(item.get("maximum")))
+                ),
+                shown(item["raw_score"])
+                if measured
+                else verdict("missing", f"no score: {clip(item.get('missing'), 200)}"),
+                floor_of(item),
+            ]
+        )
+    hint = (
+        f"The {CRITERIA} of {len(criteria):,} criteria that lost the most points."
+        if len(criteria) > CRITERIA
+        else ""
+    )
+    columns = (
+        "Criterion",
+        Column("Score, 0 to 1"),
+        Column("Points", "n"),
+        "Raw score",
+        Column("Floor", "wide"),
+    )
+    table = Table("Criteria", columns, rows, absent="No criterion was scored.", kind="stack")
+    return section("Criteria", table, hint=hint, level=3)
+
+
+def _lost(item: Result) -> float:
+    most, earned = item.get("maximum"), item.get("contribution")
+    return float(most or 0) - float(earned or 0)
+
+
+# --- other versions
+
+
+class OtherAnswer(NamedTuple):
+    """The same sample in another evaluation."""
+
+    name: str
+    version: str
+    href: str
+    """Of its run."""
+    evaluation: str
+    compare: str
+    older: bool
+    answer: str | None
+    """None where the run was forgotten."""
+    run: SampleRun
+    remark: str = ""
+
+
+def versions(answer: str | None, others: Sequence[OtherAnswer]) -> list[Section]:
+    """The same sample in other evaluations, the difference of the answers marked."""
+    if not others:
+        return []
+    entries = []
+    for one in others:
+        grade = one.run.grade
+        head = phrase(
+            link(one.name, one.evaluation),
+            " ",
+            small("version ", one.version, ", older" if one.older else ", newer"),
+            " ",
+            letter(grade.grade, grade.policy) if grade else absent("not graded"),
+            " ",
+            points(one.run.score) if grade else "",
+        )
+        foot = [link("Open this run", one.href), link("Compare the evaluations", one.compare)]
+        entries.append(Entry(head, [_difference(answer, one)], listed(foot, " · ")))
+    hint = "Underlined: only in the newer answer. Struck through: only in the older one."
+    return [
+        section(
+            "The same sample in other versions",
+            Entries(entries, "Other versions", "version"),
+            id="versions",
+            hint=hint,
+        )
+    ]
+
+
+def _difference(answer: str | None, other: OtherAnswer) -> Part:
+    if answer is None or other.answer is None:
+        return Paragraph(absent("One of the runs was forgotten, so the answers can't be compared."))
+    before, after = (other.answer, answer) if other.older else (answer, other.answer)
+    found = word_diff(before, after, context=CONTEXT)
+    remark = f"{other.remark} " if other.remark else ""
+    if found.identical:
+        return Paragraph(phrase(remark, verdict("same", "The answers are identical.")))
+    return Paragraph(phrase(remark, marked(shortened(found, DIFFERENCE))), "words")

@@ -1,0 +1,227 @@
+"""Any value of a run as a person reads it: a text as text, messages as a conversation, objects as
+names and values, a picture as a picture, and only the rest as JSON.
+
+    parts = ValueView(digest, room=6_000).parts(run["outputs"], at="/outputs")
+
+What is shown is bounded by its room, in characters. What is cut says so and links to the whole, at
+the address of that part of the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from assay.views.blocks import Block, Paragraph, Part, Verbatim
+from assay.views.media import Media, read_media
+from assay.views.pieces import absent, address, link, phrase, shown
+
+DEPTH = 4
+"""How deep objects are shown as names and values; what is deeper is JSON."""
+MANY = 40
+"""Members of an object or items of a list that are shown."""
+FIRST = 5
+"""Messages shown from the beginning of a long conversation; the others are from its end."""
+LARGEST = 20_000_000
+_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
+
+
+class DocumentText(Block, frozen=True):
+    """A text of a document as it is written."""
+
+    text: str
+    label: str = "Text"
+
+    @property
+    def long(self) -> bool:
+        """Whether it may scroll, so that a keyboard must reach it."""
+        return len(self.text) > 400 or self.text.count("\n") > 8
+
+
+class Fields(Block, frozen=True):
+    """Names and values of an object; a value may be any blocks."""
+
+    pairs: Sequence[tuple[str, Sequence[Part]]]
+
+
+class Items(Block, frozen=True):
+    """The items of a list."""
+
+    items: Sequence[Sequence[Part]]
+
+
+class Message(Block, frozen=True):
+    """One message of a conversation."""
+
+    role: str
+    parts: Sequence[Part]
+
+
+class Picture(Block, frozen=True):
+    """A picture at an address of this server."""
+
+    source: str
+    text: str
+
+
+def json_text(value: Any) -> str:
+    """A value as text: a text as it is, anything else as JSON."""
+    return (
+        value if isinstance(value, str) else msgspec.json.format(_encode(value), indent=2).decode()
+    )
+
+
+def pointer(at: str, name: str | int) -> str:
+    """The JSON pointer to a part of a value.
+
+    >>> pointer("/outputs", "a/b")
+    '/outputs/a~1b'
+    """
+    return f"{at}/{str(name).replace('~', '~0').replace('/', '~1')}"
+
+
+def part_at(tree: Any, at: str) -> Any:
+    """The part of a value that a JSON pointer leads to; KeyError where there is none."""
+    for step in at.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(tree, Mapping):
+            tree = tree[name]
+        elif isinstance(tree, list) and name in map(str, range(len(tree))):
+            tree = tree[int(name)]
+        else:
+            raise KeyError(name)
+    return tree
+
+
+class ValueView:
+    """Turns values into blocks until their room is used up."""
+
+    def __init__(self, digest: str = "", *, room: int) -> None:
+        self.digest = digest
+        self.room = room
+
+    def parts(
+        self, value: Any, *, at: str = "", first: Sequence[str] = (), depth: int = 0
+    ) -> list[Part]:
+        """The blocks of a value. `first` are the members that a reader looks for."""
+        media = read_media(value) if self.digest else None
+        if media is not None:
+            return [self._media(media, at)]
+        if isinstance(value, str):
+            return self._text(value, at)
+        if value is None or isinstance(value, bool) or not isinstance(value, Mapping | list):
+            return [Paragraph(shown(value, "null"))]
+        if not value:
+            return [Paragraph(absent("empty list" if isinstance(value, list) else "empty"))]
+        if self.room <= 0:
+            return [self._rest("More is left out here. ", at)]
+        if isinstance(value, list):
+            return self._list(value, at, depth)
+        if depth >= DEPTH:
+            return self._json(value, at)
+        names = [name for name in first if name in value]
+        names += [name for name in value if name not in names]
+        pairs = []
+        for name in names[:MANY]:
+            self.room -= len(name)
+            inner = self.parts(value[name], at=pointer(at, name), depth=depth + 1)
+            pairs.append((name[:200], inner))
+        made: list[Part] = [Fields(pairs)]
+        if len(names) > MANY:
+            made.append(self._rest(f"… and {len(names) - MANY:,} more. ", at))
+        return made
+
+    def _list(self, items: Sequence[Any], at: str, depth: int) -> list[Part]:
+        if all(map(_is_message, items)):
+            return self._conversation(items, at, depth)
+        if depth >= DEPTH:
+            return self._json(items, at)
+        made = [
+            self.parts(item, at=pointer(at, place), depth=depth + 1)
+            for place, item in enumerate(items[:MANY])
+        ]
+        more = f"… and {len(items) - MANY:,} more. "
+        return [Items(made), *([self._rest(more, at)] if len(items) > MANY else [])]
+
+    def _conversation(self, messages: Sequence[Any], at: str, depth: int) -> list[Part]:
+        left_out = max(0, len(messages) - MANY)
+        made: list[Part] = []
+        for place, message in enumerate(messages):
+            if FIRST <= place < FIRST + left_out:
+                if place == FIRST:
+                    made.append(self._rest(f"… {left_out:,} messages are left out. ", at))
+                continue
+            here = pointer(at, place)
+            rest = {
+                name: value
+                for name, value in message.items()
+                if name not in ("role", "content") and value not in (None, "", [], {})
+            }
+            content = message.get("content")
+            shown_as = _joined(content)
+            made.append(
+                Message(
+                    message["role"][:60],
+                    [
+                        *(
+                            self.parts(shown_as, at=pointer(here, "content"), depth=depth + 1)
+                            if content not in (None, "")
+                            else []
+                        ),
+                        *(self.parts(rest, at=here, depth=depth + 1) if rest else []),
+                    ],
+                )
+            )
+        return made
+
+    def _text(self, text: str, at: str) -> list[Part]:
+        kept = text[: max(0, self.room)]
+        self.room -= len(kept)
+        made: list[Part] = [DocumentText(kept)] if kept else []
+        if len(kept) < len(text):
+            cut = (
+                f"The first {len(kept):,} of {len(text):,} characters. "
+                if kept
+                else (f"A text of {len(text):,} characters. ")
+            )
+            made.append(self._rest(cut, at, "Download the whole text"))
+        return made or [Paragraph(absent("empty text"))]
+
+    def _json(self, value: Any, at: str) -> list[Part]:
+        text = json_text(value)
+        kept = text[: max(0, self.room)]
+        self.room -= len(kept)
+        if len(kept) == len(text):
+            return [Verbatim(text, "JSON")]
+        cut = f"The first {len(kept):,} of {len(text):,} characters. "
+        return [*([Verbatim(kept, "JSON")] if kept else []), self._rest(cut, at)]
+
+    def _media(self, media: Media, at: str) -> Part:
+        source = address("attachments", self.digest, at=at)
+        size = f"{media.size / 1000:,.1f} kB"
+        if media.is_picture and media.size <= LARGEST:
+            return Picture(source, f"{media.name}, {size}")
+        return Paragraph(phrase(f"{media.name}, {size}. ", link("Download", source)), "file")
+
+    def _rest(self, text: str, at: str, name: str = "Download the whole") -> Part:
+        href = address("attachments", self.digest, at=at) if self.digest else ""
+        return Paragraph(phrase(text, link(name, href)) if href else text.strip(), "hint")
+
+
+def _is_message(item: Any) -> bool:
+    return (
+        isinstance(item, Mapping)
+        and isinstance(item.get("role"), str)
+        and bool(item.keys() & {"content", "tool_calls", "parts"})
+    )
+
+
+def _joined(content: Any) -> Any:
+    """The content of a message without the frame of a single text part."""
+    if isinstance(content, list) and len(content) == 1:
+        part = content[0]
+        if isinstance(part, Mapping) and isinstance(part.get("text"), str) and len(part) <= 3:
+            return part["text"]
+    return content
