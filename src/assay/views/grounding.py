@@ -9,13 +9,16 @@ from typing import Any
 
 from assay.views.blocks import Group, Heading, Paragraph, Part, Section, section
 from assay.views.entries import Entries, Entry
-from assay.views.pieces import absent, clip, code, count, link, listed, phrase, strong, verdict
-from assay.views.values import ValueView
+from assay.views.pieces import absent, code, count, link, listed, phrase, strong, verdict
+from assay.views.values import Room, ValueView
 
-CLAIMS = 40
+CLAIMS = 30
 PASSAGES = 20
-PASSAGE = 600
-"""Characters of a passage."""
+CLAIM = 400
+PASSAGE = 800
+"""Characters of a claim, and of a passage."""
+ROOM = 14_000
+"""Bytes of all claims, and of all passages."""
 _SUPPORT = {
     True: ("pass", "supported"),
     False: ("fail", "not supported"),
@@ -34,12 +37,14 @@ def grounding(run: Mapping[str, Any], digest: str = "") -> list[Section]:
     for number, claim in enumerate(claims or (), 1):
         for name in dict.fromkeys(claim.get("citations") or ()):
             cited.setdefault(name, []).append(number)
+    room = Room(ROOM)
     shown_claims = [
-        _claim(number, claim, places, checked=passages is not None)
+        _claim(number, claim, places, room, checked=passages is not None)
         for number, claim in _worst(claims or (), places)[:CLAIMS]
     ]
+    view = ValueView(digest, Room(ROOM), most=PASSAGE)
     shown_passages = [
-        _passage(number, passage, cited, digest, claimed=claims is not None)
+        _passage(number, passage, cited, view, claimed=claims is not None)
         for number, passage in enumerate((passages or ())[:PASSAGES], 1)
     ]
     sides: list[Part] = [
@@ -62,7 +67,7 @@ def grounding(run: Mapping[str, Any], digest: str = "") -> list[Section]:
             Group(sides, "split"),
             *_expected(run),
             id="grounding",
-            hint=_hint(claims, places),
+            hint=_hint(claims),
         )
     ]
 
@@ -98,7 +103,7 @@ def _worst(
 
 
 def _claim(
-    number: int, claim: Mapping[str, Any], places: Mapping[str, int], *, checked: bool
+    number: int, claim: Mapping[str, Any], places: Mapping[str, int], room: Room, *, checked: bool
 ) -> Entry:
     citations = list(dict.fromkeys(claim.get("citations") or ()))
     severity = claim.get("severity")
@@ -109,17 +114,18 @@ def _claim(
         marks.append(verdict("fail", "cites nothing"))
     foot: list[str] = []
     for name in citations[:PASSAGES]:
+        named = code(room.clip(name, 80))
         place = places.get(name)
         if place is None:
             missing = verdict("fail", "not retrieved") if checked else absent("no passages known")
-            foot.append(phrase(code(clip(name, 80)), " ", missing))
+            foot.append(phrase(named, " ", missing))
         elif place <= PASSAGES:
-            foot.append(link(code(clip(name, 80)), f"#passage-{place}"))
+            foot.append(link(named, f"#passage-{place}"))
         else:
-            foot.append(code(clip(name, 80)))
+            foot.append(named)
     return Entry(
         phrase(strong(f"{number}"), " ", listed(marks, " · ")),
-        [Paragraph(clip(claim.get("text"), 400), "words")],
+        [Paragraph(room.clip(claim.get("text"), CLAIM), "words")],
         phrase("Cites ", listed(foot)) if foot else "",
         f"claim-{number}",
         _trouble(claim, places),
@@ -130,7 +136,7 @@ def _passage(
     number: int,
     passage: Mapping[str, Any],
     cited: Mapping[str, Sequence[int]],
-    digest: str,
+    view: ValueView,
     *,
     claimed: bool,
 ) -> Entry:
@@ -148,9 +154,8 @@ def _passage(
         else ""
     )
     text = passage.get("text")
-    view = ValueView(digest, room=PASSAGE)
     return Entry(
-        phrase(code(clip(passage.get("id"), 120)), " ", listed(marks, " · ")),
+        phrase(code(view.room.clip(passage.get("id"), 120)), " ", listed(marks, " · ")),
         view.parts(text, at=f"/retrieval/{number - 1}/text")
         if text
         else [Paragraph(absent("The passage has no text."))],
@@ -171,13 +176,16 @@ def _listed(
     ]
 
 
-def _hint(claims: Sequence[Mapping[str, Any]] | None, places: Mapping[str, int]) -> str:
+def _hint(claims: Sequence[Mapping[str, Any]] | None) -> str:
     if not claims:
         return ""
     good = sum(claim.get("supported") is True for claim in claims)
+    unjudged = sum(claim.get("supported") is None for claim in claims)
     uncited = sum(not claim.get("citations") for claim in claims)
-    text = f"{good:,} of {count(len(claims), 'claim')} supported"
-    return f"{text}, {uncited:,} without a citation." if uncited else f"{text}."
+    found = [f"{good:,} of {count(len(claims), 'claim')} supported"]
+    found += [f"{unjudged:,} not judged"] if unjudged else []
+    found += [f"{uncited:,} without a citation"] if uncited else []
+    return f"{', '.join(found)}."
 
 
 def _expected(run: Mapping[str, Any]) -> list[Part]:
@@ -185,10 +193,11 @@ def _expected(run: Mapping[str, Any]) -> list[Part]:
     expected = run.get("expected_claims")
     if not expected:
         return []
+    room = Room(ROOM // 2)
     entries = [
         Entry(
             verdict(*_SUPPORT[claim.get("supported")]),
-            [Paragraph(clip(claim.get("text"), 300), "words")],
+            [Paragraph(room.clip(claim.get("text"), CLAIM), "words")],
         )
         for claim in expected[:PASSAGES]
     ]

@@ -18,6 +18,8 @@ _TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
 _TYPE_KEYS = ("media_type", "mime_type", "mimeType", "content_type", "type")
 _DATA_KEYS = ("data", "base64", "b64_json", "bytes")
 _WRAPPERS = ("source", "image_url", "input_audio", "file", "image", "url")
+_ASIDES = {*_TYPE_KEYS, "detail", "id", "name", "filename", "format", "size", "width", "height"}
+"""What may stand next to a file without being lost when only the file is shown."""
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -87,7 +89,7 @@ def read_media(value: Any, stated: str = "") -> Media | None:
     """
     if isinstance(value, str):
         return _in_text(value, stated)
-    if not isinstance(value, Mapping) or not 0 < len(value) <= 8:
+    if not isinstance(value, Mapping) or len(value.keys() - _ASIDES) != 1:
         return None
     types = (value.get(key) for key in _TYPE_KEYS)
     known = next((one for one in types if isinstance(one, str) and _TYPE.fullmatch(one)), stated)

@@ -44,11 +44,11 @@ from assay.views.pieces import (
 )
 from assay.views.samples import ANSWERS, QUESTIONS, SampleRun
 from assay.views.trace import duration
-from assay.views.values import ValueView
+from assay.views.values import Room, ValueView, pointer
 from assay.views.word_diff import marked, shortened, word_diff
 
-ROOMS = {"inputs": 5_000, "outputs": 6_000, "expected": 4_000}
-"""Characters that the page shows of each."""
+ROOMS = {"inputs": 14_000, "outputs": 16_000, "expected": 10_000}
+"""Bytes that the page has for each."""
 CRITERIA = 100
 LONGEST = 500_000
 """Characters of an answer that are compared."""
@@ -137,11 +137,11 @@ def _panel(
     value = run.get(name)
     if value in (None, {}, "", []):
         return section(title, Paragraph(nothing, "absent"), id=name, kind="panel")
-    view = ValueView(digest, room=ROOMS[name])
+    view = ValueView(digest, Room(ROOMS[name]))
     at = f"/{name}"
     if isinstance(value, Mapping) and len(value) == 1:
         key, inner = next(iter(value.items()))
-        parts = view.parts(inner, at=f"{at}/{key.replace('~', '~0').replace('/', '~1')}")
+        parts = view.parts(inner, at=pointer(at, key))
         label = "" if key in first[:1] else key[:80]
         return section(title, *parts, id=name, hint=label, kind="panel")
     return section(title, *view.parts(value, at=at, first=first), id=name, kind="panel")
@@ -205,7 +205,7 @@ def _criteria(result: Result) -> Section:
                 ),
                 shown(item["raw_score"])
                 if measured
-                else verdict("missing", f"no score: {clip(item.get('missing'), 200)}"),
+                else phrase(verdict("missing", "no score"), ": ", clip(item.get("missing"), 200)),
                 floor_of(item),
             ]
         )
@@ -215,10 +215,10 @@ def _criteria(result: Result) -> Section:
         else ""
     )
     columns = (
-        "Criterion",
-        Column("Score, 0 to 1"),
+        Column("Criterion", "wide"),
+        "Score, 0 to 1",
         Column("Points", "n"),
-        "Raw score",
+        Column("Raw score", "wide"),
         Column("Floor", "wide"),
     )
     table = Table("Criteria", columns, rows, absent="No criterion was scored.", kind="stack")

@@ -13,14 +13,16 @@ from assay.views.charts import steps as step_charts
 from assay.views.entries import Entries, Entry
 from assay.views.pieces import absent, clip, code, count, listed, phrase, strong, verdict
 from assay.views.run import agent_table
-from assay.views.values import Fields, ValueView
+from assay.views.values import Fields, Room, ValueView
 
-STEPS = 40
-CALLS = 40
-FAILED = 20
+STEPS = 30
+CALLS = 30
+FAILED = 10
 """Calls that went wrong and are shown though they come after the first CALLS."""
-ROOM = 500
-"""Characters of the arguments, and of the result, of a call."""
+LONGEST = 500
+"""Characters of one text in the arguments or the result of a call."""
+ROOM = 24_000
+"""Bytes of all calls."""
 RESULTS = ("result", "output", "response", "content")
 """Names in the metadata of a call under which its result is found."""
 _VALID = {
@@ -54,7 +56,8 @@ def tool_calls(run: Mapping[str, Any], digest: str = "") -> list[Section]:
         return [section("Tool calls", Paragraph("The run called no tools.", "absent"), id="tools")]
     late = [place for place in range(CALLS, len(calls)) if _went_wrong(calls[place])][:FAILED]
     places = [*range(min(CALLS, len(calls))), *late]
-    entries = [_call(place, calls[place], digest) for place in places]
+    view = ValueView(digest, Room(ROOM), most=LONGEST)
+    entries = [_call(place, calls[place], view) for place in places]
     wrong = sum(map(_went_wrong, calls))
     valid = sum(call.get("valid") is True for call in calls)
     hint = f"{count(len(calls), 'call')}, {valid:,} known to be valid"
@@ -69,33 +72,29 @@ def _went_wrong(call: Mapping[str, Any]) -> bool:
     return call.get("valid") is False or call.get("error") is not None
 
 
-def _call(place: int, call: Mapping[str, Any], digest: str) -> Entry:
+def _call(place: int, call: Mapping[str, Any], view: ValueView) -> Entry:
     at, metadata = f"/tool_calls/{place}", call.get("metadata") or {}
     marks: list[str] = [verdict(*_VALID.get(call.get("valid"), _VALID[None]))]
     if call.get("step"):
-        marks.append(phrase("step ", clip(call["step"], 80)))
+        marks.append(phrase("step ", view.room.clip(call["step"], 80)))
     pairs: list[tuple[str, Sequence[Part]]] = []
     if call.get("arguments") is not None:
-        view = ValueView(digest, room=ROOM)
         pairs.append(("Arguments", view.parts(call["arguments"], at=f"{at}/arguments")))
     else:
         pairs.append(("Arguments", [Paragraph(absent("none recorded"))]))
     found = next((name for name in RESULTS if name in metadata), None)
     if found is not None:
-        view = ValueView(digest, room=ROOM)
         pairs.append(("Result", view.parts(metadata[found], at=f"{at}/metadata/{found}")))
     rest = {name: value for name, value in metadata.items() if name != found}
     if rest:
-        view = ValueView(digest, room=ROOM // 2)
         pairs.append(("Also recorded", view.parts(rest, at=f"{at}/metadata")))
     if call.get("error") is not None:
-        view = ValueView(digest, room=ROOM)
         pairs.append(("Error", view.parts(call["error"], at=f"{at}/error")))
     return Entry(
         phrase(
             strong(f"{place + 1}"),
             " ",
-            code(clip(call.get("name"), 120)),
+            code(view.room.clip(call.get("name"), 120)),
             " ",
             listed(marks, " · "),
         ),
@@ -121,10 +120,11 @@ def timeline(
     if steps:
         chart = step_charts.timeline(result or run or {})
         if chart.spec is not None and url:
-            parts.append(Figure(chart, f"{url}/timeline"))
+            parts.append(Figure(chart._replace(rows=chart.rows[:STEPS]), f"{url}/timeline"))
+        room = Room(ROOM // 2)
         wrong = [step for step in steps if step.get("status") not in ("success", "skipped")]
         entries = Entries(
-            [_step(number, step, calls) for number, step in enumerate(steps[:STEPS], 1)],
+            [_step(number, step, calls, room) for number, step in enumerate(steps[:STEPS], 1)],
             "Steps",
             "step",
         )
@@ -140,17 +140,17 @@ def timeline(
         )
     agents = (result or {}).get("agent_scores") or ()
     if len(agents) > 1:
-        parts.append(Details("Agents in numbers", [agent_table(agents)]))
+        parts.append(Details("Agents in numbers", [agent_table(agents[:STEPS])]))
     if handoffs:
         parts += [Heading("Handoffs"), _handoffs(handoffs)]
     return [section("Timeline", *parts, id="timeline")]
 
 
-def _step(number: int, step: Mapping[str, Any], calls: Mapping[Any, int]) -> Entry:
+def _step(number: int, step: Mapping[str, Any], calls: Mapping[Any, int], room: Room) -> Entry:
     spent = [
         duration(step.get("duration_ms")),
-        clip(step["agent"], 60) if step.get("agent") else "",
-        clip(step["model"], 60) if step.get("model") else "",
+        room.clip(step["agent"], 60) if step.get("agent") else "",
+        room.clip(step["model"], 60) if step.get("model") else "",
         count(step["tokens"], "token") if isinstance(step.get("tokens"), int) else "",
         f"${step['cost_usd']}" if exact.is_number(step.get("cost_usd")) else "",
         count(step["retries"], "retry", "retries") if step.get("retries") else "",
@@ -158,16 +158,15 @@ def _step(number: int, step: Mapping[str, Any], calls: Mapping[Any, int]) -> Ent
         "not critical" if step.get("critical") is False else "",
     ]
     scores = [
-        phrase(clip(name, 60), " ", clip(_raw(score), 60))
+        phrase(room.clip(name, 60), " ", room.clip(_raw(score), 60))
         for name, score in list((step.get("scores") or {}).items())[:5]
     ]
     bad = step.get("status") not in ("success", "skipped")
+    name = room.clip(step.get("name"), 120)
+    head = phrase(strong(f"{number}"), " ", name, " ", verdict(step.get("status")))
     return Entry(
-        phrase(
-            strong(f"{number}"), " ", clip(step.get("name"), 120), " ", verdict(step.get("status"))
-        ),
-        [Paragraph(clip(step["error"], 600), "words bad")] if step.get("error") else [],
-        listed([*filter(None, spent), *scores], " · "),
+        listed([head, *filter(None, spent), *scores], " · "),
+        [Paragraph(room.clip(step["error"], 600), "words bad")] if step.get("error") else [],
         kind="bad" if bad else "",
     )
 

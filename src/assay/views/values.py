@@ -1,10 +1,10 @@
 """Any value of a run as a person reads it: a text as text, messages as a conversation, objects as
 names and values, a picture as a picture, and only the rest as JSON.
 
-    parts = ValueView(digest, room=6_000).parts(run["outputs"], at="/outputs")
+    parts = ValueView(digest, Room(16_000)).parts(run["outputs"], at="/outputs")
 
-What is shown is bounded by its room, in characters. What is cut says so and links to the whole, at
-the address of that part of the record.
+What is shown is bounded by its room, in bytes of the page. What is cut says so and links to the
+whole, at the address of that part of the record.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 from assay.views.blocks import Block, Paragraph, Part, Verbatim
 from assay.views.media import Media, read_media
-from assay.views.pieces import absent, address, link, phrase, shown
+from assay.views.pieces import absent, address, code, link, listed, phrase, shown
 
 DEPTH = 4
 """How deep objects are shown as names and values; what is deeper is JSON."""
@@ -25,6 +25,7 @@ MANY = 40
 FIRST = 5
 """Messages shown from the beginning of a long conversation; the others are from its end."""
 LARGEST = 20_000_000
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 
@@ -95,12 +96,47 @@ def part_at(tree: Any, at: str) -> Any:
     return tree
 
 
-class ValueView:
-    """Turns values into blocks until their room is used up."""
+class Room:
+    """How many bytes of a page are left for texts. Markup and letters outside ASCII need more than
+    one byte each.
+    """
 
-    def __init__(self, digest: str = "", *, room: int) -> None:
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def take(self, text: str, most: int = 1_000_000) -> str:
+        """The beginning of a text that fits, with no more than so many characters.
+
+        >>> room = Room(10)
+        >>> room.take("<b>"), room.left, room.take("more")
+        ('<b', 4, 'more')
+        """
+        kept = text[: max(0, min(self.left, most))]
+        while kept and (size := _size(kept)) > self.left:
+            kept = kept[: len(kept) * self.left // size]
+        self.left -= _size(kept)
+        return kept
+
+    def clip(self, value: Any, most: int = 300, *, absent_as: str = "not stated") -> str:
+        """A value as a person reads it, cut where it is long or does not fit."""
+        text = shown(value, absent_as)
+        kept = self.take(text, most)
+        return text if len(kept) == len(text) else f"{kept} … ({len(text):,} characters)"
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace")) + 4 * sum(map(text.count, "<>&'\""))
+
+
+class ValueView:
+    """Turns values into blocks until their room is used up; of one text no more than `most`
+    characters are shown.
+    """
+
+    def __init__(self, digest: str, room: Room, *, most: int = 1_000_000) -> None:
         self.digest = digest
         self.room = room
+        self.most = most
 
     def parts(
         self, value: Any, *, at: str = "", first: Sequence[str] = (), depth: int = 0
@@ -115,7 +151,7 @@ class ValueView:
             return [Paragraph(shown(value, "null"))]
         if not value:
             return [Paragraph(absent("empty list" if isinstance(value, list) else "empty"))]
-        if self.room <= 0:
+        if self.room.left <= 0:
             return [self._rest("More is left out here. ", at)]
         if isinstance(value, list):
             return self._list(value, at, depth)
@@ -125,9 +161,8 @@ class ValueView:
         names += [name for name in value if name not in names]
         pairs = []
         for name in names[:MANY]:
-            self.room -= len(name)
-            inner = self.parts(value[name], at=pointer(at, name), depth=depth + 1)
-            pairs.append((name[:200], inner))
+            label = self.room.take(name, 200)
+            pairs.append((label, self.parts(value[name], at=pointer(at, name), depth=depth + 1)))
         made: list[Part] = [Fields(pairs)]
         if len(names) > MANY:
             made.append(self._rest(f"… and {len(names) - MANY:,} more. ", at))
@@ -138,6 +173,8 @@ class ValueView:
             return self._conversation(items, at, depth)
         if depth >= DEPTH:
             return self._json(items, at)
+        if len(items) <= MANY and all(map(_is_short, items)):
+            return [Paragraph(listed(self.room.clip(item, absent_as="null") for item in items))]
         made = [
             self.parts(item, at=pointer(at, place), depth=depth + 1)
             for place, item in enumerate(items[:MANY])
@@ -154,31 +191,48 @@ class ValueView:
                     made.append(self._rest(f"… {left_out:,} messages are left out. ", at))
                 continue
             here = pointer(at, place)
+            parts = self._content(message.get("content"), pointer(here, "content"), depth)
+            calls = message.get("tool_calls")
+            for call in calls[:MANY] if isinstance(calls, list) else ():
+                parts.append(self._call(call))
             rest = {
                 name: value
                 for name, value in message.items()
-                if name not in ("role", "content") and value not in (None, "", [], {})
+                if name not in ("role", "content", "tool_calls") and value not in _EMPTY
             }
-            content = message.get("content")
-            shown_as = _joined(content)
-            made.append(
-                Message(
-                    message["role"][:60],
-                    [
-                        *(
-                            self.parts(shown_as, at=pointer(here, "content"), depth=depth + 1)
-                            if content not in (None, "")
-                            else []
-                        ),
-                        *(self.parts(rest, at=here, depth=depth + 1) if rest else []),
-                    ],
-                )
-            )
+            if rest:
+                parts += self.parts(rest, at=here, depth=depth + 1)
+            made.append(Message(self.room.take(message["role"], 60), parts))
         return made
 
+    def _content(self, content: Any, at: str, depth: int) -> list[Part]:
+        """The content of a message: a text, or texts and files one after the other."""
+        if content in _EMPTY:
+            return []
+        if not isinstance(content, list):
+            return self.parts(content, at=at, depth=depth + 1)
+        made: list[Part] = []
+        for place, part in enumerate(content[:MANY]):
+            here = pointer(at, place)
+            if isinstance(part, Mapping) and isinstance(part.get("text"), str) and len(part) <= 3:
+                made += self._text(part["text"], pointer(here, "text"))
+            else:
+                made += self.parts(part, at=here, depth=depth + 1)
+        return made
+
+    def _call(self, call: Any) -> Part:
+        """A tool call that a message asks for."""
+        function = call.get("function") if isinstance(call, Mapping) else None
+        asked = function if isinstance(function, Mapping) else call
+        if not isinstance(asked, Mapping) or not isinstance(asked.get("name"), str):
+            return Paragraph(self.room.clip(json_text(call)), "words")
+        arguments = asked.get("arguments", asked.get("args", asked.get("input")))
+        text = self.room.take("" if arguments is None else json_text(arguments), self.most)
+        name = self.room.take(asked["name"], 120)
+        return Paragraph(phrase("calls ", code(name), " ", code(text)), "words")
+
     def _text(self, text: str, at: str) -> list[Part]:
-        kept = text[: max(0, self.room)]
-        self.room -= len(kept)
+        kept = self.room.take(text, self.most)
         made: list[Part] = [DocumentText(kept)] if kept else []
         if len(kept) < len(text):
             cut = (
@@ -191,8 +245,7 @@ class ValueView:
 
     def _json(self, value: Any, at: str) -> list[Part]:
         text = json_text(value)
-        kept = text[: max(0, self.room)]
-        self.room -= len(kept)
+        kept = self.room.take(text, self.most)
         if len(kept) == len(text):
             return [Verbatim(text, "JSON")]
         cut = f"The first {len(kept):,} of {len(text):,} characters. "
@@ -210,18 +263,13 @@ class ValueView:
         return Paragraph(phrase(text, link(name, href)) if href else text.strip(), "hint")
 
 
+def _is_short(item: Any) -> bool:
+    return not isinstance(item, Mapping | list) and len(str(item)) <= 60 and "\n" not in str(item)
+
+
 def _is_message(item: Any) -> bool:
     return (
         isinstance(item, Mapping)
         and isinstance(item.get("role"), str)
         and bool(item.keys() & {"content", "tool_calls", "parts"})
     )
-
-
-def _joined(content: Any) -> Any:
-    """The content of a message without the frame of a single text part."""
-    if isinstance(content, list) and len(content) == 1:
-        part = content[0]
-        if isinstance(part, Mapping) and isinstance(part.get("text"), str) and len(part) <= 3:
-            return part["text"]
-    return content

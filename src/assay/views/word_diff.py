@@ -94,12 +94,17 @@ def _compared(
         yield Span("removed", before)
         yield Span("added", after)
         return
+    spaces = ("", "")  # of the last equal word, where they differ: each goes with its side
     for kind, a, b, c, d in codes:
         if kind == "equal":
-            yield Span("same", _text(new[c:d]))
+            spaces = (old[b - 1][1], new[d - 1][1])
+            spaces = ("", "") if spaces[0] == spaces[1] or d == len(new) == b else spaces
+            text = _text(new[c:d])
+            yield Span("same", text.removesuffix(spaces[1]) if any(spaces) else text)
         else:
-            yield Span("removed", _text(old[a:b]))
-            yield Span("added", _text(new[c:d]))
+            yield Span("removed", spaces[0] + _text(old[a:b]) if b > a else "")
+            yield Span("added", spaces[1] + _text(new[c:d]))
+            spaces = ("", "")
 
 
 def _text(tokens: Sequence[tuple[str, str]]) -> str:

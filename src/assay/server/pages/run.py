@@ -215,6 +215,7 @@ def _about(found: Shown, run: dict[str, Any] | None, result: dict[str, Any] | No
         else []
     )
     pairs = [
+        ("Run", clip(tree.get("run_id"), absent_as="forgotten")),
         (
             "Workflow",
             phrase(
