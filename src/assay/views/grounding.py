@@ -4,7 +4,7 @@ rest on it. A claim that nothing supports, or that cites nothing, stands out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from assay.views.blocks import Group, Heading, Paragraph, Part, Section, section
@@ -17,7 +17,7 @@ PASSAGES = 20
 CLAIM = 400
 PASSAGE = 800
 """Characters of a claim, and of a passage."""
-ROOM = 14_000
+ROOM = 12_000
 """Bytes of all claims, and of all passages."""
 _SUPPORT = {
     True: ("pass", "supported"),
@@ -38,13 +38,16 @@ def grounding(run: Mapping[str, Any], digest: str = "") -> list[Section]:
         for name in dict.fromkeys(claim.get("citations") or ()):
             cited.setdefault(name, []).append(number)
     room = Room(ROOM)
+    chosen = _worst(claims or (), places)[:CLAIMS]
     shown_claims = [
         _claim(number, claim, places, room, checked=passages is not None)
-        for number, claim in _worst(claims or (), places)[:CLAIMS]
+        for number, claim in chosen
+        if room.left > 0
     ]
+    numbers = {number for number, _ in chosen[: len(shown_claims)]}
     view = ValueView(digest, Room(ROOM), most=PASSAGE)
     shown_passages = [
-        _passage(number, passage, cited, view, claimed=claims is not None)
+        _passage(number, passage, cited, numbers, view, claimed=claims is not None)
         for number, passage in enumerate((passages or ())[:PASSAGES], 1)
     ]
     sides: list[Part] = [
@@ -136,6 +139,7 @@ def _passage(
     number: int,
     passage: Mapping[str, Any],
     cited: Mapping[str, Sequence[int]],
+    linked: Collection[int],
     view: ValueView,
     *,
     claimed: bool,
@@ -145,7 +149,9 @@ def _passage(
     if rank is not None:
         marks.insert(0, f"rank {rank}")
     claims = cited.get(str(passage.get("id")), ())
-    rests = [link(f"{one}", f"#claim-{one}") for one in claims[:PASSAGES]]
+    rests = [link(f"{one}", f"#claim-{one}") if one in linked else f"{one}" for one in claims]
+    if len(rests) > PASSAGES:
+        rests[PASSAGES:] = [f"and {len(rests) - PASSAGES:,} more"]
     foot = (
         phrase("Cited by ", "claim " if len(claims) == 1 else "claims ", listed(rests))
         if rests

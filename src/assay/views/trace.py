@@ -15,13 +15,13 @@ from assay.views.pieces import absent, clip, code, count, listed, phrase, strong
 from assay.views.run import agent_table
 from assay.views.values import Fields, Room, ValueView
 
-STEPS = 30
-CALLS = 30
+STEPS = 25
+CALLS = 20
 FAILED = 10
 """Calls that went wrong and are shown though they come after the first CALLS."""
 LONGEST = 500
 """Characters of one text in the arguments or the result of a call."""
-ROOM = 24_000
+ROOM = 18_000
 """Bytes of all calls."""
 RESULTS = ("result", "output", "response", "content")
 """Names in the metadata of a call under which its result is found."""
@@ -57,14 +57,13 @@ def tool_calls(run: Mapping[str, Any], digest: str = "") -> list[Section]:
     late = [place for place in range(CALLS, len(calls)) if _went_wrong(calls[place])][:FAILED]
     places = [*range(min(CALLS, len(calls))), *late]
     view = ValueView(digest, Room(ROOM), most=LONGEST)
-    entries = [_call(place, calls[place], view) for place in places]
+    entries = [_call(place, calls[place], view) for place in places if view.room.left > 0]
     wrong = sum(map(_went_wrong, calls))
     valid = sum(call.get("valid") is True for call in calls)
     hint = f"{count(len(calls), 'call')}, {valid:,} known to be valid"
     hint += f", {wrong:,} failed or invalid." if wrong else "."
-    if len(places) < len(calls):
-        hint += f" Shown: the first {CALLS}"
-        hint += f" and {len(late)} later ones that failed." if late else "."
+    if len(entries) < len(calls):
+        hint += f" {len(entries):,} are shown, later ones only where they failed."
     return [section("Tool calls", Entries(entries, "Tool calls", "call"), id="tools", hint=hint)]
 
 

@@ -147,7 +147,8 @@ def _page(
     sections += timeline(run, result, url)
     if result is not None:
         sections.append(grade_section(result, url))
-    sections += elsewhere(services, project, found, context)
+    if run is not None:
+        sections += elsewhere(services, project, found, run, context)
     sections.append(
         section(
             "Provenance",

@@ -4,7 +4,7 @@ from, its repeats, and the same sample in other evaluations.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.archive.compared import evaluations_of
 from assay.archive.evaluations import find_evaluation
@@ -19,7 +19,7 @@ from assay.views.sample_query import neighbours, read_query, select_samples
 from assay.views.samples import answer_text, sample_evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fastapi import Request
 
@@ -108,12 +108,13 @@ def around(
 
 
 def elsewhere(
-    services: Services, project: str, found: Shown, context: SampleContext
+    services: Services,
+    project: str,
+    found: Shown,
+    run: Mapping[str, Any],
+    context: SampleContext,
 ) -> list[Section]:
     """The same sample in other evaluations of its workflow, with the differences marked."""
-    if found.item.body is None or found.item.kind != "run":
-        return []
-    run = found.item.tree()
     workflow, dataset = run.get("workflow") or {}, run.get("dataset") or {}
     if not dataset.get("sample_id"):
         return []
