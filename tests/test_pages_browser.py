@@ -165,7 +165,7 @@ def test_the_overview_leads_to_what_needs_attention_and_back(site: Site) -> None
     page.go_back()
     expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
     page.get_by_role("region", name="Newest runs").get_by_role("link").first.click()
-    expect(page.locator(".verdict").first).to_contain_text("Grade")
+    expect(page.locator(".strip")).to_contain_text("passing score")
 
 
 def test_the_filter_is_in_the_address_and_the_back_button_takes_it_back(site: Site) -> None:
@@ -206,6 +206,7 @@ def test_everything_works_without_javascript(site: Site) -> None:
     page.get_by_label("Workflow", exact=True).fill("answer-faq")
     page.get_by_role("button", name="Filter").click()
     page.locator("table.runs tbody a").first.click()
+    page.get_by_text("Grades, linked records, digests and replay").click()
     page.get_by_role("button", name="Replay this grade").click()
     expect(page.get_by_role("status")).to_contain_text("byte for byte")
     page.goto(f"{site.base}/library/profiles/rag@1")
@@ -267,19 +268,24 @@ def test_the_page_of_a_run_draws_its_charts_and_replays_its_grade(site: Site) ->
     page.locator("table.runs tbody a").first.click()
     draw_all(page)
     assert page.locator(".picture img").count() == 3
+    page.get_by_text("Points and floors as charts").click()
+    page.get_by_text("Grades, linked records, digests and replay").click()
     for name in (
+        "Input",
+        "Answer",
+        "Expected",
+        "Timeline",
         "Gates",
+        "Criteria",
+        "What would change it",
         "Points",
         "Floors",
-        "What would change it",
-        "Steps and agents",
-        "Tool calls",
-        "Evidence",
-        "Lineage",
+        "Provenance",
     ):
         expect(page.get_by_role("heading", name=name, exact=True).first).to_be_visible()
-    page.get_by_role("navigation", name="On this page").get_by_role("link", name="Evidence").click()
-    expect(page.get_by_role("heading", name="Evidence", exact=True)).to_be_in_viewport()
+    contents = page.get_by_role("navigation", name="On this page")
+    contents.get_by_role("link", name="Provenance").click()
+    expect(page.get_by_role("heading", name="Provenance", exact=True)).to_be_in_viewport()
     page.locator("figure details summary").first.click()
     expect(page.locator("figure details table").first).to_be_visible()
     page.get_by_role("button", name="Replay this grade").click()
@@ -292,7 +298,7 @@ def test_hostile_text_is_text_in_a_browser_too(site: Site) -> None:
     page = site.open(f"/runs?q={quote('first <')}")
     page.locator("table.runs tbody a").first.click()
     assert HOSTILE in page.inner_text("h1")
-    assert HOSTILE in page.inner_text("#evidence")
+    assert HOSTILE in page.inner_text("#inputs")
     assert "broken" not in page.title().replace(HOSTILE, "")
     assert page.locator("main b", has_text=re.compile("^bold$")).count() == 0
     page.goto(f"{site.base}/runs?tag={quote(HOSTILE)}")

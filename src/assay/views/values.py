@@ -247,9 +247,9 @@ class ValueView:
         text = json_text(value)
         kept = self.room.take(text, self.most)
         if len(kept) == len(text):
-            return [Verbatim(text, "JSON")]
+            return [Verbatim(text)]
         cut = f"The first {len(kept):,} of {len(text):,} characters. "
-        return [*([Verbatim(kept, "JSON")] if kept else []), self._rest(cut, at)]
+        return [*([Verbatim(kept)] if kept else []), self._rest(cut, at)]
 
     def _media(self, media: Media, at: str) -> Part:
         source = address("attachments", self.digest, at=at)

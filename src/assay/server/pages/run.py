@@ -164,7 +164,7 @@ def _page(
     sample = (result or {}).get("sample_id") or (tree.get("dataset") or {}).get("sample_id")
     return page(
         request,
-        str(sample or tree.get("run_id") or digest),
+        str((context.stored and sample) or tree.get("run_id") or digest),
         *([walk] if walk else []),
         *verdict_line(run, result),
         said,
