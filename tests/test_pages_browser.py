@@ -290,6 +290,7 @@ def test_the_page_of_a_run_draws_its_charts_and_replays_its_grade(site: Site) ->
     expect(page.locator("figure details table").first).to_be_visible()
     page.get_by_role("button", name="Replay this grade").click()
     expect(page.get_by_role("status")).to_contain_text("byte for byte")
+    page.get_by_text("Points and floors as charts").click()
     page.get_by_role("link", name="Where the points came from and where they went as PNG").click()
     expect(page).to_have_url(re.compile(r"/charts/grades/sha256:[0-9a-f]+/contributions\.png$"))
 
@@ -298,7 +299,7 @@ def test_hostile_text_is_text_in_a_browser_too(site: Site) -> None:
     page = site.open(f"/runs?q={quote('first <')}")
     page.locator("table.runs tbody a").first.click()
     assert HOSTILE in page.inner_text("h1")
-    assert HOSTILE in page.inner_text("#inputs")
+    assert HOSTILE in page.inner_text("#outputs")
     assert "broken" not in page.title().replace(HOSTILE, "")
     assert page.locator("main b", has_text=re.compile("^bold$")).count() == 0
     page.goto(f"{site.base}/runs?tag={quote(HOSTILE)}")

@@ -221,7 +221,9 @@ def _criteria(result: Result) -> Section:
         Column("Raw score", "wide"),
         Column("Floor", "wide"),
     )
-    table = Table("Criteria as bars", columns, rows, absent="No criterion was scored.", kind="stack")
+    table = Table(
+        "Criteria as bars", columns, rows, absent="No criterion was scored.", kind="stack"
+    )
     return section("Criteria", table, hint=hint, level=3)
 
 
