@@ -25,6 +25,11 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   const { xhr, target } = event.detail;
   if (xhr.status === 200 && target.id && xhr.responseText.includes(` id="${target.id}"`)) return;
   event.preventDefault();
+  if (xhr.status >= 500 && renews(event.detail.elt)) return;
   location.assign(xhr.responseURL || location.href);
 });
-document.addEventListener("htmx:sendError", ({ detail }) => location.assign(detail.pathInfo.requestPath));
+// A part that renews itself waits for the server to come back.
+const renews = (element) => element.hasAttribute("hx-trigger");
+document.addEventListener("htmx:sendError", ({ detail }) => {
+  if (!renews(detail.elt)) location.assign(detail.pathInfo.requestPath);
+});
