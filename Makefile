@@ -14,7 +14,7 @@ SYSTEM_PACKAGES := chromium bubblewrap git shellcheck
 
 PEERS := .venv-peers
 
-.PHONY: demo test test-peers check docs system-packages campaign bench constraints publish clean
+.PHONY: demo test test-peers check docs screenshots system-packages campaign bench constraints publish clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	@if ! command -v $(PYTHON) >/dev/null; then echo "This needs Python 3.11: install it, or say where it is with make PYTHON=/path/to/python3.11"; exit 1; fi
@@ -92,6 +92,10 @@ constraints: $(VENV)/.core
 
 publish: $(VENV)/.core
 	@$(BIN)/assay library publish
+
+# Pictures of the pages, light and dark, from the bundled examples.
+screenshots: $(VENV)/.dev system-packages
+	@$(BIN)/python docs/screenshots.py
 
 docs: $(VENV)/.core
 	@COLUMNS=100 $(BIN)/python docs/generate.py

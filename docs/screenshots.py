@@ -1,13 +1,12 @@
-"""Makes the screenshots of the README and the docs: the examples of `assay demo`, stored in a
-ledger, served, and looked at with a real browser.
+"""Makes the pictures of the docs: the bundled examples, run, gated and stored in a ledger, served, and
+looked at with a real browser in both colour schemes.
 
-python docs/screenshots.py      # writes docs/images/*.png; needs the extras dev and a Chromium
+python docs/screenshots.py      # writes docs/images/*; needs the extra dev and a Chromium
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -15,11 +14,13 @@ import sys
 import tempfile
 import time
 import urllib.request
+from base64 import b64decode
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 EXAMPLES = ROOT / "src" / "assay" / "cli" / "examples"
 
 
@@ -37,48 +38,17 @@ def assay(folder: Path, *arguments: object) -> None:
 
 
 def fill(folder: Path) -> None:
-    """Store what the demo grades, decides and marks."""
-    store = ("--store", f"sqlite:///{folder}/ledger.db")
-    for name in ("code-repair", "dag-review", "rag", "tool-use", "scorecards"):
-        assay(folder, "grade", EXAMPLES / f"{name}.jsonl", *store)
+    """Run two versions of the example bot and gate them; store an exam and a judge's card."""
+    assay(folder.parent, "init", "--example", "rag", folder)
+    assay(folder, "run", "--name", "ferry-bot-v1")
+    assay(folder, "run", "next", "--name", "ferry-bot-v2")
     assay(
-        folder,
-        "run",
-        EXAMPLES / "repair" / "workflow.yaml",
-        "--dataset",
-        EXAMPLES / "repair" / "dataset.yaml",
-        "--name",
-        "demo",
-        *store,
+        folder, "gate", "ferry-bot-v2", "--baseline", "ferry-bot-v1", "--store", ".assay/ledger.db"
     )
-    for name in ("candidate", "mended"):
-        side = EXAMPLES / "release" / f"{name}.jsonl"
-        assay(
-            folder,
-            "gate",
-            side,
-            "--baseline",
-            EXAMPLES / "release" / "baseline.jsonl",
-            "-o",
-            f"{name}.html",
-            *store,
-        )
-    exam = (
-        "exam",
-        "grade",
-        EXAMPLES / "exams" / "verbs.yaml",
-        EXAMPLES / "exams" / "verbs-extra.yaml",
-        "--answers",
-        EXAMPLES / "exams" / "answers.jsonl",
-    )
-    assay(folder, *exam, "-o", "exam.html", *store)
-    assay(
-        folder,
-        "grade",
-        *(EXAMPLES / f"{name}.jsonl" for name in ("code-repair", "dag-review", "rag", "tool-use")),
-        "-o",
-        "report.html",
-    )
+    assay(folder, "grade", "ferry-bot-v2", "-o", "report.html")
+    exam = [EXAMPLES / "exams" / name for name in ("verbs.yaml", "verbs-extra.yaml")]
+    answers = EXAMPLES / "exams" / "answers.jsonl"
+    assay(folder, "exam", "grade", *exam, "--answers", answers, "--store", ".assay/ledger.db")
 
 
 def first(address: str, name: str) -> Any:
@@ -87,8 +57,14 @@ def first(address: str, name: str) -> Any:
         return json.load(answer)["items"][0]
 
 
+def keep(session: Any, name: str) -> None:
+    """What the window shows, as a small file."""
+    taken = session.send("Page.captureScreenshot", {"format": "webp", "quality": 85})
+    (IMAGES / f"{name}.webp").write_bytes(b64decode(taken["data"]))
+
+
 def shoot(address: str, folder: Path) -> None:
-    """Open every page and keep its picture."""
+    """Open every page and keep its picture: WebP, and PNG of the one that the README shows."""
     from playwright.sync_api import sync_playwright
 
     path = next(
@@ -97,28 +73,33 @@ def shoot(address: str, folder: Path) -> None:
     decision, exam = first(address, "decisions")["digest"], first(address, "exams")["digest"]
     pages = {
         "overview": f"{address}/",
+        "evaluation": f"{address}/evaluations/ferry-bot-v2",
+        "compare": f"{address}/compare?of=ferry-bot-v1&of=ferry-bot-v2",
         "runs": f"{address}/runs",
         "decision": f"{address}/decisions/{decision}",
         "exam": f"{address}/exams/{exam}",
         "report": f"file://{folder}/report.html",
     }
-    issue = json.loads((EXAMPLES / "repair" / "issues.jsonl").read_text().splitlines()[1])["id"]
-    pages["run"] = f"{address}/runs/demo:{issue}"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=path, args=["--no-sandbox", "--disable-gpu"]
         )
-        for theme in ("light", "dark"):
+        for theme in SCHEMES:
             context = browser.new_context(
                 color_scheme=theme, viewport={"width": 1180, "height": 820}
             )
             tab = context.new_page()
+            session = context.new_cdp_session(tab)
             for name, url in pages.items():
-                if theme == "dark" and name != "overview":
-                    continue
                 tab.goto(url, wait_until="networkidle")
-                tab.wait_for_timeout(300)
-                tab.screenshot(path=IMAGES / f"{name}{'-dark' if theme == 'dark' else ''}.png")
+                tab.wait_for_timeout(500)  # charts are drawn after the page
+                if name == "evaluation":  # its worst sample is the first of the list
+                    worst = tab.locator("table.samples tbody a").first.get_attribute("href")
+                keep(session, f"{name}-{theme}")
+                if (name, theme) == ("overview", "light"):
+                    tab.screenshot(path=IMAGES / "overview.png")
+            tab.goto(f"{address}{worst}", wait_until="networkidle")
+            keep(session, f"sample-{theme}")
             context.close()
         browser.close()
 
@@ -130,7 +111,7 @@ def main() -> int:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = Path(name) / "bot"
         fill(folder)
         command = [
             sys.executable,
@@ -138,13 +119,13 @@ def main() -> int:
             "assay",
             "serve",
             "--db",
-            f"sqlite:///{folder}/ledger.db",
+            ".assay/ledger.db",
             "--port",
             str(port),
             "--allow-anonymous",
         ]
         server = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ}
+            command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
             address = f"http://127.0.0.1:{port}"
@@ -158,7 +139,7 @@ def main() -> int:
         finally:
             server.terminate()
             server.wait(30)
-    for path in sorted(IMAGES.glob("*.png")):
+    for path in sorted(IMAGES.glob("*.*")):
         print(f"wrote {path.relative_to(ROOT)}, {path.stat().st_size // 1024} KB")
     return 0
 
