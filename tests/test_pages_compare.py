@@ -18,7 +18,7 @@ import pytest
 
 from assay.server.pages import compare, compared_sides
 from serving import Api, serving
-from stocked import commands, faq
+from stocked import commands, faq, write
 from test_pages import HTML, SCRIPT, Markup
 
 N = 32
@@ -164,6 +164,48 @@ def test_a_decision_that_the_command_stored_is_the_one_that_the_page_shows(shop:
     assert "This decision is stored: the stored decision" in get(shop, "?of=two&of=few").text
 
 
+def test_imported_results_are_decided_on_by_the_profile_of_the_baseline(tmp_path: Path) -> None:
+    run = commands(tmp_path)
+    tables = {
+        "first": {"score": 0.8, "relevance": 0.7},
+        "second": {"score": 0.9, "relevance": 0.8},
+        "poorer": {"score": 0.9},
+        "stars": {"score": 0.9, "stars": 4},
+        "beyond": {"score": 0.9, "relevance": 4},
+    }
+    for name, scores in tables.items():
+        rows = [
+            {"id": f"q-{place}", "question": "When?", "answer": f"{name} {place}", **scores}
+            for place in range(35)
+        ]
+        write(tmp_path / f"{name}.jsonl", *rows)
+        done = run("import", f"{name}.jsonl", "--workflow", f"bot@{name}", "--name", name)
+        assert done.code == 0, done.err
+    with serving(f"sqlite:///{tmp_path}/.assay/ledger.db") as api:
+        put(api, "runs", answered(dated(faq(1, N)), "Yes."))
+        for candidate, baseline in (
+            ("second", "first"),
+            ("first", "second"),
+            ("poorer", "first"),
+            ("second", "poorer"),
+            ("second", "stars"),
+            ("beyond", "first"),
+            ("runs", "first"),
+            ("second", "runs"),
+        ):
+            found = get(api, f"?of={baseline}&of={candidate}")
+            done = run("gate", candidate, "--baseline", baseline, "--json", "--no-config")
+            said = json.loads(done.out)["outcome"].replace("_", " ") if done.out else ""
+            assert outcome(found) == said.capitalize(), (candidate, baseline, done.err)
+            if not said:
+                assert f"Error {re.findall(r'[A-Z]{3}-[0-9]{3}', done.err)[-1]}." in found.text
+        sent = button(get(api, "?of=first&of=second"))
+        answer = store(api, sent)
+        assert answer.status_code == 303, answer.text
+        replayed = run("ledger", "replay", sent["decision"])
+        assert replayed.code == 0, replayed.err
+
+
 # --- what fails closed
 
 
@@ -206,6 +248,25 @@ def test_what_cannot_be_decided_still_shows_the_samples_and_says_why(shop: Api) 
         assert outcome(found) == ""
         assert "Store this decision" not in found.text
         assert "Samples 1 to 25 of " in found.text
+
+
+def test_a_candidate_that_brings_its_own_rules_does_not_set_the_bar(shop: Api) -> None:
+    lax = {
+        "schema": "assay.profile/1",
+        "profile": "lax",
+        "version": "1+0",
+        "family": "code-repair",
+        "title": "Lax",
+        "description": "Nothing is asked for.",
+        "gates": [],
+        "criteria": [{"id": "judge_quality", "label": "Q", "formula": "rubric_1_5", "weight": 1}],
+    }
+    runs = answered(dated(faq(3, N)), "Own rules.")
+    put(shop, "lax", runs, settings={"own_profile": {"profile": lax, "rubric": None}})
+    for baseline in ("baseline:production", "one"):
+        found = get(shop, f"?of={baseline}&of=lax")
+        assert outcome(found) in ("", "Reject"), found.text
+        assert "Store this decision" not in found.text or outcome(found) == "Reject"
 
 
 def test_the_same_runs_under_another_name_are_no_baseline(shop: Api) -> None:
@@ -261,6 +322,25 @@ def test_a_decision_is_stored_only_by_whoever_may_write_from_here_and_as_it_was_
     ):
         assert store(shop, broken).status_code in (404, 409, 422), broken
     assert shop.services.ledger.count("decision").n == before
+
+
+def test_a_stored_decision_leads_to_its_evaluations_the_comparison_and_both_runs_of_a_pair(
+    shop: Api,
+) -> None:
+    sent = button(get(shop, "?of=few-before&of=few"))
+    store(shop, sent)
+    answer = shop.client.get(f"/decisions/{sent['decision']}", headers=HTML)
+    found = Markup(answer.text)
+    assert "Candidate: few · Baseline: few-before" in found.text
+    links = found.links()
+    assert "/compare?of=few-before&of=few" in links
+    assert {"/evaluations/few", "/evaluations/few-before"} <= set(links)
+    assert "Every pair, with links to both runs" in found.text
+    for name in ("few", "few-before"):
+        runs = [href for href in links if href.endswith(f"?in={name}")]
+        assert len(set(runs)) == 5
+        assert shop.client.get(runs[0], headers=HTML).status_code == 200
+    assert "Score not worse" in found.text
 
 
 # --- the samples

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import pytest
 
+from assay.archive.decision_sides import evidence_of_decision
 from assay.canon import digest as digest_of
 from assay.judging.card import make_card
 from assay.records.decision import read_decision
@@ -411,7 +412,8 @@ def test_the_items_that_got_worse_come_worst_first_and_lead_to_their_runs(shop: 
 def test_the_pairs_come_from_the_stored_grades_and_are_all_there_are(shop: Shop) -> None:
     item = shop.services.ledger.get(shop.stock.rejected)
     decision = read_decision(item.body)
-    found = decision_pairs.pairs_of(shop.services, "default", item, decision)
+    evidence = evidence_of_decision(shop.services.ledger, item.digest, project="default")
+    found = decision_pairs.pairs_of(shop.services, "default", evidence, decision)
     assert len(found.pairs) == 40
     worst = {one.sample: one for one in decision.worse}
     for one in found.pairs:

@@ -44,6 +44,7 @@ from assay.views.word_diff import Span, TextDifference, marked, word_diff
 
 MAX_SHOWN = 600
 """Characters of a text in a cell; the sample's page has all of it."""
+MAX_GATES = 3
 CONTEXT = 15
 """Unchanged words that are shown around a difference."""
 MOVED = {
@@ -296,8 +297,10 @@ def _change(one: ComparedSample) -> str:
         elif base.letter != ours.letter and round(base.score, 2) == round(ours.score, 2):
             parts.append(line(f"grade {base.letter or 'none'} to {ours.letter or 'none'}"))
     if one.newly_failed:
-        gates = listed(map(code, one.newly_failed), ", ")
-        parts.append(line("now fails " if base is not None else "fails ", gates))
+        gates = listed(map(code, one.newly_failed[:MAX_GATES]), ", ")
+        rest = len(one.newly_failed) - MAX_GATES
+        more = f" and {rest} more" if rest > 0 else ""
+        parts.append(line("now fails " if base is not None else "fails ", gates, more))
     return phrase(*parts)
 
 

@@ -30,11 +30,12 @@ from assay.views.blocks import (
 from assay.views.charts.decisions import rule_word as rule_word
 from assay.views.pieces import (
     Piece,
-    code,
     count,
     number,
+    piece,
     signed,
     verdict,
+    words,
 )
 
 FEW = 5
@@ -60,6 +61,14 @@ CLAIMS = {
     "non_inferior": "not worse by the margin or more",
     "equivalent": "equivalent",
 }
+RULES = {
+    "gate_failure_rate": "No more gate failures",
+    "score_non_inferiority": "Score not worse",
+    "floor_regression": "Floors kept",
+    "severe_failures": "No new severe failures",
+    "pass_rate": "Enough samples pass",
+}
+"""Each promotion rule as a page calls it."""
 LOST = {
     "candidate": "score 0 with every gate failed",
     "baseline": "score 100 with every gate passed",
@@ -275,11 +284,16 @@ def decision_head(decision: Decision) -> Decided:
     return Decided(outcome, decision.policy, decision.reason, meaning)
 
 
+def rule_name(id: str) -> Piece:
+    """A rule by its id; on a page by its name in words, with the id after it."""
+    return piece("rule", id, RULES.get(id, words(id)), id)
+
+
 def rules_table(decision: Decision) -> Table:
     """Each rule with its verdict and reason; what does not hold comes first."""
     rows = [
         [
-            code(rule.id),
+            rule_name(rule.id),
             verdict(
                 "hold" if not rule.violated and not rule.holds else rule_word(rule), rule_word(rule)
             ),

@@ -15,6 +15,7 @@ from assay.views.blocks import (
     Details,
     Facts,
     Figure,
+    Heading,
     Paragraph,
     Part,
     Section,
@@ -26,15 +27,16 @@ from assay.views.blocks import (
 from assay.views.charts import Chart, summaries
 from assay.views.charts import decisions as charts
 from assay.views.decision import (
-    LOST,
     claims_of,
     decision_head,
     mean_of,
     rate_of,
+    rule_name,
     rule_order,
     rules_table,
     terms_facts,
 )
+from assay.views.decision_samples import RunLinks, pair_parts, worse_section
 from assay.views.pieces import (
     absent,
     clip,
@@ -42,15 +44,12 @@ from assay.views.pieces import (
     digest,
     letter,
     line,
-    link,
     listed,
     number,
     phrase,
     points,
     shown,
-    signed,
     small,
-    strong,
     verdict,
     words,
 )
@@ -79,24 +78,26 @@ def decision_view(
     pairs: Sequence[Any] | None = None,
     url: str = "",
     runs: Mapping[str, str] | None = None,
+    before: Mapping[str, str] | None = None,
     draw: bool = True,
 ) -> list[Part]:
     """The whole of a decision, the outcome first. `url` is where its charts are served, `runs` the
-    address of each sample's run.
+    address of each sample's run of the candidate, `before` of the baseline.
     """
     figures = {
         chart.name: Figure(chart, f"{url}/{chart.name}" if url else "", draw=draw)
         for chart in decision_charts(decision, pairs)
     }
-    links = runs or {}
+    links = RunLinks(runs or {}, before or {})
     sections = [
         _rules(decision, figures["rules"]),
         section("Difference", figures["difference"], id="difference"),
-        _worse(decision, links),
+        worse_section(decision, links),
         section(
             "Pairs",
             figures.get("paired-scatter")
             or Paragraph("The two sides share no samples, so nothing can be paired.", "absent"),
+            *pair_parts(pairs or (), links),
             id="pairs",
         ),
         _change(decision),
@@ -143,18 +144,15 @@ def _figures(decision: Decision) -> Facts:
 
 def _rules(decision: Decision, figure: Figure) -> Section:
     held = sum(rule.holds is True for rule in decision.rules)
-    evidence = [
-        Details(
-            f"Evidence of {rule.id}",
-            [Facts([(words(key), _value(value)) for key, value in rule.evidence.items()], "small")],
-        )
-        for rule in rule_order(decision.rules)
-        if rule.evidence
-    ]
+    evidence: list[Part] = []
+    for rule in rule_order(decision.rules):
+        if rule.evidence:
+            facts = [(words(key), _value(value)) for key, value in rule.evidence.items()]
+            evidence += [Heading(rule_name(rule.id)), Facts(facts, "small")]
     return section(
         "Promotion rules",
         rules_table(decision),
-        *evidence,
+        *([Details("Evidence of every rule", evidence)] if evidence else ()),
         Details("As a chart", [figure]),
         id="rules",
         hint=f"{held} of {len(decision.rules)} hold. The candidate is promoted only if all hold.",
@@ -178,61 +176,6 @@ def _value(value: Any) -> str:
     if isinstance(value, str) and value.startswith("sha256:"):
         return digest(value)
     return shown(value, "none")
-
-
-def _sample(name: str, runs: Mapping[str, str]) -> str:
-    return link(name, runs[name]) if name in runs else name
-
-
-def _worse(decision: Decision, runs: Mapping[str, str]) -> Section:
-    """The samples that lost most, and those that a side does not have at all."""
-    rows = [
-        [
-            _sample(item.sample, runs),
-            points(item.candidate, "missing"),
-            points(item.baseline, "missing"),
-            strong(signed(item.difference)),
-            listed(map(code, item.newly_failed_gates), " ") or absent("none"),
-        ]
-        for item in decision.worse
-    ]
-    columns = (
-        "Sample",
-        Column("Candidate", "n"),
-        Column("Baseline", "n"),
-        Column("Difference", "n"),
-        "Gates that newly fail",
-    )
-    lost = decision.comparison.losses or 0
-    titles = {
-        "candidate": f"Missing in the candidate, each counted as {LOST['candidate']}",
-        "baseline": f"Missing in the baseline, each counted as {LOST['baseline']}",
-        "quarantined": "Left out by name",
-    }
-    gone = []
-    for side, title in titles.items():
-        names = getattr(decision.missing, side)
-        if names:
-            more = f" and {len(names) - MAX_ROWS:,} more" if len(names) > MAX_ROWS else ""
-            text = phrase(listed(_sample(name, runs) for name in names[:MAX_ROWS]), more)
-            gone.append(section(f"{title} ({len(names):,})", Paragraph(text), level=3))
-    return section(
-        "Got worse",
-        Table(
-            "Samples that got worse, the worst first",
-            columns,
-            rows,
-            absent="No sample got worse.",
-            kind="stack",
-        ),
-        *gone,
-        id="worse",
-        hint=(
-            f"The {len(rows)} that fell most of {lost:,} that got worse."
-            if lost > len(rows)
-            else ""
-        ),
-    )
 
 
 def _change(decision: Decision) -> Section:

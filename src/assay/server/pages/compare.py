@@ -39,6 +39,7 @@ from assay.store.baselines import list_baselines
 from assay.store.drafts import draft
 from assay.views.blocks import (
     Button,
+    Details,
     Empty,
     Note,
     Paragraph,
@@ -321,8 +322,7 @@ def _decision(
         title,
         *decision_parts(decided.decision),
         _storing(services, principal, decided, (ours, theirs), query.policy),
-        Paragraph("The same decision by the command:", "hint"),
-        command,
+        Details("The same decision by the command", [command]),
         id="decision",
     )
 

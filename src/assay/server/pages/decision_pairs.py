@@ -18,11 +18,11 @@ from assay.views.charts.decisions import ScorePair
 from assay.views.pieces import address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from assay.archive.decision_sides import DecisionEvidence
     from assay.records.decision import Decision
     from assay.server.state import Services
-    from assay.store.drafts import Item
 
 MOST = 1000
 """Runs of one side that are read to show every pair."""
@@ -39,38 +39,38 @@ _read = msgspec.json.Decoder(_Grade).decode
 
 
 class Pairs(NamedTuple):
-    """The scores of every pair, and the address of each sample's run on the candidate's side."""
+    """The scores of every pair, and the address of each sample's run on either side."""
 
     pairs: Sequence[ScorePair] | None
     """None where there are too many, or no evidence is stored."""
     runs: dict[str, str]
+    """Of the candidate."""
+    before: dict[str, str]
+    """Of the baseline."""
 
 
-def pairs_of(services: Services, project: str, item: Item, decision: Decision) -> Pairs:
-    """Every pair of a decision."""
-    sides = {
-        name: _evidence(services, project, item.digest, f"{name}_of")
-        for name in ("candidate", "baseline")
-    }
-    if not all(sides.values()) or any(len(found) > MOST for found in sides.values()):
-        return Pairs(None, {})
-    decided = {
-        link.target
-        for link in services.ledger.links_of(
-            item.digest, project=project, relation="decides", limit=4 * MOST
-        )
-    }
+def pairs_of(
+    services: Services,
+    project: str,
+    found: DecisionEvidence,
+    decision: Decision,
+    *,
+    within: Mapping[str, str | None] | None = None,
+) -> Pairs:
+    """Every pair of a decision. `within` names the evaluation of each side, where it has one."""
+    sides = {"candidate": found.candidate, "baseline": found.baseline}
+    runs: dict[str, dict[str, str]] = {name: {} for name in sides}
+    if not all(sides.values()) or any(len(one) > MOST for one in sides.values()):
+        return Pairs(None, {}, {})
     scores: dict[str, dict[str, list[float]]] = {}
-    runs: dict[str, str] = {}
     for name, evidence in sides.items():
-        for digest, grade in _grades(services, project, evidence, decided):
+        for digest, grade in _grades(services, project, evidence, found.decided):
             sample = _sample(grade)
             if exact.is_number(grade.weighted_score):
                 scores.setdefault(sample, {}).setdefault(name, []).append(
                     float(grade.weighted_score)
                 )
-            if name == "candidate":
-                runs[sample] = address("runs", digest)
+            runs[name][sample] = address("runs", digest, in_=(within or {}).get(name))
     means = {
         sample: {name: sum(values) / len(values) for name, values in found.items()}
         for sample, found in scores.items()
@@ -80,12 +80,7 @@ def pairs_of(services: Services, project: str, item: Item, decision: Decision) -
         ScorePair(sample, found.get("candidate"), found.get("baseline"))
         for sample, found in means.items()
     ]
-    return Pairs(pairs, runs)
-
-
-def _evidence(services: Services, project: str, decision: str, relation: str) -> list[str]:
-    links = services.ledger.links_of(decision, project=project, relation=relation, limit=MOST + 1)
-    return [link.source for link in links if link.source is not None and link.target == decision]
+    return Pairs(pairs, runs["candidate"], runs["baseline"])
 
 
 def _grades(

@@ -10,6 +10,8 @@ import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from assay.archive.decision_sides import evaluation_of_runs, evidence_of_decision
+from assay.archive.evaluation_deciding import evaluation_label
 from assay.records.decision import Decision, read_decision
 from assay.server import lookup
 from assay.server.auth import Principal
@@ -48,9 +50,10 @@ from assay.views.pieces import (
     verdict,
 )
 from assay.views.pieces import digest as digest_of
+from assay.views.pieces import listed as listed_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from assay.server.state import Services
     from assay.store.decided import SideWorkflows
@@ -129,9 +132,7 @@ def list_decisions(
     found = listed(
         services, principal.project, "decision", wanted, after=after, before=before, limit=ON_A_PAGE
     )
-    compare = Paragraph(
-        phrase(link("Compare two sets of stored runs", "/compare"), " without storing anything.")
-    )
+    compare = Paragraph(phrase(link("Compare evaluations", "/compare"), " to make a decision."))
     if not found.items and not wanted and not after and not before:
         nothing = Empty(
             "No decision is stored in this project yet. A candidate is decided on against a"
@@ -257,9 +258,7 @@ def show_decision(request: Request, digest: str, principal: Principal = READER) 
 def _parts(services: Services, project: str, item: Item) -> list[Part]:
     release = _release(item)
     if release is not None:
-        pairs = pairs_of(services, project, item, release)
-        url = address("charts", "decisions", item.digest)
-        return decision_view(release, pairs=pairs.pairs, url=url, runs=pairs.runs)
+        return _release_parts(services, project, item, release)
     tree: dict[str, Any] = item.tree()
     gate = {EXAM_GATE: gate_parts.exam, SCHEMA_GATE: gate_parts.schemas}.get(
         str(tree.get("schema"))
@@ -268,6 +267,35 @@ def _parts(services: Services, project: str, item: Item) -> list[Part]:
         return gate(services, project, item, tree)
     whole = address("api", "v1", "records", item.digest)
     return [section("The record", block("As it is stored", tree, whole))]
+
+
+def _release_parts(services: Services, project: str, item: Item, release: Decision) -> list[Part]:
+    ledger = services.ledger
+    evidence = evidence_of_decision(ledger, item.digest, project=project)
+    names: dict[str, str | None] = {}
+    for side in SIDES:
+        found = evaluation_of_runs(ledger, getattr(evidence, side), project=project)
+        names[side] = None if found is None else evaluation_label(ledger, found, project=project)
+    pairs = pairs_of(services, project, evidence, release, within=names)
+    url = address("charts", "decisions", item.digest)
+    head, *rest = decision_view(
+        release, pairs=pairs.pairs, url=url, runs=pairs.runs, before=pairs.before
+    )
+    return [head, _compared(names), *rest]
+
+
+def _compared(names: Mapping[str, str | None]) -> Part:
+    """The evaluations of both sides, and the way to lay them side by side."""
+    candidate, baseline = (names[side] for side in SIDES)
+    parts = [
+        phrase(f"{side.capitalize()}: ", link(name, address("evaluations", name)))
+        for side, name in names.items()
+        if name is not None
+    ]
+    if candidate is not None and baseline is not None:
+        compare = address("compare", of=(baseline, candidate))
+        parts.append(link("Compare them sample by sample", compare))
+    return Paragraph(listed_pieces(parts, " · "))
 
 
 def _release(item: Item) -> Decision | None:
@@ -295,5 +323,8 @@ def decision_chart(services: Services, project: str, digest: str, name: str) -> 
     release = _release(item)
     if release is None:
         return None
-    pairs = pairs_of(services, project, item, release).pairs if name == "paired-scatter" else None
+    pairs = None
+    if name == "paired-scatter":
+        evidence = evidence_of_decision(services.ledger, item.digest, project=project)
+        pairs = pairs_of(services, project, evidence, release).pairs
     return next((chart for chart in decision_charts(release, pairs) if chart.name == name), None)
