@@ -15,7 +15,6 @@ from assay.views.blocks import (
     Details,
     Facts,
     Note,
-    Pager,
     Part,
     Table,
 )
@@ -39,6 +38,7 @@ from assay.views.pieces import (
     verdict,
 )
 from assay.views.sample_query import SamplePage
+from assay.views.sample_table import NumberedPager, Search
 from assay.views.samples import MAX_TEXT, SampleRow
 from assay.views.word_diff import Span, TextDifference, marked, word_diff
 
@@ -108,23 +108,15 @@ class CompareForm(Block, frozen=True):
     opened: bool = False
 
 
-class SearchBox(Block, frozen=True):
-    """A field to search by; `kept` is the rest of the address."""
-
-    label: str
-    action: str
-    value: str
-    kept: Sequence[tuple[str, str]]
-
-
-def search_box(query: CompareQuery) -> SearchBox:
+def search_box(query: CompareQuery) -> Search:
     """Search in the questions and answers that are compared."""
     kept = [
         (name, one)
         for name, value in query.but(q="").items()
         for one in ([value] if isinstance(value, str) else value)
     ]
-    return SearchBox("Search in questions and answers", "/compare", query.q, kept)
+    clear = address("compare", **query.but(q=""))
+    return Search("/compare", "Search in questions and answers", query.q, kept, clear)
 
 
 def versions_table(versions: Sequence[Version], judged: int, query: CompareQuery) -> Table:
@@ -211,14 +203,19 @@ def samples_table(
     return Table(caption, columns, rows, absent=absent_as, kind="stack sheet compared")
 
 
-def page_links(page: SamplePage, query: CompareQuery) -> Pager:
+def page_links(page: SamplePage, query: CompareQuery) -> NumberedPager:
     """The way through the samples."""
     number, pages = page.number, page.pages
-    return Pager(
-        newer=address("compare", **query.but(page=number - 1)) if number > 1 else "",
-        older=address("compare", **query.but(page=number + 1)) if number < pages else "",
-        summary=f"Page {number:,} of {pages:,}" if pages > 1 else "",
-        words=("First", "← Previous", "Next →"),
+
+    def to(wanted: int) -> str:
+        return address("compare", **query.but(page=wanted))
+
+    return NumberedPager(
+        f"Page {number:,} of {pages:,}" if pages > 1 else "",
+        to(1) if number > 1 else "",
+        to(number - 1) if number > 1 else "",
+        to(number + 1) if number < pages else "",
+        to(pages) if number < pages else "",
     )
 
 
