@@ -16,6 +16,7 @@ from assay.errors import InputError
 from assay.records.label import HumanLabel
 from assay.records.typed import convert
 from assay.store.drafts import Draft, Link, draft
+from assay.views.labels import StoredLabel as StoredLabel
 
 if TYPE_CHECKING:
     from assay.records.label import Rater
@@ -23,16 +24,6 @@ if TYPE_CHECKING:
     from assay.store.ledger import Ledger
 
 _AT_ONCE = 1000
-
-
-class StoredLabel(NamedTuple):
-    """A label of a ledger."""
-
-    digest: str
-    seq: int
-    at: str
-    """When it was stored."""
-    label: HumanLabel
 
 
 class RunLabels(NamedTuple):

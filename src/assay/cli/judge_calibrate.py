@@ -23,6 +23,7 @@ from assay.judging.labels import read_labels
 if TYPE_CHECKING:
     import argparse
 
+    from assay.archive.label_calibration import LabelledRows
     from assay.archive.store import Result, Store
 
 LIMITS = DriftLimits()
@@ -30,28 +31,44 @@ STATISTICS = ("cohen_kappa", "krippendorff_alpha", "spearman", "kendall_tau_b", 
 
 
 def _calibrate(options: argparse.Namespace, store: Store | None) -> int:
-    options.files = [options.labels]
+    if bool(options.labels) == bool(options.from_ledger):
+        raise UsageError(
+            "CLI-001",
+            "choose where the labels are: --labels FILE, or --from-ledger SET.",
+            fix="`assay label list` lists the sets of the ledger.",
+        )
+    if options.criterion and not options.from_ledger:
+        raise UsageError("CLI-001", "--criterion is for --from-ledger SET.")
+    options.files = [options.labels] if options.labels else []
     if options.minimum < 1:
         raise UsageError("CLI-001", f"--minimum is {options.minimum}; it must be at least 1.")
     name, version = _set(options.set)
-    rows = read_labels(options.labels)
+    judgements = _judgements(options.judgements) if options.judgements else None
+    labelled = _of_ledger(options, judgements) if options.from_ledger else None
+    if labelled is not None:
+        name, version = name or labelled.about["name"], version or labelled.about["id"]
+        judgements = labelled.judgements
+    where = options.labels or f"the set {name}"
     try:
         document = calibrate_rows(
-            rows,
+            read_labels(options.labels) if labelled is None else labelled.rows,
             minimum=options.minimum,
             level=options.level,
             seed=options.seed,
             set_id=name,
             set_version=version,
             positive=options.positive,
-            judgements=_judgements(options.judgements) if options.judgements else None,
+            judgements=judgements,
         )
     except InputError as error:
-        error.where = error.where or options.labels
+        error.where = error.where or where
         raise
     except NotEnoughEvidence as error:
-        error.where = options.labels
+        error.where = where
         raise
+    if labelled is not None:
+        document["label_set"] = labelled.about
+        document["sentences"] = [*labelled.sentences, *document["sentences"]]
     if store is not None:
         from assay.store.drafts import draft
 
@@ -60,6 +77,24 @@ def _calibrate(options: argparse.Namespace, store: Store | None) -> int:
     lines = [*document["sentences"], "", *_table(document)]
     _finish(options, document, lines)
     return ExitCode.PASSED
+
+
+def _of_ledger(options: argparse.Namespace, judgements: dict[str, Any] | None) -> LabelledRows:
+    """People's labels of a set, next to the judge's verdicts."""
+    from assay.cli.label import results_named
+    from assay.cli.ledger import extra, open_for
+
+    with extra():
+        from assay.archive.label_calibration import labelled_rows
+    with open_for(options.db or options.store or "", read_only=True) as ledger:
+        results = results_named(ledger, options.from_ledger, options.project)
+        return labelled_rows(
+            ledger,
+            results,
+            project=options.project,
+            criterion=options.criterion,
+            judgements=judgements,
+        )
 
 
 def _judgements(path: str) -> dict[str, Any]:
@@ -182,11 +217,23 @@ COMMANDS = {
             arg(
                 "--labels",
                 metavar="FILE",
-                required=True,
                 help=(
                     '.jsonl of {"id", "human", "judge"}; human null: unlabelled; judge null:'
                     " unparsable"
                 ),
+            ),
+            arg(
+                "--from-ledger",
+                metavar="SET",
+                help=(
+                    "take the labels that people gave to a set (`assay label`) in the ledger, and"
+                    " the verdicts from the evaluation's runs or from --judgements"
+                ),
+            ),
+            arg(
+                "--criterion",
+                metavar="NAME",
+                help="with --from-ledger: which criterion, where the set has several",
             ),
             arg(
                 "--judgements",
@@ -227,6 +274,7 @@ COMMANDS = {
                 default=0,
                 help="written down with the result; nothing is drawn at random yet (default: 0)",
             ),
+            "--db",
             *STORE,
         ),
         formats=(".json",),

@@ -149,6 +149,28 @@ GROUPS: dict[str, dict[str, Verb]] = {
             ),
             left="answered questions are in the journal and are not asked again",
         ),
+        "label": Verb(
+            "label",
+            "draw samples for people to label, and show how they agree",
+            actions={
+                "new": ("label", "draw a set of samples, or of pairs, from stored evaluations"),
+                "list": ("label", "the sets of the ledger, with who has labelled how many"),
+                "show": ("label", "agreement, disagreements and comments of a set"),
+                "export": (
+                    "label_export",
+                    "write labels next to the judge's verdicts, or pairs for `judge pairwise`",
+                ),
+                "override": (
+                    "label_override",
+                    "record that a person would have decided a run otherwise; the grade stands",
+                ),
+            },
+            description=(
+                "People's labels: scores by a rubric, blind comparisons, overrides. They calibrate"
+                " judges and open no gate."
+            ),
+            example="assay label new latest --n 50",
+        ),
         "measure": Verb(
             "measure",
             "compute one family of metrics on files: retrieval, pass@k, tests, tool calls, text",

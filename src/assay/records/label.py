@@ -183,4 +183,3 @@ class LabelSet(ClosedRecord, frozen=True, kw_only=True):
     """Whether raters see the expected answer."""
     draw: LabelDraw
     items: list[LabelItem]
-    made_at: str

@@ -1,0 +1,233 @@
+"""The rows of a calibration from people's labels in a ledger: what they say of each item, and what
+the judge said.
+
+The judge's verdicts come from its judgements in a file, or from the scores in the runs of the
+evaluation. Rows are all runs that the set could have drawn, so that the labels are a sample of
+them. Where the set was not drawn at random they are none: then the calibration names no judge, and
+no card made of it lets one gate.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import Struct, to_builtins
+
+from assay.archive.evaluations import read_evaluation
+from assay.archive.label_draws import LabelPool
+from assay.archive.label_results import CHOICE, HOW, criteria_of, people_say
+from assay.canon import digest
+from assay.errors import NotEnoughEvidence, UsageError
+from assay.judging.labels import Label
+from assay.records.evidence import Source
+from assay.registry import near_miss
+
+if TYPE_CHECKING:
+    from assay.archive.evaluations import StoredEvaluation
+    from assay.store.ledger import Ledger
+    from assay.views.labels import LabelResults
+
+_AT_ONCE = 500
+
+
+class LabelledRows(NamedTuple):
+    """What a calibration is made of."""
+
+    rows: list[Label]
+    judgements: dict[str, Any] | None
+    """Who the judge is and what it said; None where the labels can't speak for a judge."""
+    about: dict[str, Any]
+    """The set, its draw, and how several raters became one value."""
+    sentences: list[str]
+
+
+class _JudgedScore(Struct):
+    raw: Any = None
+    source: Source | None = None
+
+
+class _JudgedRun(Struct):
+    scores: dict[str, _JudgedScore] = {}
+    group: str | None = None
+
+
+_read_run = msgspec.json.Decoder(_JudgedRun).decode
+
+
+def labelled_rows(
+    ledger: Ledger,
+    results: LabelResults,
+    *,
+    project: str,
+    criterion: str | None = None,
+    judgements: Mapping[str, Any] | None = None,
+) -> LabelledRows:
+    """The rows for a criterion of a set; without one, for its only criterion."""
+    name = _criterion(results, criterion)
+    people = people_say(results, name)
+    if judgements is not None:
+        said: dict[str, Any] | None = dict(judgements)
+        rows = list(_of_judgements(results, people, judgements, name))
+    else:
+        rows, said = _of_runs(ledger, results, people, name, project)
+    made = results.stored.set
+    about = {
+        "name": made.name,
+        "id": made.id,
+        "digest": results.stored.digest,
+        "criterion": None if name == CHOICE else name,
+        "draw": made.draw.how,
+        "seed": made.draw.seed,
+        "items": len(made.items),
+        "raters": [one.rater.shown for one in results.progress],
+        "aggregated": HOW[made.task],
+    }
+    raters = len(results.progress)
+    by = f"by {raters:,} raters; {HOW[made.task]}" if raters > 1 else "by 1 rater"
+    whole = f"{results.labelled:,} of {len(made.items):,} items"
+    sentences = [f"Labels from the set {made.name} ({made.id}): {whole}, {by}."]
+    if made.draw.how != "random":
+        said = None
+        sentences.append(
+            f"The set was drawn '{made.draw.how}', not at random: these numbers describe its items,"
+            " not the evaluation. The calibration names no judge, so a card made of it lets none"
+            " gate. Draw a random set for that."
+        )
+    return LabelledRows(rows, said, about, sentences)
+
+
+def _criterion(results: LabelResults, wanted: str | None) -> str:
+    known = criteria_of(results.stored)
+    if wanted is None and len(known) == 1:
+        return known[0]
+    if wanted in known and wanted is not None:
+        return wanted
+    problem = (
+        f"the set {results.stored.set.name} has {len(known)} criteria; a calibration is of one."
+        if wanted is None
+        else f"the set has no criterion {wanted[:80]!r}.{near_miss(wanted, known)}"
+    )
+    raise UsageError("CLI-001", problem, fix=f"Choose with --criterion: {', '.join(known)}.")
+
+
+def _of_judgements(
+    results: LabelResults,
+    people: Mapping[str, Any],
+    judgements: Mapping[str, Any],
+    criterion: str,
+) -> Iterator[Label]:
+    """Every judged item, labelled or not; and every labelled item, judged or not."""
+    pairs = results.stored.set.task == "pairs"
+    labels = {
+        (item.sample if pairs else item.run_id): people.get(item.run)
+        for item in results.stored.set.items
+    }
+    seen = set()
+    for one in judgements["items"]:
+        if not isinstance(one, Mapping) or one.get("criterion", criterion) != criterion:
+            continue
+        name, group = str(one.get("id")), one.get("group")
+        seen.add(name)
+        said = one.get("raw") if "raw" in one else one.get("winner")
+        yield Label(name, labels.get(name), said, group)
+    for name, human in labels.items():
+        if human is not None and name not in seen:
+            yield Label(name, human, None)
+
+
+def _of_runs(
+    ledger: Ledger, results: LabelResults, people: Mapping[str, Any], criterion: str, project: str
+) -> tuple[list[Label], dict[str, Any]]:
+    made = results.stored.set
+    if made.rubric is None:
+        raise UsageError(
+            "CLI-001",
+            "runs carry no judge's choice between two answers.",
+            fix=(
+                f"`assay label export {made.name} --pairs -o pairs.jsonl`, then `assay judge"
+                " pairwise pairs.jsonl --judge judge.yaml -o comparisons.json`, and give that with"
+                " --judgements."
+            ),
+        )
+    item = ledger.get(made.evaluation.digest, project=project)
+    if item is None or item.body is None:
+        raise NotEnoughEvidence(
+            "STO-008",
+            f"the evaluation {made.evaluation.name!r} of this set was forgotten.",
+            where=made.evaluation.digest,
+            fix="Give the judge's verdicts with --judgements FILE.",
+        )
+    stored = read_evaluation(item)
+    pool = LabelPool(ledger, stored, project=project, seed=made.draw.seed)
+    runs = {run.digest: run.run_id for run in pool.runs.values()}
+    rows: list[Label] = []
+    sources: Counter[Source] = Counter()
+    for run_id, run, score in _scores(ledger, runs, criterion, project):
+        by_judge = score is not None and score.source is not None and score.source.kind == "llm"
+        raw = score.raw if score is not None and by_judge else None
+        if raw is not None and score is not None and score.source is not None:
+            sources[score.source] += 1
+        rows.append(Label(run_id, people.get(run.digest), raw, run.group))
+    return rows, _judged(stored, sources, rows, made.rubric.id, criterion)
+
+
+class _ReadRun(NamedTuple):
+    digest: str
+    group: str | None
+
+
+def _scores(
+    ledger: Ledger, runs: Mapping[str, str], criterion: str, project: str
+) -> Iterator[tuple[str, _ReadRun, _JudgedScore | None]]:
+    digests = list(runs)
+    for start in range(0, len(digests), _AT_ONCE):
+        part = digests[start : start + _AT_ONCE]
+        items = ledger.get_many(part, project=project)
+        for one in part:
+            read = _read_run(items[one].checked())
+            yield runs[one], _ReadRun(one, read.group), read.scores.get(criterion)
+
+
+def _judged(
+    stored: StoredEvaluation,
+    sources: Counter[Source],
+    rows: list[Label],
+    rubric: str,
+    criterion: str,
+) -> dict[str, Any]:
+    """What the runs say of their judge, as a document of judgements has it."""
+    name = stored.evaluation.name
+    if not sources:
+        raise NotEnoughEvidence(
+            "JDG-010",
+            f"no run of {name!r} has a judge's score for '{criterion}'.",
+            fix="Run it with --judge, or give the judge's verdicts with --judgements FILE.",
+        )
+    if len(sources) > 1:
+        raise UsageError(
+            "JDG-009",
+            f"the runs of {name!r} were scored by {len(sources)} judges:"
+            f" {'; '.join(sorted(one.judge for one in sources))}.",
+            fix="A calibration is of one judge. Give its verdicts with --judgements FILE.",
+        )
+    source = next(iter(sources))
+    if source.rubric is not None and source.rubric != rubric:
+        raise UsageError(
+            "JDG-009",
+            f"the judge scored by the rubric {source.rubric}, people by {rubric}.",
+            fix="Make a set with the judge's rubric: `assay label new EVALUATION --rubric R`.",
+        )
+    identity = dict(stored.evaluation.settings.get("judge") or {})
+    described = identity.pop("name", source.name)
+    judge = {"judge": source.name, "model": source.name}
+    if identity.get("model") == source.name:  # as `assay run` described the judge that it asked
+        judge = {"judge": described, **identity, "digest": digest(identity)}
+    return {
+        "schema": "assay.judgements/1",
+        "judge": judge,
+        "scorer": to_builtins(source),
+        "items": [{"id": row.id, "raw": row.judge} for row in rows],
+    }

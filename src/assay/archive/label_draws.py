@@ -1,0 +1,247 @@
+"""Which runs of an evaluation, or pairs of runs of two, are drawn for people to label.
+
+A draw is repeatable: it orders by a digest of the seed and the sample, never by chance. Samples
+that can't be drawn are counted by reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
+from math import fsum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from assay.canon import digest
+from assay.records.label import LabelDraw, LabelItem
+from assay.views.samples import sample_evidence
+
+if TYPE_CHECKING:
+    from assay.archive.evaluations import StoredEvaluation
+    from assay.records.label import Draw
+    from assay.store.ledger import Ledger
+
+_AT_ONCE = 500
+FORGOTTEN, NO_ANSWER, UNGRADED = "forgotten", "no answer", "not graded"
+NO_JUDGE, AGREE = "no judge's score", "judge and rules agree"
+ONE_SIDE, OTHER_INPUT, SAME_ANSWER = "only in one evaluation", "different inputs", "same answer"
+
+
+class _ScoreSource(Struct):
+    kind: str = ""
+    rubric: str | None = None
+
+
+class _FloorNorm(Struct):
+    norm: float | None = None
+
+
+class _DrawnCriterion(Struct):
+    norm: float | None = None
+    missing: Any = None
+    critical_floor: _FloorNorm | None = None
+    source: _ScoreSource | None = None
+
+
+class _DrawnGrade(Struct):
+    sample_id: str | None = None
+    weighted_score: float | None = None
+    pass_threshold: float | None = None
+    profile: str | None = None
+    hard_gate_failures: list[str] = []
+    criteria: list[_DrawnCriterion] = []
+
+
+class RunToLabel(NamedTuple):
+    """A run that may be drawn."""
+
+    run_id: str
+    digest: str
+    sample: str
+    inputs: str
+    answer: str
+    """Digests of what was asked and answered; '' where nothing was."""
+    graded: bool
+    gap: float | None
+    """How far the judge's scores are from the rules', on 0..1; None without a judge's score."""
+    edge: float
+    """How far the run is from the nearest floor or the pass line, on 0..1."""
+
+
+class DrawnItems(NamedTuple):
+    """What was drawn, and how."""
+
+    items: list[LabelItem]
+    draw: LabelDraw
+
+
+class LabelPool:
+    """The runs of an evaluation that may be drawn: one of each sample, chosen by the seed."""
+
+    def __init__(
+        self, ledger: Ledger, stored: StoredEvaluation, *, project: str, seed: int
+    ) -> None:
+        self.left_out: Counter[str] = Counter()
+        self.rubrics: Counter[str] = Counter()
+        """Rubrics that judges scored by, as the scores name them."""
+        self.profiles: Counter[str] = Counter()
+        by_sample: dict[str, list[RunToLabel]] = {}
+        for run in self._runs(ledger, stored, project):
+            by_sample.setdefault(run.sample, []).append(run)
+        self.runs = {
+            sample: min(repeats, key=lambda run: place(seed, run.run_id))
+            for sample, repeats in by_sample.items()
+        }
+
+    def _runs(self, ledger: Ledger, stored: StoredEvaluation, project: str) -> Iterator[RunToLabel]:
+        runs = stored.evaluation.runs
+        for start in range(0, len(runs), _AT_ONCE):
+            part = runs[start : start + _AT_ONCE]
+            wanted = [run.digest for run in part] + [run.grade for run in part if run.grade]
+            items = ledger.get_many(wanted, project=project)
+            for run in part:
+                body, graded = items.get(run.digest), items.get(run.grade or "")
+                if body is None or body.body is None:
+                    self.left_out[FORGOTTEN] += 1
+                    continue
+                evidence = sample_evidence(body.checked())
+                if not evidence.outputs:
+                    self.left_out[NO_ANSWER] += 1
+                    continue
+                grade = (
+                    None if graded is None or graded.body is None else _read_grade(graded.checked())
+                )
+                self._note(grade)
+                yield RunToLabel(
+                    run.run_id,
+                    run.digest,
+                    (grade.sample_id if grade else None) or run.run_id,
+                    digest(evidence.inputs),
+                    digest(evidence.outputs),
+                    grade is not None,
+                    None if grade is None else _gap(grade),
+                    1.0 if grade is None else _edge(grade),
+                )
+
+    def _note(self, grade: _DrawnGrade | None) -> None:
+        if grade is None:
+            return
+        if grade.profile:
+            self.profiles[grade.profile] += 1
+        for one in grade.criteria:
+            if one.source is not None and one.source.kind == "llm" and one.source.rubric:
+                self.rubrics[one.source.rubric] += 1
+
+
+_read_grade = msgspec.json.Decoder(_DrawnGrade, strict=False).decode
+
+
+def place(seed: int | str, name: str) -> bytes:
+    """Where a name comes in the order of a seed."""
+    return sha256(f"{seed}\n{name}".encode("utf-8", "surrogatepass")).digest()
+
+
+def _gap(grade: _DrawnGrade) -> float | None:
+    known = [one for one in grade.criteria if one.norm is not None and not one.missing]
+    by_judge = [one.norm for one in known if one.source is not None and one.source.kind == "llm"]
+    by_rule = [one.norm for one in known if one.source is None or one.source.kind != "llm"]
+    if not by_judge:
+        return None
+    rules = 0.0 if grade.hard_gate_failures else _mean(by_rule, 1.0)
+    return abs(_mean(by_judge, 0.0) - rules)
+
+
+def _mean(norms: list[float | None], default: float) -> float:
+    return fsum(norm or 0.0 for norm in norms) / len(norms) if norms else default
+
+
+def _edge(grade: _DrawnGrade) -> float:
+    away = [
+        abs(one.norm - one.critical_floor.norm)
+        for one in grade.criteria
+        if one.norm is not None and one.critical_floor and one.critical_floor.norm is not None
+    ]
+    if grade.weighted_score is not None and grade.pass_threshold is not None:
+        away.append(abs(grade.weighted_score - grade.pass_threshold) / 100)
+    return min(away, default=1.0)
+
+
+# --- drawing
+
+
+class _Candidate(NamedTuple):
+    item: LabelItem
+    runs: tuple[RunToLabel, ...]
+
+
+def draw_items(
+    pool: LabelPool, other: LabelPool | None, *, how: Draw, n: int, seed: int
+) -> DrawnItems:
+    """Draw items: runs of one pool, or pairs of the same sample from two."""
+    left_out = Counter(pool.left_out)
+    if other is None:
+        found = [
+            _Candidate(LabelItem(sample=run.sample, run_id=run.run_id, run=run.digest), (run,))
+            for run in pool.runs.values()
+        ]
+    else:
+        left_out.update(other.left_out)
+        found = list(_pairs(pool, other, left_out))
+    found = [one for one in found if _fits(one, how, left_out)]
+    found.sort(key=lambda one: (_urgency(one, how), place(seed, one.item.sample)))
+    draw = LabelDraw(
+        how=how, asked=n, seed=seed, pool=len(found), left_out=dict(sorted(left_out.items()))
+    )
+    return DrawnItems([one.item for one in found[:n]], draw)
+
+
+def _pairs(pool: LabelPool, other: LabelPool, left_out: Counter[str]) -> Iterator[_Candidate]:
+    left_out[ONE_SIDE] += len(pool.runs.keys() ^ other.runs.keys())
+    for sample, a in pool.runs.items():
+        b = other.runs.get(sample)
+        if b is None:
+            continue
+        if a.inputs != b.inputs:
+            left_out[OTHER_INPUT] += 1
+        elif a.answer == b.answer:
+            left_out[SAME_ANSWER] += 1
+        else:
+            item = LabelItem(
+                sample=sample,
+                run_id=a.run_id,
+                run=a.digest,
+                other_run_id=b.run_id,
+                other=b.digest,
+            )
+            yield _Candidate(item, (a, b))
+    left_out += Counter()  # without what was counted as none
+
+
+def _fits(one: _Candidate, how: Draw, left_out: Counter[str]) -> bool:
+    """Whether a candidate is what the draw looks for; else it is counted with the reason."""
+    gaps = [run.gap for run in one.runs if run.gap is not None]
+    reason = (
+        None
+        if how == "random"
+        else UNGRADED
+        if not any(run.graded for run in one.runs)
+        else None
+        if how == "near-floor"
+        else NO_JUDGE
+        if not gaps
+        else AGREE
+        if not max(gaps)
+        else None
+    )
+    if reason is not None:
+        left_out[reason] += 1
+    return reason is None
+
+
+def _urgency(one: _Candidate, how: Draw) -> float:
+    if how == "disagree":
+        return -max(run.gap for run in one.runs if run.gap is not None)
+    return min(run.edge for run in one.runs) if how == "near-floor" else 0.0

@@ -1,0 +1,127 @@
+"""What the labels of a set come to: who is how far, how well raters agree, where they don't, and
+one value for each item.
+
+Several raters become one value in one way: of scores the median, the lower of two in the middle;
+of pairs the choice with the most votes, and none where votes are level.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median_low
+from typing import TYPE_CHECKING
+
+from assay.archive.labels import current, raters_of
+from assay.stats.agreement import agreement, krippendorff_alpha
+from assay.stats.kappa import cohen_kappa, count_pairs, weighted_kappa
+from assay.views.labels import Disagreed, LabelResults, RaterAgreement, RaterProgress
+
+if TYPE_CHECKING:
+    from assay.records.label import HumanLabel, Rater
+    from assay.views.labels import StoredLabel, StoredSet
+
+CHOICE = "choice"
+"""What raters of pairs give, where raters by a rubric give criteria."""
+HOW = {
+    "rubric": "median of the raters' scores, the lower of two in the middle",
+    "pairs": "the choice of most raters; level votes count as unlabelled",
+}
+Value = int | str
+
+
+def criteria_of(stored: StoredSet) -> list[str]:
+    """What raters of a set give values for."""
+    rubric = stored.set.rubric
+    return [CHOICE] if rubric is None else [one.name for one in rubric.criteria]
+
+
+def value_of(label: HumanLabel, criterion: str) -> Value | None:
+    """What a label says of a criterion; None where it says nothing."""
+    if label.pair is not None:
+        return label.pair.choice
+    return (label.scores or {}).get(criterion)
+
+
+def results_of(stored: StoredSet, labels: Sequence[StoredLabel]) -> LabelResults:
+    """What all labels of a set come to."""
+    wanted = {item.run for item in stored.set.items}
+    kept = [one for one in current(labels) if one.label.run in wanted]
+    raters = raters_of(kept)
+    progress = []
+    for rater in raters:
+        own = [one for one in kept if one.label.rater == rater]
+        progress.append(RaterProgress(rater, len(own), max(one.at for one in own)))
+    return LabelResults(
+        stored,
+        tuple(kept),
+        len(labels) - len(kept),
+        tuple(progress),
+        tuple(_agreement(stored, kept, raters, name) for name in criteria_of(stored))
+        if len(raters) > 1
+        else (),
+        tuple(_disagreed(stored, kept)),
+    )
+
+
+def _agreement(
+    stored: StoredSet, kept: Sequence[StoredLabel], raters: Sequence[Rater], criterion: str
+) -> RaterAgreement:
+    given = {(one.label.run, one.label.rater): value_of(one.label, criterion) for one in kept}
+    rows = [[given.get((item.run, rater)) for rater in raters] for item in stored.set.items]
+    twice = [row for row in rows if sum(value is not None for value in row) > 1]
+    ordered = stored.set.task == "rubric"
+    same = agreement([[value for value in row if value is not None] for row in twice])
+    if len(raters) > 2:
+        level = "ordinal" if ordered else "nominal"
+        found = krippendorff_alpha(twice, level=level)  # type: ignore[arg-type]
+        return RaterAgreement(criterion, len(twice), same, f"Krippendorff's alpha, {level}", found)
+    pairs = count_pairs([row[0] for row in twice], [row[1] for row in twice])
+    if not ordered:
+        return RaterAgreement(criterion, len(twice), same, "Cohen's kappa", cohen_kappa(pairs))
+    found = weighted_kappa(pairs, "quadratic", by_value=True)
+    return RaterAgreement(criterion, len(twice), same, "Cohen's kappa, quadratic weights", found)
+
+
+def _disagreed(stored: StoredSet, kept: Sequence[StoredLabel]) -> list[Disagreed]:
+    """The items with different labels, the widest apart first."""
+    found: list[tuple[float, Disagreed]] = []
+    by_run: dict[str, list[HumanLabel]] = {}
+    for one in kept:
+        by_run.setdefault(one.label.run, []).append(one.label)
+    for item in stored.set.items:
+        of_item = by_run.get(item.run, [])
+        if len(of_item) < 2:
+            continue
+        for criterion in criteria_of(stored):
+            values = [
+                (label.rater, value)
+                for label in of_item
+                if (value := value_of(label, criterion)) is not None
+            ]
+            if len({value for _, value in values}) > 1:
+                numbers = [value for _, value in values if isinstance(value, int)]
+                wide = float(max(numbers) - min(numbers)) if numbers else 1.0
+                found.append((wide, Disagreed(item, criterion, tuple(values))))
+    found.sort(key=lambda one: -one[0])
+    return [one for _, one in found]
+
+
+def people_say(results: LabelResults, criterion: str) -> dict[str, Value | None]:
+    """One value for each labelled item of the set, by the digest of its run; None where raters are
+    level.
+    """
+    given: dict[str, list[Value]] = {}
+    for one in results.labels:
+        value = value_of(one.label, criterion)
+        if value is not None:
+            given.setdefault(one.label.run, []).append(value)
+    return {run: _one_value(values) for run, values in given.items()}
+
+
+def _one_value(values: Sequence[Value]) -> Value | None:
+    numbers = [value for value in values if isinstance(value, int)]
+    if numbers:
+        return median_low(numbers)
+    (first, most), *others = Counter(values).most_common()
+    return None if others and others[0][1] == most else first

@@ -1,0 +1,260 @@
+"""Sets of items for people to label: made from an evaluation or two, stored, found, and given to
+each rater in an order of their own.
+
+A set only lists its items. How far each rater is follows from the labels, see `labels`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import ValidationError, structs
+
+from assay.archive.evaluations import LATEST, check_name
+from assay.archive.label_draws import LabelPool, draw_items, place
+from assay.canon import digest
+from assay.errors import InputError, NotEnoughEvidence, ShelfError, UsageError
+from assay.judging.identity import rubric_name
+from assay.judging.pairwise_task import DEFINITION
+from assay.records.label import (
+    DRAWS,
+    LabelCriterion,
+    LabelledEvaluation,
+    LabelRubric,
+    LabelSet,
+)
+from assay.records.typed import convert
+from assay.registry import near_miss
+from assay.store.drafts import Draft, Link, draft
+from assay.views.labels import StoredSet
+
+if TYPE_CHECKING:
+    from assay.archive.evaluations import StoredEvaluation
+    from assay.library.shelf import Shelf
+    from assay.records.label import Draw, LabelItem, Order, Rater
+    from assay.store.drafts import Item
+    from assay.store.ledger import Ledger
+
+MOST_ITEMS = 2000
+DEFAULT_ITEMS = 50
+_ID = re.compile(r"ls-[0-9a-f]{12}")
+
+
+class SetRequest(NamedTuple):
+    """What a person asks for."""
+
+    how: str = "random"
+    n: int = DEFAULT_ITEMS
+    seed: int = 0
+    rubric: str = ""
+    criteria: Sequence[str] = ()
+    name: str = ""
+    question: str = ""
+    expected: bool = False
+
+
+def make_set(
+    ledger: Ledger,
+    shelf: Shelf,
+    evaluation: StoredEvaluation,
+    other: StoredEvaluation | None,
+    asked: SetRequest,
+    *,
+    project: str,
+) -> LabelSet:
+    """Draw a set. With `other`, raters compare its answers with the first one's."""
+    how = _checked(asked, pairs=other is not None)
+    pool = LabelPool(ledger, evaluation, project=project, seed=asked.seed)
+    second = other and LabelPool(ledger, other, project=project, seed=asked.seed)
+    drawn = draw_items(pool, second, how=how, n=asked.n, seed=asked.seed)
+    if not drawn.items:
+        reasons = ", ".join(f"{reason}: {n:,}" for reason, n in drawn.draw.left_out.items() if n)
+        raise NotEnoughEvidence(
+            "STO-012",
+            f"nothing to label in {evaluation.evaluation.name!r} ({reasons or 'no runs'}).",
+            fix=_fix_of(how),
+        )
+    name = asked.name or f"{evaluation.evaluation.name[:80]}-{'pairs-' if other else ''}{how}"
+    check_name(name)
+    return identified_set(
+        LabelSet(
+            schema="assay.label-set/1",
+            id="",
+            name=name,
+            task="pairs" if other else "rubric",
+            evaluation=_named(evaluation),
+            other=other and _named(other),
+            rubric=None if other else _rubric(shelf, pool, asked),
+            question=(asked.question.strip() or DEFINITION) if other else "",
+            expected=asked.expected,
+            draw=drawn.draw,
+            items=drawn.items,
+        )
+    )
+
+
+def _fix_of(how: Draw) -> str:
+    if how == "disagree":
+        return (
+            "This draw needs runs that a judge has scored (`assay judge rubric`, or `judge` in"
+            " assay.yaml). --draw random takes any run."
+        )
+    return "Run the evaluation again, or choose another one: `assay evals` lists them."
+
+
+def _checked(asked: SetRequest, *, pairs: bool) -> Draw:
+    for draw_name in DRAWS:
+        if asked.how == draw_name:
+            break
+    else:
+        raise UsageError(
+            "CLI-001",
+            f"there is no draw {asked.how[:40]!r}.{near_miss(asked.how, DRAWS)}",
+            fix=f"Draws: {', '.join(DRAWS)}.",
+        )
+    if not 1 <= asked.n <= MOST_ITEMS:
+        raise UsageError(
+            "CLI-001",
+            f"a set of {asked.n:,} items can't be drawn; it has 1 to {MOST_ITEMS:,}.",
+        )
+    if pairs and (asked.rubric or asked.criteria):
+        raise UsageError(
+            "CLI-001",
+            "pairs are compared as a whole, without a rubric.",
+            fix="Leave out the rubric, or don't name a second evaluation.",
+        )
+    if len(asked.question) > 2000:
+        raise UsageError("CLI-001", "the question has at most 2,000 characters.")
+    return draw_name  # type: ignore[return-value]
+
+
+def _named(stored: StoredEvaluation) -> LabelledEvaluation:
+    evaluation = stored.evaluation
+    return LabelledEvaluation(id=evaluation.id, name=evaluation.name, digest=stored.digest)
+
+
+def _rubric(shelf: Shelf, pool: LabelPool, asked: SetRequest) -> LabelRubric:
+    name = asked.rubric or _usual_rubric(shelf, pool)
+    rubric = shelf.rubric(name)
+    known = [one.name for one in rubric.criteria]
+    for wanted in asked.criteria:
+        if wanted not in known:
+            raise UsageError(
+                "CLI-001",
+                f"the rubric {rubric.id} has no criterion"
+                f" {wanted[:80]!r}.{near_miss(wanted, known)}",
+                fix=f"Criteria: {', '.join(known)}.",
+            )
+    return LabelRubric(
+        id=rubric_name(rubric),
+        digest=digest(rubric),
+        criteria=[
+            LabelCriterion(
+                name=one.name,
+                label=one.label or "",
+                definition=one.definition,
+                scale=one.scale,
+                anchors=one.anchors,
+            )
+            for one in rubric.criteria
+            if not asked.criteria or one.name in asked.criteria
+        ],
+    )
+
+
+def _usual_rubric(shelf: Shelf, pool: LabelPool) -> str:
+    """The rubric that the judge of these runs scored by; else that of their profile."""
+    for name, _ in pool.rubrics.most_common(1):
+        return name.partition("+")[0]
+    for name, _ in pool.profiles.most_common(1):
+        with suppress(ShelfError):  # a profile of a folder that is not at hand
+            if rubric := shelf.profile(name).rubric:
+                return rubric
+    raise UsageError(
+        "CLI-001",
+        "no judge has scored these runs, and their profile names no rubric.",
+        fix=(
+            "Name one with --rubric, such as --rubric quality; `assay library list rubrics` lists"
+            " them."
+        ),
+    )
+
+
+def identified_set(made: LabelSet) -> LabelSet:
+    """A set with the id that follows from everything else in it."""
+    rest = digest(structs.replace(made, id="")).removeprefix("sha256:")
+    return structs.replace(made, id=f"ls-{rest[:12]}")
+
+
+def set_draft(made: LabelSet, *, author: str | None = None) -> Draft:
+    """A set, linked to the evaluations that it was drawn from."""
+    one = draft(made, kind="labelset", author=author)
+    evaluations = [made.evaluation, *([made.other] if made.other else [])]
+    links = [Link("evidence_of", one.name, each.digest) for each in evaluations]
+    return one._replace(links=tuple(links))
+
+
+# --- in the ledger
+
+
+def read_set(item: Item) -> StoredSet:
+    """A stored set, once its content is what its digest says."""
+    try:
+        found = convert(item.tree(), LabelSet)
+    except ValidationError as error:
+        raise InputError("STO-010", f"is not a label set: {error}.", where=item.digest) from None
+    return StoredSet(item.digest, item.seq, item.created_at, found)
+
+
+def list_sets(ledger: Ledger, *, project: str, tag: str = "") -> Iterator[StoredSet]:
+    """The sets of a project, the newest first. What was forgotten is left out."""
+    cursor: int | None = None
+    filters = {"tag": tag} if tag else {}
+    while True:
+        page = ledger.find(
+            "labelset", filters, project=project, after=cursor, limit=20, newest_first=True
+        )
+        yield from (read_set(item) for item in page.items if item.body is not None)
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def find_set(ledger: Ledger, reference: str, *, project: str) -> StoredSet | None:
+    """The newest set that an id, a name or `latest` means; None where the project has none."""
+    kind = "id" if _ID.fullmatch(reference) else "name"
+    tag = "" if reference == LATEST else f"{kind}:{reference}"
+    return next(list_sets(ledger, project=project, tag=tag), None)
+
+
+def need_set(ledger: Ledger, reference: str, *, project: str) -> StoredSet:
+    """The same; an error with the near miss where there is none."""
+    found = find_set(ledger, reference, project=project)
+    if found is not None:
+        return found
+    known = [one.set.name for one in list_sets(ledger, project=project)]
+    raise NotEnoughEvidence(
+        "STO-012",
+        f"there is no label set {reference[:120]!r} in the project '{project}'."
+        f"{near_miss(reference, known)}",
+        where=ledger.where,
+        fix="`assay label list` lists them; `assay label new EVALUATION` makes one.",
+    )
+
+
+# --- for a rater
+
+
+def order_for(stored: StoredSet, rater: Rater) -> list[LabelItem]:
+    """Every item once, in an order of the rater's own."""
+    seed = f"{stored.digest}\n{rater.by}\n{rater.name}"
+    return sorted(stored.set.items, key=lambda item: place(seed, item.run))
+
+
+def side_order(stored: StoredSet, rater: Rater, item: LabelItem) -> Order:
+    """Which answer of a pair a rater sees first."""
+    seed = f"{stored.digest}\n{rater.by}\n{rater.name}\norder"
+    return "ab" if place(seed, item.run)[0] % 2 else "ba"

@@ -1,0 +1,244 @@
+"""`assay label`: sets of samples for people to label, and what their labels come to. The labelling
+itself is a page: see `server/pages/label`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from assay.cli import options as opt
+from assay.cli import terminal
+from assay.cli.frame import Command, arg, flag, repeated
+from assay.cli.ledger import extra, ledger_options, open_for
+from assay.errors import ExitCode, NotEnoughEvidence, UsageError, printable
+from assay.records.label import DRAWS
+
+if TYPE_CHECKING:
+    import argparse
+
+    from assay.archive.evaluations import StoredEvaluation
+    from assay.store.ledger import Ledger
+    from assay.views.labels import LabelResults
+
+SET = arg("set", metavar="SET", help="a set's name or id, or latest; `assay label list` lists them")
+
+
+def evaluation_named(ledger: Ledger, reference: str, project: str) -> StoredEvaluation:
+    """The stored evaluation that a person means."""
+    from assay.archive.evaluations import find_evaluation, list_evaluations
+    from assay.registry import near_miss
+
+    found = find_evaluation(ledger, reference, project=project)
+    if found is not None:
+        return found
+    known = [one.evaluation.name for one in list_evaluations(ledger, project=project)]
+    raise NotEnoughEvidence(
+        "STO-012",
+        f"there is no evaluation {reference[:120]!r} in the project '{project}'."
+        f"{near_miss(reference, known)}",
+        where=ledger.where,
+        fix="`assay evals` lists them; `assay run` and `assay import` store one.",
+    )
+
+
+def results_named(ledger: Ledger, name: str, project: str) -> LabelResults:
+    """The set that a person names, and what its labels come to."""
+    from assay.archive.label_results import results_of
+    from assay.archive.label_sets import need_set
+    from assay.archive.labels import labels_of_set
+
+    stored = need_set(ledger, name, project=project)
+    return results_of(stored, labels_of_set(ledger, stored.digest, project=project))
+
+
+def _new(options: argparse.Namespace) -> int:
+    with extra():
+        from assay.archive.label_sets import SetRequest, make_set, set_draft
+    if options.question and not options.pairs:
+        raise UsageError(
+            "CLI-001",
+            "--question is for pairs.",
+            fix="Name the second evaluation with --pairs, or leave --question out.",
+        )
+    asked = SetRequest(
+        options.draw,
+        options.n,
+        options.seed,
+        options.rubric or "",
+        options.criterion,
+        options.name or "",
+        options.question or "",
+        options.with_reference,
+    )
+    with open_for(options.db) as ledger:
+        evaluation = evaluation_named(ledger, options.evaluation, options.project)
+        other = evaluation_named(ledger, options.pairs, options.project) if options.pairs else None
+        made = make_set(
+            ledger, opt.shelf_of(options), evaluation, other, asked, project=options.project
+        )
+        stored = ledger.put_many([set_draft(made)], project=options.project)[0]
+    document = {**_brief(made, stored.digest), "new": stored.new}
+    known = "" if stored.new else "; the same set was there before"
+    lines = [
+        f"{made.name} ({made.id}): {len(made.items):,} items of {made.draw.pool:,}{known}",
+        *(f"  left out, {why}: {n:,}" for why, n in made.draw.left_out.items() if n),
+        f"Label it: `assay view{ledger_options(options)}`, then open /label/{made.id}",
+    ]
+    if options.json:
+        opt.print_json(document)
+    else:
+        opt.print_lines(map(printable, lines))
+    return ExitCode.PASSED
+
+
+def _brief(made: Any, digest: str) -> dict[str, Any]:
+    return {
+        "name": made.name,
+        "id": made.id,
+        "digest": digest,
+        "task": made.task,
+        "evaluation": made.evaluation,
+        "other": made.other,
+        "rubric": None if made.rubric is None else made.rubric.id,
+        "criteria": [] if made.rubric is None else [one.name for one in made.rubric.criteria],
+        "draw": made.draw,
+        "items": len(made.items),
+    }
+
+
+def summary(results: LabelResults) -> dict[str, Any]:
+    """A set and what its labels come to, as JSON."""
+    return {
+        **_brief(results.stored.set, results.stored.digest),
+        "labelled": results.labelled,
+        "superseded": results.superseded,
+        "raters": [
+            {"name": one.rater.name, "by": one.rater.by, "labelled": one.done}
+            for one in results.progress
+        ],
+        "agreement": [
+            {
+                "criterion": one.criterion,
+                "items": one.items,
+                "same": one.same.shown(),
+                "statistic": one.statistic,
+                "value": one.beyond_chance.shown(),
+            }
+            for one in results.agreement
+        ],
+        "disagreements": [
+            {
+                "sample": one.item.sample,
+                "run_id": one.item.run_id,
+                "criterion": one.criterion,
+                "labels": [
+                    {"rater": rater.name, "by": rater.by, "value": value}
+                    for rater, value in one.values
+                ],
+            }
+            for one in results.disagreed
+        ],
+    }
+
+
+def _list(options: argparse.Namespace) -> int:
+    with extra():
+        from assay.archive.label_results import results_of
+        from assay.archive.label_sets import list_sets
+        from assay.archive.labels import labels_of_set
+    from assay.views.labels import sets_table
+
+    with open_for(options.db, read_only=True) as ledger:
+        found = [
+            results_of(one, labels_of_set(ledger, one.digest, project=options.project))
+            for one in list_sets(ledger, project=options.project)
+        ]
+        where = ledger.where
+    if options.json:
+        opt.print_json({"sets": [summary(one) for one in found]})
+    elif found:
+        terminal.show([sets_table(found, lambda made: f"/label/{made.id}")])
+    else:
+        text = f"there are no label sets in the project '{options.project}' of {where}."
+        sys.stderr.write(f"assay: {printable(text)} `assay label new EVALUATION` makes one.\n")
+    return ExitCode.PASSED
+
+
+def _show(options: argparse.Namespace) -> int:
+    with open_for(options.db, read_only=True) as ledger:
+        results = results_named(ledger, options.set, options.project)
+    if options.json:
+        opt.print_json(summary(results))
+        return ExitCode.PASSED
+    from assay.views.blocks import Section
+    from assay.views.labels import results_view
+
+    for part in results_view(results):
+        if isinstance(part, Section):
+            sys.stdout.write(f"\n{part.title}\n")
+        terminal.show(part.parts if isinstance(part, Section) else [part])
+    return ExitCode.PASSED
+
+
+COMMANDS = {
+    "label new": Command(
+        _new,
+        "Draw samples of a stored evaluation for people to label. Each rater gets every item, in an"
+        " order of their own, and never sees a judge's score or a grade.\nThe same command twice"
+        " makes one set.",
+        "assay label new latest --n 50 --draw random",
+        (
+            arg(
+                "evaluation",
+                metavar="EVALUATION",
+                help="an evaluation's name or id, latest or latest~N",
+            ),
+            arg("--n", type=int, metavar="N", default=50, help="how many items (default: 50)"),
+            arg(
+                "--draw",
+                metavar="HOW",
+                default="random",
+                help=(
+                    f"{', '.join(DRAWS)}: any sample; where judge and rules are furthest apart; or"
+                    " nearest to a floor or the pass line (default: random). Only random labels"
+                    " can let a judge gate"
+                ),
+            ),
+            arg(
+                "--pairs",
+                metavar="OTHER",
+                help="compare the answers with those of another evaluation, blind, instead",
+            ),
+            arg(
+                "--rubric",
+                metavar="R",
+                help=(
+                    "rubric to score by: name, name@version or YAML file (default: the judge's,"
+                    " else the profile's)"
+                ),
+            ),
+            repeated("--criterion", "NAME", "only this criterion; may be repeated"),
+            arg("--seed", type=int, metavar="N", default=0, help="draws the items (default: 0)"),
+            arg("--name", metavar="NAME", help="name of the set (default: from the evaluation)"),
+            arg("--question", metavar="TEXT", help="with --pairs: what makes an answer better"),
+            flag("--with-reference", "show raters the expected answer"),
+            "--library",
+            "--db",
+            "--project",
+        ),
+    ),
+    "label list": Command(
+        _list,
+        "List the label sets of the ledger, newest first.",
+        "assay label list",
+        ("--db", "--project"),
+    ),
+    "label show": Command(
+        _show,
+        "Show how far raters are, how well they agree, where they differ and what they wrote.\n"
+        "Agreement is Cohen's kappa for two raters and Krippendorff's alpha for more.",
+        "assay label show latest",
+        (SET, "--db", "--project"),
+    ),
+}

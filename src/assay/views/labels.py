@@ -1,0 +1,272 @@
+"""Sets of labels and what they come to, as people read them: who is how far, how well raters agree,
+where they differ, what they wrote.
+
+Which labels a reader may see is decided by who asks; see `results_view`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from assay.records.label import HumanLabel, LabelItem, LabelSet, Rater
+from assay.stats.intervals import Interval
+from assay.views.blocks import Column, Facts, Paragraph, Part, Table, section
+from assay.views.pieces import absent, clip, count, link, listed, moment, number, phrase
+
+DRAWN = {
+    "random": "at random",
+    "disagree": "where judge and rules disagree most",
+    "near-floor": "nearest to a floor or the pass line",
+}
+LISTED = 100
+"""Items of a list; a page must not grow with the set."""
+Link = Callable[[LabelItem], str]
+
+
+class StoredLabel(NamedTuple):
+    """A label of a ledger."""
+
+    digest: str
+    seq: int
+    at: str
+    """When it was stored."""
+    label: HumanLabel
+
+
+class StoredSet(NamedTuple):
+    """A set of a ledger."""
+
+    digest: str
+    seq: int
+    stored_at: str
+    set: LabelSet
+
+
+class RaterProgress(NamedTuple):
+    """How far a rater is."""
+
+    rater: Rater
+    done: int
+    newest: str
+
+
+class RaterAgreement(NamedTuple):
+    """How well raters agree on a criterion."""
+
+    criterion: str
+    items: int
+    """That two raters or more have labelled."""
+    same: Interval
+    """The share of items that every rater labelled alike."""
+    statistic: str
+    beyond_chance: Interval
+
+
+class Disagreed(NamedTuple):
+    """An item that raters label differently."""
+
+    item: LabelItem
+    criterion: str
+    values: tuple[tuple[Rater, int | str], ...]
+
+
+class LabelResults(NamedTuple):
+    """What the labels of a set come to."""
+
+    stored: StoredSet
+    labels: tuple[StoredLabel, ...]
+    """That count now."""
+    superseded: int
+    progress: tuple[RaterProgress, ...]
+    agreement: tuple[RaterAgreement, ...]
+    disagreed: tuple[Disagreed, ...]
+
+    @property
+    def labelled(self) -> int:
+        """Items that anybody has labelled."""
+        return len({one.label.run for one in self.labels})
+
+
+def drawn_from(made: LabelSet) -> str:
+    """The evaluations of a set, in a few words."""
+    return f"{made.evaluation.name} vs {made.other.name}" if made.other else made.evaluation.name
+
+
+def sets_table(found: Sequence[LabelResults], href: Callable[[LabelSet], str]) -> Table:
+    """Sets with their progress."""
+    rows = []
+    for one in found:
+        made = one.stored.set
+        rows.append(
+            [
+                link(made.name, href(made)),
+                f"{'pairs' if made.other else 'scores'} of {drawn_from(made)}",
+                f"{len(made.items):,} {DRAWN[made.draw.how]}",
+                listed(f"{who.rater.shown} {who.done:,}" for who in one.progress)
+                if one.progress
+                else absent("nobody yet"),
+                f"{one.labelled:,} of {len(made.items):,}",
+                f"{len({each.item.run for each in one.disagreed}):,}",
+                moment(one.stored.stored_at),
+            ]
+        )
+    columns = (
+        "Set",
+        Column("Task", "wide"),
+        Column("Items", "wide"),
+        Column("Labels by rater", "wide"),
+        Column("Labelled", "n"),
+        Column("Disagreements", "n"),
+        "Made",
+    )
+    return Table("Label sets", columns, rows, absent="No label sets yet.", kind="stack")
+
+
+def set_facts(results: LabelResults) -> Facts:
+    """What a set is."""
+    made = results.stored.set
+    pairs: list[tuple[str, str]] = [
+        ("Evaluation" if made.other is None else "Evaluations", drawn_from(made)),
+        ("Task", made.question if made.rubric is None else f"score by {made.rubric.id}"),
+        ("Drawn", f"{len(made.items):,} of {made.draw.pool:,}, {DRAWN[made.draw.how]}"),
+        ("Labelled", f"{results.labelled:,} of {len(made.items):,}"),
+    ]
+    left_out = [f"{reason}: {n:,}" for reason, n in made.draw.left_out.items() if n]
+    if left_out:
+        pairs.append(("Left out", ", ".join(left_out)))
+    if results.superseded:
+        pairs.append(("Changed", f"{count(results.superseded, 'label')} replaced by a newer one"))
+    return Facts(pairs)
+
+
+def results_view(
+    results: LabelResults,
+    *,
+    seen: Collection[str] | None = None,
+    href: Link | None = None,
+) -> list[Part]:
+    """What the labels of a set come to. `seen` are the runs that the reader has labelled: of others
+    no label is shown, so that nobody is led by another's. None shows all.
+    """
+    parts: list[Part] = [
+        set_facts(results),
+        section("Raters", *_progress(results), id="raters"),
+        section("Agreement", *_agreement(results), id="agreement"),
+        section("Disagreements", *_disagreed(results, seen, href), id="disagreements"),
+    ]
+    comments = _comments(results, seen, href)
+    return [*parts, section("Comments", *comments, id="comments")] if comments else parts
+
+
+def _progress(results: LabelResults) -> list[Part]:
+    if not results.progress:
+        return [Paragraph("Nobody has labelled anything yet.", "absent")]
+    whole = len(results.stored.set.items)
+    rows = [
+        [who.rater.shown, f"{who.done:,} of {whole:,}", moment(who.newest)]
+        for who in results.progress
+    ]
+    columns = ("Rater", Column("Labelled", "n"), "Last label")
+    return [Table("Raters", columns, rows)]
+
+
+def _agreement(results: LabelResults) -> list[Part]:
+    if not results.agreement:
+        return [Paragraph("Agreement needs labels by at least two raters.", "absent")]
+    rows = [
+        [
+            one.criterion,
+            f"{one.items:,}",
+            number(one.same.value, interval=one.same, percent=True),
+            one.statistic,
+            number(one.beyond_chance.value, interval=one.beyond_chance, digits=3)
+            if one.beyond_chance.value is not None
+            else absent(one.beyond_chance.reason or "not known"),
+        ]
+        for one in results.agreement
+    ]
+    columns = (
+        "Criterion",
+        Column("Items by 2+ raters", "n"),
+        Column("Same label", "n"),
+        "Statistic",
+        Column("Value", "n"),
+    )
+    return [Table("Agreement between raters", columns, rows, kind="stack")]
+
+
+def _named(item: LabelItem, href: Link | None) -> str:
+    return link(item.sample, href(item)) if href is not None else item.sample
+
+
+def _disagreed(
+    results: LabelResults, seen: Collection[str] | None, href: Link | None
+) -> list[Part]:
+    shown = [one for one in results.disagreed if seen is None or one.item.run in seen]
+    hidden = len(results.disagreed) - len(shown)
+    rows = [
+        [
+            _named(one.item, href),
+            one.criterion,
+            listed(f"{rater.shown}: {value}" for rater, value in one.values),
+        ]
+        for one in shown[:LISTED]
+    ]
+    parts: list[Part] = [
+        Table(
+            "Disagreements", ("Sample", "Criterion", Column("Labels", "wide")), rows, kind="stack"
+        )
+        if rows
+        else Paragraph("None so far.", "absent")
+    ]
+    if len(shown) > LISTED:
+        parts.append(Paragraph(f"The first {LISTED:,} of {len(shown):,} are shown.", "hint"))
+    return [*parts, *([Paragraph(_hidden(hidden), "hint")] if hidden else [])]
+
+
+def _hidden(n: int) -> str:
+    what = "disagreement is" if n == 1 else "disagreements are"
+    return (
+        f"{n:,} more {what} on items that you have not labelled. You see other raters' labels of an"
+        " item once yours is stored."
+    )
+
+
+def _comments(results: LabelResults, seen: Collection[str] | None, href: Link | None) -> list[Part]:
+    items = {item.run: item for item in results.stored.set.items}
+    rows = [
+        [
+            _named(items[one.label.run], href),
+            one.label.rater.shown,
+            says(one.label),
+            clip(one.label.comment, 1000),
+        ]
+        for one in results.labels
+        if one.label.comment and (seen is None or one.label.run in seen)
+    ]
+    if not rows:
+        return []
+    columns = ("Sample", "Rater", "Label", Column("Comment", "wide"))
+    return [Table("Comments", columns, rows[:LISTED], kind="stack")]
+
+
+def says(label: HumanLabel) -> str:
+    """What a label says, in a few words.
+
+    >>> from assay.records.label import Override
+    >>> of = {"run_id": "r", "run": "sha256:" + "0" * 64, "sample_id": "s"}
+    >>> who = Rater(name="anna", by="token")
+    >>> override = Override(verdict="fail", reason="wrong year")
+    >>> says(
+    ...     HumanLabel(schema="assay.label/1", kind="override", rater=who, override=override, **of)
+    ... )
+    'fail: wrong year'
+    """
+    if label.override is not None:
+        return f"{label.override.verdict}: {clip(label.override.reason, 1000)}"
+    if label.pair is not None:
+        return {"a": "first evaluation better", "b": "second evaluation better", "tie": "tie"}[
+            label.pair.choice
+        ]
+    return phrase(", ".join(f"{name} {score}" for name, score in (label.scores or {}).items()))
