@@ -224,7 +224,12 @@ def list_sets(ledger: Ledger, *, project: str, tag: str = "") -> Iterator[Stored
 
 
 def find_set(ledger: Ledger, reference: str, *, project: str) -> StoredSet | None:
-    """The newest set that an id, a name or `latest` means; None where the project has none."""
+    """The newest set that an id, a name, a digest or `latest` means; None where the project has
+    none.
+    """
+    if reference.startswith("sha256:"):
+        item = ledger.get(reference, project=project)
+        return read_set(item) if item is not None and item.kind == "labelset" else None
     kind = "id" if _ID.fullmatch(reference) else "name"
     tag = "" if reference == LATEST else f"{kind}:{reference}"
     return next(list_sets(ledger, project=project, tag=tag), None)

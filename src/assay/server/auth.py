@@ -44,6 +44,8 @@ class Principal(NamedTuple):
     token: str
     project: str
     scopes: frozenset[str]
+    name: str = ""
+    """What the token is for, as whoever made it wrote."""
 
     @property
     def author(self) -> str:
@@ -141,7 +143,9 @@ class Gatekeeper:
             return known[0]
         token = await asyncio.to_thread(find_token, self._database, text)
         found = (
-            None if token is None else Principal(token.id, token.project, frozenset(token.scopes))
+            None
+            if token is None
+            else Principal(token.id, token.project, frozenset(token.scopes), token.name)
         )
         if len(self._known) > MAX_CACHED:
             self._known.clear()

@@ -31,6 +31,7 @@ PAGE_OF = {
     "entry": "schemas",
     "check": "schemas",
     "result": "results",
+    "labelset": "label",
 }
 """Where records of a kind are shown; others are shown by the API."""
 RELATIONS = {

@@ -47,13 +47,22 @@ def local(path: str | None) -> str:
 
 
 def _shown(
-    request: Request, to: str, said: str = "", *, ended: bool = False, status: int = 200
+    request: Request,
+    to: str,
+    said: str = "",
+    *,
+    ended: bool = False,
+    unsaved: bool = False,
+    status: int = 200,
 ) -> Response:
     parts = [Note(said, kind="bad")] if said else []
     if ended:
         parts.append(
             Note("Log in again: this browser's token expired or was revoked.", kind="open")
         )
+    if unsaved:
+        text = "What you sent was not saved. Log in and send it again; the page opens again."
+        parts.append(Note(text, kind="open"))
     return page(
         request,
         "Log in",
@@ -70,9 +79,10 @@ async def show_login(
     request: Request,
     to: Annotated[str | None, Query(alias="next", max_length=4000)] = None,
     ended: str = "",
+    unsaved: str = "",
 ) -> Response:
     """The form."""
-    return _shown(request, local(to), ended=bool(ended))
+    return _shown(request, local(to), ended=bool(ended), unsaved=bool(unsaved))
 
 
 @router.post("/login")

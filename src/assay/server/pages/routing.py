@@ -8,7 +8,7 @@ page of this very server; `form` sees to that.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
 FORM = "application/x-www-form-urlencoded"
-MAX_FIELDS = 50
+MAX_FIELDS = 500
 
 
 class PageRoute(APIRoute):
@@ -58,8 +58,10 @@ def refused(request: Request, error: Exception) -> Response:
     """An error as a page; whoever has no token, or one that is good no longer, is asked for one."""
     problem = _problem(error)
     if problem.status == 401:
-        to = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        asked = [f"next={quote(to, safe='/')}"] if request.method == "GET" and to != "/" else []
+        to = _way_back(request)
+        asked = [f"next={quote(to, safe='/')}"] if to != "/" else []
+        if request.method != "GET":
+            asked.append("unsaved=yes")
         ended = cookie_name(request) in (header(request, "cookie") or "")
         made = RedirectResponse(
             f"/login{'?' if asked or ended else ''}{'&'.join(['ended=yes', *asked] if ended else asked)}",  # noqa: E501
@@ -71,6 +73,16 @@ def refused(request: Request, error: Exception) -> Response:
             made.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")
         return made
     return problem_page(request, problem)
+
+
+def _way_back(request: Request) -> str:
+    """Where a person goes on after logging in: here, or for a form the page that it was on."""
+    if request.method == "GET":
+        return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    before = urlsplit(header(request, "referer") or "")
+    if before.netloc != header(request, "host"):
+        return "/"
+    return (before.path or "/") + (f"?{before.query}" if before.query else "")
 
 
 def _problem(error: Exception) -> Problem:

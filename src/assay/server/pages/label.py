@@ -1,0 +1,162 @@
+"""The label sets of a project, and the form that makes one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import msgspec
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from assay.archive.evaluations import StoredEvaluation, find_evaluation
+from assay.archive.label_results import results_of
+from assay.archive.label_sets import DEFAULT_ITEMS, SetRequest, list_sets, make_set, set_draft
+from assay.archive.labels import labels_of_set
+from assay.errors import AssayError, ShelfError
+from assay.server.auth import Principal, admit
+from assay.server.pages.layout import page
+from assay.server.pages.routing import READER, PageRoute, form
+from assay.server.problems import Problem, problem_of
+from assay.server.state import check_name
+from assay.views.blocks import Empty, Field, Note, Paragraph, Part
+from assay.views.labels import DRAWN, sets_table
+
+if TYPE_CHECKING:
+    from assay.records.label import LabelSet
+    from assay.server.state import Services
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+NAV = "/label"
+SHOWN = 20
+OFFERED = 20
+LEAD = "People's own verdicts: blind, stored next to the grades, and used to calibrate judges."
+
+
+class _NamedOnly(msgspec.Struct):
+    name: str = ""
+
+
+_name_of = msgspec.json.Decoder(_NamedOnly).decode
+
+
+@router.get("/label")
+def show_sets(request: Request, principal: Principal = READER) -> Response:
+    """The sets, and the form for a new one."""
+    return _page(request, principal, {})
+
+
+def _page(
+    request: Request,
+    principal: Principal,
+    values: Mapping[str, str],
+    *,
+    problem: Problem | None = None,
+) -> Response:
+    services: Services = request.app.state.services
+    ledger, project = services.ledger, principal.project
+    found = [
+        results_of(one, labels_of_set(ledger, one.digest, project=project))
+        for one in islice(list_sets(ledger, project=project), SHOWN)
+    ]
+    total = ledger.count("labelset", project=project).n
+    newest = ledger.find("evaluation", project=project, limit=OFFERED, newest_first=True).items
+    names = list(dict.fromkeys(_name_of(one.body).name for one in newest if one.body is not None))
+    parts: list[Part] = []
+    if problem is not None:
+        text = problem.detail[:1].upper() + problem.detail[1:]
+        parts.append(Note(f"{text} {problem.fix}".strip(), kind="bad"))
+    if found:
+        parts.append(sets_table(found, _address))
+        if total > SHOWN:
+            text = f"The newest {SHOWN} of {total:,} are shown; `assay label list` lists all."
+            parts.append(Paragraph(text, "hint"))
+    elif names:
+        parts.append(Paragraph("No label sets yet. Make the first one below.", "hint"))
+    else:
+        parts.append(
+            Empty("Labels are given to samples of an evaluation, and none is stored.", "assay run")
+        )
+    return page(
+        request,
+        "Label",
+        *parts,
+        nav=NAV,
+        lead=LEAD,
+        status=200 if problem is None else problem.status,
+        template="label_sets.html",
+        fields=_fields(services, names) if names else [],
+        values={"evaluation": names[0] if names else "", "n": str(DEFAULT_ITEMS), **values},
+        can_write="write" in principal.scopes,
+    )
+
+
+def _fields(services: Services, names: list[str]) -> list[Field]:
+    rubrics = sorted({entry.name for entry in services.shelf.entries("rubrics")})
+    draws = [(name, text.capitalize()) for name, text in DRAWN.items()]
+    return [
+        Field("evaluation", "Evaluation", choices=names, hint="name, id or latest"),
+        Field("pairs", "Compare with", choices=names, hint="nothing: score by a rubric"),
+        Field("draw", "Draw", kind="select", choices=draws[1:], hint=draws[0][1]),
+        Field("n", "Items", kind="number"),
+        Field("rubric", "Rubric", choices=rubrics, hint="the judge's, else the profile's"),
+        Field("name", "Name", hint="from the evaluation"),
+    ]
+
+
+def _address(made: LabelSet) -> str:
+    return f"/label/{made.id}"
+
+
+@router.post("/label/sets")
+async def make_one(request: Request) -> Response:
+    """Draw a set and go to it; the same form twice makes one set."""
+    sent = await form(request)
+    principal = await admit(request, "write")
+    services: Services = request.app.state.services
+    try:
+        made = await asyncio.to_thread(_made, services, principal.project, sent)
+    except (AssayError, Problem) as error:
+        problem = error if isinstance(error, Problem) else problem_of(error)
+        return await asyncio.to_thread(_page, request, principal, sent, problem=problem)
+    await services.writer.put(principal.project, [set_draft(made, author=principal.author)])
+    return RedirectResponse(_address(made), 303)
+
+
+def _made(services: Services, project: str, sent: Mapping[str, str]) -> LabelSet:
+    asked = {name: value.strip() for name, value in sent.items()}
+    n = asked.get("n") or str(DEFAULT_ITEMS)
+    if not (n.isascii() and n.isdigit() and len(n) < 6):
+        raise Problem(422, f"{n[:40]!r} is not a number of items.", where="n")
+    rubric = asked.get("rubric", "")
+    if rubric:
+        check_name(rubric)
+    evaluation = _found(services, project, asked.get("evaluation", ""))
+    other = _found(services, project, asked["pairs"]) if asked.get("pairs") else None
+    request = SetRequest(
+        asked.get("draw") or "random",
+        int(n),
+        rubric=rubric,
+        name=asked.get("name", ""),
+        expected=bool(asked.get("expected")),
+    )
+    try:
+        return make_set(
+            services.ledger, services.shelf, evaluation, other, request, project=project
+        )
+    except ShelfError as error:
+        raise Problem(422, error.message, where="rubric", fix=error.fix) from None
+
+
+def _found(services: Services, project: str, name: str) -> StoredEvaluation:
+    found = find_evaluation(services.ledger, name, project=project)
+    if found is None:
+        raise Problem(
+            404,
+            f"there is no evaluation {name[:100]!r}.",
+            where="evaluation",
+            fix="Choose one from the list.",
+        )
+    return found

@@ -1,0 +1,294 @@
+"""One item of a label set at a time: what was asked and answered, and the form for the rater's own
+verdict. And what the labels of a set come to.
+
+The page shows no score, no grade, no version and no other rater's label. Of a pair it shows no
+names, and each rater's order is their own. A label is stored with each form, so a reload or the end
+of a session loses at most what is typed at that moment; the script of the page keeps that too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from assay.archive.label_results import results_of
+from assay.archive.label_saving import saving, set_label
+from assay.archive.label_sets import find_set, order_for, side_order
+from assay.archive.labels import current, labels_of_set
+from assay.errors import UsageError
+from assay.server.auth import Principal, admit
+from assay.server.lookup import absent
+from assay.server.pages.label_rater import ask_name, rater_of
+from assay.server.pages.layout import page
+from assay.server.pages.routing import READER, PageRoute, form
+from assay.server.problems import Problem
+from assay.store.drafts import digest_bytes
+from assay.store.results import stored_of
+from assay.views.blocks import Note
+from assay.views.label_texts import ShownRun, shown_run
+from assay.views.labels import drawn_from, results_view
+from assay.views.pieces import link, moment, phrase
+
+if TYPE_CHECKING:
+    from assay.records.label import LabelItem, Rater
+    from assay.server.state import Services
+    from assay.views.labels import StoredLabel, StoredSet
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+NAV = "/label"
+SIDES = {"ab": {"first": "a", "second": "b"}, "ba": {"first": "b", "second": "a"}}
+"""Which answer of a pair the first and the second on the page are."""
+
+
+class RaterPlace(NamedTuple):
+    """Where a rater is in a set."""
+
+    stored: StoredSet
+    rater: Rater
+    order: list[LabelItem]
+    own: dict[str, StoredLabel]
+    """The rater's labels, by run."""
+    gone: frozenset[str]
+    """Items with a run that was forgotten."""
+
+    def at(self, number: int) -> int | None:
+        """Where an item of the set comes in the rater's order."""
+        items = self.stored.set.items
+        return self.order.index(items[number - 1]) if 1 <= number <= len(items) else None
+
+    def address(self, place: int) -> str:
+        """The address of an item by its place in the rater's order."""
+        number = self.stored.set.items.index(self.order[place]) + 1
+        return f"/label/{self.stored.set.id}?item={number}"
+
+    def open_after(self, place: int) -> int | None:
+        """The next place without a label, looking round to the beginning."""
+        whole = len(self.order)
+        places = [(place + step) % whole for step in range(1, whole + 1)]
+        done = self.own.keys() | self.gone
+        return next((one for one in places if self.order[one].run not in done), None)
+
+
+def _set(services: Services, project: str, name: str) -> StoredSet:
+    found = find_set(services.ledger, name, project=project)
+    if found is None:
+        raise absent("label set", name)
+    return found
+
+
+def _place(services: Services, project: str, stored: StoredSet, rater: Rater) -> RaterPlace:
+    labels = labels_of_set(services.ledger, stored.digest, project=project)
+    own = {one.label.run: one for one in current(labels) if one.label.rater == rater}
+    wanted = {
+        item.run: [item.run, *([item.other] if item.other else [])] for item in stored.set.items
+    }
+    digests = [digest_bytes(one) for runs in wanted.values() for one in runs]
+    there = set(stored_of(services.ledger.database, project, digests))
+    gone = frozenset(run for run, runs in wanted.items() if not there.issuperset(runs))
+    return RaterPlace(stored, rater, order_for(stored, rater), own, gone)
+
+
+@router.get("/label/{name}")
+def show_item(
+    request: Request,
+    name: str,
+    principal: Principal = READER,
+    item: Annotated[int | None, Query(ge=1)] = None,
+    saved: str = "",
+) -> Response:
+    """An item: the one that is asked for, else the first without a label."""
+    services: Services = request.app.state.services
+    stored = _set(services, principal.project, name)
+    rater = rater_of(request, principal)
+    if rater is None:
+        return ask_name(request)
+    place = _place(services, principal.project, stored, rater)
+    at = place.open_after(-1) if item is None else place.at(item)
+    if at is None:
+        if item is not None:
+            raise absent("item", f"{name}, item {item}")
+        return RedirectResponse(f"/label/{stored.set.id}/results?done=yes", 303)
+    return _item_page(request, services, principal, place, at, saved=saved)
+
+
+def _item_page(
+    request: Request,
+    services: Services,
+    principal: Principal,
+    place: RaterPlace,
+    at: int,
+    *,
+    sent: Mapping[str, str] | None = None,
+    problem: str = "",
+    saved: str = "",
+) -> Response:
+    made, item = place.stored.set, place.order[at]
+    wanted = [item.run, *([item.other] if item.other else [])]
+    records = services.ledger.get_many(wanted, project=principal.project)
+    runs = [
+        shown_run(record.checked())
+        for one in wanted
+        if (record := records.get(one)) is not None and record.body is not None
+    ]
+    is_gone = len(runs) < len(wanted)
+    order = side_order(place.stored, place.rater, item)
+    if order == "ba":
+        runs.reverse()
+    known = place.own.get(item.run)
+    number = made.items.index(item) + 1
+    parts = [Note(problem, kind="bad")] if problem else []
+    if known is not None and not problem:
+        text = phrase("You labelled this ", moment(known.at), ". Saving again replaces that label.")
+        parts.append(Note(text, kind="good"))
+    return page(
+        request,
+        f"Item {at + 1:,} of {len(place.order):,}",
+        *parts,
+        nav=NAV,
+        status=422 if problem else 200,
+        scripts=("label.js",),
+        template="label_item.html",
+        set=made,
+        number=number,
+        saved=saved if saved.isascii() and saved.isdigit() else "",
+        runs=[] if is_gone else runs,
+        is_gone=is_gone,
+        shared=_shared(runs) if not is_gone else None,
+        values=_values(place, item, known) if sent is None else sent,
+        done=len(place.own),
+        rater=place.rater,
+        previous=place.address(at - 1) if at else "",
+        following=place.address(at + 1) if at + 1 < len(place.order) else "",
+        can_write="write" in principal.scopes,
+        choices=(
+            ("first", "First answer"),
+            ("second", "Second answer"),
+            ("tie", "Tie"),
+        ),
+    )
+
+
+def _shared(runs: list[ShownRun]) -> ShownRun:
+    """What both sides of a pair have in common: the question. Only pairs with equal inputs are
+    drawn.
+    """
+    return runs[0]
+
+
+def _values(place: RaterPlace, item: LabelItem, known: StoredLabel | None) -> dict[str, str]:
+    """The rater's label as its form sends it."""
+    if known is None:
+        return {}
+    found = {"comment": known.label.comment}
+    if known.label.pair is not None:
+        sides = SIDES[side_order(place.stored, place.rater, item)]
+        found["choice"] = next(
+            (side for side, which in sides.items() if which == known.label.pair.choice), "tie"
+        )
+    rubric = place.stored.set.rubric
+    for index, one in enumerate(rubric.criteria if rubric else ()):
+        if one.name in (known.label.scores or {}):
+            found[f"c{index}"] = str((known.label.scores or {})[one.name])
+    return found
+
+
+@router.post("/label/{name}")
+async def save_item(request: Request, name: str) -> Response:
+    """Store the label of an item, and go on to the next one without a label."""
+    sent = await form(request)
+    principal = await admit(request, "write")
+    services: Services = request.app.state.services
+    stored = await asyncio.to_thread(_set, services, principal.project, name)
+    rater = rater_of(request, principal)
+    if rater is None:
+        raise Problem(
+            409, "nobody has said who is labelling.", fix="Open the set and type your name first."
+        )
+    place = await asyncio.to_thread(_place, services, principal.project, stored, rater)
+    number = sent.get("item", "")
+    at = (
+        place.at(int(number)) if number.isascii() and number.isdigit() and len(number) < 6 else None
+    )
+    if at is None:
+        raise Problem(422, "the form names no item of this set.", where="item")
+    item = place.order[at]
+    order = side_order(stored, rater, item)
+    rubric = stored.set.rubric
+    try:
+        label = set_label(
+            stored,
+            item,
+            rater,
+            scores={
+                one.name: sent.get(f"c{index}", "")
+                for index, one in enumerate(rubric.criteria if rubric else ())
+            },
+            choice=SIDES[order].get(sent.get("choice", ""), sent.get("choice", "")),
+            order=order,
+            comment=sent.get("comment", ""),
+        )
+    except UsageError as error:
+        text = f"{error.message[:1].upper()}{error.message[1:]} {error.fix}".strip()
+        return await asyncio.to_thread(
+            _item_page, request, services, principal, place, at, sent=sent, problem=text
+        )
+    drafts = await asyncio.to_thread(saving, services.ledger, label, project=principal.project)
+    if drafts:
+        drafts = [one._replace(author=principal.author) for one in drafts]
+        await services.writer.put(principal.project, drafts)
+    following = place._replace(own={**place.own, item.run: _NEW}).open_after(at)
+    to = (
+        f"/label/{stored.set.id}/results?done=yes"
+        if following is None
+        else f"{place.address(following)}&saved={number}"
+    )
+    return RedirectResponse(to, 303)
+
+
+_NEW: StoredLabel = None  # type: ignore[assignment]
+"""In place of a label that was stored this moment."""
+
+
+@router.get("/label/{name}/results")
+def show_results(
+    request: Request, name: str, principal: Principal = READER, done: str = ""
+) -> Response:
+    """What the labels of a set come to. Of an item that the reader has not labelled, no label is
+    shown.
+    """
+    services: Services = request.app.state.services
+    stored = _set(services, principal.project, name)
+    labels = labels_of_set(services.ledger, stored.digest, project=principal.project)
+    rater = rater_of(request, principal)
+    seen = {one.label.run for one in labels if one.label.rater == rater}
+    made = stored.set
+    numbers = {item.run: number for number, item in enumerate(made.items, 1)}
+    parts = results_view(
+        results_of(stored, labels),
+        seen=seen,
+        href=lambda item: f"/label/{made.id}?item={numbers[item.run]}",
+    )
+    notes = []
+    if done and len(seen) >= len(made.items):
+        notes.append(Note("You have labelled every item of this set. Thank you.", kind="good"))
+    left = len(made.items) - len(seen)
+    ways = [link("Label sets", "/label")]
+    if left:
+        ways.insert(0, link(f"Label ({left:,} left for you)", f"/label/{made.id}"))
+    command = f"assay judge calibrate --from-ledger {made.name}"
+    return page(
+        request,
+        made.name,
+        *notes,
+        *parts,
+        nav=NAV,
+        lead=f"{'Pairs' if made.other else 'Scores'} of {drawn_from(made)}",
+        template="label_results.html",
+        ways=ways,
+        command=command,
+        headers={"Cache-Control": "no-store"},
+    )

@@ -1,0 +1,146 @@
+"""The form for a person's own verdict on a run, with the reason. The grade stands; no gate reads
+it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from assay.archive.evaluations import find_evaluation
+from assay.archive.label_saving import override_label, run_named, saving
+from assay.archive.labels import RunLabels, labels_of_run
+from assay.errors import AssayError, UsageError
+from assay.server.auth import Principal, admit
+from assay.server.lookup import absent
+from assay.server.pages.label_rater import ask_name, rater_of
+from assay.server.pages.layout import page
+from assay.server.pages.routing import READER, PageRoute, form
+from assay.server.problems import Problem
+from assay.views.blocks import Column, Note, Part, Table
+from assay.views.labels import says
+from assay.views.pieces import clip, moment
+
+if TYPE_CHECKING:
+    from assay.archive.evaluations import StoredEvaluation
+    from assay.server.state import Services
+    from assay.store.drafts import Item
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+Given = Annotated[str, Query(max_length=2000)]
+
+
+def people_table(found: RunLabels) -> Table:
+    """What people say of a run, for its page."""
+    rows = [
+        [
+            one.label.rater.shown,
+            says(one.label),
+            clip(one.label.comment, 1000),
+            moment(one.at),
+        ]
+        for one in (*found.overrides, *found.labels)
+    ]
+    columns = ("Rater", Column("Says", "wide"), Column("Comment", "wide"), "When")
+    return Table("People's verdicts", columns, rows, absent="No verdicts yet.", kind="stack")
+
+
+def _run(
+    services: Services, project: str, run: str, evaluation: str
+) -> tuple[Item, StoredEvaluation | None]:
+    within = find_evaluation(services.ledger, evaluation, project=project) if evaluation else None
+    if evaluation and within is None:
+        raise absent("evaluation", evaluation)
+    try:
+        return run_named(services.ledger, run, within, project=project), within
+    except AssayError:
+        raise absent("run", run) from None
+
+
+@router.get("/label/override")
+def ask_override(
+    request: Request,
+    principal: Principal = READER,
+    run: Given = "",
+    within: Annotated[str, Query(alias="in", max_length=200)] = "",
+) -> Response:
+    """The form."""
+    services: Services = request.app.state.services
+    if rater_of(request, principal) is None:
+        return ask_name(request)
+    return _form(request, services, principal, run, within)
+
+
+def _form(
+    request: Request,
+    services: Services,
+    principal: Principal,
+    run: str,
+    within: str,
+    *,
+    problem: str = "",
+    reason: str = "",
+    verdict: str = "",
+) -> Response:
+    item, _ = _run(services, principal.project, run, within)
+    found = labels_of_run(services.ledger, item.digest, project=principal.project)
+    parts: list[Part] = [Note(problem, kind="bad")] if problem else []
+    if found.overrides:
+        parts.append(people_table(found._replace(labels=())))
+    return page(
+        request,
+        f"Override {item.tree()['run_id']}",
+        *parts,
+        nav="/label",
+        status=422 if problem else 200,
+        lead="Your verdict is shown next to the grade and counted. The grade stands, and no gate"
+        " reads it.",
+        template="label_override.html",
+        run=run,
+        within=within,
+        rater=rater_of(request, principal),
+        reason=reason,
+        verdict=verdict,
+        can_write="write" in principal.scopes,
+    )
+
+
+@router.post("/label/override")
+async def save_override(request: Request) -> Response:
+    """Store the override, and go back to the run."""
+    sent = await form(request)
+    principal = await admit(request, "write")
+    services: Services = request.app.state.services
+    run, within = sent.get("run", ""), sent.get("in", "")
+    rater = rater_of(request, principal)
+    if rater is None:
+        raise Problem(409, "nobody has said who you are.", fix="Type your name on the form first.")
+    item, evaluation = await asyncio.to_thread(_run, services, principal.project, run, within)
+    reason, verdict = sent.get("reason", ""), sent.get("verdict", "")
+    try:
+        label = override_label(
+            item, evaluation and evaluation.digest, rater, verdict=verdict, reason=reason
+        )
+    except UsageError as error:
+        text = f"{error.message[:1].upper()}{error.message[1:]} {error.fix}".strip()
+        return await asyncio.to_thread(
+            _form,
+            request,
+            services,
+            principal,
+            run,
+            within,
+            problem=text,
+            reason=reason,
+            verdict=verdict,
+        )
+    drafts = await asyncio.to_thread(saving, services.ledger, label, project=principal.project)
+    if drafts:
+        drafts = [one._replace(author=principal.author) for one in drafts]
+        await services.writer.put(principal.project, drafts)
+    back = f"/runs/{quote(run, safe='')}" + (f"?in={quote(within, safe='')}" if within else "")
+    return RedirectResponse(back, 303)

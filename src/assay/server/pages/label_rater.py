@@ -1,0 +1,66 @@
+"""Who labels: the name of a token, or the name that a person typed on this machine. A typed name is
+another rater than a token of the same name, so nobody can pose as one.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote, unquote
+
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from assay.records.label import MAX_RATER, Rater
+from assay.server.auth import Principal, admit, cookie_name
+from assay.server.pages.layout import page
+from assay.server.pages.login import local
+from assay.server.pages.routing import PageRoute, form
+from assay.server.problems import Problem
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+def _cookie(request: Request) -> str:
+    return cookie_name(request).replace("token", "rater")
+
+
+def rater_of(request: Request, principal: Principal) -> Rater | None:
+    """Who labels; None where nobody has said so yet."""
+    if principal.token:
+        return Rater(name=principal.name or f"token {principal.token}", by="token")
+    name = _tidy(unquote(request.cookies.get(_cookie(request), "")))
+    return Rater(name=name, by="stated") if name else None
+
+
+def ask_name(request: Request) -> Response:
+    """The form for the name of a person who came in without a token; it leads back here."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return page(
+        request,
+        "Who is labelling?",
+        nav="/label",
+        lead="Your verdicts are stored under this name.",
+        template="label_rater.html",
+        to=f"{request.url.path}{query}",
+    )
+
+
+def _tidy(name: str) -> str:
+    kept = " ".join("".join(sign if sign.isprintable() else " " for sign in name).split())
+    return kept[:MAX_RATER]
+
+
+@router.post("/label/rater")
+async def name_rater(request: Request) -> Response:
+    """Keep the name of a person who came in without a token, in their browser."""
+    sent = await form(request)
+    principal = await admit(request, "write")
+    if principal.token:
+        raise Problem(409, "your token carries your name.", fix="Labels are stored under it.")
+    name = _tidy(sent.get("name", ""))
+    if not name:
+        raise Problem(422, "a name is missing.", where="name", fix="Go back and type yours.")
+    made = RedirectResponse(local(sent.get("next")), 303)
+    made.set_cookie(
+        _cookie(request), quote(name), httponly=True, samesite="strict", path="/", max_age=31536000
+    )
+    return made

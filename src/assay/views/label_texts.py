@@ -1,0 +1,93 @@
+"""What a rater reads of a run: what was asked, what was retrieved, what was answered; never a
+score, a grade, a version or an id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from assay.views.samples import ANSWERS, MAX_TEXT, QUESTIONS, main_text
+
+PASSAGES = 20
+_DATA = re.compile(r"data:([a-z]+/[a-zA-Z0-9.+-]+);base64,")
+_PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
+MAX_PICTURE = 2_000_000
+
+
+class ShownText(Struct, frozen=True):
+    """A text, or a picture, and what is left out of it."""
+
+    text: str = ""
+    picture: str = ""
+    note: str = ""
+    whole: str = ""
+    """All inputs or outputs as JSON, where `text` is one of several."""
+
+
+class ShownRun(Struct, frozen=True):
+    """A run as a rater sees it."""
+
+    question: ShownText
+    answer: ShownText
+    expected: ShownText
+    passages: Sequence[tuple[str, str]] = ()
+    """Ids and texts."""
+    more_passages: int = 0
+
+
+class _ReadPassage(Struct):
+    id: str = ""
+    text: Any = None
+
+
+class _ReadRun(Struct):
+    inputs: Any = None
+    outputs: Any = None
+    expected: Any = None
+    retrieval: list[_ReadPassage] | None = None
+
+
+_read = msgspec.json.Decoder(_ReadRun).decode
+
+
+def shown_run(body: bytes) -> ShownRun:
+    """A stored run as a rater sees it."""
+    run = _read(body)
+    passages = [one for one in run.retrieval or () if one.text]
+    return ShownRun(
+        shown_text(run.inputs, QUESTIONS),
+        shown_text(run.outputs, ANSWERS),
+        shown_text(run.expected, ANSWERS),
+        [(one.id, cut(str(one.text), 3000)) for one in passages[:PASSAGES]],
+        max(0, len(passages) - PASSAGES),
+    )
+
+
+def shown_text(values: Any, names: Sequence[str]) -> ShownText:
+    """The value that a person looks for, and all of them where there are several."""
+    only = next(iter(values.values())) if isinstance(values, Mapping) and len(values) == 1 else None
+    if isinstance(only, str) and (data := _DATA.match(only)):
+        if len(only) <= MAX_PICTURE and _PICTURE.fullmatch(only):
+            return ShownText(picture=only)
+        return ShownText(note=f"{data[1]}, {len(only):,} characters; it can't be shown here.")
+    text = main_text(values, names)
+    note = f"The first {MAX_TEXT:,} characters are shown." if len(text) >= MAX_TEXT else ""
+    whole = ""
+    if isinstance(values, Mapping) and len(values) > 1:
+        whole = main_text(values, ())
+        whole = "" if whole == text else cut(whole, MAX_TEXT)
+    return ShownText(text=text, note=note, whole=whole)
+
+
+def cut(text: str, most: int) -> str:
+    """A text of a bearable length.
+
+    >>> cut("abcdef", 3), cut("abc", 3)
+    ('abc …', 'abc')
+    """
+    return text if len(text) <= most else f"{text[:most]} …"
