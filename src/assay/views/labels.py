@@ -6,12 +6,22 @@ Which labels a reader may see is decided by who asks; see `results_view`.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from assay.records.label import HumanLabel, LabelItem, LabelSet, Rater
 from assay.stats.intervals import Interval
-from assay.views.blocks import Column, Facts, Paragraph, Part, Table, section
+from assay.views.blocks import (
+    Column,
+    Facts,
+    Paragraph,
+    Part,
+    Section,
+    Table,
+    Verbatim,
+    section,
+)
 from assay.views.pieces import absent, clip, count, link, listed, moment, number, phrase
 
 DRAWN = {
@@ -249,6 +259,22 @@ def _comments(results: LabelResults, seen: Collection[str] | None, href: Link | 
         return []
     columns = ("Sample", "Rater", "Label", Column("Comment", "wide"))
     return [Table("Comments", columns, rows[:LISTED], kind="stack")]
+
+
+def use_section(made: LabelSet) -> Section:
+    """The commands that make use of the labels of a set."""
+    if made.rubric is None:
+        lines = [
+            f"assay label export {made.id} --pairs -o pairs.jsonl",
+            "assay judge pairwise pairs.jsonl --judge judge.yaml -o comparisons.json",
+            f"assay judge calibrate --from-ledger {made.id} --judgements comparisons.json",
+        ]
+    else:
+        criteria = [one.name for one in made.rubric.criteria]
+        one = f" --criterion {shlex.quote(criteria[0])}" if len(criteria) > 1 else ""
+        lines = [f"assay judge calibrate --from-ledger {made.id}{one} -o calibration.json"]
+    text = "Compare a judge with these labels:"
+    return section("Use the labels", Paragraph(text), Verbatim("\n".join(lines)), id="use")
 
 
 def says(label: HumanLabel) -> str:

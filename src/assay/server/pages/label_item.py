@@ -28,10 +28,10 @@ from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.problems import Problem
 from assay.store.drafts import digest_bytes
 from assay.store.results import stored_of
-from assay.views.blocks import Note
+from assay.views.blocks import Note, Paragraph
 from assay.views.label_texts import ShownRun, shown_run
-from assay.views.labels import drawn_from, results_view
-from assay.views.pieces import link, moment, phrase
+from assay.views.labels import drawn_from, results_view, use_section
+from assay.views.pieces import link, listed, moment, phrase
 
 if TYPE_CHECKING:
     from assay.records.label import LabelItem, Rater
@@ -279,16 +279,13 @@ def show_results(
     ways = [link("Label sets", "/label")]
     if left:
         ways.insert(0, link(f"Label ({left:,} left for you)", f"/label/{made.id}"))
-    command = f"assay judge calibrate --from-ledger {made.name}"
     return page(
         request,
         made.name,
+        Paragraph(listed(ways, " · ")),
         *notes,
         *parts,
+        use_section(made),
         nav=NAV,
         lead=f"{'Pairs' if made.other else 'Scores'} of {drawn_from(made)}",
-        template="label_results.html",
-        ways=ways,
-        command=command,
-        headers={"Cache-Control": "no-store"},
     )
