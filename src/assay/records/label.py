@@ -39,7 +39,7 @@ class Rater(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
     @property
     def shown(self) -> str:
         """The name as people read it; one that nobody vouches for says so."""
-        return self.name if self.by == "token" else f"{self.name} (name as typed)"
+        return self.name if self.by == "token" else f"{self.name} (typed)"
 
 
 class PairLabel(ClosedRecord, frozen=True, kw_only=True):

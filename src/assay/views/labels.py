@@ -230,6 +230,9 @@ def _disagreed(
         if rows
         else Paragraph("None so far.", "absent")
     ]
+    if rows and results.stored.set.other:
+        text = "a and b are the answers of the set's first and second evaluation."
+        parts.append(Paragraph(text, "hint"))
     if len(shown) > LISTED:
         parts.append(Paragraph(f"The first {LISTED:,} of {len(shown):,} are shown.", "hint"))
     return [*parts, *([Paragraph(_hidden(hidden), "hint")] if hidden else [])]

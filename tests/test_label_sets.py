@@ -1,0 +1,227 @@
+"""Sets of samples to label: drawn by a seed, for reasons that are counted; and what labels come
+to.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.archive.evaluation_checks import verify_ledger
+from assay.archive.label_calibration import labelled_rows
+from assay.archive.label_results import people_say, results_of
+from assay.archive.label_saving import saving, set_label
+from assay.archive.label_sets import (
+    SetRequest,
+    find_set,
+    make_set,
+    need_set,
+    order_for,
+    set_draft,
+    side_order,
+)
+from assay.archive.labels import labels_of_set
+from assay.errors import AssayError, NotEnoughEvidence, UsageError
+from assay.judging.calibration import calibrate
+from assay.library.shelf import Shelf
+from assay.records.label import Rater
+from assay.store.ledger import Ledger, open_ledger
+from assay.views.labels import LabelResults, StoredSet
+from labelling import CRITERIA, judged, stored
+
+RATERS = [Rater(name=name, by="token") for name in ("anna", "ben", "cleo")]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Any:
+    with open_ledger(f"sqlite:///{tmp_path}/l.db") as opened:
+        yield opened
+
+
+def drawn(ledger: Ledger, runs: int = 40, *, other: int = 0, **asked: Any) -> StoredSet:
+    """A set of a new evaluation, or of pairs with another of `other` runs."""
+    first = stored(ledger, judged(runs), "first")
+    second = stored(ledger, judged(other, "2"), "second") if other else None
+    made = make_set(ledger, Shelf(), first, second, SetRequest(**asked), project="default")
+    ledger.put_many([set_draft(made)])
+    return need_set(ledger, made.id, project="default")
+
+
+def say(ledger: Ledger, stored: StoredSet, rater: Rater, values: list[Any]) -> LabelResults:
+    """Have a rater label the first items of a set: with a score for every criterion, or a choice."""
+    for item, value in zip(stored.set.items, values, strict=False):
+        given: dict[str, Any] = (
+            {"choice": value}
+            if stored.set.other
+            else {"scores": dict.fromkeys(CRITERIA, str(value))}
+        )
+        label = set_label(stored, item, rater, **given)
+        ledger.put_many(saving(ledger, label, project="default"))
+    return results_of(stored, labels_of_set(ledger, stored.digest, project="default"))
+
+
+def test_the_same_seed_draws_the_same_set_and_it_is_stored_once(ledger: Ledger) -> None:
+    first = drawn(ledger, 30)
+    again = need_set(ledger, "first-random", project="default")
+    assert (again, len(first.set.items), first.set.draw.pool) == (first, 30, 30)
+    ledger.put_many([set_draft(first.set)])
+    assert ledger.count("labelset").n == 1
+    few = drawn(ledger, 30, seed=1).set.items[:10]
+    assert few != first.set.items[:10]
+    assert find_set(ledger, "latest", project="default") != first
+    with pytest.raises(NotEnoughEvidence, match="first-random"):
+        need_set(ledger, "first-randon", project="default")
+
+
+def test_each_draw_takes_what_it_says(ledger: Ledger) -> None:
+    apart = drawn(ledger, how="disagree").set
+    samples = {int(item.sample[2:]) for item in apart.items}
+    # a rule fails every fourth run, the judge every third: where both or neither, they agree
+    assert {i for i in range(1, 40) if bool(i % 3) != bool(i % 4)} <= samples
+    assert apart.draw.pool == len(apart.items)
+    near = drawn(ledger, how="near-floor", n=5).set
+    assert (len(near.items), near.draw.pool) == (5, 40)
+    plain = [{**one, "scores": {}} for one in judged(4)]
+    nobody = stored(ledger, plain, "unjudged")
+    with pytest.raises(NotEnoughEvidence, match="no judge's score: 4"):
+        make_set(ledger, Shelf(), nobody, None, SetRequest("disagree"), project="default")
+
+
+def test_pairs_leave_out_what_can_not_be_compared_and_count_it(ledger: Ledger) -> None:
+    first = stored(ledger, judged(6), "first")
+    others = judged(8, "2")[1:]  # the first sample is on one side only, and so are two more
+    others[0]["inputs"] = {"question": "Something else?"}
+    others[1]["outputs"] = judged(6)[2]["outputs"]
+    others[2]["outputs"] = {}
+    second = stored(ledger, others, "second")
+    made = make_set(ledger, Shelf(), first, second, SetRequest(), project="default")
+    assert sorted(item.sample for item in made.items) == ["s-4", "s-5"]
+    assert made.draw.left_out == {
+        "different inputs": 1,
+        "no answer": 1,
+        "only in one evaluation": 4,
+        "same answer": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"how": "randon"}, "Did you mean 'random'"),
+        ({"n": 0}, "1 to 2,000"),
+        ({"n": 10**6}, "1 to 2,000"),
+        ({"criteria": ["safty"]}, "Did you mean 'safety'"),
+        ({"rubric": "rga"}, "library list rubrics"),
+        ({"name": "a/b.json"}, "can't be named"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused(
+    ledger: Ledger, asked: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(AssayError) as refused:
+        drawn(ledger, 4, **asked)
+    assert words in f"{refused.value.message} {refused.value.fix}"
+
+
+def test_a_rubric_without_anchors_is_refused_with_its_faults(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    path = tmp_path / "bare.yaml"
+    path.write_text(
+        "rubric_id: bare\nversion: 1\ncriteria:\n- {name: a, definition: d, evidence_required:"
+        " [e], scale: [0, 1], anchors: {'0': bad}, weight: 1}\n"
+    )
+    with pytest.raises(AssayError) as refused:
+        drawn(ledger, rubric=str(path))
+    assert 'Add an anchor "1"' in str([fault.fix for fault in refused.value.faults])
+
+
+def test_every_rater_gets_every_item_once_in_an_order_of_their_own(ledger: Ledger) -> None:
+    pairs = drawn(ledger, 40, other=40)
+    orders = [order_for(pairs, rater) for rater in RATERS]
+    assert all(sorted(order, key=str) == sorted(pairs.set.items, key=str) for order in orders)
+    assert orders[0] != orders[1] != orders[2]
+    assert orders[0] == order_for(pairs, RATERS[0]), "a reload changes nothing"
+    sides = [side_order(pairs, RATERS[0], item) for item in pairs.set.items]
+    assert 5 < sides.count("ab") < 35
+
+
+def test_agreement_comes_with_the_labels(ledger: Ledger) -> None:
+    made = drawn(ledger, 12)
+    assert say(ledger, made, RATERS[0], [0, 1] * 6).agreement == ()
+    two = say(ledger, made, RATERS[1], [0, 1] * 4 + [1, 0])
+    assert [one.statistic for one in two.agreement] == ["Cohen's kappa, quadratic weights"] * 2
+    assert (two.agreement[0].items, two.agreement[0].same.value) == (10, 0.8)
+    assert two.agreement[0].beyond_chance.value == pytest.approx(0.6)
+    assert two.agreement[0].beyond_chance.low is not None
+    assert len(two.disagreed) == 4, "two items, by two criteria"
+    three = say(ledger, made, RATERS[2], [0, 1] * 6)
+    assert three.agreement[0].statistic == "Krippendorff's alpha, ordinal"
+    assert [(one.rater.name, one.done) for one in three.progress] == [
+        ("anna", 12),
+        ("ben", 10),
+        ("cleo", 12),
+    ]
+    assert verify_ledger(ledger).clean
+
+
+def test_several_raters_become_one_value_in_the_stated_way(ledger: Ledger) -> None:
+    pairs = drawn(ledger, 6, other=6)
+    for rater, values in zip(RATERS, (["a", "a", "tie"], ["a", "b", "b"], ["b"]), strict=True):
+        results = say(ledger, pairs, rater, values)
+    said = [people_say(results, "choice").get(item.run) for item in pairs.set.items[:3]]
+    assert said == ["a", None, None], "level votes are no label"
+    assert results.agreement[0].statistic == "Krippendorff's alpha, nominal"
+    scores = drawn(ledger, 4, seed=5)
+    for rater, value in zip(RATERS, (0, 1, 1), strict=True):
+        results = say(ledger, scores, rater, [value])
+    assert people_say(results, CRITERIA[0]) == {scores.set.items[0].run: 1}
+
+
+def test_labels_calibrate_the_judge_of_the_runs_and_name_their_set(ledger: Ledger) -> None:
+    made = drawn(ledger, 40)
+    truth = {item.run: int(item.sample[2:]) % 3 > 0 for item in made.set.items}
+    results = say(ledger, made, RATERS[0], [int(truth[item.run]) for item in made.set.items[:35]])
+    found = labelled_rows(ledger, results, project="default", criterion="safety")
+    assert found.about["digest"] == made.digest
+    document = calibrate(found.rows, judgements=found.judgements)
+    assert (document["n_labelled"], document["n_unlabelled"]) == (35, 5)
+    assert document["accuracy"]["value"] == 1
+    assert document["judge"]["model"] == document["scorer"]["name"] == "m-1"
+    with pytest.raises(UsageError, match="2 criteria"):
+        labelled_rows(ledger, results, project="default")
+
+
+def test_labels_of_picked_samples_name_no_judge_so_no_card_lets_it_gate(ledger: Ledger) -> None:
+    made = drawn(ledger, how="near-floor", n=30)
+    results = say(ledger, made, RATERS[0], [1] * 30)
+    found = labelled_rows(ledger, results, project="default", criterion="safety")
+    assert found.judgements is None
+    assert "not at random" in found.sentences[-1]
+    assert calibrate(found.rows, judgements=None, minimum=1)["judge"] is None
+
+
+def test_scores_of_two_judges_or_of_another_rubric_are_not_calibrated_as_one(
+    ledger: Ledger,
+) -> None:
+    made = drawn(ledger, 4)
+    documents = judged(4)
+    for name in CRITERIA:
+        documents[0]["scores"][name]["source"]["name"] = "m-2"
+    two = stored(ledger, documents, "two-judges")
+    mixed = make_set(ledger, Shelf(), two, None, SetRequest(), project="default")
+    ledger.put_many([set_draft(mixed)])
+    results = say(ledger, need_set(ledger, mixed.id, project="default"), RATERS[0], [1] * 4)
+    with pytest.raises(UsageError, match="scored by 2 judges"):
+        labelled_rows(ledger, results, project="default", criterion="safety")
+    first = say(ledger, made, RATERS[0], [1] * 4)
+    ledger.forget(made.set.evaluation.digest, author="anna", reason="asked for")
+    with pytest.raises(NotEnoughEvidence, match="was forgotten"):
+        labelled_rows(ledger, first, project="default", criterion="safety")
+    given = {
+        "items": [{"id": one["run_id"], "criterion": "safety", "raw": 1} for one in judged(4)[:3]]
+    }
+    found = labelled_rows(ledger, first, project="default", criterion="safety", judgements=given)
+    assert [row.judge for row in found.rows].count(None) == 1, "a label without a verdict stays"
