@@ -29,7 +29,7 @@ def judged(n: int, version: str = "1", **changes: Any) -> list[dict[str, Any]]:
         }
         one.update(
             {
-                "run_id": f"v{version}-secret-{index}",
+                "run_id": f"hush-{version}-{index}",
                 "workflow": {**one["workflow"], "version": version},
                 "dataset": {**one["dataset"], "sample_id": f"s-{index}"},
                 "status": "success" if index % 4 else "failed",

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from assay.archive.evaluation_checks import verify_ledger
+from assay.archive.evaluations import find_evaluation
 from assay.archive.label_calibration import labelled_rows
 from assay.archive.label_results import people_say, results_of
 from assay.archive.label_saving import saving, set_label
@@ -22,7 +24,7 @@ from assay.archive.label_sets import (
     set_draft,
     side_order,
 )
-from assay.archive.labels import labels_of_set
+from assay.archive.labels import label_draft, labels_of_set
 from assay.errors import AssayError, NotEnoughEvidence, UsageError
 from assay.judging.calibration import calibrate
 from assay.library.shelf import Shelf
@@ -225,3 +227,34 @@ def test_scores_of_two_judges_or_of_another_rubric_are_not_calibrated_as_one(
     }
     found = labelled_rows(ledger, first, project="default", criterion="safety", judgements=given)
     assert [row.judge for row in found.rows].count(None) == 1, "a label without a verdict stays"
+
+
+def test_verify_finds_labels_that_do_not_fit_their_set(ledger: Ledger) -> None:
+    made = drawn(ledger, 4, n=3)
+    item, outside = made.set.items[0], judged(4)
+    good = set_label(made, item, RATERS[0], scores=dict.fromkeys(CRITERIA, "1"))
+    first = ledger.put_many([label_draft(good)])[0]
+    assert verify_ledger(ledger).clean
+    left = {one.sample for one in made.set.items} ^ {one["dataset"]["sample_id"] for one in outside}
+    evaluation = find_evaluation(ledger, "first", project="default")
+    assert evaluation is not None
+    other = next(
+        run.digest
+        for run in evaluation.evaluation.runs
+        if run.digest not in {one.run for one in made.set.items}
+    )
+    assert len(left) == 1
+    for changes in (
+        {"run": other},
+        {"scores": {**dict.fromkeys(CRITERIA, 1), "extra": 1}},
+        {"scores": dict.fromkeys(CRITERIA, 9)},
+        {"rater": RATERS[1], "supersedes": first.digest},
+    ):
+        ledger.put_many([label_draft(structs.replace(good, **changes))])
+    found = [flaw.what for flaw in verify_ledger(ledger).flaws]
+    assert found == [
+        "its set does not have this item.",
+        "its scores are not on the scale of its set.",
+        "its scores are not on the scale of its set.",
+        "it replaces a label of another rater or item.",
+    ]

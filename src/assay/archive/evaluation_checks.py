@@ -12,6 +12,7 @@ from msgspec import structs
 from assay.archive.evaluation_builder import identified
 from assay.archive.evaluations import read_evaluation
 from assay.archive.grades import trace
+from assay.archive.label_checks import label_faults
 from assay.archive.replay import Remaker, Replayed, compared
 from assay.canon import digest
 from assay.errors import AssayError, InputError, NotEnoughEvidence
@@ -38,7 +39,9 @@ def verify_ledger(
     *,
     expected: Mapping[str, tuple[int, str]] | None = None,
 ) -> VerifyReport:
-    """Check every record of a ledger, as `verify` does, and then what its evaluations say."""
+    """Check every record of a ledger, as `verify` does, and then what its evaluations and labels
+    say.
+    """
     report = verify(ledger, progress, expected=expected)
     if not report.clean:
         return report  # what its evaluations name may not be what was stored
@@ -47,6 +50,11 @@ def verify_ledger(
         for project in report.heads
         for item in _evaluations(ledger, project)
         for what in _faults(ledger, item, project)
+    ]
+    flaws += [
+        Flaw(project, item.seq, item.digest, what, "Do not rely on it; label again.")
+        for project in report.heads
+        for item, what in label_faults(ledger, project)
     ]
     return report._replace(flaws=tuple(flaws[:SHOWN]), flaw_count=len(flaws))
 

@@ -1,0 +1,94 @@
+"""Stored labels, checked against what they name: the set with that item and scale, the run, and the
+rater's earlier label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from assay.archive.label_sets import identified_set, read_set
+from assay.archive.labels import read_label
+from assay.errors import AssayError
+
+if TYPE_CHECKING:
+    from assay.records.label import HumanLabel, LabelSet
+    from assay.store.drafts import Item
+    from assay.store.ledger import Ledger
+
+_AT_ONCE = 500
+
+
+def label_faults(ledger: Ledger, project: str) -> Iterator[tuple[Item, str]]:
+    """Each label and set that says something that is not so."""
+    sets: dict[str, LabelSet] = {}
+    for item in _items(ledger, "labelset", project):
+        try:
+            sets[item.digest] = read_set(item).set
+        except AssayError as error:
+            yield item, f"the content is not a label set: {error.message}"
+            continue
+        if identified_set(sets[item.digest]).id != sets[item.digest].id:
+            yield item, "the id of the label set is not that of its content."
+    for item in _items(ledger, "label", project):
+        try:
+            label = read_label(item).label
+        except AssayError as error:
+            yield item, f"the content is not a label: {error.message}"
+            continue
+        fault = _outside_set(label, sets, ledger, project) or _not_there(label, ledger, project)
+        if fault:
+            yield item, fault
+
+
+def _items(ledger: Ledger, kind: str, project: str) -> Iterator[Item]:
+    cursor: int | None = None
+    while True:
+        page = ledger.find(kind, project=project, after=cursor, limit=_AT_ONCE)
+        yield from (item for item in page.items if item.body is not None)
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def _outside_set(
+    label: HumanLabel, sets: dict[str, LabelSet], ledger: Ledger, project: str
+) -> str | None:
+    """Why a label is none of its set; None where it is, or where the set was forgotten."""
+    if label.set is None:
+        return None
+    made = sets.get(label.set)
+    if made is None:
+        there = ledger.get(label.set, project=project)
+        return None if there is not None and there.kind == "labelset" else "its set is not there."
+    known = next((one for one in made.items if one.run == label.run), None)
+    if known is None or (label.pair is not None and label.pair.b != known.other):
+        return "its set does not have this item."
+    scales = {one.name: one.points for one in made.rubric.criteria} if made.rubric else {}
+    if label.scores is not None and (
+        label.scores.keys() != scales.keys()
+        or any(score not in scales[name] for name, score in label.scores.items())
+    ):
+        return "its scores are not on the scale of its set."
+    return None
+
+
+def _not_there(label: HumanLabel, ledger: Ledger, project: str) -> str | None:
+    """Which record that a label names is not what it says; None where all are."""
+    runs = [label.run, *([label.pair.b] if label.pair else [])]
+    found = ledger.get_many(
+        [*runs, *([label.supersedes] if label.supersedes else [])], project=project
+    )
+    if any(one not in found or found[one].kind != "run" for one in runs):
+        return "the run that it is about is not there."
+    if label.supersedes is None:
+        return None
+    before = found.get(label.supersedes)
+    if before is None or before.kind != "label":
+        return "the label that it replaces is not there."
+    if before.body is None:
+        return None
+    earlier = read_label(before).label
+    if (earlier.rater, earlier.item) != (label.rater, label.item):
+        return "it replaces a label of another rater or item."
+    return None

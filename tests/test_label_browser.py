@@ -1,0 +1,92 @@
+"""A person labels ten pairs by keyboard, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from assay.archive.label_results import results_of
+from assay.archive.label_sets import SetRequest, list_sets, make_set, set_draft
+from assay.archive.labels import labels_of_set
+from assay.library.shelf import Shelf
+from assay.store.ledger import open_ledger
+from browsing import Site, Window, browser, check_accessible, check_fits
+from labelling import judged, stored
+from serving import Process
+
+__all__ = ["browser"]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return f"sqlite:///{tmp_path_factory.mktemp('label')}/l.db"
+
+
+@pytest.fixture(scope="module")
+def server(url: str) -> Iterator[Process]:
+    with open_ledger(url) as ledger:
+        first, second = (
+            stored(ledger, judged(12, version), f"v{version}") for version in ("1", "2")
+        )
+        for other, asked in ((second, SetRequest(n=10)), (None, SetRequest(n=3))):
+            made = make_set(ledger, Shelf(), first, other, asked, project="default")
+            ledger.put_many([set_draft(made)])
+    with Process(url, "--quiet") as process:
+        yield process
+
+
+@pytest.fixture
+def site(server: Process, browser: Window) -> Iterator[Site]:
+    made = Site(server, browser)
+    yield made
+    made.quiet()
+    made.close()
+
+
+def test_ten_pairs_are_labelled_by_keyboard_and_a_draft_survives_a_reload(
+    site: Site, url: str
+) -> None:
+    page = site.open("/label")
+    page.get_by_role("link", name="v1-pairs-random").click()
+    page.get_by_label("Your name").fill("anna")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Item 1 of 10").wait_for()
+    page.keyboard.press("2")
+    page.keyboard.press("c")
+    page.keyboard.type("the second one j k 1")
+    page.reload()
+    assert page.get_by_label("Comment").input_value() == "the second one j k 1"
+    assert page.get_by_role("radio", name="Second answer").is_checked()
+    page.keyboard.press("j")
+    page.get_by_role("heading", name="Item 2 of 10").wait_for()
+    page.keyboard.press("k")
+    page.get_by_role("heading", name="Item 1 of 10").wait_for()
+    for number in range(1, 11):
+        page.get_by_role("heading", name=f"Item {number} of 10").wait_for()
+        page.keyboard.press(str(1 + number % 3))
+        page.keyboard.press("Enter")
+    page.get_by_text("You have labelled every item").wait_for()
+    with open_ledger(url) as ledger:
+        pairs = next(one for one in list_sets(ledger, project="default") if one.set.other)
+        labels = labels_of_set(ledger, pairs.digest, project="default")
+    assert len(labels) == len(results_of(pairs, labels).labels) == 10
+    assert [one.label.comment for one in labels if one.label.comment] == ["the second one j k 1"]
+
+
+def test_the_labelling_pages_are_accessible_and_fit_a_phone(site: Site, url: str) -> None:
+    with open_ledger(url) as ledger:
+        sets = [one.set.id for one in list_sets(ledger, project="default")]
+    page = site.open("/label/override?run=hush-1-1")
+    page.get_by_label("Your name").fill("ben")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Override").wait_for()
+    for address in (
+        "/label",
+        *(f"/label/{name}?item=1" for name in sets),
+        f"/label/{sets[0]}/results",
+        "/label/override?run=hush-1-1",
+    ):
+        page.goto(site.base + address)
+        check_fits(page)
+        check_accessible(page)
