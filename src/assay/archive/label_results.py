@@ -13,7 +13,8 @@ from statistics import median_low
 from typing import TYPE_CHECKING
 
 from assay.archive.labels import current, raters_of
-from assay.stats.agreement import agreement, krippendorff_alpha
+from assay.records.summary import value_interval
+from assay.stats.agreement import Level, agreement, krippendorff_alpha
 from assay.stats.kappa import cohen_kappa, count_pairs, weighted_kappa
 from assay.views.labels import Disagreed, LabelResults, RaterAgreement, RaterProgress
 
@@ -73,14 +74,16 @@ def _agreement(
     ordered = stored.set.task == "rubric"
     same = agreement([[value for value in row if value is not None] for row in twice])
     if len(raters) > 2:
-        level = "ordinal" if ordered else "nominal"
-        found = krippendorff_alpha(twice, level=level)  # type: ignore[arg-type]
-        return RaterAgreement(criterion, len(twice), same, f"Krippendorff's alpha, {level}", found)
-    pairs = count_pairs([row[0] for row in twice], [row[1] for row in twice])
-    if not ordered:
-        return RaterAgreement(criterion, len(twice), same, "Cohen's kappa", cohen_kappa(pairs))
-    found = weighted_kappa(pairs, "quadratic", by_value=True)
-    return RaterAgreement(criterion, len(twice), same, "Cohen's kappa, quadratic weights", found)
+        level: Level = "ordinal" if ordered else "nominal"
+        name, found = f"Krippendorff's alpha, {level}", krippendorff_alpha(twice, level=level)
+    else:
+        pairs = count_pairs([row[0] for row in twice], [row[1] for row in twice])
+        if ordered:
+            name = "Cohen's kappa, quadratic weights"
+            found = weighted_kappa(pairs, "quadratic", by_value=True)
+        else:
+            name, found = "Cohen's kappa", cohen_kappa(pairs)
+    return RaterAgreement(criterion, len(twice), value_interval(same), name, value_interval(found))
 
 
 def _disagreed(stored: StoredSet, kept: Sequence[StoredLabel]) -> list[Disagreed]:

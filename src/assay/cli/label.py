@@ -121,9 +121,9 @@ def summary(results: LabelResults) -> dict[str, Any]:
             {
                 "criterion": one.criterion,
                 "items": one.items,
-                "same": one.same.shown(),
+                "same": one.same,
                 "statistic": one.statistic,
-                "value": one.beyond_chance.shown(),
+                "value": one.beyond_chance,
             }
             for one in results.agreement
         ],

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from assay.records.label import HumanLabel, LabelItem, LabelSet, Rater
-from assay.stats.intervals import Interval
+from assay.records.summary import ValueInterval
 from assay.views.blocks import (
     Column,
     Facts,
@@ -67,10 +67,10 @@ class RaterAgreement(NamedTuple):
     criterion: str
     items: int
     """That two raters or more have labelled."""
-    same: Interval
+    same: ValueInterval
     """The share of items that every rater labelled alike."""
     statistic: str
-    beyond_chance: Interval
+    beyond_chance: ValueInterval
 
 
 class Disagreed(NamedTuple):
