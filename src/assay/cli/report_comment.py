@@ -1,4 +1,5 @@
-"""`assay report comment`: a Markdown file as a comment on a pull request, updated in place.
+"""`assay report comment`: a Markdown file as a comment on a GitHub pull request or a GitLab merge
+request, updated in place. The environment of the job says which.
 
 Only the text is posted. Whether the build goes on is the exit code of the gate, which this command
 neither knows nor changes.
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from assay import __version__
 from assay.cli import options as opt
+from assay.cli.comment_api import CommentApi, CommentPlace
 from assay.cli.frame import Command, arg
-from assay.cli.pull_request import GitHub, PullRequest
+from assay.cli.merge_request import GitLab
+from assay.cli.pull_request import GitHub
 from assay.errors import AssayError, ExitCode, InputError, UsageError, printable
 from assay.files.json_files import open_input, parse_json
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     import argparse
 
 API = "https://api.github.com"
+GITLAB_API = "https://gitlab.com/api/v4"
+_COMMITS = ("GITHUB_SHA", "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", "CI_COMMIT_SHA")
 MAX_FILE = 4 * 1024 * 1024
 MAX_EVENT = 32 * 1024 * 1024
 MAX_BODY = 65_000
@@ -38,25 +43,15 @@ def _comment(options: argparse.Namespace) -> int:
             fix="Such as --key nightly.",
         )
     event = _event()
-    place = _place(options, event)
-    token = os.environ.get(options.token_env, "").strip()
-    if not token:
-        raise UsageError(
-            "CLI-002",
-            f"there is no token in ${options.token_env}.",
-            where=f"comment on {place.name}",
-            fix=(
-                f"In a GitHub job set `env: {{{options.token_env}: "
-                '"${{ github.token }}"}` and `permissions: {pull-requests: write}`.'
-            ),
-        )
+    host = _gitlab(options) if _is_gitlab(options) else _github(options, event)
     marker = f"<!-- assay:{options.key} -->\n"
     body = _body(marker, _read(options.file), event)
-    posted = GitHub(place, token).put_comment(marker.strip(), body)
+    posted = host.put_comment(marker.strip(), body)
     if options.json:
+        place = host.place
         opt.print_json({**posted._asdict(), "repository": place.repository, "pull": place.number})
     else:
-        sys.stdout.write(f"{posted.action} {printable(posted.url or place.name)}\n")
+        sys.stdout.write(f"{posted.action} {printable(posted.url or host.place_name)}\n")
     return ExitCode.PASSED
 
 
@@ -89,32 +84,88 @@ def _event() -> dict[str, Any]:
     return tree if isinstance(tree, dict) else {}
 
 
-def _place(options: argparse.Namespace, event: dict[str, Any]) -> PullRequest:
+def _is_gitlab(options: argparse.Namespace) -> bool:
+    """Whether the comment goes to GitLab: by the address of the API, else by whose job this is."""
+    if options.api:
+        return bool(options.api.rstrip("/").endswith("/api/v4"))
+    return bool(os.environ.get("GITLAB_CI") or os.environ.get("CI_API_V4_URL")) and not (
+        os.environ.get("GITHUB_ACTIONS") or os.environ.get("GITHUB_EVENT_PATH")
+    )
+
+
+def _github(options: argparse.Namespace, event: dict[str, Any]) -> CommentApi:
     repository = options.repo or os.environ.get("GITHUB_REPOSITORY", "")
     number = options.pull
     if number is None:
         named = _at(event, "pull_request", "number")
         ref = _PULL.match(os.environ.get("GITHUB_REF", ""))
         number = named if isinstance(named, int) else int(ref[1]) if ref else None
+    what = "In a job that a pull request started, GitHub's variables say it."
+    api = options.api or os.environ.get("GITHUB_API_URL") or API
+    place = _place(api, repository, number, f"which pull request to comment on. {what}")
+    variable = options.token_env or "GITHUB_TOKEN"
+    token = os.environ.get(variable, "").strip()
+    if not token:
+        raise _no_token(
+            variable,
+            f"{place.repository}#{place.number}",
+            f'In a GitHub job set `env: {{{variable}: "${{{{ github.token }}}}"}}` and'
+            " `permissions: {pull-requests: write}`.",
+        )
+    return GitHub(place, token)
+
+
+def _gitlab(options: argparse.Namespace) -> CommentApi:
+    said = os.environ.get("CI_MERGE_REQUEST_IID", "")
+    number = options.pull
+    if number is None:
+        number = int(said) if said.isascii() and said.isdigit() and len(said) < 10 else None
+    repository = options.repo or os.environ.get("CI_PROJECT_PATH", "")
+    what = "In a merge request pipeline, GitLab's variables say it."
+    api = options.api or os.environ.get("CI_API_V4_URL") or GITLAB_API
+    place = _place(api, repository, number, f"which merge request to comment on. {what}")
+    variable = options.token_env or "GITLAB_TOKEN"
+    token = os.environ.get(variable, "").strip()
+    job = "" if token or options.token_env else os.environ.get("CI_JOB_TOKEN", "").strip()
+    if not token and not job:
+        raise _no_token(
+            variable,
+            f"{place.repository}!{place.number}",
+            "Make a project access token with the scope `api`, and store it as the masked"
+            f" variable {variable}.",
+        )
+    project = os.environ.get("CI_PROJECT_URL", "")
+    page = f"{project}/-/merge_requests/{number}" if project and not options.repo else ""
+    return GitLab(place, token or job, job=not token, page=page)
+
+
+def _place(api: str, repository: str, number: int | None, unclear: str) -> CommentPlace:
     missing = [
         text
         for text, value in (("--repo OWNER/NAME", repository), ("--pull NUMBER", number))
         if not value
     ]
     if missing or number is None or number < 1:
+        which, _, hint = unclear.partition(". ")
         raise UsageError(
             "CLI-002",
-            "it is not clear which pull request to comment on.",
-            fix=f"Give {' and '.join(missing) or 'a --pull from 1 on'}. In a job that a pull"
-            " request started, GitHub's variables say it.",
+            f"it is not clear {which}.",
+            fix=f"Give {' and '.join(missing) or 'a --pull from 1 on'}. {hint}",
         )
-    api = options.api or os.environ.get("GITHUB_API_URL") or API
-    return PullRequest(api, repository, number)
+    return CommentPlace(api, repository, number)
+
+
+def _no_token(variable: str, place: str, fix: str) -> UsageError:
+    return UsageError(
+        "CLI-002", f"there is no token in ${variable}.", where=f"comment on {place}", fix=fix
+    )
 
 
 def _body(marker: str, text: str, event: dict[str, Any]) -> str:
     """The comment: marker, text, and what it is about, so that a stale one shows."""
-    head = _at(event, "pull_request", "head", "sha") or os.environ.get("GITHUB_SHA")
+    head = _at(event, "pull_request", "head", "sha") or next(
+        filter(None, map(os.environ.get, _COMMITS)), None
+    )
     about = [f"Assay {__version__}"]
     if isinstance(head, str) and re.fullmatch(r"[0-9a-f]{7,64}", head):
         about.append(f"commit {head[:10]}")
@@ -136,8 +187,8 @@ def _at(tree: Any, *path: str) -> Any:
 COMMANDS = {
     "report comment": Command(
         _comment,
-        "Post a Markdown file as a comment on a GitHub pull request, or update the one posted"
-        " before. Exit 0 once it is there.",
+        "Post a Markdown file as a comment on a GitHub pull request or a GitLab merge request, or"
+        " update the one posted before. Exit 0 once it is there.",
         "assay report comment decision.md",
         (
             arg("file", metavar="FILE", help="the text, such as `assay gate ... -o decision.md`"),
@@ -147,23 +198,35 @@ COMMANDS = {
                 default="gate",
                 help="which comment to update, where a pull request has several (default: gate)",
             ),
-            arg("--repo", metavar="NAME", help="OWNER/NAME (default: $GITHUB_REPOSITORY)"),
+            arg(
+                "--repo",
+                metavar="NAME",
+                help="OWNER/NAME (default: $GITHUB_REPOSITORY or $CI_PROJECT_PATH)",
+            ),
             arg(
                 "--pull",
                 type=int,
                 metavar="N",
-                help="number of the pull request (default: the one that started this job)",
+                help=(
+                    "number of the pull request or merge request (default: the one that started"
+                    " this job)"
+                ),
             ),
             arg(
                 "--api",
                 metavar="URL",
-                help=f"GitHub's API (default: $GITHUB_API_URL, else {API})",
+                help=(
+                    f"GitHub's API, or GitLab's, which ends in /api/v4 (default: $GITHUB_API_URL or"
+                    f" $CI_API_V4_URL, else {API})"
+                ),
             ),
             arg(
                 "--token-env",
                 metavar="NAME",
-                default="GITHUB_TOKEN",
-                help="the variable with the token (default: GITHUB_TOKEN)",
+                help=(
+                    "the variable with the token (default: GITHUB_TOKEN; on GitLab GITLAB_TOKEN,"
+                    " else CI_JOB_TOKEN)"
+                ),
             ),
         ),
         configured=False,
