@@ -10,7 +10,7 @@ from typing import NamedTuple
 from assay.views.blocks import Block, Part
 
 
-class Entry(NamedTuple):
+class ListEntry(NamedTuple):
     """One thing of a list. The kind is how it looks: `bad` or `open` make it stand out."""
 
     head: str
@@ -23,6 +23,6 @@ class Entry(NamedTuple):
 class Entries(Block, frozen=True):
     """Things one below the other."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[ListEntry]
     label: str
     kind: str = ""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from assay.views.blocks import Group, Heading, Paragraph, Part, Section, section
-from assay.views.entries import Entries, Entry
+from assay.views.entries import Entries, ListEntry
 from assay.views.pieces import absent, code, count, link, listed, phrase, strong, verdict
 from assay.views.values import Room, ValueView
 
@@ -107,7 +107,7 @@ def _worst(
 
 def _claim(
     number: int, claim: Mapping[str, Any], places: Mapping[str, int], room: Room, *, checked: bool
-) -> Entry:
+) -> ListEntry:
     citations = list(dict.fromkeys(claim.get("citations") or ()))
     severity = claim.get("severity")
     marks: list[str] = [verdict(*_SUPPORT[claim.get("supported")])]
@@ -126,7 +126,7 @@ def _claim(
             foot.append(link(named, f"#passage-{place}"))
         else:
             foot.append(named)
-    return Entry(
+    return ListEntry(
         phrase(strong(f"{number}"), " ", listed(marks, " · ")),
         [Paragraph(room.clip(claim.get("text"), CLAIM), "words")],
         phrase("Cites ", listed(foot)) if foot else "",
@@ -143,7 +143,7 @@ def _passage(
     view: ValueView,
     *,
     claimed: bool,
-) -> Entry:
+) -> ListEntry:
     rank = passage.get("rank")
     marks: list[str] = [_RELEVANCE[passage.get("relevant")]]
     if rank is not None:
@@ -160,7 +160,7 @@ def _passage(
         else ""
     )
     text = passage.get("text")
-    return Entry(
+    return ListEntry(
         phrase(code(view.room.clip(passage.get("id"), 120)), " ", listed(marks, " · ")),
         view.parts(text, at=f"/retrieval/{number - 1}/text")
         if text
@@ -171,7 +171,7 @@ def _passage(
 
 
 def _listed(
-    entries: Sequence[Entry], found: Sequence[Any] | None, noun: str, unknown: str
+    entries: Sequence[ListEntry], found: Sequence[Any] | None, noun: str, unknown: str
 ) -> list[Part]:
     if not found:
         return [Paragraph(unknown if found is None else f"No {noun}s.", "absent")]
@@ -201,7 +201,7 @@ def _expected(run: Mapping[str, Any]) -> list[Part]:
         return []
     room = Room(ROOM // 2)
     entries = [
-        Entry(
+        ListEntry(
             verdict(*_SUPPORT[claim.get("supported")]),
             [Paragraph(room.clip(claim.get("text"), CLAIM), "words")],
         )

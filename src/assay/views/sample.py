@@ -24,7 +24,7 @@ from assay.views.blocks import (
     Table,
     section,
 )
-from assay.views.entries import Entries, Entry
+from assay.views.entries import Entries, ListEntry
 from assay.views.grade import Result, criterion_name, floor_of, grade_sections
 from assay.views.grade_line import as_line, outcome
 from assay.views.pieces import (
@@ -267,8 +267,10 @@ def versions(answer: str | None, others: Sequence[OtherAnswer]) -> list[Section]
             " ",
             points(one.run.score) if grade else "",
         )
-        foot = [link("Open this run", one.href), link("Compare the evaluations", one.compare)]
-        entries.append(Entry(head, [_difference(answer, one)], listed(foot, " · ")))
+        foot = [link("Open this run", one.href)]
+        if one.compare:
+            foot.append(link("Compare the evaluations", one.compare))
+        entries.append(ListEntry(head, [_difference(answer, one)], listed(foot, " · ")))
     hint = "Underlined: only in the newer answer. Struck through: only in the older one."
     return [
         section(

@@ -10,7 +10,7 @@ from typing import Any
 from assay import exact
 from assay.views.blocks import Details, Figure, Group, Heading, Paragraph, Part, Section, section
 from assay.views.charts import steps as step_charts
-from assay.views.entries import Entries, Entry
+from assay.views.entries import Entries, ListEntry
 from assay.views.pieces import absent, clip, code, count, listed, phrase, strong, verdict
 from assay.views.run import agent_table
 from assay.views.values import Fields, Room, ValueView
@@ -71,7 +71,7 @@ def _went_wrong(call: Mapping[str, Any]) -> bool:
     return call.get("valid") is False or call.get("error") is not None
 
 
-def _call(place: int, call: Mapping[str, Any], view: ValueView) -> Entry:
+def _call(place: int, call: Mapping[str, Any], view: ValueView) -> ListEntry:
     at, metadata = f"/tool_calls/{place}", call.get("metadata") or {}
     marks: list[str] = [verdict(*_VALID.get(call.get("valid"), _VALID[None]))]
     if call.get("step"):
@@ -89,7 +89,7 @@ def _call(place: int, call: Mapping[str, Any], view: ValueView) -> Entry:
         pairs.append(("Also recorded", view.parts(rest, at=f"{at}/metadata")))
     if call.get("error") is not None:
         pairs.append(("Error", view.parts(call["error"], at=f"{at}/error")))
-    return Entry(
+    return ListEntry(
         phrase(
             strong(f"{place + 1}"),
             " ",
@@ -145,7 +145,7 @@ def timeline(
     return [section("Timeline", *parts, id="timeline")]
 
 
-def _step(number: int, step: Mapping[str, Any], calls: Mapping[Any, int], room: Room) -> Entry:
+def _step(number: int, step: Mapping[str, Any], calls: Mapping[Any, int], room: Room) -> ListEntry:
     spent = [
         duration(step.get("duration_ms")),
         room.clip(step["agent"], 60) if step.get("agent") else "",
@@ -163,7 +163,7 @@ def _step(number: int, step: Mapping[str, Any], calls: Mapping[Any, int], room: 
     bad = step.get("status") not in ("success", "skipped")
     name = room.clip(step.get("name"), 120)
     head = phrase(strong(f"{number}"), " ", name, " ", verdict(step.get("status")))
-    return Entry(
+    return ListEntry(
         listed([head, *filter(None, spent), *scores], " · "),
         [Paragraph(room.clip(step["error"], 600), "words bad")] if step.get("error") else [],
         kind="bad" if bad else "",
@@ -181,5 +181,5 @@ def _handoffs(handoffs: Sequence[Mapping[str, Any]]) -> Part:
         wrong = expected is not None and expected != one.get("to")
         head = phrase(clip(one.get("from"), 80), " → ", clip(one.get("to"), 80))
         foot = phrase(verdict("fail", "expected "), clip(expected, 80)) if wrong else ""
-        entries.append(Entry(head, (), foot, kind="bad" if wrong else ""))
+        entries.append(ListEntry(head, (), foot, kind="bad" if wrong else ""))
     return Entries(entries, "Handoffs", "handoff")

@@ -53,7 +53,7 @@ class Items(Block, frozen=True):
     items: Sequence[Sequence[Part]]
 
 
-class Message(Block, frozen=True):
+class ChatMessage(Block, frozen=True):
     """One message of a conversation."""
 
     role: str
@@ -202,7 +202,7 @@ class ValueView:
             }
             if rest:
                 parts += self.parts(rest, at=here, depth=depth + 1)
-            made.append(Message(self.room.take(message["role"], 60), parts))
+            made.append(ChatMessage(self.room.take(message["role"], 60), parts))
         return made
 
     def _content(self, content: Any, at: str, depth: int) -> list[Part]:

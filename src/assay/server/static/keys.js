@@ -1,7 +1,7 @@
-// Keys: j and k go through the rows of a list, Enter opens one, / goes to the search field, ? shows the keys. The focus is on the link of a row,
+// Keys: j and k go through the rows of a list, or from sample to sample on the page of one; Enter opens a row, / goes to the search field, ? shows the keys. The focus is on the link of a row,
 // so Enter, the middle button and a screen reader work as they always do. Nothing happens while something is typed.
 
-const KEYS = { j: "Next row", k: "Previous row", Enter: "Open the row", "/": "Search or filter", "?": "Show these keys", Esc: "Close, or leave a field" };
+const KEYS = { j: "Next row or sample", k: "Previous row or sample", Enter: "Open the row", "/": "Search or filter", "?": "Show these keys", Esc: "Close, or leave a field" };
 const LINK = "th[scope=row] a, td a, td summary";
 const shown = (element) => element.offsetParent !== null;
 const rows = () => [...document.querySelectorAll("main table:not(figure table) tbody tr")].filter((row) => shown(row) && row.querySelector(LINK));
@@ -13,6 +13,10 @@ function current(all) {
 }
 
 function go(step) {
+  if (document.querySelector(".walk")) {
+    document.querySelector(`.walk a[rel=${step > 0 ? "next" : "prev"}]`)?.click();
+    return;
+  }
   const all = rows();
   if (!all.length) return;
   const next = all[Math.max(0, Math.min(all.length - 1, current(all) + step))];
