@@ -823,6 +823,7 @@ def test_the_page_of_a_run_begins_with_verdict_and_texts_and_ends_with_provenanc
         "why",
         "points",
         "floors",
+        "people",
         "provenance",
         "lineage",
     ]

@@ -11,6 +11,8 @@ from urllib.parse import quote
 
 import pytest
 
+from assay.archive.label_saving import override_label, saving
+from assay.records.label import Rater
 from documents import run
 from serving import Api, serving
 from test_evaluation_page import evaluate, text, version
@@ -218,3 +220,21 @@ def test_parts_are_downloads_and_only_real_pictures_are_shown(api: Api) -> None:
         path = f"/attachments/{digest}?at={quote(wrong, safe='')}"
         assert api.client.get(path, headers=HTML).status_code in (200, 404)
     assert api.client.get("/attachments/sha256:0", headers=HTML).status_code == 404
+
+
+def test_a_persons_verdict_stands_next_to_the_grade_and_opens_nothing(api: Api) -> None:
+    digest = ids(api, "v3")[2]
+    before = page(api, f"/runs/{digest}?in=v3")
+    assert "Nobody has given a verdict on this run." in before
+    within = record(api, "v3")["id"]
+    assert f'href="/label/override?run={quote(digest, safe="")}&amp;in={within}"' in before
+    item = api.services.ledger.get(digest)
+    assert item is not None
+    label = override_label(
+        item, None, Rater(name=SCRIPT, by="stated"), verdict="pass", reason=f"fine {SCRIPT}"
+    )
+    api.services.ledger.put_many(saving(api.services.ledger, label, project="default"))
+    after = page(api, f"/runs/{digest}?in=v3")
+    assert_harmless(Markup(after))
+    assert "fine <script>alert(1)" in text(after)
+    assert "✗ not passed" in text(after)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from assay.archive.labels import labels_of_run
 from assay.archive.replay import replay
 from assay.errors import AssayError
 from assay.server.auth import Principal, admit
+from assay.server.pages.label_override import people_table
 from assay.server.pages.layout import page
 from assay.server.pages.lineage import SHOWN, lineage
 from assay.server.pages.routing import READER, PageRoute, form
@@ -27,13 +29,14 @@ from assay.server.pages.stored_run import Shown, found_run
 from assay.server.problems import Problem
 from assay.store import events
 from assay.store.facets import key
-from assay.views.blocks import Details, Facts, Group, Note, Part, contents, section
+from assay.views.blocks import Details, Facts, Group, Note, Paragraph, Part, contents, section
 from assay.views.grounding import grounding
 from assay.views.pieces import (
     absent,
     address,
     clip,
     code,
+    count,
     letter,
     link,
     listed,
@@ -148,6 +151,7 @@ def _page(
     if result is not None:
         sections.append(grade_section(result, url))
     if run is not None:
+        sections.append(_people(services, project, digest, context))
         sections += elsewhere(services, project, found, run, context)
     sections.append(
         section(
@@ -174,6 +178,26 @@ def _page(
         contents(sections),
         *sections,
         nav="/evaluations" if context.stored else "/runs",
+    )
+
+
+def _people(services: Services, project: str, digest: str, context: SampleContext) -> Part:
+    """Verdicts of people, which no gate reads. Labels are only counted: a rater who has yet to
+    label this sample must not see those of others.
+    """
+    found = labels_of_run(services.ledger, digest, project=project)
+    within = context.stored.evaluation.id if context.stored else None
+    href = address("label", "override", run=digest, in_=within)
+    parts: list[Part] = [people_table(found._replace(labels=()))] if found.overrides else []
+    if found.labels:
+        raters = len({one.label.rater for one in found.labels})
+        text = f"{count(len(found.labels), 'label')} by {count(raters, 'rater')}. "
+        parts.append(Paragraph(phrase(text, link("Sets of labels", address("label")))))
+    return section(
+        "People's verdicts",
+        *(parts or [Paragraph("Nobody has given a verdict on this run.", "absent")]),
+        Paragraph(link("Give your own verdict, with the reason", href)),
+        id="people",
     )
 
 
