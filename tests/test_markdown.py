@@ -15,10 +15,14 @@ from msgspec.structs import replace
 
 import assay as product
 from assay.errors import printable
+from assay.files.json_files import Document
+from assay.library.shelf import Shelf
+from assay.pipeline.grading import Grader
 from assay.pipeline.payload import payload
 from assay.records.decision import Decision
 from assay.views import markdown, pieces
 from assay.views.decision import OUTCOMES, decision_summary, outcome_word
+from assay.views.exporters import ResultSource
 from assay.views.markdown_view import view
 from decisions import decided, decision
 from documents import scorecard
@@ -185,6 +189,49 @@ def test_the_size_of_the_page_is_bounded() -> None:
     assert len(markdown.grades(document(*many))) < 65_000, (
         "a comment on a code host may have 65,536 signs"
     )
+
+
+def ran(index: int, text: str, *, attempt: int = 1) -> dict[str, Any]:
+    """A run that fails, with the text everywhere."""
+    return {
+        "schema": "assay.run/1",
+        "run_id": f"r-{index}-{attempt}",
+        "workflow": {"id": "w", "version": "1", "family": "rag", "profile": "rag@1"},
+        "dataset": {"id": "d", "version": "1", "sample_id": f"{text}{index}"},
+        "status": "success",
+        "attempt": attempt,
+        "inputs": {"question": f"asked {text}"},
+        "outputs": {"answer": f"answered {text}"},
+        "expected": {"answer": f"expected {text}"},
+        "scores": {"response_relevance": {"raw": index / 10}},
+    }
+
+
+def test_the_three_worst_samples_are_shown_with_question_and_answer() -> None:
+    grader = Grader(Shelf())
+    for text in ["plain", *HOSTILE, "`" * 3000, "x" * 5_000_000]:
+        page = markdown.Markdown()
+        for run in (
+            ran(4, text),
+            ran(1, text),
+            ran(1, text, attempt=2),
+            ran(2, text),
+            ran(3, text),
+        ):
+            graded = grader.grade(Document(run, "test"))
+            assert graded.run is not None
+            page.write(page.piece_of(graded.payload(), ResultSource(run=graded.run)))
+        made = page.foot([], document()["counts"] | {"graded": 5, "failed": 5}).decode()
+        check_safe(made)
+        assert len(made) < 65_000
+        assert made.count("  - question: ") == made.count("  - answer: ") == 3
+        if text == "plain":
+            assert [line.split("`")[1] for line in made.splitlines() if line[:3] == "- `"] == [
+                "plain1",
+                "plain2",
+                "plain3",
+            ]
+            assert "  - question: `asked plain`\n  - answer: `answered plain`\n" in made
 
 
 def test_bars_never_draw_something_as_nothing_or_less_than_all_as_all() -> None:

@@ -17,7 +17,7 @@ from assay.archive.own_profiles import own_profile_draft
 from assay.archive.store import Store
 from assay.files.json_files import Document, Unread
 from assay.pipeline.choice import Choice
-from assay.pipeline.deciding import side_of
+from assay.pipeline.deciding import Seen, side_of
 from assay.pipeline.grading import Graded, Grader
 from assay.records.decision import Decision
 from assay.release.baseline import BASELINE_SCHEMA
@@ -48,12 +48,13 @@ def keep_side(
     basis: Basis = NO_BASIS,
     author: str | None = None,
     stored: Mapping[str, Body] | None = None,
+    told: Seen | None = None,
 ) -> KeptSide:
     """One side as `side_of` makes it, from documents as a replay will read them. `take` gets the
     drafts of each grade with its evidence; without it nothing is drafted.
 
     `stored` has the bodies of evidence that comes from a ledger, by the digest that its document
-    has for a file.
+    has for a file. `told` gets each grade as it is made.
     """
     evidence: dict[str, None] = {}
     grades: dict[str, None] = {}
@@ -63,6 +64,8 @@ def keep_side(
 
     def seen(document: Document, graded: Graded) -> None:
         nonlocal bare
+        if told is not None:
+            told(document, graded)
         if take is None:
             return
         if graded.evidence is None:
@@ -151,12 +154,15 @@ class SideReader:
         name: str,
         where: str,
         stored: Mapping[str, Body] | None = None,
+        told: Seen | None = None,
     ) -> Side:
         """One side, as `side_of` makes it. `stored` has the bodies of evidence that comes from a
-        ledger, by its digest.
+        ledger, by its digest. `told` gets each grade as it is made.
         """
 
         def seen(document: Document, graded: Graded) -> None:
+            if told is not None:
+                told(document, graded)
             if self._made_of is not None and graded.evidence is not None:
                 self._made_of((stored or {}).get(document.file, graded.evidence))
 
@@ -198,6 +204,7 @@ class SideKeeper(SideReader):
         name: str,
         where: str,
         stored: Mapping[str, Body] | None = None,
+        told: Seen | None = None,
     ) -> Side:
         """One side, as `side_of` makes it."""
         self.kept.append(
@@ -209,6 +216,7 @@ class SideKeeper(SideReader):
                 where=where,
                 basis=self._basis,
                 stored=stored,
+                told=told,
             )
         )
         return self.kept[-1].side

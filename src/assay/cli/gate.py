@@ -85,11 +85,19 @@ def _decide(
     kept: SideKeeper | None = None,
 ) -> Decision:
     from assay.cli.gate_sides import read_baseline, read_side
+    from assay.cli.gate_worst import CandidateWorst
     from assay.pipeline.deciding import Terms, decide, declared, full_names
 
-    options.judged, options.compared = [], []
+    options.judged, options.compared, options.worst = [], [], CandidateWorst.of(options)
     now = opt.moment(options.now)
-    candidate = read_side(options.files, grader, name="candidate", kept=kept, read=options.judged)
+    candidate = read_side(
+        options.files,
+        grader,
+        name="candidate",
+        kept=kept,
+        read=options.judged,
+        told=None if options.worst is None else options.worst.add,
+    )
     baseline = read_baseline(
         options.baseline,
         grader,
@@ -179,6 +187,8 @@ def _finish(options: argparse.Namespace, document: Decision) -> int:
 
     summary = decision_summary(document)
     page = view(outcome_word(document), summary)
+    if options.worst is not None and (worst := options.worst.markdown()):
+        page += f"\n{worst}"
     forms: dict[str, Callable[[Decision], bytes]] = {
         ".md": lambda _: page.encode(),
         ".xml": junit.decision,
@@ -210,7 +220,7 @@ def _html(options: argparse.Namespace, document: Decision) -> bytes:
     from assay.views.render import report
 
     title = f"Assay: {outcome_word(document)}"
-    parts = decision_view(document, pairs=options.pairs)
+    parts = [*decision_view(document, pairs=options.pairs), *options.worst.parts()]
     return report(title, *parts, heading="Assay decision").encode()
 
 

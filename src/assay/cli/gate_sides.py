@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from assay.archive.sides import SideReader
     from assay.files.json_files import Document
+    from assay.pipeline.deciding import Seen
     from assay.pipeline.grading import Grader
     from assay.release.baseline import StoredBaseline
     from assay.release.policy import ReleaseRules
@@ -38,16 +39,17 @@ def read_side(
     name: str,
     kept: SideReader | None = None,
     read: list[Subject] | None = None,
+    told: Seen | None = None,
 ) -> Side:
     """One side of a comparison, from its files. A line that cannot be read stops everything: what
     it held is not known. `kept` is told what it rests on, and `read` takes each file with the
-    digest of the bytes that this side was made of.
+    digest of the bytes that this side was made of. `told` gets each grade as it is made.
     """
     documents, where = chain.from_iterable(_hashed(path, read) for path in paths), ", ".join(paths)
     return (
-        side_of(documents, grader, name=name, where=where)
+        side_of(documents, grader, name=name, where=where, seen=told)
         if kept is None
-        else kept.read(documents, grader, name=name, where=where)
+        else kept.read(documents, grader, name=name, where=where, told=told)
     )
 
 

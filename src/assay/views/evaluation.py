@@ -48,14 +48,27 @@ def keep_worst(
     found: list[WorstRun], result: Mapping[str, Any], run: Run | None, *, most: int = WORST
 ) -> None:
     """Put a run in its place among the worst, and drop what is then one too many. A run that passed
-    has no place there.
+    has no place there; of the repeats of a sample the worst has it.
     """
     if result.get("passed") is True:
         return
     made = WorstRun(float(result.get("weighted_score") or 0), str(result["run_id"]), result, run)
+    same = next((one for one in found if _sample(one.result) == _sample(result)), None)
+    if same is not None:
+        if not made < same:
+            return
+        found.remove(same)
     if len(found) < most or made < found[-1]:
         insort(found, made)
         del found[most:]
+
+
+def _sample(result: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What the repeats of a sample share; a run without one stands for itself."""
+    sample = result.get("sample_id")
+    return (
+        ("run", result["run_id"]) if sample is None else ("sample", result.get("dataset"), sample)
+    )
 
 
 def evaluation_view(

@@ -17,7 +17,6 @@ from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import structs
 
 from assay.views.blocks import (
     Column,
@@ -37,18 +36,24 @@ from assay.views.grade import grade_charts
 from assay.views.grade_line import passed_text
 from assay.views.pieces import clip, count, letter, line, number, phrase, shown, verdict
 from assay.views.render import report
-from assay.views.report_evidence import evidence_block, kept_evidence
-from assay.views.report_rows import Result, row_of
-from assay.views.report_samples import Layout, SampleTable, cut, in_parts, merged, sample_line
+from assay.views.report_evidence import (
+    drawn_evidence,
+    evidence_hint,
+    kept_evidence,
+    read_evidence,
+)
+from assay.views.report_rows import Result, kept_row, read_row, row_of, workflow_name
+from assay.views.report_samples import (
+    Layout,
+    SampleTable,
+    cut,
+    in_parts,
+    merged,
+    sample_line,
+    table_hint,
+)
 from assay.views.report_spool import SampleSpool
 from assay.views.run import SYSTEMS
-from assay.views.samples import (
-    SampleEvidence,
-    SampleRow,
-    SampleRun,
-    fold_samples,
-    sample_grade,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,18 +69,9 @@ OPENED = 3
 """The worst samples, whose evidence is open, and the least number of samples that have any."""
 PICTURES = 20
 """Runs whose charts are written by `--charts`."""
-ROW_TEXT = 2_000
 CAUSES = 3
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
-
-
-class _Evidence(msgspec.Struct):
-    result: msgspec.Raw
-    kept: dict[str, Any]
-
-
-_evidence = msgspec.json.Decoder(_Evidence).decode
 
 
 class Report(Format):
@@ -117,9 +113,8 @@ class Report(Format):
     def piece_of(self, result: Any, source: ResultSource) -> bytes:
         """A result on three lines: what is counted, its row, and its evidence."""
         plain = msgspec.to_builtins(result, builtin_types=(Decimal,), enc_hook=str)
-        row = _sample_row(plain, source.run)
         evidence = {"result": plain, "kept": kept_evidence(source.run)}
-        return b"\n".join(map(_encode, (row_of(plain), row, evidence)))
+        return b"\n".join(map(_encode, (row_of(plain), kept_row(plain, source.run), evidence)))
 
     def onto(self, stream: IO[bytes]) -> Report:
         """Runs wait here until the verdict is known."""
@@ -170,7 +165,7 @@ class Report(Format):
             self._workflows.add(workflow_name(counted))
         if self._spool is None:
             self._spool = SampleSpool()
-        made = _kept_row(row).row
+        made = read_row(row).row
         self._has_texts = self._has_texts or bool(made.question or made.answer or made.expected)
         # samples of two workflows or datasets may share a name
         key = _encode([counted.get("workflow"), counted.get("dataset"), made.sample]).decode()
@@ -202,7 +197,7 @@ class Report(Format):
         if self._charted is None:
             spooled = self._spool.samples(PICTURES) if self._spool is not None else ()
             self._charted = [
-                _decode(_evidence(one.evidence).result) for one in spooled if one.evidence
+                _decode(read_evidence(one.evidence).result) for one in spooled if one.evidence
             ]
         return self._charted
 
@@ -261,11 +256,11 @@ class Report(Format):
         lines, folds, room = [], list[str](), EVIDENCE_BYTES
         wanted = min(self._most_evidence, max(failed, OPENED))
         for spooled in self._spool.samples(self._rows):
-            kept = [_kept_row(one) for one in spooled.rows]
+            kept = [read_row(one) for one in spooled.rows]
             row, place = merged([one.row for one in kept]), 0
             if len(folds) < wanted and room > 0 and spooled.evidence is not None:
                 place = len(folds) + 1
-                folds.append(_fold(row, spooled.evidence, place, opened=place <= OPENED))
+                folds.append(drawn_evidence(row, spooled.evidence, place, opened=place <= OPENED))
                 room -= len(folds[-1].encode("utf-8", "replace"))
             workflow = kept[0].workflow if len(self._workflows) > 1 else ""
             lines.append(sample_line(row, layout, place=place, n=spooled.n, workflow=workflow))
@@ -276,14 +271,14 @@ class Report(Format):
             len(self._workflows) > 1,
             n,
         )
-        hint = _table_hint(total.n, failed, n, criteria=(len(layout.criteria), len(self._lost)))
+        hint = table_hint(total.n, failed, n, criteria=(len(layout.criteria), len(self._lost)))
         return [
             section("Samples", table, id="samples", hint=hint),
             section(
                 "Evidence",
                 *folds,
                 id="evidence",
-                hint=_evidence_hint(len(folds), failed, total.n),
+                hint=evidence_hint(len(folds), failed),
             ),
         ]
 
@@ -324,62 +319,6 @@ class Report(Format):
         causes = "; ".join(f"{cause} ({n:,})" for cause, n in common)
         why = f" Most often: {causes}." if causes else ""
         return phrase(verdict("failed", "Not passed."), f" {' and '.join(reasons)}.{why}")
-
-
-class _KeptRow(msgspec.Struct):
-    row: SampleRow
-    workflow: str
-
-
-_kept_row = msgspec.json.Decoder(_KeptRow).decode
-
-
-def _sample_row(result: Mapping[str, Any], run: Run | None) -> _KeptRow:
-    """The row of one run."""
-    grade = sample_grade({"weighted_score": 0, **result})
-    evidence = None
-    if run is not None:
-        evidence = SampleEvidence(
-            run.run_id, run.status, run.inputs, run.outputs, run.expected, run.metadata
-        )
-    (row,) = fold_samples([(SampleRun(str(result.get("run_id")), "", grade), evidence)])
-    texts = {name: getattr(row, name)[:ROW_TEXT] for name in ("question", "answer", "expected")}
-    return _KeptRow(structs.replace(row, **texts), workflow_name(result))
-
-
-def workflow_name(result: Mapping[str, Any]) -> str:
-    """The workflow of a result and its version, on one line."""
-    workflow = result.get("workflow")
-    if not isinstance(workflow, dict):
-        return "none, a bare scorecard"
-    return f"{workflow.get('id')}@{workflow.get('version')}"
-
-
-def _fold(row: SampleRow, evidence: bytes, place: int, *, opened: bool) -> str:
-    """The evidence of a sample, drawn at once: its size counts."""
-    found = _evidence(evidence)
-    result = _decode(found.result)
-    return evidence_block(row, found.kept, result, place, opened=opened).__html__()
-
-
-def _table_hint(n: int, failed: int, shown_n: int, *, criteria: tuple[int, int]) -> str:
-    """What the table shows, and what it leaves out."""
-    words = f"{count(n, 'sample')}, {failed:,} did not pass. The worst comes first."
-    if shown_n < n:
-        words += f" The table has {shown_n:,} of them; -o grades.jsonl writes every one."
-    if criteria[0] < criteria[1]:
-        words += f" Of {criteria[1]:,} criteria it shows the {criteria[0]} that lost most points."
-    return f"{words} Long texts are cut; `assay view` shows them whole."
-
-
-def _evidence_hint(n: int, failed: int, total: int) -> str:
-    if failed <= n:
-        more = " and of the worst that did" if n > failed else ""
-        return f"Of every sample that did not pass{more}." if failed else "Of the worst samples."
-    return (
-        f"Of the worst {n:,} of {failed:,} samples that did not pass. `assay view` shows the"
-        " others, and `assay explain FILE --run ID` explains one."
-    )
 
 
 def _faults(faults: Sequence[Result], total: int) -> Section:

@@ -8,46 +8,33 @@ beyond its rows it says how many more there are.
 
 from __future__ import annotations
 
-import re
 from typing import IO, TYPE_CHECKING, Any
 
-from assay.errors import printable
+import msgspec
+
 from assay.views.exporters import Exporter, Format
 from assay.views.grade_line import NAMED, causes, more_text, passed_text
+from assay.views.markdown_code import MAX_TEXT as MAX_TEXT
+from assay.views.markdown_code import code as code
 from assay.views.pieces import bar, count, points
+from assay.views.worst_samples import (
+    WorstSample,
+    keep_worst_sample,
+    worst_sample,
+    worst_samples,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from assay.records.grade import Payload
+    from assay.views.exporters import ResultSource
 
 ROWS = 50
 """Rows of a table at the most; a comment on a code host has a limit of its own."""
-MAX_TEXT = 200
 MAX_FAULTS = 10
-_TICKS = re.compile("`+")
-
-
-def code(text: object) -> str:
-    r"""Any text as a code span that holds in a table cell too. What would break the line or run
-    backwards is written as an escape.
-
-    >>> code("a|b"), code("@all <b>\n")
-    ('`a\\|b`', '`@all <b>\\n`')
-    >>> code("`x`")
-    '`` `x` ``'
-    """
-    shown = printable(str(text))
-    if len(shown) > MAX_TEXT:
-        shown = f"{shown[:MAX_TEXT]}…"
-    if not shown.strip():
-        return "(empty)"
-    fence = "`" * (1 + max((len(ticks) for ticks in _TICKS.findall(shown)), default=0))
-    # one blank on each side is taken off again by the renderer, and keeps a backtick at the edge
-    # apart from the fence
-    pad = " " if shown[0] in "` " or shown[-1] in "` " else ""
-    inside = shown.replace("|", "\\|")
-    return f"{fence}{pad}{inside}{pad}{fence}"
+MAX_PAGE = 60_000
+"""Characters of a page: GitHub refuses a comment of more than 65,536."""
 
 
 # --- grades
@@ -62,6 +49,14 @@ class Markdown(Format):
         self.rows = rows
         self.failed: list[bytes] = []
         self.passed: list[bytes] = []
+        self.worst: list[WorstSample] = []
+
+    def piece_of(self, result: Payload, source: ResultSource) -> bytes:
+        """One row, and behind it what the comment shows of a run that did not pass."""
+        plain = msgspec.to_builtins(result, enc_hook=str) if result["passed"] is not True else {}
+        sample = worst_sample(plain, source.run) if plain else None
+        more = b"" if sample is None else msgspec.json.encode(sample)
+        return self.piece(result) + more
 
     def piece(self, result: Payload) -> bytes:
         """One row, behind a sign that says of which kind it is."""
@@ -77,15 +72,26 @@ class Markdown(Format):
         return self
 
     def write(self, data: bytes) -> None:
-        """Keep a row, as long as there is room for one."""
-        rows = self.passed if data[:1] == b"+" else self.failed
-        if data and len(rows) < self.rows:
-            rows.append(data[1:])
+        """Keep a row, as long as there is room for one, and the worst samples."""
+        row, end, sample = data.partition(b"\n")
+        rows = self.passed if row[:1] == b"+" else self.failed
+        if row and len(rows) < self.rows:
+            rows.append(row[1:] + end)
+        if sample:
+            keep_worst_sample(self.worst, _read_sample(sample))
 
     def foot(self, faults: Sequence[dict[str, Any]], counts: dict[str, Any]) -> bytes:
-        """The whole page."""
-        rows = [*self.failed, *self.passed][: self.rows]
-        parts = [_verdict(counts)]
+        """The whole page, with as many rows as fit."""
+        rows = self.rows
+        page = self._page(faults, counts, rows)
+        while len(page) > MAX_PAGE and rows > 1:
+            rows //= 2
+            page = self._page(faults, counts, rows)
+        return page.encode()
+
+    def _page(self, faults: Sequence[dict[str, Any]], counts: dict[str, Any], most: int) -> str:
+        rows = [*self.failed, *self.passed][:most]
+        parts = [_verdict(counts), worst_samples(self.worst)]
         if rows:
             parts.append(
                 "| run | grade | score | passed | why |\n|---|---|---:|---|---|\n"
@@ -99,7 +105,10 @@ class Markdown(Format):
             f"Policy {code(counts['policy'])} · {code(counts['scoringSystem'])} ·"
             f" {code(counts['gradingSystem'])}\n"
         )
-        return "\n".join(filter(None, parts)).encode()
+        return "\n".join(filter(None, parts))
+
+
+_read_sample = msgspec.json.Decoder(WorstSample).decode
 
 
 def grades(document: Mapping[str, Any], *, rows: int = ROWS) -> str:

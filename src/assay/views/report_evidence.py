@@ -5,6 +5,7 @@ its grade and what would change that. Everything is cut to a bound, whatever the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -103,7 +104,36 @@ def _text(value: Any) -> str:
     return f"{text[:TEXT]} … ({len(text):,} characters)"
 
 
+class SpooledEvidence(msgspec.Struct):
+    """The evidence of a run as it waits: its grade, and what was kept of the run."""
+
+    result: msgspec.Raw
+    kept: dict[str, Any]
+
+
+read_evidence = msgspec.json.Decoder(SpooledEvidence).decode
+_read_result = msgspec.json.Decoder(float_hook=Decimal).decode
+
+
 # --- on the page
+
+
+def drawn_evidence(row: SampleRow, spooled: bytes, place: int, *, opened: bool) -> str:
+    """The evidence of a sample, drawn at once: its size counts."""
+    found = read_evidence(spooled)
+    result = _read_result(found.result)
+    return evidence_block(row, found.kept, result, place, opened=opened).__html__()
+
+
+def evidence_hint(n: int, failed: int) -> str:
+    """Of which samples the page has the evidence, and what shows the others."""
+    if failed <= n:
+        more = " and of the worst that did" if n > failed else ""
+        return f"Of every sample that did not pass{more}." if failed else "Of the worst samples."
+    return (
+        f"Of the worst {n:,} of {failed:,} samples that did not pass. `assay view` shows the"
+        " others, and `assay explain FILE --run ID` explains one."
+    )
 
 
 def evidence_block(

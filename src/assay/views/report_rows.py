@@ -1,14 +1,26 @@
-"""What a report counts of each result."""
+"""What a report keeps of each result: what is counted, and the row of its run."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+from msgspec import structs
+
 from assay.views import grade_line
 from assay.views.run import SYSTEMS
+from assay.views.samples import (
+    SampleEvidence,
+    SampleRow,
+    SampleRun,
+    fold_samples,
+    sample_grade,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from assay.records.evidence import Run
 
 Result = dict[str, Any]
 _ROW = (
@@ -34,3 +46,38 @@ def row_of(result: Mapping[str, Any]) -> Result:
             for one in result.get("criteria") or ()
         },
     }
+
+
+ROW_TEXT = 2_000
+"""Characters of a question, an answer or an expected value that are kept for a row."""
+
+
+class KeptRow(msgspec.Struct):
+    """The row of one run, and its workflow."""
+
+    row: SampleRow
+    workflow: str
+
+
+read_row = msgspec.json.Decoder(KeptRow).decode
+
+
+def kept_row(result: Mapping[str, Any], run: Run | None) -> KeptRow:
+    """The row of one run; without the run it has no texts."""
+    grade = sample_grade({"weighted_score": 0, **result})
+    evidence = None
+    if run is not None:
+        evidence = SampleEvidence(
+            run.run_id, run.status, run.inputs, run.outputs, run.expected, run.metadata
+        )
+    (row,) = fold_samples([(SampleRun(str(result.get("run_id")), "", grade), evidence)])
+    texts = {name: getattr(row, name)[:ROW_TEXT] for name in ("question", "answer", "expected")}
+    return KeptRow(structs.replace(row, **texts), workflow_name(result))
+
+
+def workflow_name(result: Mapping[str, Any]) -> str:
+    """The workflow of a result and its version, on one line."""
+    workflow = result.get("workflow")
+    if not isinstance(workflow, dict):
+        return "none, a bare scorecard"
+    return f"{workflow.get('id')}@{workflow.get('version')}"

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from assay.records.grade import LETTERS
 from assay.views.blocks import Block
-from assay.views.pieces import points
+from assay.views.pieces import count, points
 from assay.views.samples import SampleRow
 
 ROOM = 3_600_000
@@ -143,3 +143,13 @@ def in_parts(lines: Iterable[SampleLine], *, most: int = 2 * PART) -> list[list[
     if len(every) <= most:
         return [every]
     return [every[at : at + PART] for at in range(0, len(every), PART)]
+
+
+def table_hint(n: int, failed: int, shown: int, *, criteria: tuple[int, int]) -> str:
+    """What the table shows, and what it leaves out. `criteria` are those shown and all."""
+    words = f"{count(n, 'sample')}, {failed:,} did not pass. The worst comes first."
+    if shown < n:
+        words += f" The table has {shown:,} of them; -o grades.jsonl writes every one."
+    if criteria[0] < criteria[1]:
+        words += f" Of {criteria[1]:,} criteria it shows the {criteria[0]} that lost most points."
+    return f"{words} Long texts are cut; `assay view` shows them whole."
