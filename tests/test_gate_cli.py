@@ -157,8 +157,6 @@ def test_reports_are_written_beside_the_decision(assay: Any, files: Path) -> Non
     assert json.loads((files / "d.json").read_text()) == done.json()
     page = (files / "d.md").read_text()
     assert page.startswith("## Assay: reject")
-    assert "### Worst samples" in page
-    assert page.count("  - question: ") <= 3
     assert (files / "steps.md").read_text() == page
     suite = ElementTree.fromstring((files / "d.xml").read_text())[0]
     assert (suite.get("tests"), suite.get("failures")) == ("4", "1")

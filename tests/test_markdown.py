@@ -234,6 +234,21 @@ def test_the_three_worst_samples_are_shown_with_question_and_answer() -> None:
             assert "  - question: `asked plain`\n  - answer: `answered plain`\n" in made
 
 
+def test_a_decision_shows_the_worst_samples_of_its_candidate(assay: Any, tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        lines = [json.dumps(ran(index, f"@{name} <i>")) for index in range(5)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    done = assay("gate", "new.jsonl", "--baseline", "old.jsonl", "-o", "d.md", "-o", "d.html")
+    assert done.code != 0, done.err
+    page = (tmp_path / "d.md").read_text("utf-8")
+    check_safe(page)
+    assert page.count("  - question: `asked @new <i>`\n  - answer: `answered @new <i>`") == 3
+    assert "@old" not in page
+    whole = (tmp_path / "d.html").read_text("utf-8")
+    assert whole.count('<details class="sample"') == 3
+    assert "answered @new &lt;i&gt;" in whole
+
+
 def test_bars_never_draw_something_as_nothing_or_less_than_all_as_all() -> None:
     for total in (1, 3, 7, 1000):
         for count in range(0, total + 1, max(1, total // 50)):

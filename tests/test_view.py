@@ -131,11 +131,13 @@ def test_a_person_opens_the_ledger_and_ends_it_with_an_interrupt(
     (tmp_path / "results.csv").write_text(TABLE, encoding="utf-8")
     done = assay("import", "results.csv", "--name", "nightly", "--workflow", "bot@1")
     assert done.code == 0, done.err
-    with viewing(tmp_path, "--no-browser") as viewer:
+    with viewing(tmp_path, "nightly", "--no-browser") as viewer:
         page = browser.tab()
         page.goto(viewer.said["address"])
+        page.wait_for_url("**/evaluations/ev-*")
+        assert page.get_by_text("Where?").count()
+        page.get_by_role("link", name="Overview").click()
         page.wait_for_url(f"http://127.0.0.1:{viewer.address.port}/")
-        assert page.locator("h1").inner_text() == "Overview"
         assert "temporary" not in page.content()
         page.reload()
         assert page.locator("h1").inner_text() == "Overview"
