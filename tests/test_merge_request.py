@@ -27,7 +27,6 @@ def gitlab() -> Iterator[FakeGitLab]:
 def comment(assay: Any, gitlab: FakeGitLab, tmp_path: Path) -> Any:
     """Post a text as a job of a merge request pipeline does."""
     job = {
-        "GITLAB_CI": "true",
         "CI_API_V4_URL": gitlab.url,
         "CI_PROJECT_PATH": "acme/tools/bot",
         "CI_PROJECT_URL": PAGE,
@@ -36,7 +35,6 @@ def comment(assay: Any, gitlab: FakeGitLab, tmp_path: Path) -> Any:
         "GITLAB_TOKEN": TOKEN,
         "CI_JOB_TOKEN": JOB_TOKEN,
         "GITHUB_EVENT_PATH": "",
-        "GITHUB_ACTIONS": "",
     }
 
     def post(text: str, *options: str, **env: str) -> Any:
@@ -123,5 +121,5 @@ def test_a_refusal_says_what_to_do_and_nothing_is_sent_without_a_place(
 
 def test_the_options_name_the_place_outside_of_a_job(comment: Any, gitlab: FakeGitLab) -> None:
     options = ("--api", gitlab.url, "--repo", "acme/tools/bot", "--pull", "7")
-    done = comment("text", *options, GITLAB_CI="", CI_API_V4_URL="", CI_PROJECT_PATH="")
+    done = comment("text", *options, CI_API_V4_URL="", CI_PROJECT_PATH="")
     assert (done.code, done.out) == (0, "created acme/tools/bot!7\n"), done.err

@@ -25,6 +25,12 @@ ENVIRONMENT = {
         " never changes what a shipped name means"
     ),
     "CI": "turns off colour and live progress",
+    "CI_API_V4_URL": "GitLab's API, which `report comment` talks to, where `--api` names none",
+    "CI_COMMIT_SHA": "the commit that a comment on a merge request names",
+    "CI_JOB_TOKEN": "the token of `report comment` on GitLab, where there is no GITLAB_TOKEN",
+    "CI_MERGE_REQUEST_IID": "the merge request of `report comment`, where `--pull` names none",
+    "CI_PROJECT_PATH": "the project of `report comment` on GitLab, where `--repo` names none",
+    "CI_PROJECT_URL": "the page that the address of a comment on GitLab begins with",
     "GITHUB_API_URL": "the API that `report comment` talks to, where `--api` names none",
     "GITHUB_EVENT_PATH": "the file that tells `report comment` which pull request started the job",
     "GITHUB_REF": "tells `report comment` the same, where that file does not",

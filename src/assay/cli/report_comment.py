@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 API = "https://api.github.com"
 GITLAB_API = "https://gitlab.com/api/v4"
-_COMMITS = ("GITHUB_SHA", "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", "CI_COMMIT_SHA")
 MAX_FILE = 4 * 1024 * 1024
 MAX_EVENT = 32 * 1024 * 1024
 MAX_BODY = 65_000
@@ -88,9 +87,7 @@ def _is_gitlab(options: argparse.Namespace) -> bool:
     """Whether the comment goes to GitLab: by the address of the API, else by whose job this is."""
     if options.api:
         return bool(options.api.rstrip("/").endswith("/api/v4"))
-    return bool(os.environ.get("GITLAB_CI") or os.environ.get("CI_API_V4_URL")) and not (
-        os.environ.get("GITHUB_ACTIONS") or os.environ.get("GITHUB_EVENT_PATH")
-    )
+    return bool(os.environ.get("CI_API_V4_URL")) and not os.environ.get("GITHUB_EVENT_PATH")
 
 
 def _github(options: argparse.Namespace, event: dict[str, Any]) -> CommentApi:
@@ -163,9 +160,8 @@ def _no_token(variable: str, place: str, fix: str) -> UsageError:
 
 def _body(marker: str, text: str, event: dict[str, Any]) -> str:
     """The comment: marker, text, and what it is about, so that a stale one shows."""
-    head = _at(event, "pull_request", "head", "sha") or next(
-        filter(None, map(os.environ.get, _COMMITS)), None
-    )
+    own = os.environ.get("GITHUB_SHA") or os.environ.get("CI_COMMIT_SHA")
+    head = _at(event, "pull_request", "head", "sha") or own
     about = [f"Assay {__version__}"]
     if isinstance(head, str) and re.fullmatch(r"[0-9a-f]{7,64}", head):
         about.append(f"commit {head[:10]}")
