@@ -308,6 +308,8 @@ def _cut(text: str) -> str:
 def _difference(before: str, after: str) -> str:
     """What differs between two texts, as much of it as a cell shows."""
     found = word_diff(before, after, context=CONTEXT)
+    if not before and not after:
+        return absent("no answer")
     if found.identical:
         whole = len(before) < MAX_TEXT
         return small("same answer" if whole else f"the first {MAX_TEXT:,} characters are the same")

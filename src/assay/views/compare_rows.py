@@ -7,7 +7,7 @@ The first evaluation is the baseline. Rows in, rows out: nothing is read here, a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct, structs
@@ -71,16 +71,8 @@ class ComparedSample(Struct, frozen=True):
         return [] if self.ours is None else [gate for gate in self.ours.gates if gate not in before]
 
 
-SHOWN: dict[str, Callable[[ComparedSample], bool]] = {
-    "worse": lambda one: one.movement == "worse",
-    "missing": lambda one: one.movement == "missing",
-    "gates": lambda one: bool(one.newly_failed),
-    "better": lambda one: one.movement == "better",
-    "same": lambda one: one.movement == "same",
-    "new": lambda one: one.movement == "new",
-    "neither": lambda one: one.movement == "neither",
-}
-"""What `show` can be, and the samples that it shows."""
+SHOWN = ("worse", "missing", "gates", "better", "same", "new", "neither")
+"""What `show` can be: a movement, or `gates` for samples that newly fail one."""
 _ORDER = {"worse": 0, "missing": 0, "same": 1, "better": 2, "new": 3, "neither": 4}
 
 
@@ -120,13 +112,21 @@ def compare_samples(
 
 def count_movements(samples: Iterable[ComparedSample]) -> Counter[str]:
     """How many samples each filter would show."""
-    return Counter(name for one in samples for name, fits in SHOWN.items() if fits(one))
+    counts: Counter[str] = Counter()
+    for one in samples:
+        counts[one.movement] += 1
+        counts["gates"] += bool(one.newly_failed)
+    return counts
 
 
 def select_compared(samples: Sequence[ComparedSample], query: CompareQuery) -> list[ComparedSample]:
     """The samples that a query shows, in its order."""
-    fits = SHOWN.get(query.show)
-    found = [one for one in samples if fits is None or fits(one)]
+    found = [
+        one
+        for one in samples
+        if query.show not in SHOWN
+        or (one.newly_failed if query.show == "gates" else one.movement == query.show)
+    ]
     if query.q:
         every = [row for one in found for row in one.rows if row is not None]
         matched = {row.sample for row in select_samples(every, SampleQuery(q=query.q))}

@@ -84,7 +84,7 @@ Given = Annotated[str, Query(max_length=500)]
 Several = Annotated[list[Annotated[str, Query(max_length=500)]] | None, Query(max_length=20)]
 
 
-class _Named(msgspec.Struct, frozen=True):
+class _NamedVersion(msgspec.Struct, frozen=True):
     id: str = ""
     version: str | None = None
 
@@ -93,7 +93,7 @@ class _Listed(msgspec.Struct):
     """What the form says of an evaluation."""
 
     name: str = ""
-    workflow: _Named = _Named()
+    workflow: _NamedVersion = _NamedVersion()
     started: str = ""
 
 
