@@ -186,8 +186,12 @@ def samples_table(
     judged = samples[0].judged if samples else len(versions) - 1
     columns = [
         _sorted("Sample", "sample", query, kind="text"),
-        *(Column(_head(one, place, judged), "text") for place, one in enumerate(versions)),
-        _sorted("Change", "difference", query),
+        # a difference is shown in full: what was added comes after what was removed
+        *(
+            Column(_head(one, place, judged), "wide" if place else "text")
+            for place, one in enumerate(versions)
+        ),
+        _sorted("Change", "difference", query, kind="wide" if len(versions) < 4 else ""),
     ]
     rows = [
         [
