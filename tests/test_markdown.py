@@ -236,13 +236,14 @@ def test_the_three_worst_samples_are_shown_with_question_and_answer() -> None:
 
 def test_a_decision_shows_the_worst_samples_of_its_candidate(assay: Any, tmp_path: Path) -> None:
     for name in ("old", "new"):
-        lines = [json.dumps(ran(index, f"@{name} <i>")) for index in range(5)]
+        runs = [ran(index, "@all <i>") for index in range(5)]
+        lines = [json.dumps(run | {"outputs": {"answer": f"answered @{name} <i>"}}) for run in runs]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
     done = assay("gate", "new.jsonl", "--baseline", "old.jsonl", "-o", "d.md", "-o", "d.html")
     assert done.code != 0, done.err
     page = (tmp_path / "d.md").read_text("utf-8")
     check_safe(page)
-    assert page.count("  - question: `asked @new <i>`\n  - answer: `answered @new <i>`") == 3
+    assert page.count("  - question: `asked @all <i>`\n  - answer: `answered @new <i>`") == 3
     assert "@old" not in page
     whole = (tmp_path / "d.html").read_text("utf-8")
     assert whole.count('<details class="sample"') == 3

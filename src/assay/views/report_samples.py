@@ -16,7 +16,7 @@ from assay.views.blocks import Block
 from assay.views.pieces import count, points
 from assay.views.samples import SampleRow
 
-ROOM = 3_600_000
+ROOM = 3_400_000
 """Bytes of all rows."""
 CRITERIA = 6
 FEWER_CRITERIA = 3
