@@ -470,6 +470,28 @@ def test_the_worst_sample_comes_first_and_repeats_are_one_row(
     )
 
 
+def test_a_huge_sample_and_two_hundred_criteria_leave_the_page_small() -> None:
+    run = {
+        **EMPTY,
+        "inputs": {"question": "متى تغادر العبّارة؟" + "\u0301" * 50},
+        "outputs": {"answer": "<&" * 2_500_000},
+        "expected": {"answer": "\u202eعشرة"},
+        "tool_calls": [{"name": "t" * 9_000, "arguments": {"q": "x" * 9_000}}] * 300,
+        "retrieval": [{"id": f"p{index}", "text": "y" * 9_000} for index in range(300)],
+    }
+    read = Grader(Shelf()).grade(Document(parse_json(json.dumps(run).encode()), "test"))
+    card = {**CARD, "run_id": "many"}
+    card["criteria"] = [{**CARD["criteria"][0], "name": f"c{index}"} for index in range(200)]
+    source = render([read.payload(), *grade(card)], title="t", runs=[read.run, None])
+    page = Page(source)
+    assert len(source) < 300_000
+    assert "متى تغادر العبّارة؟" in page.text
+    assert "(5,000,000 characters)" in page.text
+    assert page.text.count("The first 8 of 300.") == 2
+    assert "criteria it shows the 6 that lost most points." in page.text
+    assert "\u202e" not in source
+
+
 def test_nothing_graded_does_not_look_like_success() -> None:
     text = Page(render([], title="t", faults=[FAULT])).text
     assert "No run was graded, so none passed. passed 0 not passed 0 could not be read 1" in text
