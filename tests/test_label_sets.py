@@ -12,6 +12,7 @@ from msgspec import structs
 
 from assay.archive.evaluation_checks import verify_ledger
 from assay.archive.evaluations import find_evaluation
+from assay.archive.grades import drafts_of
 from assay.archive.label_calibration import labelled_rows
 from assay.archive.label_results import people_say, results_of
 from assay.archive.label_saving import saving, set_label
@@ -27,11 +28,14 @@ from assay.archive.label_sets import (
 from assay.archive.labels import label_draft, labels_of_set
 from assay.errors import AssayError, NotEnoughEvidence, UsageError
 from assay.judging.calibration import calibrate
+from assay.judging.config import JudgeSpec
 from assay.library.shelf import Shelf
 from assay.records.label import Rater
 from assay.store.ledger import Ledger, open_ledger
 from assay.views.labels import LabelResults, StoredSet
 from labelling import CRITERIA, judged, stored
+from test_evaluations import evaluation_draft, graded
+from test_evaluations import made as evaluated
 
 RATERS = [Rater(name=name, by="token") for name in ("anna", "ben", "cleo")]
 
@@ -258,3 +262,20 @@ def test_verify_finds_labels_that_do_not_fit_their_set(ledger: Ledger) -> None:
         "its scores are not on the scale of its set.",
         "it replaces a label of another rater or item.",
     ]
+
+
+def test_the_judge_that_a_run_was_asked_with_is_named_as_its_card_names_it(ledger: Ledger) -> None:
+    spec = JudgeSpec(judge="strict", model="m-1")
+    documents = judged(4)
+    settings = {"judge": {"name": spec.judge, **spec.identity()}}
+    ledger.put_many([each for one in graded(*documents) for each in drafts_of(one)])
+    ledger.put_many([evaluation_draft(evaluated(documents, "asked", **settings))])
+    evaluation = find_evaluation(ledger, "asked", project="default")
+    assert evaluation is not None
+    drawn_set = make_set(ledger, Shelf(), evaluation, None, SetRequest(), project="default")
+    ledger.put_many([set_draft(drawn_set)])
+    results = say(ledger, need_set(ledger, "latest", project="default"), RATERS[0], [1] * 4)
+    found = labelled_rows(ledger, results, project="default", criterion="safety")
+    assert found.judgements is not None
+    assert found.judgements["judge"]["digest"] == spec.digest
+    assert found.judgements["judge"]["judge"] == "strict"

@@ -174,21 +174,21 @@ def _of_runs(
     return rows, _judged(stored, sources, rows, made.rubric.id, criterion)
 
 
-class _ReadRun(NamedTuple):
+class _RowRun(NamedTuple):
     digest: str
     group: str | None
 
 
 def _scores(
     ledger: Ledger, runs: Mapping[str, str], criterion: str, project: str
-) -> Iterator[tuple[str, _ReadRun, _JudgedScore | None]]:
+) -> Iterator[tuple[str, _RowRun, _JudgedScore | None]]:
     digests = list(runs)
     for start in range(0, len(digests), _AT_ONCE):
         part = digests[start : start + _AT_ONCE]
         items = ledger.get_many(part, project=project)
         for one in part:
             read = _read_run(items[one].checked())
-            yield runs[one], _ReadRun(one, read.group), read.scores.get(criterion)
+            yield runs[one], _RowRun(one, read.group), read.scores.get(criterion)
 
 
 def _judged(

@@ -172,7 +172,7 @@ def _edge(grade: _DrawnGrade) -> float:
 # --- drawing
 
 
-class _Candidate(NamedTuple):
+class _Drawable(NamedTuple):
     item: LabelItem
     runs: tuple[RunToLabel, ...]
 
@@ -184,7 +184,7 @@ def draw_items(
     left_out = Counter(pool.left_out)
     if other is None:
         found = [
-            _Candidate(LabelItem(sample=run.sample, run_id=run.run_id, run=run.digest), (run,))
+            _Drawable(LabelItem(sample=run.sample, run_id=run.run_id, run=run.digest), (run,))
             for run in pool.runs.values()
         ]
     else:
@@ -198,7 +198,7 @@ def draw_items(
     return DrawnItems([one.item for one in found[:n]], draw)
 
 
-def _pairs(pool: LabelPool, other: LabelPool, left_out: Counter[str]) -> Iterator[_Candidate]:
+def _pairs(pool: LabelPool, other: LabelPool, left_out: Counter[str]) -> Iterator[_Drawable]:
     left_out[ONE_SIDE] += len(pool.runs.keys() ^ other.runs.keys())
     for sample, a in pool.runs.items():
         b = other.runs.get(sample)
@@ -216,11 +216,11 @@ def _pairs(pool: LabelPool, other: LabelPool, left_out: Counter[str]) -> Iterato
                 other_run_id=b.run_id,
                 other=b.digest,
             )
-            yield _Candidate(item, (a, b))
+            yield _Drawable(item, (a, b))
     left_out += Counter()  # without what was counted as none
 
 
-def _fits(one: _Candidate, how: Draw, left_out: Counter[str]) -> bool:
+def _fits(one: _Drawable, how: Draw, left_out: Counter[str]) -> bool:
     """Whether a candidate is what the draw looks for; else it is counted with the reason."""
     gaps = [run.gap for run in one.runs if run.gap is not None]
     reason = (
@@ -241,7 +241,7 @@ def _fits(one: _Candidate, how: Draw, left_out: Counter[str]) -> bool:
     return reason is None
 
 
-def _urgency(one: _Candidate, how: Draw) -> float:
+def _urgency(one: _Drawable, how: Draw) -> float:
     if how == "disagree":
         return -max(run.gap for run in one.runs if run.gap is not None)
     return min(run.edge for run in one.runs) if how == "near-floor" else 0.0

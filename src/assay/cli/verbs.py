@@ -154,21 +154,12 @@ GROUPS: dict[str, dict[str, Verb]] = {
             "draw samples for people to label, and show how they agree",
             actions={
                 "new": ("label", "draw a set of samples, or of pairs, from stored evaluations"),
-                "list": ("label", "the sets of the ledger, with who has labelled how many"),
-                "show": ("label", "agreement, disagreements and comments of a set"),
-                "export": (
-                    "label_export",
-                    "write labels next to the judge's verdicts, or pairs for `judge pairwise`",
-                ),
-                "override": (
-                    "label_override",
-                    "record that a person would have decided a run otherwise; the grade stands",
-                ),
+                "list": ("label", "list the sets, with who has labelled how many"),
+                "show": ("label", "show the agreement, disagreements and comments of a set"),
+                "export": ("label_export", "write labels and verdicts as files for other verbs"),
+                "override": ("label_override", "record your own verdict; the grade stands"),
             },
-            description=(
-                "People's labels: scores by a rubric, blind comparisons, overrides. They calibrate"
-                " judges and open no gate."
-            ),
+            description="People's labels. They calibrate judges, and open no gate.",
             example="assay label new latest --n 50",
         ),
         "measure": Verb(
@@ -298,24 +289,15 @@ GROUPS: dict[str, dict[str, Verb]] = {
             actions={
                 "grade": (
                     "exam",
-                    (
-                        "marks on the rubric's axes, the exam's score, a diagnosis; answers from a"
-                        " file, a command or an endpoint"
-                    ),
+                    "marks on the rubric's axes, the exam's score, a diagnosis",
                 ),
                 "gate": (
                     "exam_gate",
-                    (
-                        "the hard gate, the regression check and the soft gates on graded exams;"
-                        " exit 0 or 1"
-                    ),
+                    "the hard gate, the regression check and the soft gates on graded exams",
                 ),
                 "lint": (
                     "exam_upkeep",
-                    (
-                        "faults and traps of exam files: wrong forms that would be accepted, empty"
-                        " lists, repeated ids"
-                    ),
+                    "faults and traps of exam files, such as wrong forms that would be accepted",
                 ),
                 "break": (
                     "exam",

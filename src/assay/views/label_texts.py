@@ -40,19 +40,19 @@ class ShownRun(Struct, frozen=True):
     more_passages: int = 0
 
 
-class _ReadPassage(Struct):
+class _RatedPassage(Struct):
     id: str = ""
     text: Any = None
 
 
-class _ReadRun(Struct):
+class _RatedRun(Struct):
     inputs: Any = None
     outputs: Any = None
     expected: Any = None
-    retrieval: list[_ReadPassage] | None = None
+    retrieval: list[_RatedPassage] | None = None
 
 
-_read = msgspec.json.Decoder(_ReadRun).decode
+_read = msgspec.json.Decoder(_RatedRun).decode
 
 
 def shown_run(body: bytes) -> ShownRun:

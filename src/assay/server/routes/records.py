@@ -43,6 +43,8 @@ LISTED = {
     "calibrations": "calibration",
     "judgements": "judgement",
     "baselines": "baseline",
+    "label-sets": "labelset",
+    "labels": "label",
     "results": "result",
 }
 Digest = Annotated[str, Path(description="sha256: and 64 hexadecimal digits")]

@@ -1,0 +1,127 @@
+"""`assay label` and `assay judge calibrate --from-ledger`, from the draw to the card of a judge."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from assay.archive.label_saving import saving, set_label
+from assay.archive.label_sets import need_set
+from assay.records.label import Rater
+from assay.store.ledger import open_ledger
+from labelling import CRITERIA, judged, stored
+
+
+def prepared(folder: Path) -> str:
+    """A ledger with two evaluations in a folder."""
+    (folder / ".assay").mkdir()
+    url = f"sqlite:///{folder}/.assay/ledger.db"
+    with open_ledger(url) as ledger:
+        stored(ledger, judged(36), "first")
+        stored(ledger, judged(36, "2"), "second")
+    return url
+
+
+def label_all(url: str, name: str, *raters: str) -> None:
+    """Have raters label a set: the judge is right, but for the first item."""
+    with open_ledger(url) as ledger:
+        found = need_set(ledger, name, project="default")
+        for rater in raters:
+            for place, item in enumerate(found.set.items):
+                right = int(bool(int(item.sample[2:]) % 3))
+                value = str(1 - right if place == 0 else right)
+                label = set_label(
+                    found,
+                    item,
+                    Rater(name=rater, by="token"),
+                    scores=dict.fromkeys(CRITERIA, value),
+                    choice="a",
+                    comment="odd" if place == 0 else "",
+                )
+                ledger.put_many(saving(ledger, label, project="default"))
+
+
+def test_labels_of_the_ledger_calibrate_a_judge_and_draw_its_card(
+    assay: Any, tmp_path: Path
+) -> None:
+    url = prepared(tmp_path)
+    made = assay("label", "new", "first", "--n", "34", "--json").json()
+    assert (made["items"], made["new"], made["draw"]["pool"]) == (34, True, 36)
+    again = assay("label", "new", "first", "--n", "34")
+    assert "the same set was there before" in again.out
+    assert "assay view" in again.out
+    label_all(url, "latest", "anna", "ben")
+    shown = assay("label", "show", "latest")
+    assert "anna" in shown.out
+    assert "34 of 34" in shown.out
+    assert "odd" in shown.out
+    assert assay("label", "list", "--json").json()["sets"][0]["labelled"] == 34
+    assert "first-random" in assay("label", "list").out
+    several = assay("judge", "calibrate", "--from-ledger", "latest")
+    assert (several.code, "--criterion" in several.err) == (2, True)
+    options = ("--from-ledger", "first-random", "--criterion", "safety")
+    found = assay("judge", "calibrate", *options, "-o", "calibration.json", "--json").json()
+    assert found["label_set"]["digest"] == made["digest"]
+    assert found["label_set"]["raters"] == ["anna", "ben"]
+    assert (found["n_labelled"], found["n_unlabelled"]) == (34, 2)
+    assert found["accuracy"]["value"] == 33 / 34
+    card = assay("judge", "card", "--calibration", "calibration.json", "--model", "m-1")
+    assert (card.code, "may not gate" in card.out) == (1, True), "nobody has audited it"
+    exported = assay("label", "export", "first-random", "--criterion", "safety", "-o", "l.jsonl")
+    assert exported.out == "36 rows, 34 labelled, in l.jsonl\n"
+    from_file = assay("judge", "calibrate", "--labels", "l.jsonl", "--json").json()
+    assert from_file["agreement"] == found["agreement"]
+    assert from_file["set"]["digest"] == found["set"]["digest"]
+    both = assay("judge", "calibrate", "--labels", "l.jsonl", "--from-ledger", "latest")
+    neither = assay("judge", "calibrate")
+    assert (both.code, neither.code) == (2, 2)
+    assert assay("ledger", "verify").code == 0
+
+
+def test_pairs_are_exported_for_the_judge_and_calibrate_it(assay: Any, tmp_path: Path) -> None:
+    url = prepared(tmp_path)
+    assert assay("label", "new", "first", "--pairs", "second", "--name", "duel").code == 0
+    label_all(url, "duel", "anna")
+    refused = assay("judge", "calibrate", "--from-ledger", "duel")
+    assert (refused.code, "assay label export duel --pairs" in refused.err) == (2, True)
+    assert assay("label", "export", "duel", "--pairs", "-o", "pairs.jsonl").code == 0
+    rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
+    assert (len(rows), rows[0]["label"]) == (36, "a")
+    comparisons = {
+        "schema": "assay.comparisons/1",
+        "judge": {"model": "m-1"},
+        "scorer": {"kind": "llm", "name": "m-1"},
+        "items": [{"id": row["id"], "winner": "b" if n else "a"} for n, row in enumerate(rows)],
+    }
+    (tmp_path / "comparisons.json").write_text(json.dumps(comparisons))
+    found = assay(
+        *("judge", "calibrate", "--from-ledger", "duel", "--judgements", "comparisons.json"),
+        "--json",
+    ).json()
+    assert found["accuracy"]["value"] == 1 / 36
+    assert found["judge"]["model"] == "m-1"
+
+
+def test_an_override_is_recorded_once_and_refused_without_a_reason(
+    assay_anew: Any, assay: Any, tmp_path: Path
+) -> None:
+    prepared(tmp_path)
+    words = ("label", "override", "hush-1-1", "--verdict", "fail", "--rater", "anna")
+    before = assay("explain", "first", "--json").out
+    done = assay_anew(*words, "--reason", "wrong pier", "--in", "first")
+    assert (done.code, "The grade stands" in done.out) == (0, True)
+    again = assay(*words, "--reason", "wrong pier", "--json").json()
+    assert (again["new"], again["overrides"]) == (False, 1)
+    for wrong in (
+        (*words, "--reason", " "),
+        ("label", "override", "nope", "--verdict", "fail", "--reason", "x"),
+        (*words, "--reason", "x", "--in", "second"),
+        ("label", "new", "fist"),
+        ("label", "show", "latest"),
+        ("label", "new", "first", "--question", "Which?"),
+    ):
+        refused = assay(*wrong)
+        assert refused.code in (2, 3, 4)
+        assert refused.err.count("\n") == 1
+    assert assay("explain", "first", "--json").out == before
