@@ -42,13 +42,19 @@ function hover(_handler, event, item, value) {
   tip.style.top = `${Math.max(8, event.clientY - tip.offsetHeight - 10)}px`;
 }
 
+const wider = ([low, high]) => [low - (high - low) / 30, high + (high - low) / 30];
+
 /** The layer whose axis can be zoomed: over time, or points on two scales. */
 function zoomed(spec) {
   const layer = spec.layer?.find(({ mark, encoding }) => encoding?.x?.type === "temporal" || (mark?.type === "point" && encoding?.x?.field && encoding.x.type === "quantitative" && encoding?.y?.type === "quantitative"));
   if (!layer) return false;
   const both = layer.encoding.x.type !== "temporal";
   layer.params = [{ name: "zoom", select: { ...WHEEL, encodings: both ? ["x", "y"] : ["x"] }, bind: "scales" }];
-  for (const other of spec.layer) other.mark = { ...(typeof other.mark === "string" ? { type: other.mark } : other.mark), clip: other.mark.type !== "text" };
+  for (const other of spec.layer) {
+    // what lies on the edge of a scale would be cut by half
+    for (const { scale } of [other.encoding?.x ?? {}, other.encoding?.y ?? {}]) if (typeof scale?.domain?.[0] === "number") scale.domain = wider(scale.domain);
+    other.mark = { ...(typeof other.mark === "string" ? { type: other.mark } : other.mark), clip: other.mark.type !== "text" };
+  }
   return true;
 }
 
@@ -70,8 +76,9 @@ async function draw(picture) {
   try {
     await view.initialize(made).hover().runAsync();
     if (typeof spec.width === "number") {
-      await fit(view, made);
-      new ResizeObserver(() => fit(view, made)).observe(picture);
+      const most = spec.width === spec.height ? spec.width : Infinity; // two sides on one scale stay square
+      await fit(view, made, most);
+      new ResizeObserver(() => fit(view, made, most)).observe(picture);
     }
   } catch (error) {
     made.remove();
@@ -82,10 +89,10 @@ async function draw(picture) {
 }
 
 /** As wide as the page leaves room for, and no narrower than it can be read. */
-async function fit(view, made) {
+async function fit(view, made, most) {
   const svg = made.querySelector("svg");
   const rest = svg.getBoundingClientRect().width - view.width();
-  const wanted = Math.max(160, Math.floor(made.clientWidth - rest));
+  const wanted = Math.min(most, Math.max(160, Math.floor(made.clientWidth - rest)));
   if (Math.abs(wanted - view.width()) > 1) await view.width(wanted).runAsync();
 }
 
