@@ -138,8 +138,8 @@ def test_the_package_takes_along_what_pages_load() -> None:
 def test_a_time_reads_as_how_long_ago_on_a_page_and_as_the_moment_in_a_file() -> None:
     at = pieces.moment("2026-11-15T10:00:00Z")
     now = datetime(2026, 11, 15, 10, 3, tzinfo=UTC)
-    page = render.html("report.html", now=now, title="", heading="", parts=[at], style="")
-    file = render.html("report.html", title="", heading="", parts=[at], style="")
+    page = render.html("base.html", now=now, title="", parts=[at])
+    file = render.html("base.html", title="", parts=[at])
     exact = "2026-11-15 10:00:00 UTC"
     opening = '<time datetime="2026-11-15T10:00:00Z"'
     assert f'{opening} title="{exact}">3 min ago</time>' in page

@@ -28,7 +28,7 @@ tip.hidden = true;
 /** What a mark says: its name, and its numbers as the table has them. */
 function said(datum) {
   const why = datum.word && datum.why ? `${datum.word}: ${datum.why}` : datum.word;
-  return [datum.name, datum.said ?? why ?? datum.axis ?? datum.mark].filter(Boolean);
+  return [datum.name, datum.said ?? why ?? datum.axis].filter(Boolean);
 }
 
 function hover(_handler, event, item, value) {

@@ -55,6 +55,17 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
     if not points:
         return nothing(NAME, TITLE, "There is no evaluation to show.")
     names = labels([_day(one.at) for one in points])
+    rows = [
+        (
+            clean(one.name) + (" (baseline)" if one.is_baseline else ""),
+            clean(one.version),
+            clean(one.dataset),
+            percent(one.rate.get("value"), "not graded"),
+            interval(dict(one.rate), form=percent),
+            f"{one.n:,}",
+        )
+        for one in points
+    ]
     drawn: list[dict[str, Any]] = []
     for place, one in enumerate(points):
         value = number(one.rate.get("value"))
@@ -68,21 +79,11 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
                 "version": label(one.version),
                 "value": value,
                 "dataset": label(one.dataset),
+                "said": f"version {', '.join(rows[place][1:5])}, n {rows[place][5]}",
                 "mark": "baseline" if one.is_baseline else "evaluation",
                 **({"low": low, "high": high} if low is not None and high is not None else {}),
             }
         )
-    rows = [
-        (
-            clean(one.name) + (" (baseline)" if one.is_baseline else ""),
-            clean(one.version),
-            clean(one.dataset),
-            percent(one.rate.get("value"), "not graded"),
-            interval(dict(one.rate), form=percent),
-            f"{one.n:,}",
-        )
-        for one in points
-    ]
     if not drawn:
         return Chart(NAME, TITLE, "None of them has a graded run.", None, COLUMNS, cut(rows, 6))
     newest = points[-1]
@@ -140,17 +141,6 @@ def _spec(
                     "scale": {"domain": ["evaluation", "baseline"], "range": [BLUE, ORANGE]},
                     "legend": None,
                 },
-                "tooltip": [
-                    {"field": "name", "type": "nominal", "title": "evaluation"},
-                    {"field": "version", "type": "nominal"},
-                    {"field": "dataset", "type": "nominal"},
-                    {
-                        "field": "value",
-                        "type": "quantitative",
-                        "format": ".1%",
-                        "title": "pass rate",
-                    },
-                ],
             },
         },
         _versions(points, names, x),
