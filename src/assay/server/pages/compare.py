@@ -19,6 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from assay.archive.samples import with_texts
 from assay.archive.sides import decision_drafts
 from assay.errors import AssayError, InputError
+from assay.records.decision import read_decision
 from assay.release.policy import ReleasePolicy
 from assay.server.auth import Principal, admit
 from assay.server.pages.compared_sides import (
@@ -366,6 +367,8 @@ async def store_decision(request: Request) -> Response:
             fix="Open the comparison again, and look at what changed.",
         )
     stored = await store_last(services, principal.project, drafts)
+    if stored.new:
+        services.metrics.count(f"decisions_{read_decision(drafts[-1].body).outcome}")
     return RedirectResponse(address("decisions", stored.digest), 303)
 
 
