@@ -7,7 +7,7 @@ bounded number for each workflow, and what was read once is remembered by its di
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.archive.compared import named_baselines
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 EVALUATIONS = 10
 """Evaluations of one workflow that are read."""
+LOOKED_AT = 50
+"""Evaluations that are looked at for what they were graded by."""
 DECISIONS = 20
 """Decisions that are looked at for the last one about a workflow."""
 _RELEASE = "assay.decision/1"
@@ -136,6 +138,24 @@ def _remember(ledger: Ledger, project: str, digests: Iterable[str]) -> None:
             _read[digest] = read_brief(item)
         except AssayError:  # counted as changed; the page of the evaluation says what is wrong
             continue
+
+
+def evaluations_graded_by(
+    ledger: Ledger, project: str, wanted: Callable[[recent.GradedBy, Evaluation], bool]
+) -> list[StoredEvaluation]:
+    """Those of the last evaluations of a project that were graded by something, the newest first,
+    without their runs.
+    """
+    briefs = recent.newest(ledger.database, project, "evaluation", limit=LOOKED_AT)
+    graded = recent.graded_by(ledger.database, project, [one.seq for one in briefs])
+    _remember(ledger, project, [one.digest for one in briefs if one.seq in graded])
+    return [
+        _read[one.digest]
+        for one in briefs
+        if one.seq in graded
+        and one.digest in _read
+        and wanted(graded[one.seq], _read[one.digest].evaluation)
+    ]
 
 
 def _with_evaluations(

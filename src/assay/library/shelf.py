@@ -169,7 +169,7 @@ class Shelf:
 
     def _rank(self, entry: ShelfFile) -> tuple[Any, ...]:
         # A folder may repeat a shipped id; other bytes under it are refused when it is loaded.
-        return entry.root == BUILTIN or entry.key in self.lock(BUILTIN).published, _version_key(
+        return entry.root == BUILTIN or entry.key in self.lock(BUILTIN).published, version_key(
             entry.version
         )
 
@@ -280,7 +280,8 @@ class Shelf:
         return loaded
 
 
-def _version_key(version: str) -> tuple[tuple[int, int, str], ...]:
+def version_key(version: str) -> tuple[tuple[int, int, str], ...]:
+    """What orders versions: `10` after `9`."""
     return tuple(
         (0, int(part), "") if part.isdigit() else (1, 0, part) for part in version.split(".")
     )

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from assay.store.databases import Database
 
 _c = t.records.c
+_FIRST = 20
+"""Runs of an evaluation that are looked at for one that is graded."""
 
 
 class Brief(NamedTuple):
@@ -109,6 +111,39 @@ def bodies(
             if row[1] is not None
         ],
     )
+
+
+class GradedBy(NamedTuple):
+    """What grades were made by, as their columns have it."""
+
+    policy: str | None
+    profile: str | None
+
+
+def graded_by(database: Database, project: str, evaluations: Sequence[int]) -> dict[int, GradedBy]:
+    """What the first grade of each evaluation was made by, by the place of the evaluation; one
+    without a grade among its first runs is left out.
+    """
+    links = t.links.c
+    joined = t.links.join(t.records, (_c.project == links.project) & (_c.seq == links.target_seq))
+
+    def work(connection: Connection) -> dict[int, GradedBy]:
+        found: dict[int, GradedBy] = {}
+        for seq in evaluations:
+            query = (
+                select(_c.policy, _c.profile)
+                .select_from(joined)
+                .where(links.project == project, links.seq == seq, links.relation == "evaluates")
+                .order_by(links.position)
+                .limit(_FIRST)
+            )
+            for row in connection.execute(query):
+                if row[0] is not None:
+                    found[seq] = GradedBy(row[0], row[1])
+                    break
+        return found
+
+    return database.read(work)
 
 
 def containing(

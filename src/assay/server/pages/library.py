@@ -18,8 +18,9 @@ from starlette.responses import Response
 from assay.errors import AssayError, Fault, InputError, ShelfError
 from assay.files.json_files import Document, json_fault, parse_json
 from assay.formulas import FORMULAS
-from assay.grading.policy import Policy
-from assay.library.shelf import KINDS
+from assay.grading.policy import Policy, make_rules
+from assay.library.families import FAMILIES, WORKFLOW
+from assay.library.shelf import KINDS, version_key
 from assay.scoring.gates import GATES
 from assay.scoring.metrics import MEASURES
 from assay.scoring.profile import Profile
@@ -31,6 +32,7 @@ from assay.server.pages.evidence import text
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.pages.sample import sample_for
+from assay.server.pages.shelf_use import origin_of, origin_of_name, profiles_with, used_by
 from assay.server.state import check_name, on_shelf
 from assay.views.blocks import (
     Column,
@@ -54,7 +56,6 @@ from assay.views.pieces import (
     link,
     verdict,
 )
-from assay.views.pieces import digest as short
 from assay.views.pieces import shown as say
 
 if TYPE_CHECKING:
@@ -93,47 +94,66 @@ def _loaded(services: Services, kind: str, name: str) -> tuple[ShelfFile, Any]:
 def list_library(request: Request, principal: Principal = READER) -> Response:
     """Everything on the shelf."""
     services: Services = request.app.state.services
-    parts = []
-    for kind, (title, hint) in TITLES.items():
-        if kind in KINDS:
-            rows = [_shelf_row(services, entry) for entry in services.shelf.entries(kind)]
-            listed = Table(
-                title,
-                ("Name", Column("Title", "wide"), "Family", "Published", "Digest"),
-                rows,
-                absent="None is on the shelf.",
-            )
-        else:
-            registry = REGISTRIES[kind]
-            names = [
-                [link(code(name), address("library", kind, name)), registry[name].title]
-                for name in registry
-            ]
-            listed = Table(title, ("Name", Column("Title", "wide")), names)
-        parts.append(section(title, listed, id=kind, hint=hint))
+    parts = [
+        section(
+            title,
+            *(_on_shelf(services, kind) if kind in KINDS else [_sheets(kind)]),
+            id=kind,
+            hint=hint,
+        )
+        for kind, (title, hint) in TITLES.items()
+    ]
     return page(
         request,
         "Library",
         contents(parts),
         *parts,
         nav="/library",
-        lead="Every rule that grades, by name and version. What is published never changes.",
+        lead="The rules that score and grade, by name and version. Published ones never change.",
     )
 
 
-def _shelf_row(services: Services, entry: ShelfFile) -> list[str]:
-    loaded = services.shelf.load(entry.kind, entry.id)
+def _on_shelf(services: Services, kind: str) -> list[Part]:
+    """The items of a kind by the family they are for: the newest version of each name, and those
+    before it folded.
+    """
+    names: dict[tuple[str, str], list[ShelfFile]] = {}
+    for entry in services.shelf.entries(kind):
+        family = getattr(services.shelf.load(entry.kind, entry.id), "family", None) or WORKFLOW
+        names.setdefault((family, entry.name), []).append(entry)
+    newest, older = [], []
+    for (family, _), found in sorted(names.items()):
+        found.sort(key=lambda one: version_key(one.version), reverse=True)
+        rows = [_shelf_row(services, entry, family) for entry in found]
+        newest.append(rows[0])
+        older += rows[1:]
+    columns = ("Name", "For", Column("Title", "wide"), "From")
+    listed = Table(kind.capitalize(), columns, newest, absent="None is on the shelf.")
+    folded = Details(count(len(older), "older version"), [Table(f"Older {kind}", columns, older)])
+    return [listed, *([folded] if older else [])]
+
+
+def _shelf_row(services: Services, entry: ShelfFile, family: str) -> list[str]:
     return [
         link(entry.id, address("library", entry.kind, entry.id)),
-        say(getattr(loaded, "title", None), "no title"),
-        say(getattr(loaded, "family", None), "none"),
-        (
-            verdict("passed", "published")
-            if entry.key in services.shelf.lock(entry.root).published
-            else verdict("undetermined", "not published")
-        ),
-        short(_digest(services, entry)),
+        FAMILIES[family].meant_for if family in FAMILIES else family,
+        say(getattr(services.shelf.load(entry.kind, entry.id), "title", None), "no title"),
+        origin_of(services, entry),
     ]
+
+
+def _sheets(kind: str) -> Part:
+    registry = REGISTRIES[kind]
+    rows = [
+        [
+            link(code(name), address("library", kind, name)),
+            registry[name].title,
+            origin_of_name(name),
+        ]
+        for name in registry
+    ]
+    listed = Table(kind.capitalize(), ("Name", Column("Title", "wide"), "From"), rows)
+    return Details(count(len(rows), kind[:-1]), [listed])
 
 
 def _digest(services: Services, entry: ShelfFile) -> str:
@@ -145,14 +165,14 @@ def show_item(request: Request, kind: str, name: str, principal: Principal = REA
     """One item of the shelf, or of what it is made with."""
     services: Services = request.app.state.services
     if kind in REGISTRIES:
-        return _sheet(request, kind, name)
+        return _sheet(request, services, kind, name)
     if kind not in KINDS:
         raise lookup.absent("kind of library item", kind)
     entry, loaded = _loaded(services, kind, name)
-    return _item(request, services, entry, loaded)
+    return _item(request, services, principal.project, entry, loaded)
 
 
-def _sheet(request: Request, kind: str, name: str) -> Response:
+def _sheet(request: Request, services: Services, kind: str, name: str) -> Response:
     found = REGISTRIES[kind].get(name)
     if found is None:
         raise lookup.absent(_singular(kind), name)
@@ -161,6 +181,10 @@ def _sheet(request: Request, kind: str, name: str) -> Response:
         (key.replace("_", " ").capitalize(), say(value, "none"))
         for key, value in sheet.items()
         if key not in ("id", "title", "example")
+    ]
+    short_ones += [
+        ("From", origin_of_name(name)),
+        ("Used by", profiles_with(services, kind, name)),
     ]
     example = (
         [section("Example", Verbatim(text(plain(sheet["example"])), "Example"))]
@@ -182,6 +206,7 @@ def _sheet(request: Request, kind: str, name: str) -> Response:
 def _item(
     request: Request,
     services: Services,
+    project: str,
     entry: ShelfFile,
     loaded: Any,
     *,
@@ -196,18 +221,34 @@ def _item(
                 address("library", entry.kind, one.id),
                 aria_current="true" if one.id == entry.id else "",
             ),
-            _state(services, one),
+            origin_of(services, one),
             code(_digest(services, one)),
         ]
-        for one in services.shelf.entries(entry.kind)
+        for one in sorted(
+            services.shelf.entries(entry.kind),
+            key=lambda one: version_key(one.version),
+            reverse=True,
+        )
         if one.name == entry.name
     ]
     source = services.shelf.read(entry.path).decode("utf-8", "replace")
-    parts = [*tried, shelf_parts.content(loaded), *_try_form(services, entry, loaded, sample)]
+    grading = services.shelf.policy(services.settings.policy)
+    floors = shelf_parts.FloorPolicy(grading.id, make_rules(grading))
+    rubric = getattr(loaded, "rubric", None)
+    parts = [
+        *tried,
+        shelf_parts.content(
+            loaded,
+            floors,
+            services.shelf.rubric(rubric) if isinstance(loaded, Profile) and rubric else None,
+        ),
+        used_by(services, project, entry),
+        *_try_form(services, entry, loaded, sample),
+    ]
     parts.append(
         section(
             "Versions",
-            Table("Versions", ("Name", "State", "Digest of the file"), versions),
+            Table("Versions", ("Name", "From", "Digest of the file"), versions),
             id="versions",
         )
     )
@@ -227,14 +268,6 @@ def _item(
     more = [Paragraph(loaded.description)] if getattr(loaded, "description", None) else []
     crumb = Paragraph(link(f"All {entry.kind}", f"/library#{entry.kind}"), "hint")
     return page(request, entry.id, crumb, *more, *parts, nav="/library", lead=said, status=status)
-
-
-def _state(services: Services, entry: ShelfFile) -> str:
-    return (
-        verdict("passed", "published: it cannot change")
-        if entry.key in services.shelf.lock(entry.root).published
-        else verdict("undetermined", "not published: it may change")
-    )
 
 
 # --- trying it out
@@ -268,7 +301,15 @@ async def try_item(request: Request, kind: str, name: str) -> Response:
     except AssayError as error:
         tried, status = _wrong(error), 422
     return await asyncio.to_thread(
-        _item, request, services, entry, loaded, tried=[tried], sample=data or " ", status=status
+        _item,
+        request,
+        services,
+        principal.project,
+        entry,
+        loaded,
+        tried=[tried],
+        sample=data or " ",
+        status=status,
     )
 
 

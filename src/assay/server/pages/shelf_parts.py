@@ -4,13 +4,16 @@ and criteria, a policy with its bands.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from assay.grading.policy import Policy
+from assay import exact
+from assay.grading.policy import Policy, Rules
+from assay.grading.rules import effective_floor
+from assay.records.scorecard import Criterion
 from assay.scoring.gates import GATES, REQUIRED
-from assay.scoring.profile import Profile
+from assay.scoring.profile import Profile, make_plan
 from assay.scoring.rubric import Rubric
 from assay.server.pages.evidence import text
 from assay.views.blocks import (
@@ -40,12 +43,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def content(loaded: Any) -> Part:
-    """The parts of a page for one item of the shelf."""
+class FloorPolicy(NamedTuple):
+    """The policy whose floors for roles hold, and its rules."""
+
+    id: str
+    rules: Rules
+
+
+def content(loaded: Any, policy: FloorPolicy, rubric: Rubric | None = None) -> Part:
+    """The parts of a page for one item of the shelf. Floors are those that hold under `policy`;
+    `rubric` is that of a profile.
+    """
     if isinstance(loaded, Rubric):
-        return _rubric(loaded)
+        return _rubric(loaded, policy)
     if isinstance(loaded, Profile):
-        return _profile(loaded)
+        return _profile(loaded, policy, rubric)
     if isinstance(loaded, Policy):
         return _policy(loaded)
     return section(
@@ -62,16 +74,33 @@ def plain(value: Any) -> Any:
     )
 
 
-def _floor(value: Any) -> str:
-    if value is None:
+def _floor(criterion: Criterion, policy: FloorPolicy) -> str:
+    """The floor that holds, as a norm from 0 to 1, and where it comes from."""
+    floor, origin = effective_floor(criterion, policy.rules, overrides=True)
+    if floor is None:
         return say(None, "none")
-    return say(value) if isinstance(value, dict) else phrase(*[say(value), " on its scale"])
+    override = criterion.floor_override
+    why = {
+        "role": f"role {criterion.role} under {policy.id}",
+        "criterion": "its own",
+        "override": f"override: {override.reason if override is not None else ''}",
+    }[str(origin)]
+    return phrase(f"{exact.shown(floor, exact.NORM_DIGITS):g}", small(f" {why}"))
 
 
-def _rubric(rubric: Rubric) -> Part:
+def _rubric(rubric: Rubric, policy: FloorPolicy) -> Part:
     parts = []
     for item in rubric.criteria:
         low, high = item.scale
+        criterion = Criterion(
+            name=item.name,
+            raw_score=None,
+            formula_id=item.formula_id,
+            weight=item.weight,
+            critical_floor=item.floor(),
+            floor_override=item.override(),
+            role=item.role,
+        )
         anchors = [
             [strong(str(point)), say(item.anchors.get(str(point)), "no anchor")]
             for point in range(high, low - 1, -1)
@@ -87,7 +116,7 @@ def _rubric(rubric: Rubric) -> Part:
                         address("library", "formulas", item.formula_id),
                     ),
                 ),
-                ("Floor", _floor(item.critical_floor)),
+                ("Floor", _floor(criterion, policy)),
                 ("Role", say(item.role, "none")),
             ]
         )
@@ -109,7 +138,7 @@ def _rubric(rubric: Rubric) -> Part:
     return Group(parts)
 
 
-def _profile(profile: Profile) -> Part:
+def _profile(profile: Profile, policy: FloorPolicy, rubric: Rubric | None) -> Part:
     gates = [
         [
             link(code(name), address("library", "gates", name)),
@@ -127,7 +156,7 @@ def _profile(profile: Profile) -> Part:
         why = "its verdict comes with the run" if ref.verdict else "required by this profile"
         gates.append([known, why, say(ref.params, "none")])
     rows = []
-    for item in profile.criteria:
+    for item in [one.spec for one in make_plan(profile, why="", rubric=rubric).criteria]:
         source = (
             link(code(item.measure), address("library", "measures", item.measure))
             if item.measure
@@ -143,7 +172,7 @@ def _profile(profile: Profile) -> Part:
                 source,
                 formula,
                 say(item.params, "none"),
-                _floor(item.critical_floor),
+                _floor(item.scored(None), policy),
                 say(item.role, "none"),
             ]
         )
@@ -154,7 +183,7 @@ def _profile(profile: Profile) -> Part:
         "Raw score from",
         "Formula",
         "Parameters",
-        "Floor",
+        "Floor, as a norm",
         "Role",
     )
     about = [
@@ -172,7 +201,13 @@ def _profile(profile: Profile) -> Part:
         [
             Facts(about),
             section("Gates", Table("Gates", ("Gate", "Why", "Parameters"), gates), id="gates"),
-            section("Criteria", Table("Criteria", columns, rows), id="criteria"),
+            section(
+                "Criteria",
+                Table("Criteria", columns, rows),
+                id="criteria",
+                hint=f"A floor is the stricter of the criterion's own and its role's under"
+                f" {policy.id}, or an override with its reason.",
+            ),
         ]
     )
 

@@ -1,0 +1,109 @@
+"""Where an item of the library came from, and what used it lately."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.archive.workflows import LOOKED_AT, evaluations_graded_by
+from assay.library.lock import BUILTIN
+from assay.scoring.gates import REQUIRED
+from assay.views.blocks import Column, Section, Table, section
+from assay.views.evaluations import versioned
+from assay.views.pieces import absent, address, clip, link, listed, moment, number, verdict
+
+if TYPE_CHECKING:
+    from assay.library.shelf import ShelfFile
+    from assay.records.evaluation import Evaluation
+    from assay.scoring.profile import Profile
+    from assay.server.state import Services
+    from assay.store.recent import GradedBy
+
+SHOWN = 10
+COLUMNS = ("Evaluation", "Workflow", Column("Pass rate", "n"), "Started")
+
+
+def origin_of(services: Services, entry: ShelfFile) -> str:
+    """Who made a file of the shelf, and whether it can still change."""
+    if entry.root == BUILTIN:
+        return verdict("passed", "shipped")
+    if entry.key in services.shelf.lock(entry.root).published:
+        return verdict("passed", "your own, published")
+    return verdict("undetermined", "your own, may still change")
+
+
+def origin_of_name(name: str) -> str:
+    """Whether a gate, measure or formula is shipped; one of a plugin has its package before its
+    name.
+    """
+    package, found, _ = name.partition(".")
+    return f"plugin {package}" if found else "shipped"
+
+
+def used_by(services: Services, project: str, entry: ShelfFile) -> Section:
+    """The last evaluations whose grades were made with an item."""
+    shelf = services.shelf
+
+    def matches(graded: GradedBy, evaluation: Evaluation) -> bool:
+        if entry.kind == "policies":
+            return graded.policy == entry.id
+        if entry.kind == "profiles":
+            return graded.profile == entry.id
+        return _rubric_of(services, graded.profile, evaluation.settings.get("rubric")) == entry.id
+
+    known = {one.id for one in shelf.entries(entry.kind)}
+    found = evaluations_graded_by(services.ledger, project, matches) if entry.id in known else []
+    rows = [
+        [
+            link(clip(one.name, 80), address("evaluations", one.id)),
+            clip(versioned(one.workflow), 80),
+            number(one.totals.pass_rate.value, interval=one.totals.pass_rate, percent=True)
+            if one.totals.ungraded < one.totals.n
+            else absent("not graded"),
+            moment(one.started),
+        ]
+        for one in [stored.evaluation for stored in found[:SHOWN]]
+    ]
+    return section(
+        "Used by",
+        Table(
+            "Evaluations that used it",
+            COLUMNS,
+            rows,
+            kind="stack",
+            absent=f"None of the last {LOOKED_AT} evaluations was graded with it.",
+        ),
+        id="used",
+        hint=f"Of the last {LOOKED_AT} evaluations of this project, the newest first."
+        if rows
+        else "",
+    )
+
+
+def _rubric_of(services: Services, profile: str | None, asked: Any) -> str | None:
+    """The rubric of an evaluation: the one that was asked for, else that of its profile."""
+    names = {entry.id for entry in services.shelf.entries("profiles")}
+    loaded: Profile | None = (
+        services.shelf.load("profiles", profile)
+        if profile is not None and profile in names
+        else None
+    )
+    wanted = asked if isinstance(asked, str) else getattr(loaded, "rubric", None)
+    known = {name for one in services.shelf.entries("rubrics") for name in (one.id, one.name)}
+    return services.shelf.find("rubrics", wanted).id if wanted in known else None
+
+
+def profiles_with(services: Services, kind: str, name: str) -> str:
+    """The profiles that use a gate, a measure or a formula, as links."""
+    if kind == "gates" and name in REQUIRED:
+        return "every profile"
+    found = []
+    for entry in services.shelf.entries("profiles"):
+        profile: Profile = services.shelf.load("profiles", entry.id)
+        used: dict[str, set[str | None]] = {
+            "gates": {ref.id for ref in profile.gates},
+            "measures": {item.measure for item in profile.criteria},
+            "formulas": {item.formula for item in profile.criteria},
+        }
+        if name in used[kind]:
+            found.append(link(entry.id, address("library", "profiles", entry.id)))
+    return listed(found) if found else absent("no profile on this shelf")
