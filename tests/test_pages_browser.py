@@ -304,6 +304,31 @@ def test_the_page_of_a_run_draws_its_charts_and_replays_its_grade(site: Site) ->
     expect(page).to_have_url(re.compile(r"/charts/grades/sha256:[0-9a-f]+/contributions\.png$"))
 
 
+def test_samples_are_read_one_after_the_other_by_keyboard_and_mouse(site: Site) -> None:
+    documents = [
+        run(
+            "rag", run_id=f"walk-{n}", dataset={"id": "walk", "version": "1", "sample_id": f"w-{n}"}
+        )
+        for n in range(3)
+    ]
+    site.server.call("POST", "/evaluations", {"name": "walk", "runs": documents})
+    page = site.open("/runs/walk-0?in=walk&sort=sample")
+    heading = page.get_by_role("heading", level=1)
+    expect(heading).to_have_text("w-0")
+    page.keyboard.press("j")
+    expect(heading).to_have_text("w-1")
+    page.get_by_role("link", name="Next").click()
+    expect(heading).to_have_text("w-2")
+    page.keyboard.press("k")
+    expect(heading).to_have_text("w-1")
+    page.locator("#grounding a[href^='#passage']").first.click()
+    expect(page.locator("#passage-1")).to_be_in_viewport()
+    page.locator("#passage-1 a[href^='#claim']").first.click()
+    expect(page).to_have_url(re.compile(r"#claim-\d+$"))
+    page.locator(".walk .home").click()
+    expect(page).to_have_url(re.compile(r"/evaluations/ev-[0-9a-f]+\?sort=sample$"))
+
+
 def test_hostile_text_is_text_in_a_browser_too(site: Site) -> None:
     page = site.open(f"/runs?q={quote('first <')}")
     page.locator("table.runs tbody a").first.click()

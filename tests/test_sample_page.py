@@ -117,6 +117,9 @@ def test_other_versions_show_what_changed_in_the_answer(api: Api) -> None:
     assert "newer" in text(versions)
     older, newer = (record(api, name)["id"] for name in ("v1", "v2"))
     assert f"/compare?of={older}&amp;of={newer}" in versions
+    broken = text(page(api, f"/runs/{ids(api, 'v3')[2]}?in=v3"))
+    assert "This run did not answer. That one did: It leaves at ten." in broken
+    assert "That run did not answer. This one did" in text(page(api, f"/runs/{ids(api, 'v1')[2]}"))
 
 
 def test_claims_and_passages_point_at_each_other_and_what_is_wrong_stands_out(api: Api) -> None:

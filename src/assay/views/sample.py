@@ -246,8 +246,10 @@ class OtherAnswer(NamedTuple):
     compare: str
     older: bool
     answer: str | None
-    """None where the run was forgotten."""
+    """None where the run did not answer."""
     run: SampleRun
+    forgotten: bool = False
+    same_outputs: bool = False
     remark: str = ""
 
 
@@ -283,11 +285,22 @@ def versions(answer: str | None, others: Sequence[OtherAnswer]) -> list[Section]
 
 
 def _difference(answer: str | None, other: OtherAnswer) -> Part:
+    if other.forgotten:
+        return Paragraph(absent("That run was forgotten, so the answers can't be compared."))
     if answer is None or other.answer is None:
-        return Paragraph(absent("One of the runs was forgotten, so the answers can't be compared."))
+        if answer == other.answer:
+            return Paragraph(absent("Neither run answered."))
+        words = (
+            "This run did not answer. That one did: "
+            if answer is None
+            else ("That run did not answer. This one did: ")
+        )
+        return Paragraph(phrase(words, clip(answer or other.answer, DIFFERENCE)), "words")
     before, after = (other.answer, answer) if other.older else (answer, other.answer)
     found = word_diff(before, after, context=CONTEXT)
     remark = f"{other.remark} " if other.remark else ""
-    if found.identical:
+    if found.identical and other.same_outputs:
         return Paragraph(phrase(remark, verdict("same", "The answers are identical.")))
+    if found.identical:
+        return Paragraph(f"{remark}The texts are identical, but other parts of the output differ.")
     return Paragraph(phrase(remark, marked(shortened(found, DIFFERENCE))), "words")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from assay.archive.evaluations import StoredEvaluation
     from assay.server.state import Services
     from assay.views.sample_query import SampleQuery
-    from assay.views.samples import SampleRow, SampleRun
+    from assay.views.samples import SampleEvidence, SampleRow, SampleRun
 
 LONGEST_NAME = 200
 
@@ -145,9 +145,16 @@ def elsewhere(
                 address("evaluations", one.evaluation.id),
                 address("compare", of=pair if older else pair[::-1]) if stored else "",
                 older,
-                answer_text(one.evidence, most=LONGEST) if one.evidence else None,
+                _answer(one.evidence),
                 one.run,
+                one.evidence is None,
+                one.evidence is not None and one.evidence.outputs == evidence.outputs,
                 " ".join(filter(None, remarks)),
             )
         )
-    return versions(answer_text(evidence, most=LONGEST), others)
+    return versions(_answer(evidence), others)
+
+
+def _answer(evidence: SampleEvidence | None) -> str | None:
+    """What a run answered; None where it did not, or was forgotten."""
+    return answer_text(evidence, most=LONGEST) if evidence and evidence.outputs else None
