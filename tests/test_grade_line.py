@@ -9,7 +9,7 @@ import pytest
 
 from assay.views import junit, markdown
 from assay.views.documents import plain
-from assay.views.grade_line import GradeLine, as_line, causes
+from assay.views.grade_line import GradeLine, as_line, causes, change_text
 from assay.views.html import render
 from cards import graded
 from documents import scorecard
@@ -111,3 +111,19 @@ def test_half_a_surrogate_pair_in_a_run_id_is_refused_before_a_line_is_made(
     (tmp_path / "card.json").write_text(json.dumps(card))
     done = assay("grade", "card.json")
     assert done.code == 3
+
+
+def test_the_smallest_change_says_if_the_run_would_still_not_pass() -> None:
+    low = change_text(plain(graded(scorecard({"norm": 0.5})).payload()))
+    assert low.startswith("Smallest change for a D: c0 from 0.5 to ")
+    assert low.endswith(" Still not passed then, because the passing score is 70.")
+    floors = scorecard(
+        {"norm": 0.6, "critical_floor": {"norm": 0.7}}, {"norm": 0.85}, {"norm": 0.85}
+    )
+    held = change_text(plain(graded(floors).payload()))
+    assert "would still miss its floor of 0.7" in held or "c0 from" in held, held
+    close = change_text(plain(graded(scorecard({"norm": 0.69})).payload()))
+    assert "Smallest change for a C" in close
+    assert "Still not" not in close, "with a C it would pass"
+    passed = change_text(plain(graded(scorecard({"norm": 0.75})).payload()))
+    assert "Still not" not in passed

@@ -7,6 +7,7 @@ wrong, where and what to do; a traceback never leaves the process.
 from __future__ import annotations
 
 import io
+import re
 from contextlib import redirect_stderr
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -88,7 +89,24 @@ def _check(tool: AgentTool, arguments: Mapping[str, Any]) -> None:
         )
 
 
+_SHELL = re.compile(r"`assay |(?<![\w-])--[a-z]")
+
+
+def without_commands(text: str) -> str:
+    """A text without the sentences that name a command or an option of a shell: an agent has the
+    tools, and no shell.
+
+    >>> without_commands("Name a run. `assay evals list` shows them.")
+    'Name a run.'
+    """
+    return " ".join(one for one in re.split(r"(?<=[.!?]) ", text) if not _SHELL.search(one))
+
+
 def _refused(error: AssayError) -> CallAnswer:
+    error.fix = without_commands(error.fix)
+    error.message = without_commands(error.message) or error.message
+    for fault in getattr(error, "faults", ()):
+        fault.fix = without_commands(fault.fix)
     document = BoundedAnswer(items=FAULTS).tree(plain(error.as_dict()))
     return CallAnswer(document, _cut(f"{error} [{error.code}]"), is_error=True)
 

@@ -13,6 +13,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import Any
 
+from assay.errors import InputError
 from assay.importers.tally import ImportTally
 
 INDEXES = frozenset({"", "index", "Unnamed: 0", "__index_level_0__"})
@@ -39,6 +40,16 @@ def present(value: Any) -> Any:
     if isinstance(value, str):
         return None if len(value) < 8 and value.strip().lower() in _ABSENT else value
     return value if value == value else None  # NaN equals nothing
+
+
+def number_in(value: Any, what: str, where: str) -> Decimal | int | bool | None:
+    """The number in a cell, or an error that says what it is of, and where."""
+    try:
+        return number_of(value)
+    except ValueError:
+        raise InputError(
+            "SCO-011", f"{what} is {value!r:.60}, not a number.", where=where
+        ) from None
 
 
 def number_of(value: Any) -> Decimal | int | bool | None:

@@ -20,7 +20,7 @@ from assay.importers.cells import (
     amount_of,
     first_of,
     mean_of,
-    number_of,
+    number_in,
     present,
     score_of,
     structure_of,
@@ -173,14 +173,7 @@ class _ExportReader:
             self._tally.in_words(name)
             self._tally.dropped[f"{kind.lower()} scores, which are not graded"] += 1
             return
-        try:
-            value = number_of(score.get("value"))
-        except ValueError:
-            raise InputError(
-                "SCO-011",
-                f"{place}: the {kind} score {name!r} is {score.get('value')!r:.60}, not a number.",
-                where=path,
-            ) from None
+        value = number_in(score.get("value"), f"{place}: the {kind} score {name!r}", path)
         if str(score.get("source")).upper() == "EVAL":
             self._judged.add(name)
         scores.setdefault(name, []).append(value)

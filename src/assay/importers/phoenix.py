@@ -20,7 +20,7 @@ from assay.importers.cells import (
     amount_of,
     first_of,
     mean_of,
-    number_of,
+    number_in,
     present,
     structure_of,
     verdict_of,
@@ -86,14 +86,7 @@ class _Annotations:
         given = {key: present(value) for key, value in parts.items()}
         if all(given.get(key) is None for key in ("label", "score", "explanation", "error")):
             return  # the column of an annotation that this row doesn't have
-        try:
-            score = number_of(given.get("score"))
-        except ValueError:
-            raise InputError(
-                "SCO-011",
-                f"the score of {name!r} is {given.get('score')!r:.60}, not a number.",
-                where=where,
-            ) from None
+        score = number_in(given.get("score"), f"the score of {name!r}", where)
         if str(given.get("annotator_kind")).upper() == "LLM":
             self._judged.add(name)
         if given.get("label") is not None:

@@ -51,6 +51,10 @@ class Intervals(NamedTuple):
     method: Literal["t", "bca"] = "t"
     seed: int | None = None
     """Of the bootstrap; there is no bootstrap without one."""
+    on_scale: bool = False
+    """Whether an interval is cut where no value can be. Stored decisions have them uncut, and are
+    made again to the byte.
+    """
 
 
 PLAIN = Intervals()
@@ -72,8 +76,9 @@ class _Values:
     def distribution(self, intervals: Intervals) -> Distribution:
         """Mean with interval, standard deviation and quantiles."""
         sd = self.counts.sd()
+        found = self._interval(intervals, sd)
         return Distribution(
-            mean=value_interval(self._interval(intervals, sd)),
+            mean=value_interval(on_scale(found, self.range) if intervals.on_scale else found),
             sd=sd,
             quantiles=self.counts.quantiles(),
         )
@@ -318,7 +323,7 @@ class EvaluationTally:
             score = Interval.unknown(None, 0.95, "student-t", UNGRADED)
         else:
             rate = wilson(self._passed, self._n)
-            score = _on_scale(self._scores.interval())
+            score = on_scale(self._scores.interval(), SCORES)
         return EvaluationTotals(
             n=self._n,
             passed=self._passed,
@@ -330,11 +335,12 @@ class EvaluationTally:
         )
 
 
-def _on_scale(score: Interval) -> Interval:
-    """The interval of a mean score without what no score can be: Student's t may leave 0..100."""
-    if score.low is None or score.high is None:
-        return score
-    return score._replace(low=max(score.low, 0.0), high=min(score.high, 100.0))
+def on_scale(found: Interval, range: Range) -> Interval:
+    """The interval of a mean without what no value can be: Student's t may leave the scale."""
+    if found.low is None or found.high is None:
+        return found
+    low, high = max(found.low, range.lowest), min(found.high, range.highest)
+    return found._replace(low=low, high=high)
 
 
 def totals(grades: Iterable[Grade]) -> EvaluationTotals:

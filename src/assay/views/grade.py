@@ -23,7 +23,7 @@ from assay.views.blocks import (
     section,
 )
 from assay.views.charts import Chart, grades, steps
-from assay.views.grade_line import NO_REASON, floor_state, outcome
+from assay.views.grade_line import NO_REASON, floor_state, outcome, with_verdict
 from assay.views.pieces import (
     absent,
     clip,
@@ -283,7 +283,7 @@ def _move(move: Result | None, result: Result, verb: str) -> str:
 
 
 def _sentences(result: Result) -> list[str]:
-    return list(result.get("explanation") or ())[1:]
+    return [with_verdict(one, result) for one in (result.get("explanation") or ())[1:]]
 
 
 def _why(result: Result) -> Section:

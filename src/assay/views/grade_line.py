@@ -154,7 +154,31 @@ def change_text(result: Mapping[str, Any]) -> str:
     there is no better grade.
     """
     sentences = result.get("explanation") or ()
-    return next((one for one in sentences if one.startswith(_CHANGES)), "")
+    return next((with_verdict(one, result) for one in sentences if one.startswith(_CHANGES)), "")
+
+
+def with_verdict(sentence: str, result: Mapping[str, Any]) -> str:
+    """A sentence of an explanation. One that names the smallest change to the next letter also says
+    if the run would still not pass then, and why.
+    """
+    if not sentence.startswith("Smallest change") or result.get("passed") is True:
+        return sentence
+    gain = (result.get("placement") or {}).get("smallest_gain") or {}
+    why = []
+    for item in result.get("criteria") or ():
+        floor = (item.get("critical_floor") or {}).get("norm")
+        moved = item.get("name") == gain.get("criterion")
+        norm = gain.get("needed_norm") if moved else item.get("norm")
+        if item.get("floor_failed") and floor is not None and norm is not None and norm < floor:
+            why.append(f"{item.get('label') or item['name']} would still miss its floor of {floor}")
+    reached = next(
+        (band["min"] for band in result.get("bands") or () if band["grade"] == gain.get("grade")),
+        None,
+    )
+    needed = result.get("pass_threshold")
+    if reached is not None and needed is not None and reached < needed:
+        why.append(f"the passing score is {float(needed):g}")
+    return f"{sentence} Still not passed then, because {' and '.join(why)}." if why else sentence
 
 
 # --- every cause

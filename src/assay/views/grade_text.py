@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.views.blocks import Column, Note, Part, Sentences, Table
-from assay.views.grade_line import floor_state, passed_word, versions_text
+from assay.views.grade_line import floor_state, passed_word, versions_text, with_verdict
 from assay.views.pieces import absent, bar, phrase, points, shown, small
 
 Result = Mapping[str, Any]
@@ -34,7 +34,7 @@ def explanation(result: Result, *, named_by: Mapping[str, str] | None = None) ->
     return [
         Note(head + passed_word(result["passed"]), "good" if result["passed"] is True else "bad"),
         _bars(result["criteria"]),
-        Sentences([_ended_once(sentence) for sentence in result["explanation"]]),
+        Sentences([_ended_once(with_verdict(one, result)) for one in result["explanation"]]),
         *gates,
         Sentences([f"note: {note}" for note in notes]),
         small(f"  {_used(result, named_by or {})}"),
