@@ -140,6 +140,7 @@ def evidence_block(
     row: SampleRow, kept: Mapping[str, Any], result: Mapping[str, Any], place: int, *, opened: bool
 ) -> EvidenceFold:
     """The evidence of a row, from what was kept of its worst run."""
+    name = clip(row.sample, 80)
     return EvidenceFold(
         place,
         phrase(
@@ -151,11 +152,11 @@ def evidence_block(
         ),
         [
             *_repeats(row),
-            *_texts(kept),
-            *_grounding(kept),
-            *_calls(kept),
-            *_why(result),
-            _provenance(result),
+            *_texts(kept, name),
+            *_grounding(kept, name),
+            *_calls(kept, name),
+            *_why(result, name),
+            _provenance(result, name),
         ],
         opened=opened,
     )
@@ -174,7 +175,7 @@ def _repeats(row: SampleRow) -> list[Part]:
     ]
 
 
-def _texts(kept: Mapping[str, Any]) -> list[Part]:
+def _texts(kept: Mapping[str, Any], sample: str) -> list[Part]:
     if not kept:
         return [Paragraph("The file has the grade of this run and not the run itself.", "absent")]
     nothing = {
@@ -189,7 +190,9 @@ def _texts(kept: Mapping[str, Any]) -> list[Part]:
                 Group(
                     [
                         Heading(name),
-                        Verbatim(text, name) if text else Paragraph(nothing[name], "absent"),
+                        Verbatim(text, f"{name} of {sample}")
+                        if text
+                        else Paragraph(nothing[name], "absent"),
                     ]
                 )
                 for name, text in kept["texts"].items()
@@ -199,7 +202,7 @@ def _texts(kept: Mapping[str, Any]) -> list[Part]:
     ]
 
 
-def _grounding(kept: Mapping[str, Any]) -> list[Part]:
+def _grounding(kept: Mapping[str, Any], sample: str) -> list[Part]:
     made: list[Part] = []
     if kept.get("claims"):
         rows = [
@@ -207,18 +210,18 @@ def _grounding(kept: Mapping[str, Any]) -> list[Part]:
             for text, supported, cited in kept["claims"][1]
         ]
         heads = (Column("Claim", "wide"), "Support", "Cites")
-        made += _listed("Claims", heads, rows, kept["claims"][0])
+        made += _listed("Claims", sample, heads, rows, kept["claims"][0])
     if kept.get("passages"):
         rows = [
             [code(name), verdict(*_RELEVANT.get(relevant, _UNKNOWN)), text]
             for name, relevant, text in kept["passages"][1]
         ]
         columns = ("Passage", "Relevance", Column("Text", "wide"))
-        made += _listed("Passages", columns, rows, kept["passages"][0])
+        made += _listed("Passages", sample, columns, rows, kept["passages"][0])
     return made
 
 
-def _calls(kept: Mapping[str, Any]) -> list[Part]:
+def _calls(kept: Mapping[str, Any], sample: str) -> list[Part]:
     if not kept.get("calls"):
         return []
     rows = [
@@ -226,17 +229,18 @@ def _calls(kept: Mapping[str, Any]) -> list[Part]:
         for name, valid, arguments, error in kept["calls"][1]
     ]
     columns = ("Tool", "Arguments are", Column("Arguments", "wide"), Column("Error", "wide"))
-    return _listed("Tool calls", columns, rows, kept["calls"][0])
+    return _listed("Tool calls", sample, columns, rows, kept["calls"][0])
 
 
 def _listed(
-    title: str, columns: Sequence[str | Column], rows: Sequence[Sequence[str]], n: int
+    title: str, sample: str, columns: Sequence[str | Column], rows: Sequence[Sequence[str]], n: int
 ) -> list[Part]:
+    """A table under its heading. Its caption names the sample: a page has many."""
     more = [Paragraph(f"The first {len(rows)} of {n:,}.", "hint")] if n > len(rows) else []
-    return [Heading(title), Table(title, columns, rows, kind="stack"), *more]
+    return [Heading(title), Table(f"{title} of {sample}", columns, rows, kind="stack"), *more]
 
 
-def _why(result: Mapping[str, Any]) -> list[Part]:
+def _why(result: Mapping[str, Any], sample: str) -> list[Part]:
     """The verdict sentence, gates that fail, criteria that lost most, and what would change it."""
     explanation = [clip(text, SHORT) for text in (result.get("explanation") or ())]
     gates = [
@@ -263,18 +267,19 @@ def _why(result: Mapping[str, Any]) -> list[Part]:
     made: list[Part] = [Heading("Why"), Sentences(explanation[:1], absent="No reason is stated.")]
     if gates:
         heads = ("Gate", "Verdict", Column("Reason", "wide"))
-        made += _listed("Gates that do not pass", heads, gates[:FEW], len(gates))
+        made += _listed("Gates that do not pass", sample, heads, gates[:FEW], len(gates))
     if rows:
-        made += _listed("Criteria that lost points", columns, rows, len(losing))
+        made += _listed("Criteria that lost points", sample, columns, rows, len(losing))
     return [*made, Heading("What would change it"), change_facts(result)]
 
 
-def _provenance(result: Mapping[str, Any]) -> Details:
+def _provenance(result: Mapping[str, Any], sample: str) -> Details:
     """Steps, agents, and what made the grade; folded, because few readers want it."""
     tables = [table for table in part_tables(result) if table.rows]
     parts: list[Part] = []
     for table in tables:
-        shown_rows = structs.replace(table, rows=table.rows[:MANY])
+        caption = f"{table.caption} of {sample}"
+        shown_rows = structs.replace(table, caption=caption, rows=table.rows[:MANY])
         parts += [Heading(table.caption), shown_rows]
     return Details(
         "Steps, agents and provenance",
