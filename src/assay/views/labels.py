@@ -7,6 +7,7 @@ Which labels a reader may see is decided by who asks; see `results_view`.
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
@@ -206,6 +207,13 @@ def _agreement(results: LabelResults) -> list[Part]:
     return [Table("Agreement between raters", columns, rows, kind="stack")]
 
 
+def _names(results: LabelResults) -> dict[Rater, str]:
+    """Every rater by name; two of one name as they are told apart."""
+    raters = [one.rater for one in results.progress]
+    often = Counter(one.name for one in raters)
+    return {one: one.shown if often[one.name] > 1 else one.name for one in raters}
+
+
 def _named(item: LabelItem, href: Link | None) -> str:
     return link(item.sample, href(item)) if href is not None else item.sample
 
@@ -213,13 +221,14 @@ def _named(item: LabelItem, href: Link | None) -> str:
 def _disagreed(
     results: LabelResults, seen: Collection[str] | None, href: Link | None
 ) -> list[Part]:
+    names = _names(results)
     shown = [one for one in results.disagreed if seen is None or one.item.run in seen]
     hidden = len(results.disagreed) - len(shown)
     rows = [
         [
             _named(one.item, href),
             one.criterion,
-            listed(f"{rater.shown}: {value}" for rater, value in one.values),
+            listed(f"{names[rater]}: {value}" for rater, value in one.values),
         ]
         for one in shown[:LISTED]
     ]
@@ -248,10 +257,11 @@ def _hidden(n: int) -> str:
 
 def _comments(results: LabelResults, seen: Collection[str] | None, href: Link | None) -> list[Part]:
     items = {item.run: item for item in results.stored.set.items}
+    names = _names(results)
     rows = [
         [
             _named(items[one.label.run], href),
-            one.label.rater.shown,
+            names[one.label.rater],
             says(one.label),
             clip(one.label.comment, 1000),
         ]

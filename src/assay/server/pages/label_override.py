@@ -40,7 +40,7 @@ def people_table(found: RunLabels) -> Table:
         [
             one.label.rater.shown,
             says(one.label),
-            clip(one.label.comment, 1000),
+            clip(one.label.comment, 1000, absent_as="none"),
             moment(one.at),
         ]
         for one in (*found.overrides, *found.labels)
