@@ -57,7 +57,10 @@ def evaluate(server: Process, samples: int) -> dict[str, str]:
             assert status in (200, 201), answer
             digests += [one["digest"] for one in answer["results"]]
         status, answer = server.call(
-            "POST", "/evaluations", {"name": f"v{version}-{samples}", "runs": {"digests": digests}}
+            "POST",
+            "/evaluations",
+            {"name": f"v{version}-{samples}", "runs": {"digests": digests}},
+            timeout=600,
         )
         assert status in (200, 201), answer
         made.append(answer["evaluation"]["id"])

@@ -84,6 +84,25 @@ def demo() -> list[dict[str, Any]]:
     return made
 
 
+def ferries(version: int) -> list[dict[str, Any]]:
+    """A version of a workflow on 60 samples; of the second, one answer in ten is missing, and one
+    is hostile.
+    """
+    made = []
+    for index in range(60):
+        one = run("rag", run_id=f"ferry-{version}-{index:02d}")
+        one["workflow"].update(id="ferries", version=str(version))
+        one["dataset"].update(id="timetable", sample_id=f"q-{index}")
+        one["inputs"] = {"question": f"When does ferry {index} leave?"}
+        one["outputs"] = {"answer": f"At {index % 24}:15."}
+        if version == 2 and index % 10 == 3:
+            one.update(status="error", outputs={}, metadata={"error": "provider answered 429"})
+        if version == 2 and index == 30:
+            one["outputs"] = {"answer": f"{HOSTILE} \u202eyadot \u05e9\u05dc\u05d5\u05dd"}
+        made.append(one)
+    return made
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     folder = tmp_path_factory.mktemp("pages")
@@ -105,6 +124,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
             body = {"name": f"faq-{version}", "runs": evaluated}
             status, answer = started.call("POST", "/evaluations", body)
             assert status == 201, answer
+        for number in (1, 2):
+            asked = {"name": f"ferries-{number}", "runs": ferries(number)}
+            status, answer = started.call("POST", "/evaluations", asked)
+            assert status == 201, answer
         yield started
 
 
@@ -124,6 +147,8 @@ def all_pages(site: Site) -> list[str]:
     return [
         "/",
         "/runs",
+        "/evaluations",
+        "/evaluations/ferries-2",
         f"/runs?grade=F&gate=schema_contract_valid{ALIKE}",
         f"/runs/{failed['digest']}",
         f"/runs/{hostile['digest']}{ALIKE}",
@@ -208,6 +233,40 @@ def test_the_filter_is_in_the_address_and_the_back_button_takes_it_back(site: Si
     expect(run).to_have_text(seen[1])
     page.get_by_role("link", name="Newest").click()
     expect(run).to_have_text(seen[0])
+
+
+def test_the_worst_sample_of_an_evaluation_is_found_by_mouse_and_by_keyboard(site: Site) -> None:
+    page = site.open("/evaluations")
+    page.get_by_role("link", name="ferries-2").click()
+    expect(page.get_by_text("6 of 60 samples failed")).to_be_visible()
+    rows = page.locator("table.samples tbody tr")
+    expect(rows).to_have_count(50)
+    expect(rows.first).to_contain_text("provider answered 429")
+    page.get_by_role("link", name=re.compile("^Failed")).click()
+    expect(rows).to_have_count(6)
+    expect(page).to_have_url(re.compile(r"/evaluations/ev-[0-9a-f]+\?show=failed$"))
+    page.get_by_role("link", name="Sample", exact=True).click()
+    expect(page.locator("th[aria-sort=ascending]")).to_contain_text("Sample")
+    expect(rows.nth(1)).to_contain_text("q-13")
+    page.go_back()
+    expect(page.locator("th[aria-sort]")).to_have_count(0)
+    page.go_back()
+    expect(rows).to_have_count(50)
+    page.get_by_role("link", name="the run ended with status error").click()
+    expect(rows).to_have_count(6)
+    kept = page.url
+    page.keyboard.press("/")
+    page.keyboard.type("ferry 43")
+    page.keyboard.press("Enter")
+    expect(rows).to_have_count(1)
+    expect(rows.first.locator("mark").first).to_have_text("ferry 43")
+    page.goto(kept)
+    expect(rows).to_have_count(6)
+    for _ in range(2):
+        page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/runs/sha256.*in=ev-[0-9a-f]+.*why="))
+    expect(page.get_by_text("When does ferry 13 leave?").first).to_be_visible()
 
 
 def test_everything_works_without_javascript(site: Site) -> None:

@@ -134,7 +134,7 @@ def sample_table(
             _head(clip(words(one.name), 40), CRITERION + one.name, query, links, "criterion")
             for one in criteria
         ),
-        Column("Why it failed", "wide"),
+        Column("Why it failed", "text"),
     ]
     rows = []
     for row in page.rows:
