@@ -112,6 +112,8 @@ def _reference(stored: StoredEvaluation, view: SampleView, links: SampleLinks) -
 def _decision(services: Services, project: str, stored: StoredEvaluation) -> str:
     """The newest decision on these runs as candidates, as a link; empty where there is none."""
     runs = stored.evaluation.runs
+    if not runs:
+        return ""
     links = services.ledger.links_of(runs[0].digest, project=project, relation="candidate_of")
     for one in reversed(links):
         item = None if one.source is None else services.ledger.get(one.source, project=project)
