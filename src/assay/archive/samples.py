@@ -10,6 +10,7 @@ from assay.views.samples import (
     fold_samples,
     sample_evidence,
     sample_grade,
+    sample_name,
     with_evidence,
 )
 
@@ -59,7 +60,12 @@ def _graded(ledger: Ledger, runs: Sequence[EvaluatedRun], project: str) -> Itera
         items = ledger.get_many([run.grade for run in part if run.grade], project=project)
         for run in part:
             body = _body(items.get(run.grade)) if run.grade else None
-            yield SampleRun(run.run_id, run.digest, None if body is None else sample_grade(body))
+            if body is not None:
+                yield SampleRun(run.run_id, run.digest, sample_grade(body))
+            else:  # only the run itself says which sample it is of
+                own = _body(ledger.get(run.digest, project=project))
+                name = "" if own is None else sample_name(own)
+                yield SampleRun(run.run_id, run.digest, sample=name)
 
 
 def _body(item: Item | None) -> bytes | None:

@@ -80,6 +80,8 @@ class SampleRun(Struct, frozen=True):
     """Of the stored run; empty where nothing is stored."""
     grade: SampleGrade | None = None
     """None for a run that could not be graded."""
+    sample: str = ""
+    """The sample that an ungraded run is of; a grade names its own."""
 
     @property
     def score(self) -> float:
@@ -190,13 +192,33 @@ _GRADES = msgspec.json.Decoder(SampleGrade)
 _RUNS = msgspec.json.Decoder(SampleEvidence)
 
 
+class _SampleName(Struct, frozen=True):
+    sample_id: str | None = None
+
+
+class _SampledRun(Struct, frozen=True):
+    dataset: _SampleName | None = None
+
+
+_SAMPLED = msgspec.json.Decoder(_SampledRun)
+
+
+def sample_name(body: bytes) -> str:
+    """The sample that a stored run is of; empty where it names none."""
+    try:
+        dataset = _SAMPLED.decode(body).dataset
+    except msgspec.DecodeError:
+        return ""
+    return (dataset.sample_id or "") if dataset else ""
+
+
 def fold_samples(
     graded: Iterable[tuple[SampleRun, SampleEvidence | None]],
 ) -> list[SampleRow]:
     """Rows in the order in which their samples first appear."""
     found: dict[str, list[tuple[SampleRun, SampleEvidence | None]]] = {}
     for run, evidence in graded:
-        name = (run.grade.sample_id if run.grade else None) or run.run_id
+        name = (run.grade.sample_id if run.grade else run.sample) or run.run_id
         found.setdefault(name, []).append((run, evidence))
     return [_row(name, repeats) for name, repeats in found.items()]
 
