@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -388,6 +389,7 @@ def test_arguments_that_do_not_fit_are_refused_with_all_their_faults(
     empty = one(tmp_path, "list_evaluations").structured_content["error"]
     assert (empty["code"], empty["where"]) == ("STO-012", ".assay/ledger.db")
     assert not os.listdir(tmp_path), "reading makes no ledger"
+    assert not re.search("`assay |--[a-z]", f"{empty}"), "an agent has tools and no shell"
     nothing = one(stocked, "decide_release")
     assert nothing.structured_content["error"]["fix"].startswith("Name one, such as latest~1")
 
