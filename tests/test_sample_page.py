@@ -13,6 +13,7 @@ import pytest
 
 from assay.archive.label_saving import override_label, saving
 from assay.records.label import Rater
+from assay.views.sample import grade_section
 from documents import run
 from serving import Api, serving
 from test_evaluation_page import evaluate, text, version
@@ -241,3 +242,15 @@ def test_a_persons_verdict_stands_next_to_the_grade_and_opens_nothing(api: Api) 
     assert_harmless(Markup(after))
     assert "fine <script>alert(1)" in text(after)
     assert "✗ not passed" in text(after)
+
+
+def test_two_hundred_criteria_fit_on_a_page() -> None:
+    item = {"norm": 0.5, "raw_score": 0.5, "contribution": 0.2, "maximum": 0.5, "weight": 1}
+    floor = {"critical_floor": {"norm": 0.6, "from": "role"}, "floor_failed": True}
+    criteria = [
+        {"name": f"criterion_{n}", "label": f"Label {n}", **item, **floor} for n in range(200)
+    ]
+    grade = {"grade": "C", "policy": "p@1", "weighted_score": 50, "criteria": criteria}
+    found = grade_section(grade, "/charts/grades/x").__html__()
+    assert len(found) < 90_000
+    assert "The 100 of 200 criteria that lost the most points." in found

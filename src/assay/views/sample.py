@@ -50,6 +50,8 @@ from assay.views.word_diff import marked, shortened, word_diff
 ROOMS = {"inputs": 14_000, "outputs": 16_000, "expected": 10_000}
 """Bytes that the page has for each."""
 CRITERIA = 100
+CHARTED = 40
+"""Criteria up to which charts and tables of them are on the page too: it must stay small."""
 LONGEST = 500_000
 """Characters of an answer that are compared."""
 DIFFERENCE = 3_000
@@ -178,13 +180,15 @@ def grade_section(result: Result, url: str = "") -> Section:
     folded.
     """
     made = {part.id: part for part in grade_sections(result, url=url, level=3)}
+    few = len(result.get("criteria") or ()) <= CHARTED
+    charts = Details("Points and floors as charts", [made["points"], made["floors"]])
     return section(
         "Grade",
         made["gates"],
         _criteria(result),
         made["change"],
         Details("Why, in sentences", [made["why"]]),
-        Details("Points and floors as charts", [made["points"], made["floors"]]),
+        charts if few else "",
         id="grade",
     )
 
