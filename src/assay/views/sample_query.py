@@ -176,8 +176,12 @@ def count_samples(rows: Sequence[SampleRow], baseline: Baseline | None = None) -
     shown: Counter[str] = Counter()
     gates: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
+    plain = [(name, fits) for name, fits in SHOWN.items() if name not in _OF_BASELINE]
     for row in rows:
-        shown.update(name for name, fits in SHOWN.items() if fits(row, baseline))
+        shown.update(name for name, fits in plain if fits(row, None))
+        if baseline is not None:
+            change = change_of(row, baseline.get(row.sample))
+            shown.update({"same": (), "new": ("differs",)}.get(change, ("differs", change)))
         if not row.passed:
             gates.update(row.gates)
             reasons.update(reasons_of(row))
