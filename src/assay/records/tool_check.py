@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from assay.records.tool_legibility import SYSTEM
 
@@ -128,7 +128,5 @@ def own_findings(check: ToolCheck) -> list[CheckFinding]:
 
 def plain_check(check: ToolCheck) -> dict[str, Any]:
     """The record as JSON has it."""
-    from msgspec import to_builtins
-
     made: dict[str, Any] = to_builtins(check)
     return made

@@ -94,7 +94,9 @@ def tools_view(rows: Sequence[ToolRow], query: ToolQuery, start: int = 0) -> lis
     fields = [
         Field("q", "Search", hint="name, description, finding"),
         *([Field("of", "Schema", "select", schemas)] if len(schemas) > 1 else []),
-        Field("sort", "Sort by", "select", [(key, title) for key, title, _ in _HEADS]),
+        Field(
+            "sort", "Sort by", "select", [(key, title) for key, title, _ in _HEADS], "worst first"
+        ),
         *(Field(name, name, "hidden") for name in ("state", "order")),
     ]
     found = chosen_rows(rows, query)
