@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from assay.views.word_diff import MAX_CHARACTERS, Span, marked, plain, word_diff
+from assay.views.word_diff import MAX_CHARACTERS, TextSpan, marked, plain, word_diff
 
 
 def sides(before: str, after: str) -> tuple[str, str]:
@@ -73,7 +73,9 @@ def test_context_leaves_out_what_is_far_from_a_change() -> None:
     found = word_diff(before, after, context=2)
     text = "… 48 words unchanged … w48 w49 [-w50 -]{+new +}w51 w52 … 47 words unchanged …"
     assert plain(found).strip() == text
-    assert Span("skipped", "… 98 words unchanged … ") in word_diff(before, before, context=2).spans
+    assert (
+        TextSpan("skipped", "… 98 words unchanged … ") in word_diff(before, before, context=2).spans
+    )
 
 
 def test_every_difference_holds_both_texts() -> None:

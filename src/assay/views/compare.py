@@ -40,7 +40,7 @@ from assay.views.pieces import (
 from assay.views.sample_query import SamplePage
 from assay.views.sample_table import NumberedPager, Search
 from assay.views.samples import MAX_TEXT, SampleRow
-from assay.views.word_diff import Span, TextDifference, marked, word_diff
+from assay.views.word_diff import TextDifference, TextSpan, marked, word_diff
 
 MAX_SHOWN = 600
 """Characters of a text in a cell; the sample's page has all of it."""
@@ -317,13 +317,13 @@ def _difference(before: str, after: str) -> str:
     if found.identical:
         whole = len(before) < MAX_TEXT
         return small("same answer" if whole else f"the first {MAX_TEXT:,} characters are the same")
-    spans: list[Span] = []
+    spans: list[TextSpan] = []
     left = 2 * MAX_SHOWN
     for span in found.spans:
         if left <= 0:
-            spans.append(Span("skipped", " … more on the sample's page"))
+            spans.append(TextSpan("skipped", " … more on the sample's page"))
             break
-        spans.append(Span(span.kind, span.text[:left]))
+        spans.append(TextSpan(span.kind, span.text[:left]))
         left -= len(span.text)
     return marked(TextDifference(tuple(spans), found.note))
 

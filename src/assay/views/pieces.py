@@ -93,8 +93,11 @@ def listed(parts: Any, between: str = ", ") -> Piece:
 
 
 def link(text: str, href: str, **attributes: str) -> Piece:
-    """A link; a terminal shows its text."""
-    return piece("link", text, text, href, attributes)
+    """A link; a terminal shows its text. An attribute such as `aria_current` is written with its
+    hyphen, and left out where it is empty.
+    """
+    given = {name.replace("_", "-"): value for name, value in attributes.items() if value}
+    return piece("link", text, text, href, given)
 
 
 def address(*parts: str, **query: str | Sequence[str] | None) -> str:

@@ -35,7 +35,7 @@ _LINE = re.compile(r"([^\n]+|^)(\n*)")
 Kind = Literal["same", "added", "removed", "skipped"]
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """A stretch of text. That of the kind `skipped` is text about what was left out."""
 
     kind: Kind
@@ -47,7 +47,7 @@ class TextDifference(NamedTuple):
     by word, and is "identical" for equal texts.
     """
 
-    spans: tuple[Span, ...]
+    spans: tuple[TextSpan, ...]
     note: str = ""
 
     @property
@@ -66,7 +66,7 @@ def word_diff(before: str, after: str, *, context: int | None = None) -> TextDif
     'identical'
     """
     if before == after:
-        return TextDifference(_kept([Span("same", before)], _TOKEN, context), IDENTICAL)
+        return TextDifference(_kept([TextSpan("same", before)], _TOKEN, context), IDENTICAL)
     longest = max(len(before), len(after))
     if longest > MAX_CHARACTERS:
         return TextDifference((), f"too long to compare: {count(longest, 'character')}")
@@ -87,12 +87,12 @@ def word_diff(before: str, after: str, *, context: int | None = None) -> TextDif
 
 def _compared(
     old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]], before: str, after: str
-) -> Iterator[Span]:
+) -> Iterator[TextSpan]:
     codes = SequenceMatcher(None, [a for a, _ in old], [b for b, _ in new]).get_opcodes()
     shared = sum(end - start for kind, start, end, _, _ in codes if kind == "equal")
     if shared < LITTLE * max(len(old), len(new)):
-        yield Span("removed", before)
-        yield Span("added", after)
+        yield TextSpan("removed", before)
+        yield TextSpan("added", after)
         return
     spaces = ("", "")  # of the last equal word, where they differ: each goes with its side
     for kind, a, b, c, d in codes:
@@ -100,10 +100,10 @@ def _compared(
             spaces = (old[b - 1][1], new[d - 1][1])
             spaces = ("", "") if spaces[0] == spaces[1] or d == len(new) == b else spaces
             text = _text(new[c:d])
-            yield Span("same", text.removesuffix(spaces[1]) if any(spaces) else text)
+            yield TextSpan("same", text.removesuffix(spaces[1]) if any(spaces) else text)
         else:
-            yield Span("removed", spaces[0] + _text(old[a:b]) if b > a else "")
-            yield Span("added", spaces[1] + _text(new[c:d]))
+            yield TextSpan("removed", spaces[0] + _text(old[a:b]) if b > a else "")
+            yield TextSpan("added", spaces[1] + _text(new[c:d]))
             spaces = ("", "")
 
 
@@ -111,9 +111,9 @@ def _text(tokens: Sequence[tuple[str, str]]) -> str:
     return "".join(word + space for word, space in tokens)
 
 
-def _joined(spans: Iterator[Span]) -> list[Span]:
+def _joined(spans: Iterator[TextSpan]) -> list[TextSpan]:
     """Neighbours of a kind as one; a lone short word between two changes goes with them."""
-    made: list[Span] = []
+    made: list[TextSpan] = []
     for span in (one for one in spans if one.text):
         if (
             len(made) > 2
@@ -124,21 +124,23 @@ def _joined(spans: Iterator[Span]) -> list[Span]:
         ):
             between = made.pop().text
             made[-2:] = [
-                Span("removed", made[-2].text + between + span.text),
-                Span("added", made[-1].text + between),
+                TextSpan("removed", made[-2].text + between + span.text),
+                TextSpan("added", made[-1].text + between),
             ]
         elif made and made[-1].kind == span.kind:
-            made[-1] = Span(span.kind, made[-1].text + span.text)
+            made[-1] = TextSpan(span.kind, made[-1].text + span.text)
         else:
             made.append(span)
     return made
 
 
-def _kept(spans: Sequence[Span], token: re.Pattern[str], context: int | None) -> tuple[Span, ...]:
+def _kept(
+    spans: Sequence[TextSpan], token: re.Pattern[str], context: int | None
+) -> tuple[TextSpan, ...]:
     """The spans with the middle of long unchanged stretches left out."""
     if context is None:
         return tuple(spans)
-    made: list[Span] = []
+    made: list[TextSpan] = []
     last = len(spans) - 1
     noun = "line" if token is _LINE else "word"
     for place, span in enumerate(spans):
@@ -149,22 +151,22 @@ def _kept(spans: Sequence[Span], token: re.Pattern[str], context: int | None) ->
             continue
         left_out = count(len(words) - head - tail, noun)
         made += [
-            Span("same", _text(words[:head])),
-            Span("skipped", f"… {left_out} unchanged … "),
-            Span("same", _text(words[len(words) - tail :])),
+            TextSpan("same", _text(words[:head])),
+            TextSpan("skipped", f"… {left_out} unchanged … "),
+            TextSpan("same", _text(words[len(words) - tail :])),
         ]
     return tuple(span for span in made if span.text)
 
 
 def shortened(difference: TextDifference, most: int) -> TextDifference:
     """A difference with no more than so many characters; a last span says how many were cut."""
-    made: list[Span] = []
+    made: list[TextSpan] = []
     room = most
     for span in difference.spans:
         if len(span.text) > room:
             left = sum(len(one.text) for one in difference.spans) - most
-            made.append(Span(span.kind, span.text[:room]))
-            made.append(Span("skipped", f" … {left:,} more characters"))
+            made.append(TextSpan(span.kind, span.text[:room]))
+            made.append(TextSpan("skipped", f" … {left:,} more characters"))
             break
         made.append(span)
         room -= len(span.text)
