@@ -45,7 +45,7 @@ system-packages:
 check: $(VENV)/.dev
 	@$(BIN)/ruff check src tests bench
 	@$(BIN)/ruff format --check src tests bench
-	@$(BIN)/mypy --num-workers auto
+	@$(BIN)/mypy --num-workers auto || { [ $$? -eq 2 ] && echo "mypy's workers did not start in time; checking again in one process" && $(BIN)/mypy; }
 	@$(BIN)/lint-imports
 	@$(BIN)/python ci/sizes.py
 
