@@ -72,19 +72,36 @@ def test_a_card_shows_evaluations_trend_baseline_decision_and_what_fails(api: Ap
     text = card(answer.text, "faq")
     for words in (
         "Pass rate 25.0% 11.2% to 46.9% (95%), n 20",
-        "Against before ✗ Worse -75.0 points, -88.8 to -47.8 (95%)",
+        "Compared with the previous evaluation ✗ Worse -75.0 points, -88.8 to -47.8 (95%)",
         "Compare with good, version 1",
         "Last decision ✗ reject under release@1",
         "gate overall_status_success: 15 of 20 runs",
         "2 evaluations, oldest first; the newest has 25.0%.",
     ):
         assert words in text, (words, text)
-    links = Markup(answer.text).links()
+    found = Markup(answer.text)
+    line = "faq: the newest evaluation is worse than the previous evaluation: pass rate 25.0%, was 100.0%."
+    assert line in found.text
+    assert "Nothing:" not in found.text
+    links = found.links()
     assert f"/compare?of={first['id']}&of=" in " ".join(links)
     assert any(one.endswith("?gate=overall_status_success") for one in links)
     picture = next(one for one in links if one.endswith("/pass-rates.svg"))
     assert api.client.get(picture).status_code == 200
     assert api.client.get(picture.replace("pass-rates", "other")).status_code == 404
+
+
+def test_attention_is_nothing_only_where_every_newest_evaluation_holds(api: Api) -> None:
+    """No decision is stored: the evaluations alone say it."""
+    evaluated(api, "first")
+    found = show(api, "/").text
+    assert "Nothing: every run of the newest evaluation passed, no decision" in found
+    stored = evaluated(api, "second", failed=1, version="2")
+    found = show(api, "/")
+    line = "faq: 1 of 20 runs of the newest evaluation did not pass; 1 by gate overall_status"
+    assert line in found.text
+    assert "Nothing:" not in found.text
+    assert f"/evaluations/{stored['id']}?show=failed" in found.links()
 
 
 def test_the_named_baseline_is_named_and_marked_and_is_not_compared_with_itself(api: Api) -> None:
@@ -95,10 +112,10 @@ def test_the_named_baseline_is_named_and_marked_and_is_not_compared_with_itself(
     kept = api.post("/baselines", {"name": "production", "evidence": evidence})
     assert kept.status_code == 201, kept.text
     alone = card(api.client.get("/", headers=HTML).text, "faq")
-    assert "Against" not in alone
+    assert "Compared with" not in alone
     evaluated(api, "same", version="2", failed=1)
     text = card(api.client.get("/", headers=HTML).text, "faq")
-    assert "Against the baseline production ? No difference shown -5.0 points" in text
+    assert "Compared with the baseline production ? No difference shown -5.0 points" in text
     assert "old baseline production" in text
 
 
@@ -126,7 +143,7 @@ def test_workflows_with_runs_alone_have_a_card_with_the_next_command(api: Api) -
     for one in runs(3, family="rag"):
         graded(api, one | {"status": "error"} if one["run_id"] == "r-1" else one)
     text = show(api, "/").text
-    assert "1 workflow, the most recently active first." in text
+    assert "1 workflow. Needs attention" in text
     assert "3 of 1 version, in no evaluation" in text
     assert "Pass rate 66.7% 20.8% to 93.9% (95%), n 3" in text
     assert "assay run assay import results.json" in text

@@ -43,7 +43,7 @@ from assay.views.pieces import (
     verdict,
 )
 from assay.views.samples import ANSWERS, QUESTIONS, SampleRun
-from assay.views.trace import duration
+from assay.views.times import duration
 from assay.views.values import Room, ValueView, pointer
 from assay.views.word_diff import marked, shortened, word_diff
 

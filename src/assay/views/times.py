@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
+
+from assay import exact
 
 
 def instant(time: str) -> datetime | None:
@@ -40,3 +43,21 @@ def ago(time: str, now: datetime | None) -> str:
         return f"{seconds // 3600} h ago"
     days = seconds // 86_400
     return "yesterday" if days == 1 else f"{days} days ago"
+
+
+def duration(value: Any) -> str:
+    """A time in milliseconds as a person reads it; empty where it is not known.
+
+    >>> duration(340), duration(8120), duration(None)
+    ('340 ms', '8.1 s', '')
+    >>> duration(4.96), duration(0.48), duration(0.004), duration(0)
+    ('5 ms', '0.5 ms', '< 0.01 ms', '0 ms')
+    """
+    if not exact.is_number(value):
+        return ""
+    took = float(value)
+    if took >= 1000:
+        return f"{took / 1000:,.1f} s"
+    if took >= 0.95 or not took:
+        return f"{took:,.0f} ms"
+    return f"{took:.1f} ms" if took >= 0.095 else f"{took:.2f} ms" if took >= 0.01 else "< 0.01 ms"

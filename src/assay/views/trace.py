@@ -13,6 +13,7 @@ from assay.views.charts import steps as step_charts
 from assay.views.entries import Entries, ListEntry
 from assay.views.pieces import absent, clip, code, count, listed, phrase, strong, verdict
 from assay.views.run import agent_table
+from assay.views.times import duration
 from assay.views.values import Fields, Room, ValueView
 
 STEPS = 25
@@ -30,19 +31,6 @@ _VALID = {
     False: ("invalid", "invalid arguments"),
     None: ("undetermined", "arguments not checked"),
 }
-
-
-def duration(value: Any) -> str:
-    """A time in milliseconds as a person reads it.
-
-    >>> duration(340), duration(8120), duration(None)
-    ('340 ms', '8.1 s', '')
-    """
-    if not exact.is_number(value):
-        return ""
-    if value < 1000:
-        return f"{float(value):,.0f} ms"
-    return f"{float(value) / 1000:,.1f} s"
 
 
 def tool_calls(run: Mapping[str, Any], digest: str = "") -> list[Section]:

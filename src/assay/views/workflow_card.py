@@ -202,7 +202,8 @@ def _against(newest: Evaluation, baseline: CardBaseline | None) -> tuple[str, st
         keep = code(f"assay baseline set NAME {newest.name} --store")
         return "Baseline", phrase(absent("none"), small(" Keep this one with ", keep))
     of = baseline.evaluation
-    label = f"Against the baseline {clip(baseline.name, 40)}" if baseline.name else "Against before"
+    before = f"baseline {clip(baseline.name, 40)}" if baseline.name else "previous evaluation"
+    label = f"Compared with the {before}"
     if of is None or baseline.difference is None:
         return label, phrase(absent("not compared"), small(f" {baseline.reason}"))
     named = f"{clip(of.name, LONG)}, version {clip(of.workflow.version, 40)}"

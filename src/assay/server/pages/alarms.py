@@ -21,6 +21,8 @@ from assay.views.pieces import address, clip, count, link, moment, phrase, small
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from assay.archive.workflows import WorkflowBaseline, WorkflowState
+    from assay.records.evaluation import Evaluation
     from assay.server.state import Services
 
 FAILED_LOOKED_AT = 200
@@ -28,6 +30,7 @@ CARDS = 50
 JOBS = 8
 RUNS_LOOKED_AT = 500
 DECIDED = 20
+NAME = 80
 ENDED_BADLY = {"error": "in an error", "timeout": "at a time limit"}
 DECISIONS = {
     "assay.decision/1": "The last release decision:",
@@ -57,14 +60,17 @@ class Alarm(NamedTuple):
     at: str = ""
 
 
-def attention(alarms: Sequence[Alarm]) -> Part:
-    """The alarms as links, or a sentence that there are none."""
+def attention(alarms: Sequence[Alarm], evaluations: str = "") -> Part:
+    """The alarms as links, the worst first, or a sentence that there are none. `evaluations` names
+    those that all hold.
+    """
     if not alarms:
+        held = f"every run of {evaluations} passed, " if evaluations else ""
         return Paragraph(
             verdict(
                 "passed",
-                "Nothing: no decision or gate failed, no gate is undetermined, no run ended in an"
-                " error, no judge's card is stale.",
+                f"Nothing: {held}no decision or gate failed, no gate is undetermined, no run ended"
+                " in an error, no judge's card is stale.",
             )
         )
     return Sentences(
@@ -75,13 +81,13 @@ def attention(alarms: Sequence[Alarm]) -> Part:
                 link(alarm.text, alarm.href),
                 *([" ", small(moment(alarm.at))] if alarm.at else []),
             )
-            for alarm in alarms
+            for alarm in sorted(alarms, key=lambda alarm: alarm.kind != "bad")
         ]
     )
 
 
 def alarms_of(services: Services, project: str) -> list[Alarm]:
-    """What needs attention, the worst first."""
+    """What needs attention besides the evaluations."""
     database = services.ledger.database
     alarms = [
         *_of_decisions(recent.newest(database, project, "decision", limit=DECIDED)),
@@ -109,7 +115,54 @@ def alarms_of(services: Services, project: str) -> list[Alarm]:
         for job in jobs.newest(database, jobs.EXECUTION, project, limit=JOBS)
         if job.state == jobs.FAILED
     ]
-    return sorted(alarms, key=lambda alarm: alarm.kind != "bad")
+    return alarms
+
+
+def alarms_of_workflows(states: Iterable[WorkflowState]) -> list[Alarm]:
+    """A line for each workflow whose newest evaluation is worse than what it is compared with, has
+    runs that did not pass, or can't be trusted.
+    """
+    return [alarm for state in states for alarm in _of_workflow(state)]
+
+
+def _of_workflow(state: WorkflowState) -> Iterable[Alarm]:
+    name = clip(state.name, NAME)
+    if state.changed:
+        text = f"{name}: {count(len(state.changed), 'evaluation')} changed after being stored."
+        yield Alarm("bad", text, address("evaluations", workflow=state.name))
+    for evaluation in [one.evaluation for one in state.evaluations[:1]]:
+        totals, worse = evaluation.totals, _worse(state.baseline)
+        if worse is not None and state.baseline is not None:
+            than = (
+                f"the baseline {clip(state.baseline.name, NAME)}"
+                if state.baseline.name
+                else "the previous evaluation"
+            )
+            yield Alarm(
+                "bad",
+                f"{name}: the newest evaluation is worse than {than}: pass rate"
+                f" {totals.pass_rate.value:.1%}, was {worse.totals.pass_rate.value:.1%}.",
+                address("compare", of=(worse.id, evaluation.id)),
+                evaluation.started,
+            )
+        elif totals.passed < totals.n:
+            gate = max(totals.gate_failures.items(), key=lambda one: one[1], default=("", 0))
+            why = f"; {gate[1]:,} by gate {clip(gate[0], NAME)}" if gate[1] else ""
+            yield Alarm(
+                "bad" if why or totals.ungraded else "open",
+                f"{name}: {totals.n - totals.passed:,} of {count(totals.n, 'run')} of the newest"
+                f" evaluation did not pass{why}.",
+                address("evaluations", evaluation.id, show="failed"),
+                evaluation.started,
+            )
+
+
+def _worse(baseline: WorkflowBaseline | None) -> Evaluation | None:
+    """What the newest evaluation is shown to be worse than."""
+    if baseline is None or baseline.evaluation is None or baseline.difference is None:
+        return None
+    high = baseline.difference.high
+    return baseline.evaluation.evaluation if high is not None and high < 0 else None
 
 
 def _fault(job: jobs.Job) -> str:

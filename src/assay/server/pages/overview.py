@@ -6,6 +6,7 @@ index.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -18,7 +19,7 @@ from assay.archive.workflows import (
 )
 from assay.server import lookup
 from assay.server.auth import Principal
-from assay.server.pages.alarms import alarms_of, attention
+from assay.server.pages.alarms import alarms_of, alarms_of_workflows, attention
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.running import running_section
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 CARDS = 8
+WATCHED = 24
+"""Workflows whose newest evaluations may need attention."""
 GRADES = 200
 """Grades that the card of a workflow without evaluations is about."""
 
@@ -64,16 +67,38 @@ def overview(
         lead = f"Nothing is {'graded' if stored else 'stored'} in this project yet."
         parts = [*([now] if now else []), _first(), _results()]
         return page(request, "Overview", *parts, nav="/", lead=lead)
-    states = workflow_states(services.ledger, project, workflows[start : start + CARDS])
+    # Attention is about the same workflows on every page of cards.
+    watched = workflow_states(services.ledger, project, workflows[:WATCHED])
+    states = (
+        watched[start : start + CARDS]
+        if start + CARDS <= WATCHED
+        else workflow_states(services.ledger, project, workflows[start : start + CARDS])
+    )
     parts = [
         *([now] if now else []),
-        section("Needs attention", attention(alarms), id="attention"),
+        section(
+            "Needs attention",
+            attention(
+                [*alarms_of_workflows(watched), *alarms], _evaluations(watched, len(workflows))
+            ),
+            id="attention",
+        ),
         Group([_card(services, project, state) for state in states], "workflows"),
         *_more(len(workflows), start, len(states)),
         _results(),
     ]
-    lead = f"{count(len(workflows), 'workflow')}, the most recently active first."
+    lead = f"{count(len(workflows), 'workflow')}"
+    lead += ", the most recently active first." if len(workflows) > 1 else "."
     return page(request, "Overview", *parts, nav="/", lead=lead)
+
+
+def _evaluations(watched: Sequence[WorkflowState], total: int) -> str:
+    """The newest evaluations that were looked at, in words; empty where there are none."""
+    n = sum(bool(state.evaluations) for state in watched)
+    if not n:
+        return ""
+    of = f" of the {len(watched)} most recently active workflows" if total > len(watched) else ""
+    return f"the newest evaluation{'s' if n > 1 else ''}{of}"
 
 
 def _first() -> Part:

@@ -25,6 +25,7 @@ from assay.views.charts.chart import (
     shown,
     view,
 )
+from assay.views.times import duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,10 +56,8 @@ def timeline(run: Mapping[str, Any]) -> Chart:
         took, status = number(step.get("duration_ms")), clean(step.get("status") or "no status")
         start = (number(step["start_ms"]) or 0.0) if known else clock
         clock = max(clock, start + (took or 0.0))
-        said = (
-            f"{label(step.get('agent') or 'no agent', 18)},"
-            f" {f'{took:,.0f} ms' if took is not None else 'not timed'}"
-            + ("" if status == "success" else f", {status}")
+        said = f"{label(step.get('agent') or 'no agent', 18)}, {duration(took) or 'not timed'}" + (
+            "" if status == "success" else f", {status}"
         )
         drawn.append(
             {
@@ -95,7 +94,7 @@ def timeline(run: Mapping[str, Any]) -> Chart:
             cut(rows, 4),
         )
     longest = max(timed, key=lambda row: row["to"] - row["from"])
-    said += f"; {longest['name']} took longest, {longest['to'] - longest['from']:,.0f} ms."
+    said += f"; {longest['name']} took longest, {duration(longest['to'] - longest['from'])}."
     said += (
         ""
         if known
