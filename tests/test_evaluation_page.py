@@ -9,14 +9,18 @@ from typing import Any
 
 import pytest
 
+from assay.archive.evaluations import find_evaluation
+from assay.archive.labels import label_draft
 from assay.archive.sides import baseline_draft
 from assay.records.evaluation import EvaluationTotals
+from assay.records.label import Override
 from assay.records.summary import ValueInterval
 from assay.views.evaluation_page import evaluation_figures, samples_region
 from assay.views.sample_query import SampleQuery, count_samples, page_of
-from assay.views.sample_table import MAX_CRITERIA, SampleLinks, criterion_columns
+from assay.views.sample_table import MAX_CRITERIA, SampleLinks, criterion_columns, sample_table
 from assay.views.samples import SampleRow, SampleRun, sample_grade
 from serving import Api, runs, serving
+from test_labels import BEN, label
 
 HTML = {"Accept": "text/html"}
 NONE = ValueInterval(value=None, low=None, high=None, level=0.95, method="none")
@@ -107,7 +111,7 @@ def test_the_page_shows_what_was_asked_answered_and_scored_with_the_worst_first(
     assert SCRIPT not in page
     assert SCRIPT in seen
     assert "the run ended with status error" in seen
-    assert "the evaluation before, one (w@1)" in seen
+    assert "the previous evaluation, one (w@1)" in seen
     assert "3 worse, 0 better" in seen
     assert "passed before" in seen
     assert "-10.00" in seen
@@ -249,3 +253,39 @@ def test_the_list_filters_by_workflow_dataset_and_label(api: Api) -> None:
     page = show(api, "/evaluations")
     assert "release &lt;b&gt;" in page
     assert "66.7% 30.0% to 90.3%" in text(page)
+
+
+def test_labels_and_overrides_are_counted_on_one_line_only_where_there_are_any(api: Api) -> None:
+    assert "People's verdicts" not in text(show(api, "/evaluations/one"))
+    ledger = api.services.ledger
+    stored = find_evaluation(ledger, "one", project="default")
+    assert stored is not None
+    override = Override(verdict="fail", reason="read it")
+    for made in (label(stored), label(stored, rater=BEN), label(stored, 1, override=override)):
+        ledger.put_many([label_draft(made)], project="default")
+    page = show(api, "/evaluations/one")
+    said = "People's verdicts: 2 labels on 1 run by 2 raters; overrides on 1 run (0 pass, 1 fail)"
+    assert said in re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", "", page)))
+    assert 'href="/label">2 labels</a>' in page
+    assert f'href="/runs/{stored.evaluation.runs[1].digest}?in={stored.evaluation.id}"' in page
+
+
+def test_reasons_break_at_underscores_and_long_heads_scroll() -> None:
+    kinds = []
+    for name in ("recall", "electroencephalographically"):
+        grade = sample_grade(
+            {
+                "weighted_score": 0,
+                "passed": False,
+                "hard_gate_failures": ["a_b"],
+                "criteria": [{"name": f"{name} {n}", "norm": 0} for n in range(MAX_CRITERIA)],
+            }
+        )
+        row = SampleRow("s", "", "", "", (SampleRun("s", "d", grade),))
+        page = page_of([row], 1)
+        table = sample_table(
+            page, SampleQuery(), SampleLinks("e"), criterion_columns([row]), None, absent_as=""
+        )
+        assert "gate a_<wbr>b does not pass" in table.__html__()
+        kinds.append(table.kind)
+    assert kinds == ["stack sheet samples", "stack sheet samples scrolls"]

@@ -98,7 +98,7 @@ def test_overrides_are_counted_and_change_no_grade_and_no_total(tmp_path: Any) -
         )
         put(ledger, label(evaluation, kind="pair", scores=None, pair=pair))
         counts = labels_of_evaluation(ledger, evaluation.digest, project="default")
-        assert counts == (1, 1, 1, 1, 1, 1)
+        assert counts == (1, 1, 1, 1, 1, 1, (other.digest,))
         of_other = labels_of_run(ledger, other.digest, project="default")
         assert len(of_other.overrides) == 2
         assert [one.label.kind for one in of_other.labels] == ["pair"], "both runs of a pair"

@@ -107,7 +107,7 @@ def test_repeats_are_one_click_away(api: Api) -> None:
     found = page(api, f"/runs/{ids(api, 'v3')[0]}?in=v3")
     assert "Repeats, 2 of 2 passed" in found
     assert found.count('class="chip"') == 2
-    assert found.count('aria-current="true"') == 1
+    assert found.count('class="chip" aria-current="true"') == 1
 
 
 def test_other_versions_show_what_changed_in_the_answer(api: Api) -> None:

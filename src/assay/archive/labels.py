@@ -49,6 +49,8 @@ class LabelCounts(NamedTuple):
     to_pass: int = 0
     """Of the overrides, those that say `pass`."""
     to_fail: int = 0
+    overridden: tuple[str, ...] = ()
+    """Digests of the runs with an override, the oldest first."""
 
 
 def label_draft(label: HumanLabel, *, author: str | None = None) -> Draft:
@@ -114,6 +116,7 @@ def labels_of_evaluation(ledger: Ledger, digest: str, *, project: str) -> LabelC
         len({one.run for one in overrides}),
         verdicts["pass"],
         verdicts["fail"],
+        tuple(dict.fromkeys(one.run for one in overrides)),
     )
 
 

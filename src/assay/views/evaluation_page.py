@@ -91,6 +91,7 @@ def evaluation_figures(
     counts: SampleCounts,
     reference: Reference | None,
     decision: str,
+    people: str = "",
 ) -> list[Part]:
     """The verdict and the totals, each with its interval, and what is missing."""
     failed = counts.show.get("failed", 0)
@@ -115,6 +116,8 @@ def evaluation_figures(
     if decision:
         facts.append(("Decision", decision))
     notes: list[Part] = [Paragraph(phrase("Baseline: ", _reference(reference, counts)), "hint")]
+    if people:
+        notes.append(Paragraph(people, "hint"))
     if totals.ungraded:
         notes.append(
             Note(

@@ -62,6 +62,11 @@ def code(text: Any, title: str = "") -> Piece:
     return piece("code", str(text), text, title)
 
 
+def breakable(text: str) -> Piece:
+    """A text with long names in it: a line may break after an underscore."""
+    return piece("breakable", text, text.split("_"))
+
+
 def strong(text: str) -> Piece:
     """What the eye should find first."""
     return piece("strong", text, text)

@@ -12,6 +12,7 @@ from assay.views.pieces import (
     absent,
     address,
     badge,
+    breakable,
     clip,
     count,
     letter,
@@ -37,6 +38,8 @@ from assay.views.samples import SampleCriterion, SampleRow
 
 MAX_CRITERIA = 6
 """Columns of criteria at a time."""
+HEAD_LETTERS = 60
+"""Letters of the longest words in the heads of criteria that fit next to the texts."""
 _NAME = 60
 
 
@@ -148,7 +151,11 @@ def sample_table(
             _why(row),
         ]
         rows.append(cells)
-    return Table("Samples", heads, rows, absent=absent_as, kind="stack sheet samples")
+    # Heads are never cut within a word: where their words need more room than a desktop has,
+    # the table scrolls.
+    longest = sum(max(map(len, words(one.name).split())) for one in criteria)
+    kind = "stack sheet samples" + (" scrolls" if longest > HEAD_LETTERS else "")
+    return Table("Samples", heads, rows, absent=absent_as, kind=kind)
 
 
 def _head(title: str, key: str, query: SampleQuery, links: SampleLinks, kind: str = "") -> Column:
@@ -212,7 +219,8 @@ def _criterion(row: SampleRow, name: str) -> str:
 def _why(row: SampleRow) -> str:
     if row.passed:
         return ""
-    return excerpt("; ".join(reasons_of(row)), most=160, absent_as="no reason is stated")
+    found = excerpt("; ".join(reasons_of(row)), most=160)
+    return breakable(found) if found.kind == "excerpt" else absent("no reason is stated")
 
 
 def _change(row: SampleRow, base: SampleRow | None) -> list[str]:

@@ -10,6 +10,7 @@ from msgspec.json import Decoder
 from starlette.responses import RedirectResponse, Response
 
 from assay.archive.evaluations import LATEST, StoredEvaluation
+from assay.archive.labels import labels_of_evaluation
 from assay.archive.sample_view import SampleView, policies_of, view_samples
 from assay.archive.samples import with_texts
 from assay.server import lookup
@@ -23,7 +24,7 @@ from assay.views.evaluation_page import (
     samples_region,
 )
 from assay.views.evaluations import versioned
-from assay.views.pieces import address, link, verdict
+from assay.views.pieces import address, clip, count, link, listed, phrase, verdict
 from assay.views.sample_query import SampleQuery, count_samples, page_of, read_query
 from assay.views.sample_table import SampleLinks, criterion_columns
 
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from assay.server.state import Services
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+OVERRIDES = 5
+"""Runs with an override that are linked."""
 
 
 class _Outcome(Struct):
@@ -81,6 +86,7 @@ def get_evaluation(
             counts,
             _reference(stored, view, links),
             _decision(services, project, stored),
+            _people(services, project, stored, view),
         ),
         region,
         nav="/evaluations",
@@ -93,7 +99,7 @@ def _reference(stored: StoredEvaluation, view: SampleView, links: SampleLinks) -
     compared = view.compared
     if compared is None:
         return None
-    name = f"baseline {compared.baseline}" if compared.baseline else "the evaluation before"
+    name = f"baseline {compared.baseline}" if compared.baseline else "the previous evaluation"
     found = Reference(
         name,
         incomparable=view.incomparable,
@@ -107,6 +113,31 @@ def _reference(stored: StoredEvaluation, view: SampleView, links: SampleLinks) -
         href=address("evaluations", before.id),
         compare=address("compare", of=(before.id, stored.evaluation.id)),
     )
+
+
+def _people(services: Services, project: str, stored: StoredEvaluation, view: SampleView) -> str:
+    """What people say of these runs, counted, with ways to it; empty where nobody says anything."""
+    found = labels_of_evaluation(services.ledger, stored.digest, project=project)
+    parts = []
+    if found.labels:
+        on = f" on {count(found.items, 'run')} by {count(found.raters, 'rater')}"
+        parts.append(phrase(link(count(found.labels, "label"), "/label"), on))
+    if found.overrides:
+        names = {run.digest: row.sample for row in view.rows for run in row.runs}
+        runs = [
+            link(clip(names.get(run, run), 60), address("runs", run, in_=stored.evaluation.id))
+            for run in found.overridden[:OVERRIDES]
+        ]
+        more = found.overrides - len(runs)
+        parts.append(
+            phrase(
+                f"overrides on {count(found.overrides, 'run')} ({found.to_pass:,} pass,"
+                f" {found.to_fail:,} fail): ",
+                listed(runs),
+                f" and {more:,} more" if more else "",
+            )
+        )
+    return phrase("People's verdicts: ", listed(parts, "; ")) if parts else ""
 
 
 def _decision(services: Services, project: str, stored: StoredEvaluation) -> str:
