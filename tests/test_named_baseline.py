@@ -15,7 +15,7 @@ from assay.store.drafts import draft
 from assay.store.ledger import open_ledger
 from judges import Run, here
 from postgres import ledger_url, postgres_url
-from serving import serving
+from serving import runs, serving
 from test_exam_gate import at, put, result
 from test_storing import count, newest, put_sides
 
@@ -490,3 +490,81 @@ def test_runs_are_no_baseline_of_an_exam_and_an_exam_is_none_of_runs(
     assert here(*EXAM, "--baseline", "tutor", "--store", "l.db").code == 4
     spoil(exams / "l.db", "baseline")
     assert here(*EXAM, "--baseline", "tutor", "--store", "l.db").code == 3
+
+
+LAX = {
+    "profile": "lax",
+    "version": "1+0",
+    "scoring_system": "1.3.0",
+    "family": "rag",
+    "title": "Lax",
+    "description": "Requires next to nothing.",
+    "gates": [],
+    "criteria": [{"id": "quality", "label": "Q", "formula": "zero_one", "weight": 1, "layer": 1}],
+}
+
+
+def rag_runs(name: str, version: str, n: int = 2) -> list[dict[str, Any]]:
+    return [
+        dict(
+            one,
+            run_id=f"{name}-{place}",
+            workflow={"id": "w", "version": version, "family": "rag"},
+            scores={"quality": {"raw": 1}},
+        )
+        for place, one in enumerate(runs(n))
+    ]
+
+
+@pytest.fixture
+def kept_url(here: Run, tmp_path: Path) -> str:
+    """A ledger with a baseline kept under rag-measured@2, and candidates with other rules."""
+    url = f"{tmp_path}/l.db"
+    with serving(url) as api:
+        for name, version, rules in (
+            ("base", "1", {"profile": "rag-measured@2"}),
+            ("own", "2", {"settings": {"own_profile": {"profile": LAX, "rubric": None}}}),
+            ("named", "2", {"profile": "retrieval@1"}),
+            ("judged", "2", {"profile": "rag-measured@2", "policy": "workflow-judged"}),
+            ("same", "2", {"profile": "rag-measured@2"}),
+        ):
+            body = {"name": name, "runs": rag_runs(name, version), **rules}
+            posted = api.post("/evaluations", body)
+            assert posted.status_code == 201, posted.text
+    assert here("baseline", "set", "production", "base", "--store", url).code == 0
+    return url
+
+
+def test_a_candidate_does_not_set_the_bar_of_a_stored_baseline(here: Run, kept_url: str) -> None:
+    ledger = ("--baselines", "nowhere")
+    for name, folder, kept, used in (
+        ("own", (), "profile rag-measured@2", "profile lax@1+0"),
+        ("named", ledger, "profile rag-measured@2", "profile retrieval@1"),
+        ("judged", ledger, "policy workflow@1", "policy workflow-judged@1"),
+    ):
+        gate = ("gate", name, "--baseline", "production", *folder, "--store", kept_url)
+        refused = here(*gate)
+        assert refused.code == 3, refused
+        assert f"was kept under {kept}, and this comparison would grade it by {used}" in refused.err
+        assert "--profile, --rubric or --grading-policy" in refused.err
+        rules = ("--profile", "rag-measured@2", "--grading-policy", "workflow@1")
+        found = here(*gate, *rules, "--json")
+        assert not [note for note in found.json()["notes"] if note.startswith("baseline ")]
+    one_of_two = here(*gate, "--profile", "retrieval@1")  # the policy is still the candidate's
+    assert (one_of_two.code, "kept under policy workflow@1" in one_of_two.err) == (3, True)
+    same = here("gate", "same", "--baseline", "production", "--store", kept_url, "--json")
+    assert same.json()["notes"][0].startswith("SAME EVIDENCE")
+
+
+def test_rules_of_the_command_line_change_those_of_a_baseline_with_a_note(
+    here: Run, kept_url: str
+) -> None:
+    gate = ("gate", "own", "--baseline", "production", "--profile", "retrieval@1")
+    found = here(*gate, "--store", kept_url, "--json")
+    note = (
+        "baseline production@1 was graded by profile rag-measured@2 when it was stored; this"
+        " decision grades both sides by profile retrieval@1."
+    )
+    assert note in found.json()["notes"]
+    assert f"warning: {note}" in found.err
+    assert here("ledger", "replay", newest(kept_url, "decision"), "--db", kept_url).code == 0

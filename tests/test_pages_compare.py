@@ -252,14 +252,16 @@ def test_what_cannot_be_decided_still_shows_the_samples_and_says_why(shop: Api) 
 
 def test_a_candidate_that_brings_its_own_rules_does_not_set_the_bar(shop: Api) -> None:
     lax = {
-        "schema": "assay.profile/1",
         "profile": "lax",
         "version": "1+0",
         "family": "code-repair",
         "title": "Lax",
         "description": "Nothing is asked for.",
         "gates": [],
-        "criteria": [{"id": "judge_quality", "label": "Q", "formula": "rubric_1_5", "weight": 1}],
+        "scoring_system": "1.3.0",
+        "criteria": [
+            {"id": "patch_similarity", "label": "P", "formula": "zero_one", "weight": 1, "layer": 1}
+        ],
     }
     runs = answered(dated(faq(3, N)), "Own rules.")
     put(shop, "lax", runs, settings={"own_profile": {"profile": lax, "rubric": None}})
@@ -267,6 +269,8 @@ def test_a_candidate_that_brings_its_own_rules_does_not_set_the_bar(shop: Api) -
         found = get(shop, f"?of={baseline}&of=lax")
         assert outcome(found) in ("", "Reject"), found.text
         assert "Store this decision" not in found.text or outcome(found) == "Reject"
+    refused = get(shop, "?of=baseline:production&of=lax").text
+    assert "was kept under profile code-repair@1, and" in refused, refused[:3000]
 
 
 def test_the_same_runs_under_another_name_are_no_baseline(shop: Api) -> None:

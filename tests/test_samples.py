@@ -5,6 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import msgspec
+from msgspec import structs
+
 from assay.views.samples import (
     SampleEvidence,
     SampleRun,
@@ -61,6 +64,28 @@ def test_repeats_are_one_row_and_the_worst_stands_for_it() -> None:
         "not graded",
     )
     assert criterion_names(rows) == ["speed"]
+
+
+def test_a_row_follows_its_runs() -> None:
+    good = SampleRun("r-1", grade=sample_grade(result("r-1", 90, passed=True)))
+    bad = SampleRun("r-2", grade=sample_grade(result("r-2", 10)))
+    row = fold_samples([(good, None)])[0]
+    assert (row.score, row.passed, row.flaky) == (90, True, False)
+    row = structs.replace(row, runs=(bad, good))
+    assert (row.score, row.passed, row.flaky) == (50, False, True)
+    row = structs.replace(row, runs=(bad,), score=99.0, passed=True)
+    assert (row.score, row.passed, row.flaky) == (10, False, False)
+
+
+def test_what_ended_a_run_is_read_from_its_gate() -> None:
+    ended = {"status": "fail", "reason": "the run ended with status 'error': 429"}
+    made = {**result("r-1", 0), "hard_gates": {"clean": ended}, "explanation": ["long"]}
+    encode = msgspec.json.Encoder(decimal_format="number").encode
+    for one in (made, encode(made)):
+        grade = sample_grade(one)
+        assert (grade.cause, grade.explanation) == ("error: 429", ())
+    passed = {**made, "passed": True}
+    assert sample_grade(encode(passed)).cause == ""
 
 
 def test_a_row_reads_stored_bodies() -> None:

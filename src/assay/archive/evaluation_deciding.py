@@ -19,6 +19,7 @@ from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.pipeline.deciding import Terms, check_kept_age, decide, declared
 from assay.pipeline.regraded import regraded
+from assay.release.comparability import check_kept_rules
 from assay.store.baselines import KeptBaseline, evidence_of_baseline
 from assay.store.drafts import EVIDENCE, Body, Item
 from assay.views.documents import plain
@@ -27,11 +28,7 @@ if TYPE_CHECKING:
     from assay.pipeline.grading import Grader
     from assay.records.decision import Decision
     from assay.release.policy import ReleaseRules
-    from assay.release.sides import Side
     from assay.store.ledger import Ledger
-
-
-_RULES = ("profile", "profile_digest", "rubric", "rubric_digest", "policy", "policy_digest")
 
 
 class ReleaseSide(NamedTuple):
@@ -141,30 +138,11 @@ def decide_stored(
             )
         )
     if baseline.kept is not None:
-        _check_kept(baseline, sides[1].side)
+        check_kept_rules(baseline.kept.record, sides[1].side, name=baseline.name)
     plan, samples = declared(None, rules, looks=1, slices=())
     terms = Terms(plan=plan, samples=samples, regraded=tuple(notes))
     decision = decide(sides[0].side, sides[1].side, rules, grader, terms=terms)
     return DecidedSides(decision, *sides)
-
-
-def _check_kept(baseline: ReleaseSide, side: Side) -> None:
-    """Refuse a baseline that was kept under other rules than both sides are graded by now: those
-    come from the candidate's evaluation, and the judged side never sets the bar.
-    """
-    assert baseline.kept is not None
-    kept = (baseline.kept.record.get("fingerprint") or {}).get("fields") or {}
-    for field in _RULES:
-        before, now = list(kept.get(field) or []), list(side.fingerprint.get(field) or [])
-        if before != now:
-            listed = [", ".join(str(one or "none") for one in each) for each in (before, now)]
-            raise InputError(
-                "REL-002",
-                f"the baseline {baseline.name} was kept under another"
-                f" {field.replace('_', ' ')} than the candidate is graded by:"
-                f" {listed[0] or 'none'}, and {listed[1] or 'none'}.",
-                fix="Keep a new baseline, or compare two evaluations.",
-            )
 
 
 def _evidence(ledger: Ledger, side: ReleaseSide, project: str) -> list[Item]:

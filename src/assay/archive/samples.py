@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
 
-_GRADES_AT_ONCE = 500
+_GRADES_AT_ONCE = 400  # as many as one query takes
 _RUNS_AT_ONCE = 100  # a run may be megabytes
 
 

@@ -84,12 +84,12 @@ def _decide(
     *,
     kept: SideKeeper | None = None,
 ) -> Decision:
-    from assay.cli.gate_sides import read_baseline, read_side
+    from assay.cli.gate_sides import given_rules, read_baseline, read_side
     from assay.cli.gate_worst import CandidateWorst
     from assay.pipeline.deciding import Terms, decide, declared, full_names
 
     options.judged, options.compared, options.worst = [], [], CandidateWorst.of(options)
-    now = opt.moment(options.now)
+    now, regraded = opt.moment(options.now), [*getattr(options, "regraded", ())]
     candidate = read_side(
         options.files,
         grader,
@@ -104,8 +104,10 @@ def _decide(
         folder=options.baselines,
         rules=rules,
         now=now,
+        given=given_rules(options),
         kept=kept,
         read=options.compared,
+        regraded=regraded,
     )
     plan, samples = declared(_plan(options), rules, looks=options.looks, slices=options.slice)
     if not options.allow_unpaired and (
@@ -123,7 +125,7 @@ def _decide(
         tuple(options.slice),
         plan,
         samples,
-        tuple(getattr(options, "regraded", ())),
+        tuple(regraded),
     )
     return decide(candidate, baseline, rules, grader, terms=terms)
 

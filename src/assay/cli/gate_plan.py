@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.gate_sides import read_baseline, read_side
+from assay.cli.gate_sides import given_rules, read_baseline, read_side
 from assay.cli.ledger import storing_result
 from assay.errors import ExitCode, UsageError, printable
 from assay.pipeline.deciding import full_names
@@ -87,7 +87,13 @@ def _made(
     now = opt.moment(options.now)
     baseline = (
         read_baseline(
-            options.baseline, grader, folder=options.baselines, rules=rules, now=now, kept=kept
+            options.baseline,
+            grader,
+            folder=options.baselines,
+            rules=rules,
+            now=now,
+            given=given_rules(options),
+            kept=kept,
         )
         if options.baseline
         else None

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from assay.archive.evaluation_choice import CHOSEN
 from assay.archive.named_baselines import find_named
-from assay.errors import InputError, UsageError
+from assay.errors import InputError, UsageError, printable
 from assay.files.json_files import StoredInput, Unread, stream_documents
-from assay.pipeline.deciding import check_kept_age, side_of
+from assay.pipeline.deciding import check_kept_age, regraded_note, side_of
 from assay.registry import is_path
 from assay.release.attestation import Subject
 from assay.release.baseline import changed, check_age
+from assay.release.comparability import check_kept_rules
 from assay.release.overlap import align
 from assay.release.pairs import pair_up
 from assay.views.charts.decisions import ScorePair
@@ -20,6 +23,7 @@ from assay.views.documents import names_of
 from assay.views.exporters import ResultSource
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Collection, Iterator, Sequence
     from datetime import datetime
 
@@ -30,6 +34,11 @@ if TYPE_CHECKING:
     from assay.release.baseline import StoredBaseline
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Side
+
+_KEPT_RULES = (
+    "Name the rules of the baseline with --profile, --rubric or --grading-policy, or keep a new"
+    " baseline with `assay baseline set`."
+)
 
 
 def read_side(
@@ -89,11 +98,14 @@ def read_baseline(
     folder: str,
     rules: ReleaseRules,
     now: datetime | None,
+    given: Collection[str],
     kept: SideReader | None = None,
     read: list[Subject] | None = None,
+    regraded: list[str] | None = None,
 ) -> Side:
     """The baseline: files, or the name of a stored one or of an evaluation, which may be too old.
-    With `kept` one that is not in the folder may be in the ledger.
+    With `kept` one that is not in the folder may be in the ledger. `given` has the rules that the
+    command line names; `regraded` takes a note where they change those of a stored baseline.
     """
     names = [path for path in paths if not is_path(path) and not isinstance(path, StoredInput)]
     if names and len(paths) > 1:
@@ -102,6 +114,16 @@ def read_baseline(
             f"{names[0]!r} names a stored baseline, and it is one of several.",
             fix=f"Give one name, or files only; a file of that name is ./{names[0]}.",
         )
+
+    def graded(stored: StoredBaseline, side: Side) -> None:
+        changed_rules = check_kept_rules(
+            stored.record, side, name=stored.name, given=given, fix=_KEPT_RULES
+        )
+        if changed_rules is not None and regraded is not None:
+            note = regraded_note(stored.name, *changed_rules, kind="baseline")
+            sys.stderr.write(f"warning: {printable(note)}\n")
+            regraded.append(note)
+
     if names:
         return read_named(
             paths[0],
@@ -110,12 +132,28 @@ def read_baseline(
             kept=kept,
             read=read,
             check=lambda stored: check_age(stored, rules, now=now),
+            graded=graded,
         )
     for path in paths:
         if isinstance(path, StoredInput) and path.evaluation is not None:
             made = {"name": path, "made_at": path.evaluation.evaluation.started}
             check_kept_age(made, rules, where=path, now=now)
     return read_side(paths, grader, name="baseline", kept=kept, read=read)
+
+
+def given_rules(options: argparse.Namespace) -> set[str]:
+    """Which of profile, rubric and policy the command line names. A profile brings its rubric,
+    where no other is named.
+    """
+    sources = getattr(options, "sources", {})
+    found: set[str] = set()
+    for kind, default in CHOSEN:
+        option = "grading_policy" if kind == "policy" else kind
+        value = getattr(options, option)
+        if sources.get(option, "command line" if value != default else "") == "command line":
+            found.add(kind)
+    found -= getattr(options, "stored_rules", set())  # those that evaluations were stored with
+    return found | {"rubric"} if "profile" in found and options.rubric is None else found
 
 
 def read_named(
@@ -125,9 +163,12 @@ def read_named(
     folder: str,
     kept: SideReader | None = None,
     check: Callable[[StoredBaseline], None] | None = None,
+    graded: Callable[[StoredBaseline, Side], None] | None = None,
     read: list[Subject] | None = None,
 ) -> Side:
-    """The side that a stored baseline is, by its name; `check` may refuse it before it is read."""
+    """The side that a stored baseline is, by its name; `check` may refuse it before it is read, and
+    `graded` once it is graded.
+    """
     stored, in_ledger = find_named(folder, name, None if kept is None else kept.store)
     if stored.kind != "runs":
         raise InputError(
@@ -142,7 +183,10 @@ def read_named(
     if kept is not None and in_ledger is not None:
         if read is not None:
             read.append(Subject(stored.name, in_ledger.digest.removeprefix("sha256:")))
-        return kept.read_baseline(in_ledger, grader, name=label)
+        side = kept.read_baseline(in_ledger, grader, name=label)
+        if graded is not None:
+            graded(stored, side)
+        return side
     own: list[Subject] = []
     side = read_side([stored.path], grader, name=label, kept=kept, read=own)
     if (
@@ -151,6 +195,8 @@ def read_named(
         raise changed(stored.path, "the evidence is not what was stored")
     if read is not None:
         read.append(Subject(stored.name, own[0].sha256))
+    if graded is not None:
+        graded(stored, side)
     return side
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.baseline_diff import by_difference, change_line, compare_sides, diff_lines
 from assay.cli.gate import decision_of, rules_of
-from assay.cli.gate_sides import read_baseline, read_side
+from assay.cli.gate_sides import given_rules, read_baseline, read_side
 from assay.cli.grade import choice_of
 from assay.cli.mcp_answers import ToolAnswer, more_text, page_of
 from assay.errors import UsageError, printable
@@ -34,7 +34,12 @@ def compare_evaluations(project: ServedProject, given: Mapping[str, Any]) -> Too
         rules, grader = rules_of(options), choice_of(options).grader()
         after = read_side(options.files, grader, name=", ".join(options.files))
         before = read_baseline(
-            options.baseline, grader, folder=options.baselines, rules=rules, now=None
+            options.baseline,
+            grader,
+            folder=options.baselines,
+            rules=rules,
+            now=None,
+            given=given_rules(options),
         )
         found = compare_sides(before, after, rules, grader)
     if found["baseline"] == "baseline":  # files, or an evaluation

@@ -227,11 +227,16 @@ class _Resolver:
             self._use_own_profile(stored)
         for name, default in CHOSEN:
             option = "grading_policy" if f"grading_{name}" in self._options else name
+            sources = getattr(self._options, "sources", {})
             if not stored or getattr(self._options, option, "") != default:
+                continue
+            if sources.get(option) == "command line":  # it names the default
                 continue
             settings = {str(one): one.evaluation.evaluation.settings for one in stored}
             value = one_setting(name, default, settings, flag=f"--{option.replace('_', '-')}")
             setattr(self._options, option, value)
+            if value != default:
+                self._options.stored_rules = {*getattr(self._options, "stored_rules", ()), name}
 
     def _use_own_profile(self, stored: Sequence[StoredInput]) -> None:
         """Grade by the profile that scorers and assertions added to, where the evaluations have one

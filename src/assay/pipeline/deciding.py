@@ -56,15 +56,17 @@ class Terms(NamedTuple):
 _REGRADED = "when it was stored; this"
 
 
-def regraded_note(name: str, before: str, now: str, word: str = "decision") -> str:
-    """That an evaluation was graded by something else when it was stored."""
+def regraded_note(
+    name: str, before: str, now: str, word: str = "decision", *, kind: str = "evaluation"
+) -> str:
+    """That an evaluation or a baseline was graded by something else when it was stored."""
     sides = "both sides" if word == "decision" else "it"
-    return f"evaluation {name} was graded by {before} {_REGRADED} {word} grades {sides} by {now}."
+    return f"{kind} {name} was graded by {before} {_REGRADED} {word} grades {sides} by {now}."
 
 
 def is_regraded_note(note: str) -> bool:
     """Whether a note of a stored decision is one of those."""
-    return note.startswith("evaluation ") and _REGRADED in note
+    return note.startswith(("evaluation ", "baseline ")) and _REGRADED in note
 
 
 class Declared(NamedTuple):

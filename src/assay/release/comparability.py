@@ -4,8 +4,8 @@ the same evidence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError
 from assay.records.decision import SAME_EVIDENCE as SAME_EVIDENCE
@@ -81,3 +81,59 @@ def mismatch_error(found: Sequence[Mismatch]) -> InputError:
         + ".",
         fix="Evaluate both sides with the same dataset, profile, rubric, judge and policy.",
     )
+
+
+RULES = ("profile", "rubric", "policy")
+"""What sets the bar; a fingerprint has the name and the digest of each."""
+
+
+class ChangedRules(NamedTuple):
+    """The rules that a baseline was kept under and those it is graded by now, in words."""
+
+    before: str
+    now: str
+
+
+def check_kept_rules(
+    record: Mapping[str, Any],
+    side: Side,
+    *,
+    name: str,
+    given: Collection[str] = (),
+    fix: str = "Keep a new baseline, or compare two evaluations.",
+) -> ChangedRules | None:
+    """Refuse a stored baseline that is graded by other rules than it was kept under: those come
+    from the candidate's evaluation, and the judged side never sets the bar. `given` has the rules
+    that a person chose for this comparison: what they change is returned instead.
+    """
+    kept = (record.get("fingerprint") or {}).get("fields") or {}
+    changed = {kind: _changed_rule(kind, kept, side.fingerprint) for kind in RULES}
+    refused = [one for kind, one in changed.items() if one is not None and kind not in given]
+    if refused:
+        raise InputError(
+            "REL-002",
+            f"the baseline {name} was kept under {', '.join(one.before for one in refused)}, and"
+            f" this comparison would grade it by {', '.join(one.now for one in refused)}.",
+            fix=fix,
+        )
+    chosen = [one for one in changed.values() if one is not None]
+    if not chosen:
+        return None
+    return ChangedRules(
+        ", ".join(one.before for one in chosen), ", ".join(one.now for one in chosen)
+    )
+
+
+def _changed_rule(
+    kind: str, kept: Mapping[str, Any], graded: Mapping[str, Any]
+) -> ChangedRules | None:
+    names, digests = (
+        [[str(value) for value in fields.get(field) or []] for fields in (kept, graded)]
+        for field in (kind, f"{kind}_digest")
+    )
+    if names[0] == names[1] and digests[0] == digests[1]:
+        return None
+    if names[0] != names[1]:
+        return ChangedRules(*(f"{kind} {_listed(each)}" for each in names))
+    short = [[one.removeprefix("sha256:")[:12] for one in each] for each in digests]
+    return ChangedRules(*(f"{kind} {_listed(names[0])} ({_listed(each)})" for each in short))

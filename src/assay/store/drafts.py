@@ -120,7 +120,7 @@ class Item(NamedTuple):
             raise InputError(
                 "STO-008", "this record was forgotten; only its digest is left.", where=self.digest
             )
-        if digest_text(sha256(self.body).digest()) != self.digest:
+        if f"sha256:{sha256(self.body).hexdigest()}" != self.digest:
             raise InputError(
                 "STO-007",
                 "the stored record is not what its digest says.",

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Connection,
     Select,
     any_,
+    bindparam,
     func,
     literal,
     select,
@@ -48,6 +49,10 @@ _ITEM = (
     _c.author,
     _c.reason,
     type_coerce(_c.body, NullType()),
+)
+
+_BY_DIGESTS = select(*_ITEM).where(
+    _c.project == bindparam("project"), _c.digest.in_(bindparam("digests", expanding=True))
 )
 
 Filters = Mapping[str, str | bool]
@@ -211,12 +216,9 @@ def _page(connection: Connection, query: Select[Any], limit: int) -> Page:
 
 
 def _item(row: Any) -> Item:
-    body = row[8]
-    if isinstance(
-        body, str
-    ):  # SQLite keeps what it is given; only a hand from outside gives a text
-        body = body.encode()
-    project, seq, digest, kind, schema, created_at, author, reason = row[:8]
+    project, seq, digest, kind, schema, created_at, author, reason, body = row
+    if isinstance(body, str):
+        body = body.encode()  # SQLite keeps what it is given; only a hand from outside gives a text
     return Item(
         project,
         seq,
@@ -301,10 +303,8 @@ def get_many(connection: Connection, project: str, digests: Iterable[bytes]) -> 
     """The records of these digests, as far as there are any."""
     found = {}
     for part in parts(sorted(digests)):
-        for row in connection.execute(
-            select(*_ITEM).where(_c.project == project, _c.digest.in_(part))
-        ):
-            item = _item(row)
+        rows = connection.execute(_BY_DIGESTS, {"project": project, "digests": part})
+        for item in map(_item, rows.fetchall()):
             found[item.digest] = item
     return found
 

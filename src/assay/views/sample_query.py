@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 from unicodedata import normalize
 
@@ -145,7 +146,7 @@ def reasons_of(row: SampleRow) -> list[str]:
     succeed, else each gate and floor; empty where it passed.
     """
     failed = [run.grade for run in row.runs if not run.passed]
-    return list(dict.fromkeys(one for grade in failed for one in _reasons(grade)))
+    return list(dict.fromkeys(chain.from_iterable(map(_reasons, failed))))
 
 
 def _reasons(grade: SampleGrade | None) -> list[str]:
@@ -178,13 +179,20 @@ def count_samples(rows: Sequence[SampleRow], baseline: Baseline | None = None) -
     reasons: Counter[str] = Counter()
     plain = [(name, fits) for name, fits in SHOWN.items() if name not in _OF_BASELINE]
     for row in rows:
-        shown.update(name for name, fits in plain if fits(row, None))
+        for name, fits in plain:
+            if fits(row, None):
+                shown[name] += 1
         if baseline is not None:
             change = change_of(row, baseline.get(row.sample))
-            shown.update({"same": (), "new": ("differs",)}.get(change, ("differs", change)))
+            if change != "same":
+                shown["differs"] += 1
+            if change in SHOWN:
+                shown[change] += 1
         if not row.passed:
-            gates.update(row.gates)
-            reasons.update(reasons_of(row))
+            for gate in row.gates:
+                gates[gate] += 1
+            for reason in reasons_of(row):
+                reasons[reason] += 1
     return SampleCounts(
         len(rows),
         shown,

@@ -8,11 +8,12 @@ from stored bodies, or from results and runs at hand.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from math import fsum
 from typing import Any
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from assay.records.grade import ended_by
 from assay.views.grade_line import GradeLine
@@ -24,17 +25,16 @@ ANSWERS = ("answer", "response", "output", "text", "result")
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 
-class SampleFloor(Struct, frozen=True):
+class SampleFloor(Struct, frozen=True, gc=False):
     """The floor of a criterion, on 0..1."""
 
     norm: float | None = None
 
 
-class SampleCriterion(Struct, frozen=True):
+class SampleCriterion(Struct, frozen=True, gc=False):
     """What a row shows of a criterion, as in `criteria[]` of a grade."""
 
     name: str
-    label: str | None = ""
     norm: float | None = None
     weight: float | None = None
     missing: str | bool | None = None
@@ -42,23 +42,29 @@ class SampleCriterion(Struct, frozen=True):
     floor_failed: bool = False
 
 
-class SampleGate(Struct, frozen=True):
-    """What a row needs of a gate."""
+class SampleGrade(GradeLine, frozen=True, gc=False):
+    """What a row shows of a grade. Tens of thousands are read for a page, so nothing else is read:
+    no explanation, and of gates only the names of those that fail.
+    """
 
-    status: str
-    reason: str = ""
-
-
-class SampleGrade(GradeLine, frozen=True):
-    """What a row shows of a grade."""
-
+    hard_gate_failures: tuple[str, ...] = ()
+    floor_failures: tuple[str, ...] = ()
+    explanation: Sequence[str] = field(default=(), name="")
     sample_id: str | None = None
-    group: str | None = None
     policy: str | None = None
     status: str | None = None
     """How the run ended."""
-    criteria: Sequence[SampleCriterion] = ()
-    hard_gates: Mapping[str, SampleGate] = {}
+    criteria: tuple[SampleCriterion, ...] = ()
+
+
+class _GateReason(Struct, frozen=True):
+    reason: str = ""
+
+
+class _Gates(Struct, frozen=True):
+    """What is read of a grade that fails a gate, to find what ended the run."""
+
+    hard_gates: Mapping[str, _GateReason] = {}
 
 
 class SampleEvidence(Struct, frozen=True):
@@ -72,7 +78,7 @@ class SampleEvidence(Struct, frozen=True):
     metadata: Any = None
 
 
-class SampleRun(Struct, frozen=True):
+class SampleRun(Struct, frozen=True, gc=False):
     """One run of a sample: a repeat, where there are several."""
 
     run_id: str
@@ -94,7 +100,7 @@ class SampleRun(Struct, frozen=True):
         return self.grade is not None and self.grade.passed is True
 
 
-class SampleRow(Struct, frozen=True):
+class SampleRow(Struct, frozen=True, gc=False):
     """A sample: its texts, and what its runs came to."""
 
     sample: str
@@ -106,6 +112,18 @@ class SampleRow(Struct, frozen=True):
     """The worst first."""
     forgotten: bool = False
     """Whether the texts are gone: the run was forgotten, and only its grade is left."""
+    score: float = 0.0
+    """The mean over the repeats. It and `passed` always follow from `runs`: they are worked out
+    once, because counting and sorting thousands of rows ask for them again and again.
+    """
+    passed: bool = False
+    """Whether every repeat passed."""
+
+    def __post_init__(self) -> None:
+        """Work out what the runs came to."""
+        mean = fsum([run.score for run in self.runs]) / len(self.runs)
+        structs.force_setattr(self, "score", mean)
+        structs.force_setattr(self, "passed", all(run.passed for run in self.runs))
 
     @property
     def worst(self) -> SampleRun:
@@ -113,34 +131,24 @@ class SampleRow(Struct, frozen=True):
         return self.runs[0]
 
     @property
-    def score(self) -> float:
-        """The mean over the repeats."""
-        return fsum(run.score for run in self.runs) / len(self.runs)
-
-    @property
     def letter(self) -> str:
         """The letter of the worst run; empty where it has none."""
         return (self.worst.grade.grade or "") if self.worst.grade else ""
 
     @property
-    def passed(self) -> bool:
-        """Whether every repeat passed."""
-        return all(run.passed for run in self.runs)
-
-    @property
     def flaky(self) -> bool:
         """Whether some repeats passed and others did not."""
-        return len({run.passed for run in self.runs}) > 1
+        return len(self.runs) > 1 and len({run.passed for run in self.runs}) > 1
 
     @property
     def gates(self) -> list[str]:
         """The gates that any repeat does not pass."""
-        return _union(run.grade.hard_gate_failures for run in self.runs if run.grade)
+        return _union([run.grade.hard_gate_failures for run in self.runs if run.grade])
 
     @property
     def floors(self) -> list[str]:
         """The criteria below their floor in any repeat."""
-        return _union(run.grade.floor_failures for run in self.runs if run.grade)
+        return _union([run.grade.floor_failures for run in self.runs if run.grade])
 
     @property
     def causes(self) -> list[str]:
@@ -171,15 +179,21 @@ class SampleRow(Struct, frozen=True):
 
 def sample_grade(result: Mapping[str, Any] | bytes) -> SampleGrade:
     """A grade as a row shows it: a stored body, or one of `results[]`."""
-    if isinstance(result, bytes):
-        made = _GRADES.decode(result)
-    else:
-        made = msgspec.convert(
-            msgspec.to_builtins(result, builtin_types=()), SampleGrade, strict=False
-        )
+    tree = None if isinstance(result, bytes) else msgspec.to_builtins(result, builtin_types=())
+    made = (
+        _GRADES.decode(result)
+        if isinstance(result, bytes)
+        else msgspec.convert(tree, SampleGrade, strict=False)
+    )
     if made.passed is True or not made.hard_gate_failures:
         return made
-    cause = next(filter(None, (ended_by(gate.reason) for gate in made.hard_gates.values())), "")
+    failed = (
+        _GATES.decode(result)
+        if isinstance(result, bytes)
+        else msgspec.convert(tree, _Gates, strict=False)
+    )
+    reasons = (ended_by(gate.reason) for gate in failed.hard_gates.values())
+    cause = next(filter(None, reasons), "")
     return structs.replace(made, cause=cause) if cause else made
 
 
@@ -189,6 +203,7 @@ def sample_evidence(body: bytes) -> SampleEvidence:
 
 
 _GRADES = msgspec.json.Decoder(SampleGrade)
+_GATES = msgspec.json.Decoder(_Gates)
 _RUNS = msgspec.json.Decoder(SampleEvidence)
 
 
@@ -217,15 +232,20 @@ def fold_samples(
 ) -> list[SampleRow]:
     """Rows in the order in which their samples first appear."""
     found: dict[str, list[tuple[SampleRun, SampleEvidence | None]]] = {}
-    for run, evidence in graded:
+    for one in graded:
+        run = one[0]
         name = (run.grade.sample_id if run.grade else run.sample) or run.run_id
-        found.setdefault(name, []).append((run, evidence))
+        if name in found:
+            found[name].append(one)
+        else:
+            found[name] = [one]
     return [_row(name, repeats) for name, repeats in found.items()]
 
 
 def _row(name: str, repeats: list[tuple[SampleRun, SampleEvidence | None]]) -> SampleRow:
-    repeats.sort(key=lambda one: (one[0].passed, one[0].score))
-    row = SampleRow(name, "", "", "", tuple(run for run, _ in repeats))
+    if len(repeats) > 1:
+        repeats.sort(key=lambda one: (one[0].passed, one[0].score))
+    row = SampleRow(name, "", "", "", tuple([run for run, _ in repeats]))
     return row if repeats[0][1] is None else with_evidence(row, repeats[0][1])
 
 
@@ -276,4 +296,4 @@ def criterion_names(rows: Iterable[SampleRow]) -> list[str]:
 
 
 def _union(lists: Iterable[Iterable[str]]) -> list[str]:
-    return list(dict.fromkeys(name for names in lists for name in names))
+    return list(dict.fromkeys(chain.from_iterable(lists)))
