@@ -119,6 +119,16 @@ def test_the_named_baseline_is_named_and_marked_and_is_not_compared_with_itself(
     assert "old baseline production" in text
 
 
+def test_a_baseline_of_other_runs_is_not_taken_for_an_evaluation(api: Api) -> None:
+    old, new = (evaluated(api, name, n=2)["runs"] for name in ("old", "new"))
+    digests = [old[0]["digest"], new[1]["digest"]]  # as many as "old" has, and its first
+    kept = api.post("/baselines", {"name": "mixed", "evidence": {"digests": digests}})
+    assert kept.status_code == 201, kept.text
+    text = card(api.client.get("/", headers=HTML).text, "faq")
+    assert "it was not made of one stored evaluation" in text
+    assert "old baseline mixed" not in text
+
+
 def test_evaluations_that_cannot_be_compared_say_why(api: Api) -> None:
     evaluated(api, "before")
     later = runs(3, family="rag")

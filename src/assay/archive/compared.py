@@ -122,9 +122,9 @@ def compared_with(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> 
 
 def _of_baseline(ledger: Ledger, named: NamedBaseline, project: str) -> ComparedWith:
     digests = named.evidence_digests
-    for found in evaluations_of(ledger, digests[0], project=project):
-        if {run.digest for run in found.evaluation.runs} == set(digests):
-            return ComparedWith(found.evaluation.runs, found, named.name)
+    found = evaluation_of_runs(ledger, digests, project=project)
+    if found is not None:
+        return ComparedWith(found.evaluation.runs, found, named.name)
     grades = grades_of(ledger.database, project, digests)
     runs = [
         EvaluatedRun(
@@ -146,3 +146,16 @@ def evaluations_of(ledger: Ledger, run: str, *, project: str) -> Iterator[Stored
         item = ledger.get(digest, project=project)
         if item is not None and item.body is not None and item.kind == "evaluation":
             yield read_evaluation(item)
+
+
+def evaluation_of_runs(
+    ledger: Ledger, runs: Sequence[str], *, project: str
+) -> StoredEvaluation | None:
+    """The newest evaluation that has exactly these runs, by their digests; None where there is
+    none.
+    """
+    wanted = set(runs)
+    for found in evaluations_of(ledger, runs[0], project=project) if runs else ():
+        if {run.digest for run in found.evaluation.runs} == wanted:
+            return found
+    return None

@@ -8,15 +8,15 @@ bounded number for each workflow, and what was read once is remembered by its di
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.archive.compared import named_baselines
+from assay.archive.compared import evaluation_of_runs, named_baselines
 from assay.archive.evaluations import StoredEvaluation, read_brief
 from assay.errors import AssayError
 from assay.stats.rates import rate_difference
 from assay.store import recent
 from assay.store.decided import sides_of
-from assay.store.listing import grades_of
 from assay.store.names import ActiveWorkflow, active_workflows
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ _GRADED_BY = ("policy", "profile", "rubric", "own_profile")
 _REMEMBERED = 2000
 _read: dict[str, StoredEvaluation] = {}
 """Evaluations without their runs, by digest: a record never changes under its digest."""
+_made_of: dict[tuple[str, str, bytes], str | None] = {}
+"""The evaluations of baselines, by the newest evaluation at that time and the baseline's runs."""
 
 
 class WorkflowBaseline(NamedTuple):
@@ -180,7 +182,10 @@ def _baseline(
     of = newest.evaluation
     kept = named.get((of.workflow.id, of.dataset.id))
     if kept is not None:
-        found = _evaluation_of(ledger, project, kept)
+        try:
+            found = _evaluation_of(ledger, project, kept, newest)
+        except AssayError:  # the page of the evaluation says what is wrong
+            return WorkflowBaseline(kept.name, None, reason="its evaluation can't be read")
         if found is None:
             return WorkflowBaseline(
                 kept.name, None, reason="it was not made of one stored evaluation"
@@ -191,21 +196,24 @@ def _baseline(
     return None if before is None else _compared("", of, before)
 
 
-def _evaluation_of(ledger: Ledger, project: str, kept: NamedBaseline) -> StoredEvaluation | None:
-    """The evaluation that a baseline was made of: one of as many runs, with its first among
-    them.
+def _evaluation_of(
+    ledger: Ledger, project: str, kept: NamedBaseline, newest: StoredEvaluation
+) -> StoredEvaluation | None:
+    """The evaluation that a baseline was made of, without its runs. It is looked for once for each
+    new evaluation: its runs are many.
     """
-    first = kept.evidence_digests[0]
-    grades = grades_of(ledger.database, project, [first]).get(first, ())
-    for digest in [first, *(grade.digest for grade in grades)]:
-        for link in ledger.links_of(digest, project=project, relation="evaluates"):
-            if link.source is None:
-                continue
-            _remember(ledger, project, [link.source])
-            found = _read.get(link.source)
-            if found is not None and found.evaluation.totals.n == len(kept.evidence_digests):
-                return found
-    return None
+    runs = kept.evidence_digests
+    key = (project, newest.digest, sha256("".join(runs).encode()).digest())
+    if key not in _made_of:
+        found = evaluation_of_runs(ledger, runs, project=project)
+        if len(_made_of) > _REMEMBERED:
+            _made_of.clear()
+        _made_of[key] = None if found is None else found.digest
+    digest = _made_of[key]
+    if digest is None:
+        return None
+    _remember(ledger, project, [digest])
+    return _read.get(digest)
 
 
 def _compared(name: str, newest: Evaluation, baseline: StoredEvaluation) -> WorkflowBaseline:

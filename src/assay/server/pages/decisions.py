@@ -10,7 +10,8 @@ import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.archive.decision_sides import evaluation_of_runs, evidence_of_decision
+from assay.archive.compared import evaluation_of_runs
+from assay.archive.decision_sides import evidence_of_decision
 from assay.archive.evaluation_deciding import evaluation_label
 from assay.records.decision import Decision, read_decision
 from assay.server import lookup
