@@ -96,3 +96,16 @@ def test_a_page_escapes_what_changed() -> None:
     assert "<script" not in found.__html__()
     assert "<ins>" in found.__html__()
     assert "{+script>alert(1)+}" in found  # plain text stays as it is
+
+
+def test_a_time_a_date_and_a_number_are_one_word_each() -> None:
+    found = word_diff(
+        "It leaves at 15:30 on 2026-11-16 for 1,250.50.",
+        "It leaves at 11:15 on 2026-11-16 for 1,205.50.",
+    )
+    assert [(span.kind, span.text.strip()) for span in found.spans if span.kind != "same"] == [
+        ("removed", "15:30"),
+        ("added", "11:15"),
+        ("removed", "1,250.50"),
+        ("added", "1,205.50"),
+    ]

@@ -134,7 +134,7 @@ def sample_table(
         *([_head("Expected", "expected", query, links, "text")] if expected else ()),
         _head("Score", "score", query, links, "tight"),
         *(
-            _head(clip(words(one.name), 40), CRITERION + one.name, query, links, "criterion")
+            _head(_titled(one.name), CRITERION + one.name, query, links, "criterion")
             for one in criteria
         ),
         Column("Why it failed", "text"),
@@ -156,6 +156,12 @@ def sample_table(
     longest = sum(max(map(len, words(one.name).split())) for one in criteria)
     kind = "stack sheet samples" + (" scrolls" if longest > HEAD_LETTERS else "")
     return Table("Samples", heads, rows, absent=absent_as, kind=kind)
+
+
+def _titled(criterion: str) -> str:
+    """The head of a criterion's column; one that is named like the whole score says what it is."""
+    title = clip(words(criterion), 40)
+    return f"{title} (criterion)" if title == "Score" else title
 
 
 def _head(title: str, key: str, query: SampleQuery, links: SampleLinks, kind: str = "") -> Column:

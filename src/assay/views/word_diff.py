@@ -25,11 +25,15 @@ LITTLE = 0.25
 """A smaller share of words in common reads better as one text in place of the other."""
 IDENTICAL = "identical"
 
-# A word is all up to a space or a punctuation mark, with its combining marks; scripts that write
-# without spaces are taken character by character. Each token has the space after it.
+# A word is all up to a space or a punctuation mark, with its combining marks; a number, a date or a
+# time is one word with the marks inside it; scripts that write without spaces are taken character
+# by character. Each token has the space after it.
 _MARKS = r"!-/:-@\[-`{-~\u00a1-\u00bf\u2010-\u2027\u2030-\u205e\u3000-\u303f\uff01-\uff0f"
 _IDEOGRAPHS = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_TOKEN = re.compile(rf"((?:[{_IDEOGRAPHS}]|[^\s{_MARKS}{_IDEOGRAPHS}]+|[{_MARKS}])|^)(\s*)")
+_NUMBER = r"\d+(?:[.,:/-]\d+)+"
+_TOKEN = re.compile(
+    rf"((?:{_NUMBER}|[{_IDEOGRAPHS}]|[^\s{_MARKS}{_IDEOGRAPHS}]+|[{_MARKS}])|^)(\s*)"
+)
 _LINE = re.compile(r"([^\n]+|^)(\n*)")
 
 Kind = Literal["same", "added", "removed", "skipped"]

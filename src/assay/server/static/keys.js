@@ -1,10 +1,11 @@
-// Keys: j and k go through the rows of a list, or from sample to sample on the page of one; Enter opens a row, / goes to the search field, ? shows the keys. The focus is on the link of a row,
+// Keys: j and k go through the rows of a list, or from sample to sample on the page of one; Enter opens a row, u goes back to the list, / goes to the search field, ? shows the keys. The focus is on the link of a row,
 // so Enter, the middle button and a screen reader work as they always do. Nothing happens while something is typed.
 
-const KEYS = { j: "Next row or sample", k: "Previous row or sample", Enter: "Open the row", "/": "Search or filter", "?": "Show these keys", Esc: "Close, or leave a field" };
+const KEYS = { j: "Next row or sample", k: "Previous row or sample", Enter: "Open the row", u: "Back to the list, from a sample", "/": "Search or filter", "?": "Show these keys", Esc: "Close, or leave a field" };
 const LINK = "th[scope=row] a, td a, td summary";
 const shown = (element) => element.offsetParent !== null;
-const rows = () => [...document.querySelectorAll("main table:not(figure table) tbody tr")].filter((row) => shown(row) && row.querySelector(LINK));
+// where a page lists samples below other tables, the samples are what the keys go through
+const rows = () => [...(document.getElementById("samples") ?? document).querySelectorAll("main table:not(figure table) tbody tr")].filter((row) => shown(row) && row.querySelector(LINK));
 
 /** The row that has the focus, or had it last. */
 function current(all) {
@@ -60,6 +61,7 @@ document.addEventListener("keydown", (event) => {
   }
   if (document.querySelector("dialog[open]")) return;
   if (key === "j" || key === "k") go(key === "j" ? 1 : -1);
+  else if (key === "u" && document.querySelector(".walk a.home")) document.querySelector(".walk a.home").click();
   else if (key === "/") {
     const field = [...document.querySelectorAll("main input[type=search], main form[role=search] input:not([type=hidden])")].find(shown);
     if (!field) return;
