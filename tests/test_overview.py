@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from assay.archive import compared
 from assay.server.pages.running import _state
 from assay.store import jobs
 from assay.views import drawing
@@ -139,6 +140,49 @@ def test_evaluations_that_cannot_be_compared_say_why(api: Api) -> None:
     assert api.post("/evaluations", {"name": "later", "runs": later}).status_code == 201
     text = card(api.client.get("/", headers=HTML).text, "faq")
     assert "not compared they are on different versions of the dataset" in text
+
+
+def test_samples_that_were_left_out_count_as_failed_and_need_attention(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leaving failures out, forgetting them or drowning them in easy samples is no progress."""
+
+    def stored(name: str, version: str, samples: range) -> dict[str, Any]:
+        made = []
+        for one in runs(max(samples) + 1, family="rag")[samples.start :]:
+            failed = int(one["dataset"]["sample_id"].removeprefix("s-")) < 6
+            one["run_id"] = f"{name}-{one['run_id']}"
+            one["workflow"] |= {"id": "faq", "version": version}
+            made.append(one | ({"status": "failed"} if failed else {}))
+        answer = api.post("/evaluations", {"name": name, "runs": made})
+        assert answer.status_code == 201, answer.text
+        found: dict[str, Any] = answer.json()["evaluation"]
+        return found
+
+    before = stored("before", "1", range(30))
+    fewer = stored("fewer", "2", range(6, 30))
+    found = show(api, "/")
+    line = "faq: 6 samples of the previous evaluation are missing in the newest evaluation."
+    assert line in found.text
+    assert f"/compare?of={before['id']}&of={fewer['id']}&show=missing" in found.links()
+    text = card(api.client.get("/", headers=HTML).text, "faq")
+    assert "No difference shown +0.0 points" in text
+    assert "6 samples missing, counted as failed" in text
+    monkeypatch.setattr(compared, "PAIRED", 10)  # too many to pair: only counted
+    assert "6 samples missing, counted as failed" in show(api, "/").text
+    monkeypatch.undo()
+    stored("again", "1", range(30))
+    stored("easy", "3", range(6, 90))  # as many more as there could be
+    text = show(api, "/").text
+    assert line in text
+    assert "No difference shown +0.0 points" in text
+    last = stored("last", "4", range(6, 90))
+    assert "missing" not in show(api, "/").text
+    api.services.ledger.forget(last["runs"][9]["grade"], author="me", reason="it failed")
+    assert "1 sample of the previous evaluation is missing" in show(api, "/").text
+    # What the baseline forgot is no loss of the next one.
+    stored("next", "5", range(6, 90))
+    assert "missing" not in show(api, "/").text
 
 
 def test_a_changed_evaluation_is_left_out_and_said(api: Api, tmp_path: Path) -> None:

@@ -12,13 +12,16 @@ from msgspec.json import Decoder
 from assay.archive.evaluations import StoredEvaluation, previous_evaluation, read_evaluation
 from assay.errors import AssayError
 from assay.records.evaluation import EvaluatedRun, VersionedName
-from assay.store.listing import grades_of
+from assay.store.listing import SampleCount, grades_of, sample_counts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from assay.store.ledger import Ledger
 
+PAIRED = 2_000
+"""Up to so many runs, two evaluations are compared by sample where nobody asks for their rows."""
+_REMEMBERED = 500
 _LOOKED_AT = 50
 """Baselines that are looked at, the newest first; their records are large."""
 _AT_ONCE = 10
@@ -32,6 +35,23 @@ class ComparedWith(NamedTuple):
     """None for a baseline that was not made of one evaluation."""
     baseline: str = ""
     """The name of the baseline; empty for the evaluation before."""
+
+
+class SharedSamples(NamedTuple):
+    """Two evaluations on the samples of the baseline: what the newest lost counts as failed, and
+    what it added is left out.
+    """
+
+    passed: int
+    n: int
+    passed_before: int
+    n_before: int
+    lost: int = 0
+    """Samples that the newest lacks; of large evaluations, how many fewer runs it has."""
+
+
+_shared: dict[tuple[str, str, str, str, int], SharedSamples] = {}
+"""By what they depend on: where, the two digests, and how much was ever forgotten."""
 
 
 class NamedBaseline(Struct):
@@ -118,6 +138,49 @@ def compared_with(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> 
             return _of_baseline(ledger, named, project)
     before = previous_evaluation(ledger, stored, project=project)
     return None if before is None else ComparedWith(before.evaluation.runs, before)
+
+
+def shared_samples(
+    ledger: Ledger, newest: StoredEvaluation, baseline: StoredEvaluation, *, project: str
+) -> SharedSamples:
+    """What two evaluations came to on the samples of the baseline. Their lists of runs are not
+    needed.
+    """
+    ours, theirs = newest.evaluation.totals, baseline.evaluation.totals
+    if max(ours.n, theirs.n) > PAIRED:
+        lost = max(0, theirs.n - ours.n)
+        return SharedSamples(ours.passed, ours.n + lost, theirs.passed, theirs.n, lost)
+    forgotten = ledger.count("tombstone", project=project).n
+    key = (ledger.database.where, project, newest.digest, baseline.digest, forgotten)
+    if key not in _shared:
+        if len(_shared) >= _REMEMBERED:
+            _shared.clear()
+        _shared[key] = _paired(ledger, newest, baseline, project)
+    return _shared[key]
+
+
+def _paired(
+    ledger: Ledger, newest: StoredEvaluation, baseline: StoredEvaluation, project: str
+) -> SharedSamples:
+    none = SampleCount(0, 0)
+    now, before = (sample_counts(ledger.database, project, one.seq) for one in (newest, baseline))
+    nameless, nameless_before = now.pop(None, none), before.pop(None, none)
+    if not before:  # no sample has a name: only their number can be compared
+        ours, theirs = newest.evaluation.totals, baseline.evaluation.totals
+        lost = max(0, theirs.n - ours.n)
+        return SharedSamples(ours.passed, ours.n + lost, theirs.passed, theirs.n, lost)
+    kept = [one for sample, one in now.items() if sample in before]
+    gone = [one for sample, one in before.items() if sample not in now]
+    added = len(now) - len(kept)
+    # A sample of the baseline without a name may be any of those that only the newest has.
+    unnamed = max(0, nameless_before.runs - nameless.runs - added)
+    return SharedSamples(
+        sum(one.passed for one in kept),
+        sum(one.runs for one in kept) + sum(one.runs for one in gone) + unnamed,
+        sum(one.passed for one in before.values()),
+        sum(one.runs for one in before.values()),
+        len(gone) + unnamed,
+    )
 
 
 def _of_baseline(ledger: Ledger, named: NamedBaseline, project: str) -> ComparedWith:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.archive.compared import evaluation_of_runs, named_baselines
+from assay.archive.compared import evaluation_of_runs, named_baselines, shared_samples
 from assay.archive.evaluations import StoredEvaluation, read_brief
 from assay.errors import AssayError
 from assay.stats.rates import rate_difference
@@ -51,6 +51,8 @@ class WorkflowBaseline(NamedTuple):
     """Of the pass rates, newest minus baseline; None where they can't be compared."""
     reason: str = ""
     """Why they can't be compared."""
+    lost: int = 0
+    """Samples of the baseline that the newest lacks; in the difference they count as failed."""
 
 
 class WorkflowState(NamedTuple):
@@ -188,12 +190,15 @@ def _baseline(
             return WorkflowBaseline(kept.name, None, reason="its evaluation can't be read")
         if found is None:
             return WorkflowBaseline(
-                kept.name, None, reason="it was not made of one stored evaluation"
+                kept.name,
+                None,
+                reason="it was not made of one stored evaluation",
+                lost=max(0, len(kept.evidence_digests) - of.totals.n),
             )
         if found.digest != newest.digest:
-            return _compared(kept.name, of, found)
+            return _compared(ledger, project, kept.name, newest, found)
     before = next((one for one in older if one.evaluation.dataset.id == of.dataset.id), None)
-    return None if before is None else _compared("", of, before)
+    return None if before is None else _compared(ledger, project, "", newest, before)
 
 
 def _evaluation_of(
@@ -216,20 +221,25 @@ def _evaluation_of(
     return _read.get(digest)
 
 
-def _compared(name: str, newest: Evaluation, baseline: StoredEvaluation) -> WorkflowBaseline:
-    other = baseline.evaluation
-    ours, theirs = newest.totals, other.totals
+def _compared(
+    ledger: Ledger, project: str, name: str, newest: StoredEvaluation, baseline: StoredEvaluation
+) -> WorkflowBaseline:
+    of, other = newest.evaluation, baseline.evaluation
+    ours, theirs = of.totals, other.totals
     reason = (
         "one of them has no graded run"
         if ours.ungraded == ours.n or theirs.ungraded == theirs.n
         else "they are on different versions of the dataset"
-        if newest.dataset != other.dataset
+        if of.dataset != other.dataset
         else "they were graded by different rules"
-        if any(newest.settings.get(name) != other.settings.get(name) for name in _GRADED_BY)
+        if any(of.settings.get(name) != other.settings.get(name) for name in _GRADED_BY)
         else ""
     )
-    difference = None if reason else rate_difference(ours.passed, ours.n, theirs.passed, theirs.n)
-    return WorkflowBaseline(name, baseline, difference, reason)
+    if of.dataset != other.dataset:
+        return WorkflowBaseline(name, baseline, reason=reason)
+    shared = shared_samples(ledger, newest, baseline, project=project)
+    difference = None if reason else rate_difference(*shared[:4])
+    return WorkflowBaseline(name, baseline, difference, reason, shared.lost)
 
 
 def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict[str, recent.Brief]:

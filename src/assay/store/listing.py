@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import Integer, cast, func, select
 
 from assay.store import tables as t
 from assay.store.drafts import digest_bytes, digest_text
@@ -180,6 +180,35 @@ def evaluated_samples(
 
     database.read(work)
     return found
+
+
+class SampleCount(NamedTuple):
+    """The runs of one sample."""
+
+    runs: int
+    passed: int
+
+
+def sample_counts(
+    database: Database, project: str, evaluation: int
+) -> dict[str | None, SampleCount]:
+    """The samples of an evaluation, by its `seq`, and how many of their runs passed. Runs whose
+    sample is not known come under None: the record that names it was forgotten, or names none.
+    """
+    r = t.records.c
+    query = (
+        select(r.sample_id, func.count(), func.sum(cast(r.passed, Integer)))
+        .select_from(t.links)
+        .join(t.records, (r.project == t.links.c.project) & (r.seq == t.links.c.target_seq))
+        .where(
+            t.links.c.project == project,
+            t.links.c.source_seq == evaluation,
+            t.links.c.relation == EVALUATES,
+        )
+        .group_by(r.sample_id)
+    )
+    found = database.read(lambda connection: connection.execute(query).all())
+    return {sample: SampleCount(runs, passed or 0) for sample, runs, passed in found}
 
 
 def _places(connection: Connection, project: str, digests: Sequence[str]) -> dict[int, str]:

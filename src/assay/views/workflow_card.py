@@ -69,6 +69,8 @@ class CardBaseline(NamedTuple):
     difference: Any = None
     """Of the pass rates, with its interval; None where they can't be compared."""
     reason: str = ""
+    lost: int = 0
+    """Samples that the newest lacks; in the difference they count as failed."""
 
 
 class CardRuns(NamedTuple):
@@ -204,13 +206,20 @@ def _against(newest: Evaluation, baseline: CardBaseline | None) -> tuple[str, st
     of = baseline.evaluation
     before = f"baseline {clip(baseline.name, 40)}" if baseline.name else "previous evaluation"
     label = f"Compared with the {before}"
+    lost = [line(verdict("missing", _lost(baseline)))] if baseline.lost else []
     if of is None or baseline.difference is None:
-        return label, phrase(absent("not compared"), small(f" {baseline.reason}"))
+        return label, phrase(absent("not compared"), small(f" {baseline.reason}"), *lost)
     named = f"{clip(of.name, LONG)}, version {clip(of.workflow.version, 40)}"
     return label, phrase(
         _difference(baseline.difference),
+        *lost,
         line(small(link(f"Compare with {named}", address("compare", of=(of.id, newest.id))))),
     )
+
+
+def _lost(baseline: CardBaseline) -> str:
+    failed = "" if baseline.difference is None else ", counted as failed"
+    return f"{count(baseline.lost, 'sample')} missing{failed}"
 
 
 def _difference(found: Any) -> str:

@@ -119,8 +119,8 @@ def alarms_of(services: Services, project: str) -> list[Alarm]:
 
 
 def alarms_of_workflows(states: Iterable[WorkflowState]) -> list[Alarm]:
-    """A line for each workflow whose newest evaluation is worse than what it is compared with, has
-    runs that did not pass, or can't be trusted.
+    """Lines for each workflow whose newest evaluation is worse than what it is compared with, lost
+    samples of it, has runs that did not pass, or can't be trusted.
     """
     return [alarm for state in states for alarm in _of_workflow(state)]
 
@@ -132,15 +132,14 @@ def _of_workflow(state: WorkflowState) -> Iterable[Alarm]:
         yield Alarm("bad", text, address("evaluations", workflow=state.name))
     for evaluation in [one.evaluation for one in state.evaluations[:1]]:
         totals, worse = evaluation.totals, _worse(state.baseline)
-        if worse is not None and state.baseline is not None:
-            than = (
-                f"the baseline {clip(state.baseline.name, NAME)}"
-                if state.baseline.name
-                else "the previous evaluation"
-            )
+        if state.baseline is not None and state.baseline.lost:
+            yield _lost(name, evaluation, state.baseline)
+        rate = totals.pass_rate.value or 0.0
+        # Lost samples may be all that is worse; the line about them says so.
+        if worse is not None and state.baseline and rate < (worse.totals.pass_rate.value or 0.0):
             yield Alarm(
                 "bad",
-                f"{name}: the newest evaluation is worse than {than}: pass rate"
+                f"{name}: the newest evaluation is worse than {_called(state.baseline)}: pass rate"
                 f" {totals.pass_rate.value:.1%}, was {worse.totals.pass_rate.value:.1%}.",
                 address("compare", of=(worse.id, evaluation.id)),
                 evaluation.started,
@@ -155,6 +154,25 @@ def _of_workflow(state: WorkflowState) -> Iterable[Alarm]:
                 address("evaluations", evaluation.id, show="failed"),
                 evaluation.started,
             )
+
+
+def _called(baseline: WorkflowBaseline) -> str:
+    named = f"the baseline {clip(baseline.name, NAME)}"
+    return named if baseline.name else "the previous evaluation"
+
+
+def _lost(name: str, evaluation: Evaluation, baseline: WorkflowBaseline) -> Alarm:
+    """Samples that were left out can't fail: that is never good news."""
+    of = baseline.evaluation
+    before = f"baseline:{baseline.name}" if of is None else of.evaluation.id
+    are = "is" if baseline.lost == 1 else "are"
+    return Alarm(
+        "bad",
+        f"{name}: {count(baseline.lost, 'sample')} of {_called(baseline)} {are} missing in the"
+        " newest evaluation.",
+        address("compare", of=(before, evaluation.id), show="missing"),
+        evaluation.started,
+    )
 
 
 def _worse(baseline: WorkflowBaseline | None) -> Evaluation | None:

@@ -161,6 +161,7 @@ def _card(services: Services, project: str, state: WorkflowState) -> Section:
             None if baseline.evaluation is None else baseline.evaluation.evaluation,
             baseline.difference,
             baseline.reason,
+            baseline.lost,
         ),
         decision=None
         if decision is None
