@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +17,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from starlette.datastructures import Address
 
 from assay.cli.frame import load_command
 from assay.cli.view_files import evaluate_viewed
-from assay.server.one_visitor import OneVisitor, _owner_of
+from assay.cli.view_folder import FOLDER, sweep, temporary_folder
+from assay.server import one_visitor
+from assay.server.one_visitor import OneVisitor, _is_own
 from browsing import Window, browser
 
 __all__ = ["browser"]
@@ -71,13 +75,26 @@ class Viewer:
         return self.process.returncode, err.decode()
 
 
-def as_nobody(viewer: Viewer, path: str) -> int:
-    """What another user of this machine is answered, as far as it fits an exit code."""
+def as_nobody(
+    viewer: Viewer, path: str, *, to: str = "127.0.0.1", cookie: str = "", **at: Any
+) -> int:
+    """The status of the answer to another user of this machine."""
+    read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        os.setuid(65534)
-        os._exit(viewer.get(path)[0] - 300)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) + 300
+        try:
+            os.setuid(65534)
+            with socket.create_connection((to, viewer.address.port or 0), **at) as client:
+                host = viewer.address.netloc
+                head = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\n\r\n"
+                client.sendall(head.encode())
+                os.write(write, client.recv(12))
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as answer:
+        os.waitpid(child, 0)
+        return int(answer.read().split()[1])
 
 
 @contextmanager
@@ -111,11 +128,20 @@ def test_only_the_browser_that_opened_the_address_gets_in_and_nothing_is_left(
         assert f"url={viewer.said['page']}" in text
         assert viewer.get(secret)[0] == 403, "the address works once"
         own = cookie.partition(";")[0]
+        if os.getuid() == 0:
+            ways: list[dict[str, Any]] = [{}, {"source_address": ("127.0.0.2", 0)}]
+            if os.path.exists("/proc/net/tcp6"):
+                ways.append({"to": "::ffff:127.0.0.1"})
+            for way in ways:
+                assert as_nobody(viewer, "/", cookie=own, **way) == 403, way
         status, text, _ = viewer.get("/", Cookie=own)
         assert status == 200
         assert "A temporary copy of a file" in text
         assert "Log in" not in text
         assert viewer.get(secret, Cookie=own)[0] == 200, "a reload of the first page"
+        for site, status in (("none", 303), ("same-origin", 303), ("cross-site", 200)):
+            answer = viewer.get(secret, Cookie=own, Sec_Fetch_Site=site)
+            assert (answer[0], cookie) == (status, answer[2]["set-cookie"]), site
         assert viewer.get("/", Cookie=own, Host="attacker.example")[0] == 403
         assert viewer.get("/", Cookie=f"{own}x")[0] == 403
         for sent in ({}, {"Sec_Fetch_Site": "same-site"}, {"Origin": "http://127.0.0.1:1"}):
@@ -134,7 +160,8 @@ def test_a_person_opens_the_ledger_and_ends_it_with_an_interrupt(
     with viewing(tmp_path, "nightly", "--no-browser") as viewer:
         page = browser.tab()
         page.goto(viewer.said["address"])
-        page.wait_for_url("**/evaluations/ev-*")
+        assert "/evaluations/ev-" in page.url
+        assert page.locator(".brand img").evaluate("(image) => image.naturalWidth")
         assert page.get_by_text("Where?").count()
         page.get_by_role("link", name="Overview").click()
         page.wait_for_url(f"http://127.0.0.1:{viewer.address.port}/")
@@ -171,11 +198,58 @@ def test_what_cannot_be_shown_is_refused_before_anything_is_served(
     assert not (tmp_path / ".assay").exists()
 
 
-def test_the_kernel_says_whose_a_connection_is() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        assert _owner_of(server.getsockname()[1]) is None, "a socket that listens is nobody's visit"
-        with socket.create_connection(server.getsockname()) as client:
-            assert _owner_of(client.getsockname()[1]) in (os.getuid(), None)
+def test_a_connection_that_the_kernel_does_not_list_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+    ):
+        to, (host, port) = server.getsockname()[1], client.getsockname()
+        unlisted = [None, Address("127.0.0.1", to), Address("127.0.0.2", port), Address("x", port)]
+        is_linux = sys.platform == "linux"
+        if is_linux:
+            assert [_is_own(one, to) for one in unlisted] == [False] * 4
+            assert not _is_own(Address(host, port), port), "it is connected to another server"
+        assert _is_own(Address(host, port), to)
+        monkeypatch.setattr(one_visitor, "_TABLES", ("/nowhere/tcp", "/nowhere/tcp6"))
+        assert _is_own(Address("127.0.0.2", port), to), "no such table, as on macOS"
+        monkeypatch.setattr(one_visitor, "_TABLES", ("/proc/self/mem", "/nowhere/tcp6"))
+        assert not _is_own(Address(host, port), to) or not is_linux, "it can't be read"
+
+
+def test_the_next_view_deletes_what_a_killed_one_left(
+    tmp_path: Path, assay_anew: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (temporary := tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with temporary_folder() as folder:
+            (Path(folder) / "ledger.db").touch()
+            os.write(write, b"!")
+            signal.pause()
+    assert os.read(read, 1) == b"!"
+    (kept,) = temporary.iterdir()
+    (new := temporary / f"{FOLDER}new").mkdir()
+    (target := tmp_path / "target").mkdir()
+    (target / "file").touch()
+    (link := temporary / f"{FOLDER}link").symlink_to(target)
+    (theirs := temporary / f"{FOLDER}theirs").mkdir()
+    (theirs / "file").touch()
+    if os.getuid() == 0:
+        os.chown(theirs, 65534, -1)
+    sweep()
+    assert (kept / "ledger.db").exists(), "that one is still running"
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert (kept / "ledger.db").exists()
+    done = assay_anew("view", "missing.json", env={"TMPDIR": str(temporary)})
+    assert done.code == 3
+    left = [link, new, theirs] if os.getuid() == 0 else [link, new]
+    assert sorted(temporary.iterdir()) == left, "an empty one may be just made, and not yet locked"
+    assert (target / "file").exists()
 
 
 def test_every_address_is_new() -> None:

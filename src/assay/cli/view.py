@@ -11,7 +11,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
 
     from assay.server.one_visitor import OneVisitor
 
-FOLDER = "assay-view-"
-"""How the folder of a temporary ledger begins."""
-
 
 class View(NamedTuple):
     """What is shown: a ledger, and the first page of it."""
@@ -43,6 +39,8 @@ class View(NamedTuple):
 
 def run(options: argparse.Namespace) -> int:
     """Show it until a signal ends the command."""
+    from assay.cli.view_folder import sweep
+
     try:
         from assay.server.one_visitor import HOST
     except ModuleNotFoundError as error:
@@ -51,6 +49,7 @@ def run(options: argparse.Namespace) -> int:
             f"`assay view` needs {error.name}, which is not installed.",
             fix=install_hint("server"),
         ) from None
+    sweep()
     with ExitStack() as stack:
         view = _view_of(options, stack)
         listening = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
@@ -91,10 +90,9 @@ def _ledger_view(options: argparse.Namespace) -> View:
 
 def _file_view(options: argparse.Namespace, stack: ExitStack) -> View:
     from assay.cli.view_files import evaluate_viewed
+    from assay.cli.view_folder import temporary_folder
 
-    folder = stack.enter_context(
-        tempfile.TemporaryDirectory(prefix=FOLDER, ignore_cleanup_errors=True)
-    )
+    folder = stack.enter_context(temporary_folder())
     url = f"sqlite:///{os.path.join(folder, 'ledger.db')}"
     found = evaluate_viewed(options, folder, url)
     for note in found.notes:

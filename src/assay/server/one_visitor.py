@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
+import sys
 from html import escape
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 if TYPE_CHECKING:
+    from starlette.datastructures import Address
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 HOST = "127.0.0.1"
@@ -28,6 +31,9 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+_MAPPED = bytes(10) + b"\xff\xff"  # IPv4 through a socket of IPv6
+_OPENED = "01"
 _REFUSED = (
     "This server belongs to the browser that opened the address `assay view` printed.\n"
     "That address works once. Run `assay view` again for a new one.\n"
@@ -40,6 +46,7 @@ class OneVisitor:
     def __init__(self, app: ASGIApp, *, port: int, page: str) -> None:
         self._app = app
         self._page = page
+        self._port = port
         self._host = f"{HOST}:{port}"
         self._cookie = f"assay_view_{port}"  # two of them must not take each other's
         self._session = secrets.token_urlsafe(32)
@@ -58,7 +65,7 @@ class OneVisitor:
 
     def _answer(self, request: Request) -> Response | None:
         """What is answered here; None for a request that may pass."""
-        if request.headers.get("host") != self._host or not _is_own(request.client):
+        if request.headers.get("host") != self._host or not _is_own(request.client, self._port):
             return PlainTextResponse(_REFUSED, 403, headers=_HEADERS)
         path = request.url.path
         is_known = secrets.compare_digest(
@@ -68,22 +75,26 @@ class OneVisitor:
             is_right = secrets.compare_digest(path[len(_OPEN) :].encode(), self._secret.encode())
             if is_right and (self._is_new or is_known):
                 self._is_new = False
-                return self._welcome()
+                return self._welcome(request)
         if not is_known or not (request.method in ("GET", "HEAD") or self._is_same(request)):
             return PlainTextResponse(_REFUSED, 403, headers=_HEADERS)
         return None
 
-    def _welcome(self) -> Response:
-        """A page that leads on. A redirect would not do: after a click elsewhere the browser would
-        follow it without the cookie.
+    def _welcome(self, request: Request) -> Response:
+        """On to the first page. After a click on another site the browser would follow a redirect
+        without the cookie, so that there a page leads on.
         """
-        page = escape(self._page)
-        made = HTMLResponse(
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Assay</title>'
-            f'<meta http-equiv="refresh" content="0; url={page}">'
-            f'<p><a href="{page}">Open the results</a></p></html>',
-            headers=_HEADERS,
-        )
+        made: Response
+        if request.headers.get("sec-fetch-site") in ("none", "same-origin"):
+            made = RedirectResponse(self._page, 303, headers=_HEADERS)
+        else:
+            page = escape(self._page)
+            made = HTMLResponse(
+                f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Assay</title>'
+                f'<meta http-equiv="refresh" content="0; url={page}">'
+                f'<p><a href="{page}">Open the results</a></p></html>',
+                headers=_HEADERS,
+            )
         made.set_cookie(self._cookie, self._session, httponly=True, samesite="strict", path="/")
         return made
 
@@ -95,22 +106,44 @@ class OneVisitor:
         return request.headers.get("origin") == f"http://{self._host}"
 
 
-def _is_own(client: object) -> bool:
-    """Whether a connection is this user's; where the kernel does not say, the secret decides."""
-    port = getattr(client, "port", None)
-    owner = None if port is None else _owner_of(port)
-    return owner is None or owner in (os.getuid(), 0)
-
-
-def _owner_of(port: int) -> int | None:
-    """The user whose socket on this machine has a port; None where that can't be told."""
-    wanted = f"0100007F:{port:04X}"
+def _is_own(client: Address | None, port: int) -> bool:
+    """Whether a connection to `port` is this user's or root's. Where the kernel lists connections,
+    one that it doesn't list is refused; where it has no such list, the secret decides.
+    """
     try:
-        with open("/proc/net/tcp", encoding="ascii") as table:
-            for line in table:
-                fields = line.split(maxsplit=8)
-                if len(fields) > 7 and fields[1] == wanted and fields[3] == "01":
-                    return int(fields[7])
-    except (OSError, ValueError):
-        return None
+        owner = None if client is None else _owner_of(client.host, client.port, port)
+    except (FileNotFoundError, PermissionError):
+        return True
+    except OSError:  # such as too many open files, which another user can bring about
+        return False
+    return owner in (os.getuid(), 0)
+
+
+def _owner_of(host: str, port: int, to_port: int) -> int | None:
+    """The user whose open socket has this address and is connected to `to_port` here; None if there
+    is none.
+    """
+    ends = {
+        (f"{_hex(prefix, host)}:{port:04X}", f"{_hex(prefix, HOST)}:{to_port:04X}")
+        for prefix in (b"", _MAPPED)
+    }
+    for path in _TABLES * 2:  # a table that changes while it is read can miss a line
+        try:
+            with open(path, encoding="ascii") as table:
+                for line in table:
+                    fields = line.split(maxsplit=8)
+                    if len(fields) > 7 and fields[3] == _OPENED and (fields[1], fields[2]) in ends:
+                        return int(fields[7])
+        except FileNotFoundError:
+            if path == _TABLES[0]:
+                raise
     return None
+
+
+def _hex(prefix: bytes, host: str) -> str:
+    """An address as the kernel's tables have it: words of four bytes in the machine's order."""
+    packed = prefix + socket.inet_aton(host)
+    return "".join(
+        f"{int.from_bytes(packed[at : at + 4], sys.byteorder):08X}"
+        for at in range(0, len(packed), 4)
+    )
