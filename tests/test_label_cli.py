@@ -6,11 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+from assay.archive.evaluations import find_evaluation
 from assay.archive.label_saving import saving, set_label
 from assay.archive.label_sets import need_set
+from assay.judging.identity import definition_name, rubric_name
+from assay.judging.items import read_items
+from assay.judging.pairwise_task import DEFINITION
 from assay.records.label import Rater
 from assay.store.ledger import open_ledger
-from labelling import CRITERIA, judged, stored
+from labelling import CRITERIA, RUBRIC, judged, stored
 
 
 def prepared(folder: Path) -> str:
@@ -84,23 +88,97 @@ def test_pairs_are_exported_for_the_judge_and_calibrate_it(assay: Any, tmp_path:
     assert assay("label", "new", "first", "--pairs", "second", "--name", "duel").code == 0
     label_all(url, "duel", "anna")
     refused = assay("judge", "calibrate", "--from-ledger", "duel")
-    assert (refused.code, "assay label export duel --pairs" in refused.err) == (2, True)
+    assert (refused.code, "--pairs -o pairs.jsonl" in refused.err) == (2, True)
     assert assay("label", "export", "duel", "--pairs", "-o", "pairs.jsonl").code == 0
     rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
     assert (len(rows), rows[0]["label"]) == (36, "a")
     comparisons = {
         "schema": "assay.comparisons/1",
         "judge": {"model": "m-1"},
-        "scorer": {"kind": "llm", "name": "m-1"},
-        "items": [{"id": row["id"], "winner": "b" if n else "a"} for n, row in enumerate(rows)],
+        "scorer": {"kind": "llm", "name": "m-1", "rubric": definition_name(DEFINITION)},
+        "items": [
+            {"id": row["id"], "a_run": row["a_run"], "b_run": row["b_run"], "winner": "ba"[n == 0]}
+            for n, row in enumerate(rows)
+        ],
     }
-    (tmp_path / "comparisons.json").write_text(json.dumps(comparisons))
-    found = assay(
-        *("judge", "calibrate", "--from-ledger", "duel", "--judgements", "comparisons.json"),
-        "--json",
-    ).json()
+    words = ("judge", "calibrate", "--from-ledger", "duel", "--judgements", "comparisons.json")
+
+    def calibrated(**changes: Any) -> Any:
+        (tmp_path / "comparisons.json").write_text(json.dumps({**comparisons, **changes}))
+        return assay(*words, "--json")
+
+    found = calibrated().json()
     assert found["accuracy"]["value"] == 1 / 36
     assert found["judge"]["model"] == "m-1"
+    swapped = [
+        {**one, "a_run": one["b_run"], "b_run": one["a_run"]} for one in comparisons["items"]
+    ]
+    turned = calibrated(items=swapped).json()
+    assert turned["accuracy"]["value"] == 35 / 36, "sides are matched by their runs"
+    for changes, words_of_it in (
+        (
+            {"items": [{"id": row["id"], "winner": "a"} for row in rows]},
+            "36 of 36 judgements don't",
+        ),
+        ({"items": [{**swapped[0], "a_run": "sha256:0"}]}, "'first' and 'second' do not have"),
+        ({"scorer": {"name": "m-1", "rubric": "rag@2"}}, "not asked the question of this set"),
+    ):
+        refused = calibrated(**changes)
+        assert (refused.code, words_of_it in refused.err) == (3, True), refused.err
+        assert "JDG-009" in refused.err
+        assert "assay judge pairwise pairs.jsonl" in refused.err
+    pairs = assay("judge", "export", "pairs.jsonl", "--pairs", "-o", "questions.jsonl")
+    assert pairs.code == 0, "what is exported is what a judge reads"
+
+
+def test_verdicts_of_another_rubric_criterion_or_evaluation_calibrate_nobody(
+    assay: Any, tmp_path: Path
+) -> None:
+    url = prepared(tmp_path)
+    assert assay("label", "new", "first", "--criterion", "safety", "--name", "one").code == 0
+    label_all(url, "one", "anna")
+    with open_ledger(url) as ledger:
+        runs = [
+            find_evaluation(ledger, name, project="default").evaluation.runs  # type: ignore[union-attr]
+            for name in ("first", "second")
+        ]
+    rubric = rubric_name(RUBRIC)
+    (tmp_path / "runs.jsonl").write_text("\n".join(map(json.dumps, judged(36))))
+    read = [one.run_digest for one in read_items([str(tmp_path / "runs.jsonl")])]
+    assert read == [run.digest for run in runs[0]], "a judge names a run as the ledger does"
+
+    def calibrated(scorer: dict[str, Any], items: list[dict[str, Any]]) -> Any:
+        document = {
+            "schema": "assay.judgements/1",
+            "judge": {"model": "m-1"},
+            "scorer": {"kind": "llm", "name": "m-1", **scorer},
+            "items": items,
+        }
+        (tmp_path / "j.json").write_text(json.dumps(document))
+        return assay("judge", "calibrate", "--from-ledger", "one", "--judgements", "j.json")
+
+    whole = [
+        [
+            {"id": run.run_id, "criterion": "safety", "raw": n % 2, "run": run.digest}
+            for n, run in enumerate(each)
+        ]
+        for each in runs
+    ]
+    good = calibrated({"rubric": rubric}, whole[0])
+    assert good.code == 0, good.err
+    assert calibrated({"rubric": RUBRIC.id}, whole[0]).code == 0, "a name without its content"
+    for scorer, items, words in (
+        ({"rubric": "quality@2"}, whole[0], "scored by the rubric quality@2, people by rag@"),
+        ({"rubric": f"{RUBRIC.id}+000000000000"}, whole[0], "scored by the rubric"),
+        ({}, whole[0], "name no rubric"),
+        ({"rubric": rubric}, [{**one, "criterion": "other"} for one in whole[0]], "no verdict on"),
+        ({"rubric": rubric}, [{"id": one["id"], "raw": 1} for one in whole[0]], "no verdict on"),
+        ({"rubric": rubric}, [{**one, "run": None} for one in whole[0]], "which run they are of"),
+        ({"rubric": rubric}, whole[1], "36 of 36 judgements are of runs that 'first' does not"),
+    ):
+        refused = calibrated(scorer, items)
+        assert (refused.code, words in refused.err) == (3, True), refused.err
+        assert "j.json" in refused.err
 
 
 def test_an_override_is_recorded_once_and_refused_without_a_reason(

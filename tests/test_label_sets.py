@@ -227,7 +227,11 @@ def test_scores_of_two_judges_or_of_another_rubric_are_not_calibrated_as_one(
     with pytest.raises(NotEnoughEvidence, match="was forgotten"):
         labelled_rows(ledger, first, project="default", criterion="safety")
     given = {
-        "items": [{"id": one["run_id"], "criterion": "safety", "raw": 1} for one in judged(4)[:3]]
+        "scorer": {"rubric": made.set.rubric and made.set.rubric.id},
+        "items": [
+            {"id": item.run_id, "criterion": "safety", "raw": 1, "run": item.run}
+            for item in made.set.items[:3]
+        ],
     }
     found = labelled_rows(ledger, first, project="default", criterion="safety", judgements=given)
     assert [row.judge for row in found.rows].count(None) == 1, "a label without a verdict stays"

@@ -18,12 +18,14 @@ from msgspec import Struct, to_builtins
 
 from assay.archive.evaluations import read_evaluation
 from assay.archive.label_draws import LabelPool
+from assay.archive.label_judgements import judged_rows
 from assay.archive.label_results import CHOICE, HOW, criteria_of, people_say
 from assay.canon import digest
 from assay.errors import NotEnoughEvidence, UsageError
 from assay.judging.labels import Label
 from assay.records.evidence import Source
 from assay.registry import near_miss
+from assay.views.labels import compare_commands
 
 if TYPE_CHECKING:
     from assay.archive.evaluations import StoredEvaluation
@@ -68,12 +70,12 @@ def labelled_rows(
     """The rows for a criterion of a set; without one, for its only criterion."""
     name = _criterion(results, criterion)
     people = people_say(results, name)
+    made = results.stored.set
+    said: dict[str, Any] | None
     if judgements is not None:
-        said: dict[str, Any] | None = dict(judgements)
-        rows = list(_of_judgements(results, people, judgements, name))
+        rows, said = judged_rows(ledger, made, people, judgements, name, project=project)
     else:
         rows, said = _of_runs(ledger, results, people, name, project)
-    made = results.stored.set
     about = {
         "name": made.name,
         "id": made.id,
@@ -113,31 +115,6 @@ def _criterion(results: LabelResults, wanted: str | None) -> str:
     raise UsageError("CLI-001", problem, fix=f"Choose with --criterion: {', '.join(known)}.")
 
 
-def _of_judgements(
-    results: LabelResults,
-    people: Mapping[str, Any],
-    judgements: Mapping[str, Any],
-    criterion: str,
-) -> Iterator[Label]:
-    """Every judged item, labelled or not; and every labelled item, judged or not."""
-    pairs = results.stored.set.task == "pairs"
-    labels = {
-        (item.sample if pairs else item.run_id): people.get(item.run)
-        for item in results.stored.set.items
-    }
-    seen = set()
-    for one in judgements["items"]:
-        if not isinstance(one, Mapping) or one.get("criterion", criterion) != criterion:
-            continue
-        name, group = str(one.get("id")), one.get("group")
-        seen.add(name)
-        said = one.get("raw") if "raw" in one else one.get("winner")
-        yield Label(name, labels.get(name), said, group)
-    for name, human in labels.items():
-        if human is not None and name not in seen:
-            yield Label(name, human, None)
-
-
 def _of_runs(
     ledger: Ledger, results: LabelResults, people: Mapping[str, Any], criterion: str, project: str
 ) -> tuple[list[Label], dict[str, Any]]:
@@ -146,11 +123,7 @@ def _of_runs(
         raise UsageError(
             "CLI-001",
             "runs carry no judge's choice between two answers.",
-            fix=(
-                f"`assay label export {made.name} --pairs -o pairs.jsonl`, then `assay judge"
-                " pairwise pairs.jsonl --judge judge.yaml -o comparisons.json`, and give that with"
-                " --judgements."
-            ),
+            fix=f"{', then '.join(f'`{one}`' for one in compare_commands(made))}.",
         )
     item = ledger.get(made.evaluation.digest, project=project)
     if item is None or item.body is None:

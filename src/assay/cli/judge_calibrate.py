@@ -43,7 +43,7 @@ def _calibrate(options: argparse.Namespace, store: Store | None) -> int:
     if options.minimum < 1:
         raise UsageError("CLI-001", f"--minimum is {options.minimum}; it must be at least 1.")
     name, version = _set(options.set)
-    judgements = _judgements(options.judgements) if options.judgements else None
+    judgements = read_judgements(options.judgements) if options.judgements else None
     labelled = _of_ledger(options, judgements) if options.from_ledger else None
     if labelled is not None:
         name, version = name or labelled.about["name"], version or labelled.about["id"]
@@ -88,16 +88,20 @@ def _of_ledger(options: argparse.Namespace, judgements: dict[str, Any] | None) -
         from assay.archive.label_calibration import labelled_rows
     with open_for(options.db or options.store or "", read_only=True) as ledger:
         results = results_named(ledger, options.from_ledger, options.project)
-        return labelled_rows(
-            ledger,
-            results,
-            project=options.project,
-            criterion=options.criterion,
-            judgements=judgements,
-        )
+        try:
+            return labelled_rows(
+                ledger,
+                results,
+                project=options.project,
+                criterion=options.criterion,
+                judgements=judgements,
+            )
+        except InputError as error:
+            error.where = error.where or options.judgements or ""
+            raise
 
 
-def _judgements(path: str) -> dict[str, Any]:
+def read_judgements(path: str) -> dict[str, Any]:
     """The judgements of one judge, of our own client or from files. A panel is several judges, and
     has no card.
     """

@@ -17,7 +17,7 @@ from assay.files.atomic import atomic_write
 from assay.judging.config import JudgeSpec
 from assay.judging.exchange import Replay, read_answers
 from assay.judging.fence import Salt
-from assay.judging.identity import rubric_name
+from assay.judging.identity import definition_name, rubric_name
 from assay.judging.items import read_items
 from assay.judging.pairwise_task import DEFINITION, Compared, compare, comparisons_document
 from assay.judging.questions import PAIRWISE_PROMPT, RUBRIC_PROMPT
@@ -78,7 +78,10 @@ class _PairWork:
     def __init__(self, options: argparse.Namespace, files: list[str]) -> None:
         self.options = options
         self.pairs = pairs_of(files)
-        self.scorer = {"prompt_version": PAIRWISE_PROMPT}
+        self.scorer = {
+            "prompt_version": PAIRWISE_PROMPT,
+            "rubric": definition_name(options.definition),
+        }
         self.compared: list[Compared] = []
 
     def run(self, replay: Replay) -> None:

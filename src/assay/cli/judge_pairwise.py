@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.canon import digest
 from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Command, arg
 from assay.errors import UsageError
 from assay.files.json_files import Document, stream_documents
-from assay.judging.identity import scorer_of
+from assay.judging.identity import definition_name, scorer_of
 from assay.judging.items import pair_up, read_items, read_pairs
 from assay.judging.pairwise_task import (
     DEFINITION,
@@ -55,7 +54,7 @@ def _pairwise(options: argparse.Namespace, store: Store | None) -> int:
     scorer = scorer_of(
         spec,
         prompt_version=PAIRWISE_PROMPT,
-        rubric=f"definition+{digest(options.definition)[7:19]}",
+        rubric=definition_name(options.definition),
         answered=usages[0]["answered_by"],
     )
     document = comparisons_document(

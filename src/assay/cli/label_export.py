@@ -11,7 +11,6 @@ from assay.cli.label import SET, results_named
 from assay.cli.ledger import extra, open_for
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError
 from assay.files.atomic import atomic_write
-from assay.files.json_files import read_json
 from assay.views.documents import encode
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 def _export(options: argparse.Namespace) -> int:
     with extra():
         from assay.archive.label_calibration import labelled_rows
+    from assay.cli.judge_calibrate import read_judgements
+
     if not opt.outputs(options):
         raise UsageError("CLI-001", "no file to write to.", fix="Give -o labels.jsonl")
     with open_for(options.db, read_only=True) as ledger:
@@ -31,7 +32,7 @@ def _export(options: argparse.Namespace) -> int:
         if options.pairs:
             rows = _pairs(ledger, results, options.project)
         else:
-            judgements = read_json(options.judgements).tree if options.judgements else None
+            judgements = read_judgements(options.judgements) if options.judgements else None
             found = labelled_rows(
                 ledger,
                 results,
@@ -90,6 +91,8 @@ def _pairs(ledger: Ledger, results: LabelResults, project: str) -> list[dict[str
                 "b": second.get("outputs"),
                 "reference": first.get("expected") if made.expected else None,
                 "label": people.get(item.run),
+                "a_run": item.run,
+                "b_run": item.other,
             }
         )
     return rows

@@ -26,6 +26,11 @@ def rubric_name(rubric: Rubric) -> str:
     return f"{rubric.id}+{digest(rubric).removeprefix('sha256:')[:12]}"
 
 
+def definition_name(definition: str) -> str:
+    """What a judge of pairs was asked, by its content, in the place of a rubric."""
+    return f"definition+{digest(definition).removeprefix('sha256:')[:12]}"
+
+
 def scorer_of(
     spec: JudgeSpec, *, prompt_version: str, rubric: str, answered: Mapping[str, int], **how: Any
 ) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
+from assay.canon import digest
 from assay.errors import Fault, InputError
 from assay.files.json_files import Document
 from assay.judging.lines import check_unique, read_lines
@@ -39,6 +40,11 @@ class Item(NamedTuple):
     answer.
     """
 
+    @property
+    def run_digest(self) -> str | None:
+        """The digest of the run, as a ledger has it; None where the item came without one."""
+        return None if self.run is None else digest(self.run)
+
 
 class Pair(NamedTuple):
     """Two texts to compare. Where a person has compared them, `label` says how."""
@@ -52,6 +58,8 @@ class Pair(NamedTuple):
     group: str | None = None
     families: tuple[str | None, str | None] = (None, None)
     """Which family of models wrote each, where it is known."""
+    runs: tuple[str | None, str | None] = (None, None)
+    """The digests of the runs that gave the two answers, where they are known."""
 
 
 class _Line(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -78,6 +86,8 @@ class PairLine(_Line, frozen=True, kw_only=True):
     group: str | None = None
     a_family: str | None = None
     b_family: str | None = None
+    a_run: str | None = None
+    b_run: str | None = None
 
 
 class ExampleLine(_Line, frozen=True, kw_only=True):
@@ -130,7 +140,7 @@ def item_of(run: Run, *, output: str | None = None, with_reference: bool = False
 
 def read_pairs(paths: Iterable[str]) -> list[Pair]:
     """The pairs of .jsonl files: `{"id", "input", "a", "b", "reference", "label", "group",
-    "a_family", "b_family"}`.
+    "a_family", "b_family", "a_run", "b_run"}`.
     """
 
     def take(document: Document) -> Pair:
@@ -144,6 +154,7 @@ def read_pairs(paths: Iterable[str]) -> list[Pair]:
             line.label,
             line.group,
             (line.a_family, line.b_family),
+            (line.a_run, line.b_run),
         )
 
     pairs = read_lines(paths, take, absent="there is nothing to judge.")
@@ -191,6 +202,7 @@ def pair_up(first: list[Item], second: list[Item]) -> list[Pair]:
             item.reference,
             None,
             item.group,
+            runs=(item.run_digest, right[sample].run_digest),
         )
         for sample, item in left.items()
     ]

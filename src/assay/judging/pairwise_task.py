@@ -63,8 +63,10 @@ class Compared(NamedTuple):
 
     def shown(self) -> dict[str, Any]:
         """As it stands in `assay.comparisons/1`."""
+        runs = zip(("a_run", "b_run"), self.pair.runs, strict=True)
         return {
             "id": self.pair.id,
+            **{side: run for side, run in runs if run is not None},
             "winner": self.winner,
             "decided": self.decided,
             "consistent": self.consistent,

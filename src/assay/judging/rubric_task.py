@@ -59,6 +59,8 @@ class Judged(NamedTuple):
     """How far several samples or judges were apart, as it stands in a score; None where only one
     was asked.
     """
+    run: str | None = None
+    """The digest of the run, where the item is one."""
 
     def shown(self) -> dict[str, Any]:
         """As it stands in `assay.judgements/1`."""
@@ -83,6 +85,8 @@ class Judged(NamedTuple):
             "group": self.group,
             "samples": samples,
         }
+        if self.run is not None:
+            found["run"] = self.run
         return found if self.disagreement is None else {**found, "disagreement": self.disagreement}
 
 
@@ -146,12 +150,21 @@ async def judge_rubric(
     async def one(work: tuple[Item, RubricCriterion, RubricQuestion]) -> Judged:
         item, criterion, question = work
         if item.missing is not None:
-            return Judged(item.id, criterion.name, None, item.missing, (), item.group)
+            return Judged(
+                item.id, criterion.name, None, item.missing, (), item.group, run=item.run_digest
+            )
         answers = tuple([await client.ask(question, sample=sample) for sample in range(samples)])
         raw, why = mean_of(answers)
         scores = [answer.verdict.score for answer in answers if answer.verdict is not None]
         return Judged(
-            item.id, criterion.name, raw, why, answers, item.group, apart("samples", scores)
+            item.id,
+            criterion.name,
+            raw,
+            why,
+            answers,
+            item.group,
+            apart("samples", scores),
+            item.run_digest,
         )
 
     return await spread(one, questions, width=client.width)

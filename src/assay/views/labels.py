@@ -274,18 +274,23 @@ def _comments(results: LabelResults, seen: Collection[str] | None, href: Link | 
     return [Table("Comments", columns, rows[:LISTED], kind="stack")]
 
 
-def use_section(made: LabelSet) -> Section:
-    """The commands that make use of the labels of a set."""
+def compare_commands(made: LabelSet) -> list[str]:
+    """The commands that compare a judge with the labels of a set."""
     if made.rubric is None:
-        lines = [
+        asked = f"--judge judge.yaml --definition {shlex.quote(made.question)}"
+        return [
             f"assay label export {made.id} --pairs -o pairs.jsonl",
-            "assay judge pairwise pairs.jsonl --judge judge.yaml -o comparisons.json",
+            f"assay judge pairwise pairs.jsonl {asked} -o comparisons.json",
             f"assay judge calibrate --from-ledger {made.id} --judgements comparisons.json",
         ]
-    else:
-        criteria = [one.name for one in made.rubric.criteria]
-        one = f" --criterion {shlex.quote(criteria[0])}" if len(criteria) > 1 else ""
-        lines = [f"assay judge calibrate --from-ledger {made.id}{one} -o calibration.json"]
+    criteria = [one.name for one in made.rubric.criteria]
+    one = f" --criterion {shlex.quote(criteria[0])}" if len(criteria) > 1 else ""
+    return [f"assay judge calibrate --from-ledger {made.id}{one} -o calibration.json"]
+
+
+def use_section(made: LabelSet) -> Section:
+    """The commands that make use of the labels of a set."""
+    lines = compare_commands(made)
     text = "Compare a judge with these labels:"
     return section("Use the labels", Paragraph(text), Verbatim("\n".join(lines)), id="use")
 

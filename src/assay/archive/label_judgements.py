@@ -1,0 +1,170 @@
+"""A judge's verdicts in a file, held against the set that people labelled: the same rubric or
+question, the same criterion, the same runs.
+
+Verdicts are matched by the digest of the run, never by their place or by a name alone. A pair that
+the judge was given the other way round counts the other way round.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.archive.evaluations import read_evaluation
+from assay.errors import InputError
+from assay.judging.identity import definition_name
+from assay.judging.labels import Label
+from assay.views.labels import compare_commands
+
+if TYPE_CHECKING:
+    from assay.records.label import LabelledEvaluation, LabelSet
+    from assay.store.ledger import Ledger
+
+_FLIPPED = {"a": "b", "b": "a"}
+
+
+class _Known(NamedTuple):
+    """What the judge may have been asked about: the runs of each side, by digest."""
+
+    first: Mapping[str, str]
+    second: Mapping[str, str]
+    pairs: Mapping[tuple[str, str | None], str]
+    """The items of the set, by their runs."""
+
+
+def judged_rows(
+    ledger: Ledger,
+    made: LabelSet,
+    people: Mapping[str, Any],
+    judgements: Mapping[str, Any],
+    criterion: str,
+    *,
+    project: str,
+) -> tuple[list[Label], dict[str, Any]]:
+    """Every judged item, labelled or not, and every labelled item, judged or not; and the
+    judgements as they count for this set.
+    """
+    _check_rubric(made, judgements["scorer"].get("rubric"))
+    given = _of_criterion(made, judgements["items"], criterion)
+    known = _known(ledger, made, project)
+    rows = []
+    unnamed, strange = [], []
+    for one in given:
+        name = str(one.get("id"))
+        keys = ("run",) if made.other is None else ("a_run", "b_run")
+        runs = [run for key in keys if isinstance(run := one.get(key), str)]
+        if len(runs) < len(keys):
+            unnamed.append(name)
+            continue
+        found = _place(known, runs)
+        if found is None:
+            strange.append(name)
+            continue
+        row_id, run, is_flipped = found
+        said = one.get("raw") if made.other is None else one.get("winner")
+        said = _FLIPPED.get(said, said) if is_flipped and isinstance(said, str) else said
+        rows.append(Label(row_id, people.get(run), said, one.get("group")))
+    _refuse(made, len(given), unnamed, strange)
+    counted = [{"id": row.id, "raw": row.judge} for row in rows]
+    seen = {row.id for row in rows}
+    for item in made.items:
+        name = item.run_id if made.other is None else item.sample
+        human = people.get(item.run)
+        if human is not None and name not in seen:
+            rows.append(Label(name, human, None))
+    return rows, {**judgements, "items": counted}
+
+
+def _check_rubric(made: LabelSet, by: Any) -> None:
+    """Refuse verdicts that were given by another rubric, or as an answer to another question."""
+    if made.rubric is None:
+        if by != definition_name(made.question):
+            raise _problem(made, "the judge was not asked the question of this set.")
+        return
+    if not isinstance(by, str) or not by:
+        message = f"the judgements name no rubric; people scored by {made.rubric.id}."
+        raise _problem(made, message)
+    name, _, content = by.partition("+")
+    wanted, _, known = made.rubric.id.partition("+")
+    if name != wanted or (content and content != known):
+        raise InputError(
+            "JDG-009",
+            f"the judge scored by the rubric {by[:120]}, people by {made.rubric.id}.",
+            fix="Make a set with the judge's rubric: `assay label new EVALUATION --rubric R`.",
+        )
+
+
+def _of_criterion(made: LabelSet, items: Sequence[Any], criterion: str) -> list[Mapping[str, Any]]:
+    """The judgements of a criterion; of pairs all."""
+    found = [one for one in items if isinstance(one, Mapping)]
+    if made.other is None:
+        found = [one for one in found if one.get("criterion") == criterion]
+    if not found:
+        about = "pairs" if made.other else f"the criterion '{criterion}'"
+        raise _problem(made, f"the judgements have no verdict on {about}.")
+    return found
+
+
+def _known(ledger: Ledger, made: LabelSet, project: str) -> _Known:
+    first = {item.run: item.run_id for item in made.items}
+    second = {item.other: str(item.other_run_id) for item in made.items if item.other}
+    first.update(_runs_of(ledger, made.evaluation, project))
+    second.update(_runs_of(ledger, made.other, project) if made.other else ())
+    pairs = {(item.run, item.other): item.sample for item in made.items}
+    return _Known(first, second, pairs)
+
+
+def _runs_of(ledger: Ledger, named: LabelledEvaluation, project: str) -> Iterator[tuple[str, str]]:
+    """The runs of an evaluation; none where it was forgotten."""
+    item = ledger.get(named.digest, project=project)
+    if item is not None and item.body is not None:
+        for run in read_evaluation(item).evaluation.runs:
+            yield run.digest, run.run_id
+
+
+def _place(known: _Known, runs: Sequence[str]) -> tuple[str, str, bool] | None:
+    """The row that a judgement is for, the run that people's label names, and whether the judge had
+    the pair the other way round; None where it is of other runs.
+    """
+    if len(runs) == 1:
+        name = known.first.get(runs[0])
+        return None if name is None else (name, runs[0], False)
+    for is_flipped, (a, b) in ((False, runs), (True, runs[::-1])):
+        if (a, b) in known.pairs:
+            return known.pairs[a, b], a, is_flipped
+    for is_flipped, (a, b) in ((False, runs), (True, runs[::-1])):
+        if a in known.first and b in known.second:
+            return f"{known.first[a]} and {known.second[b]}", "", is_flipped
+    return None
+
+
+def _refuse(made: LabelSet, n: int, unnamed: Sequence[str], strange: Sequence[str]) -> None:
+    if unnamed:
+        raise _problem(
+            made,
+            f"{len(unnamed):,} of {n:,} judgements don't say which"
+            f" {'runs' if made.other else 'run'} they are of, such as {unnamed[0][:80]!r}.",
+        )
+    if strange:
+        names = [one.name for one in (made.evaluation, made.other) if one is not None]
+        raise _problem(
+            made,
+            f"{len(strange):,} of {n:,} judgements are of runs that"
+            f" {' and '.join(map(repr, names))} {'do' if made.other else 'does'} not have, such as"
+            f" {strange[0][:80]!r}.",
+        )
+
+
+def _problem(made: LabelSet, message: str) -> InputError:
+    commands = compare_commands(made)[:-1]
+    if made.rubric is not None:
+        rubric = shlex.quote(made.rubric.id.partition("+")[0])
+        asked = f"assay judge rubric {shlex.quote(made.evaluation.id)} --rubric {rubric}"
+        commands = [f"{asked} --judge judge.yaml -o judgements.json"]
+    listed = ", then ".join(f"`{one}`" for one in commands)
+    return InputError(
+        "JDG-009",
+        message,
+        fix=f"Ask the judge about the runs of this set: {listed}. Answers in its journal are free.",
+    )
