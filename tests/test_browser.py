@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +81,22 @@ def test_the_report_is_complete_without_its_script(browser: Window, report: Path
 def test_the_report_fits_a_phone(browser: Window, report: Path) -> None:
     page, _, _ = opened(browser, report, width=390)
     assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
+
+
+def test_charts_of_a_report_are_never_scaled_and_letters_stand_on_one_line(
+    browser: Window, report: Path
+) -> None:
+    """Their text is as large as the text around them; a wide one scrolls within its frame."""
+    for width in (1280, 360):
+        page, _, _ = opened(browser, report, width=width)
+        scales = page.locator(".picture img").evaluate_all(
+            "found => found.map((one) => one.getBoundingClientRect().width / one.naturalWidth)"
+        )
+        assert len(scales) > 1
+        assert all(abs(scale - 1) < 0.01 for scale in scales), scales
+        tops = page.locator(".mix .letter b").evaluate_all(
+            "found => [...new Set(found.map((one) => Math.round(one.getBoundingClientRect().top)))]"
+        )
+        assert len(tops) == 1
+    bars = page.locator('.samples td[class*="w-"]').all_text_contents()
+    assert all(re.fullmatch(r"[01]\.\d\d|–", bar) for bar in bars), bars

@@ -432,7 +432,7 @@ def test_the_head_counts_runs_and_names_both_systems_and_the_policy(
         "Nightly Nightly main branch ✗ Not passed. 3 of 4 runs did not pass and 1 input could not be"
         " read. Most often: gate "
     )
-    assert "passed 1 not passed 3 could not be read 1 Letters 1 × A workflow@1" in text
+    assert "passed 1 not passed 3 could not be read 1 Letters, workflow@1 1 × A workflow@1" in text
     assert (
         "Scoring system scoringSystem/1.0.0 Grading system gradingSystem/1.0.0 Policy workflow@1"
         in text

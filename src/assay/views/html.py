@@ -34,7 +34,7 @@ from assay.views.drawing import MISSING
 from assay.views.exporters import Exporter, Format, ResultSource
 from assay.views.grade import grade_charts
 from assay.views.grade_line import passed_text
-from assay.views.pieces import clip, count, letter, line, number, phrase, shown, verdict
+from assay.views.pieces import clip, count, letter, listed, number, phrase, shown, verdict
 from assay.views.render import report
 from assay.views.report_evidence import (
     drawn_evidence,
@@ -297,14 +297,14 @@ class Report(Format):
             return parts
         policies = [shown(policy, "policy not stated") for policy in self._systems["policy"]]
         policy = policies[0] if len(policies) == 1 else f"{len(policies)} policies"
-        letters = [line(f"{n:,} × ", letter(name, policy)) for name, n in self._ordered().items()]
+        letters = [phrase(f"{n:,} × ", letter(name, policy)) for name, n in self._ordered().items()]
         rate = counts.get("pass_rate")
-        facts: list[tuple[str, str]] = [("Letters", phrase(*letters))]
+        facts: list[tuple[str, str]] = [(f"Letters, {policy}", listed(letters, " "))]
         if isinstance(rate, dict):
             share = number(rate.get("value"), interval=rate, n=self.graded, percent=True)
             facts.append(("Pass rate", share))
         facts += [(label, shown(list(self._systems[key]))) for key, label in SYSTEMS.items()]
-        return [*parts, Facts(facts)]
+        return [*parts, Facts(facts, "mix")]
 
     def _verdict(self, unread: int) -> str:
         """The verdict in a sentence, and what did it most often."""

@@ -26,16 +26,18 @@ LONGEST = 1_200
 """Bytes of text in a row, where there is room."""
 MARKUP = 110
 """Bytes of a row without its texts, and those of each bar."""
-BAR = 20
+BAR = 22
 SHARES = (("question", 0.36), ("answer", 0.36), ("expected", 0.14))
 PART = 250
 """Rows of a table. A browser lays out the tables of a long list as they come into view."""
 
 
 class SampleBar(NamedTuple):
-    """What a criterion came to, in percent and in twentieths; None where a run has no score."""
+    """What a criterion came to, from 0.00 to 1.00 and in twentieths; a dash where a run has no
+    score.
+    """
 
-    percent: int | None
+    text: str
     twentieths: int
     low: bool
 
@@ -113,9 +115,9 @@ def sample_line(row: SampleRow, layout: Layout, *, place: int, n: int, workflow:
 
 def _bar(norm: float | None, low: bool) -> SampleBar:
     if norm is None:
-        return SampleBar(None, 0, low)
+        return SampleBar("–", 0, low)
     share = min(1.0, max(0.0, norm))
-    return SampleBar(int(100 * share), int(20 * share), low)
+    return SampleBar(f"{share:.2f}", int(20 * share), low)
 
 
 def cut(text: str, most: int) -> str:

@@ -105,7 +105,7 @@ def band_layers(bands: Sequence[Mapping[str, Any]], threshold: object) -> list[S
         )
     limit = number(threshold)
     if limit is not None:
-        row = [{"at": limit, "said": f"passes from {shown(threshold)}"}]
+        row = [{"at": limit, "said": f"passing score {shown(threshold)}"}]
         layers.append(
             over(
                 row,
