@@ -190,6 +190,59 @@ def test_runs_that_were_forgotten_or_not_graded_are_shown_as_such(api: Api) -> N
     assert samples(show(api, "/evaluations/gone?q=why")) == ["s-1"]
 
 
+def test_samples_that_the_baseline_has_and_this_one_lacks_are_said_next_to_the_verdict(
+    api: Api,
+) -> None:
+    whole = evaluate(api, "whole", version(1, workflow="lossy"))["evaluation"]
+    part = evaluate(api, "part", version(2, workflow="lossy")[2:])["evaluation"]
+    page = show(api, "/evaluations/part")
+    seen = text(page)
+    assert "? All 4 samples passed, 2 missing" in seen
+    assert "2 samples of the baseline are missing here." in seen
+    assert "0 worse, 0 better, 2 missing here" in seen
+    ways = f"/compare?of={whole['id']}&of={part['id']}&show=missing"
+    assert ways in unescape(page)
+    listed = text(show(api, ways))
+    assert "Missing in the candidate 2" in listed
+    assert "missing: counts as lost" in listed
+    ledger = api.services.ledger
+    digests = [run["digest"] for run in whole["runs"][1:]]
+    record = {"schema": "assay.baseline/1", "name": "lossy", "evidence_digests": digests}
+    ledger.put_many([baseline_draft(record)])
+    page = show(api, "/evaluations/part")
+    assert "1 sample of the baseline is missing here." in text(page)
+    assert f"/compare?of=baseline%3Alossy&of={part['id']}&show=missing" in unescape(page)
+
+
+def test_forgetting_makes_nothing_better_and_is_counted_once(api: Api) -> None:
+    first = evaluate(api, "known", version(1, workflow="fading"))["evaluation"]["runs"]
+    made = version(2, workflow="fading")
+    made[0]["status"] = "failed"
+    second = evaluate(api, "fading", made)["evaluation"]["runs"]
+
+    def forget(*digests: str) -> None:
+        for one in digests:
+            api.services.ledger.forget(one, author="me", reason="privacy")
+
+    forget(second[0]["grade"], second[1]["grade"])
+    seen = text(show(api, "/evaluations/fading"))
+    assert "✗ 2 of 6 samples failed" in seen
+    assert ": 2 worse, 0 better (" in seen
+    assert "2 grades were forgotten. Each counts as failed" in seen
+    forget(first[2]["grade"])
+    seen = text(show(api, "/evaluations/fading"))
+    assert ": 2 worse, 0 better (" in seen, "the baseline's grade is gone"
+    assert "baseline grade forgotten" in seen
+    forget(second[1]["digest"], second[3]["digest"], second[3]["grade"])
+    seen = text(show(api, "/compare?of=known&of=fading"))
+    assert "All 6 Worse 1 Missing in the candidate 2 Better 0 Same 3 " in seen
+    assert "New in the candidate" not in seen
+    forget(first[4]["digest"], first[4]["grade"])
+    seen = text(show(api, "/compare?of=known&of=fading"))
+    assert "All 6 Worse 1 Missing in the candidate 2 Better 0 Same 2 New in the candidate 1" in seen
+    assert "2 samples of the baseline are missing" in text(show(api, "/evaluations/fading"))
+
+
 def test_an_evaluation_without_a_graded_run_is_not_passed() -> None:
     totals = EvaluationTotals(
         n=2, passed=0, pass_rate=NONE, score=NONE, gate_failures={}, missing={}, ungraded=2

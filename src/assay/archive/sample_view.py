@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from assay.archive.compared import ComparedWith, compared_with
 from assay.archive.samples import run_rows, sample_rows
-from assay.views.sample_query import Baseline, SampleQuery, select_samples
+from assay.views.sample_query import (
+    Baseline,
+    SampleQuery,
+    missing_samples,
+    select_samples,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,6 +38,10 @@ class SampleView(NamedTuple):
     baseline: Baseline | None
     """None where nothing is compared; `incomparable` says why not, where something could be."""
     incomparable: str = ""
+    missing: Sequence[SampleRow] = ()
+    """Samples that only the baseline has, as it has them. They are not looked for in a large
+    evaluation with as many runs, unless a query needs the baseline.
+    """
 
 
 def view_samples(
@@ -43,15 +52,20 @@ def view_samples(
     compared = compared_with(ledger, stored, project=project)
     baseline: Baseline | None = None
     incomparable = ""
+    missing: Sequence[SampleRow] = ()
     n = len(stored.evaluation.runs)
-    if compared is not None and (n <= ALWAYS_COMPARED or query.needs_baseline):
+    if compared is not None and (
+        n <= ALWAYS_COMPARED or query.needs_baseline or n < len(compared.runs)
+    ):
         before = run_rows(ledger, compared.runs, project=project)
+        missing = missing_samples(rows, before)
         ours, theirs = policies_of(rows), policies_of(before)
         if ours == theirs:
             baseline = {row.sample: row for row in before}
         else:
             incomparable = f"it was graded by {_named(theirs)}, this evaluation by {_named(ours)}"
-    return SampleView(rows, select_samples(rows, query, baseline), compared, baseline, incomparable)
+    chosen = select_samples(rows, query, baseline)
+    return SampleView(rows, chosen, compared, baseline, incomparable, missing)
 
 
 def policies_of(rows: Iterable[SampleRow]) -> list[str]:

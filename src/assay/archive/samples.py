@@ -65,7 +65,8 @@ def _graded(ledger: Ledger, runs: Sequence[EvaluatedRun], project: str) -> Itera
             else:  # only the run itself says which sample it is of
                 own = _body(ledger.get(run.digest, project=project))
                 name = "" if own is None else sample_name(own)
-                yield SampleRun(run.run_id, run.digest, sample=name)
+                gone = run.grade is not None
+                yield SampleRun(run.run_id, run.digest, sample=name, forgotten=gone)
 
 
 def _body(item: Item | None) -> bytes | None:

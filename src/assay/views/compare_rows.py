@@ -12,7 +12,12 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
-from assay.views.sample_query import SampleQuery, change_of, select_samples
+from assay.views.sample_query import (
+    SampleQuery,
+    change_of,
+    select_samples,
+    without_doubles,
+)
 from assay.views.samples import SampleRow
 
 ON_A_PAGE = 25
@@ -58,9 +63,11 @@ class ComparedSample(Struct, frozen=True):
         return self.difference_of(self.judged)
 
     def difference_of(self, place: int) -> float | None:
-        """The score of one evaluation less the baseline's."""
-        row = self.rows[place]
-        return None if row is None or self.base is None else row.score - self.base.score
+        """The score of one evaluation less the baseline's; None where that was forgotten."""
+        row, base = self.rows[place], self.base
+        return (
+            None if row is None or base is None or base.grade_forgotten else row.score - base.score
+        )
 
     @property
     def newly_failed(self) -> list[str]:
@@ -102,10 +109,16 @@ class CompareQuery(Struct, frozen=True, kw_only=True):
 
 
 def compare_samples(
-    evaluations: Sequence[Iterable[SampleRow]], judged: int
+    evaluations: Sequence[Sequence[SampleRow]], judged: int
 ) -> list[ComparedSample]:
-    """Every sample of any of them, in the order of the baseline, then of the others."""
-    known: list[Mapping[str, SampleRow]] = [{row.sample: row for row in one} for one in evaluations]
+    """Every sample of any of them, in the order of the baseline, then of the others. A run that
+    nobody can name any more is not shown next to the sample that it may be of.
+    """
+    once = [
+        without_doubles(one, evaluations[0 if place else judged])
+        for place, one in enumerate(evaluations)
+    ]
+    known: list[Mapping[str, SampleRow]] = [{row.sample: row for row in one} for one in once]
     names = dict.fromkeys(name for one in known for name in one)
     return [ComparedSample(name, tuple(one.get(name) for one in known), judged) for name in names]
 

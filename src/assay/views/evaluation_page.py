@@ -72,6 +72,8 @@ class Reference(NamedTuple):
     """Where the two stand side by side."""
     by_change: str = ""
     """The samples that got worse most come first."""
+    missing: str = ""
+    """The samples that only it has, side by side."""
     incomparable: str = ""
 
 
@@ -95,15 +97,18 @@ def evaluation_figures(
 ) -> list[Part]:
     """The verdict and the totals, each with its interval, and what is missing."""
     failed = counts.show.get("failed", 0)
+    lost = f", {counts.missing:,} missing" if counts.missing else ""
+    # What was left out can't fail, so that all the others passed is not good news.
+    passed = "undetermined" if lost else "passed"
     graded = totals.ungraded < totals.n
     outcome = (
         verdict("undetermined", "Not graded")
         if not graded
-        else verdict("failed", f"{failed:,} of {count(counts.n, 'sample')} failed")
+        else verdict("failed", f"{failed:,} of {count(counts.n, 'sample')} failed{lost}")
         if failed
-        else verdict("passed", f"All {count(counts.n, 'sample')} passed")
+        else verdict(passed, f"All {count(counts.n, 'sample')} passed{lost}")
         if counts.n > 1
-        else verdict("passed", "The one sample passed")
+        else verdict(passed, f"The one sample passed{lost}")
     )
     runs = f" of {count(totals.n, 'run')}" if totals.n != counts.n else ""
     facts: list[tuple[str, str]] = [("Verdict", outcome)]
@@ -116,6 +121,18 @@ def evaluation_figures(
     if decision:
         facts.append(("Decision", decision))
     notes: list[Part] = [Paragraph(phrase("Baseline: ", _reference(reference, counts)), "hint")]
+    if counts.missing and reference is not None:
+        are = "is" if counts.missing == 1 else "are"
+        found = link(count(counts.missing, "sample"), reference.missing)
+        notes.insert(0, Note(phrase(found, f" of the baseline {are} missing here."), "bad"))
+    if counts.forgotten:
+        were = "grade was" if counts.forgotten == 1 else "grades were"
+        notes.append(
+            Note(
+                f"{counts.forgotten:,} {were} forgotten. Each counts as failed; the pass rate and"
+                " the mean score were computed before."
+            )
+        )
     if people:
         notes.append(Paragraph(people, "hint"))
     if totals.ungraded:
@@ -147,7 +164,8 @@ def _reference(reference: Reference | None, counts: SampleCounts) -> str:
     if reference.compare:
         ways.append(link("compare side by side", reference.compare))
     worse, better = (counts.show.get(one, 0) for one in ("worse", "better"))
-    changed = f": {worse:,} worse, {better:,} better" if counts.compared else ""
+    lost = f", {counts.missing:,} missing here" if counts.missing else ""
+    changed = f": {worse:,} worse, {better:,} better{lost}" if counts.compared else ""
     return phrase(name, f"{changed} (", listed(ways), ")")
 
 

@@ -36,16 +36,40 @@ Change = Literal["new", "better", "worse", "same"]
 def change_of(row: SampleRow, base: SampleRow | None) -> Change:
     """How a sample differs from the same one of the baseline: by its verdict, else by its score;
     `new` where the baseline lacks it. A tie in both with another letter is worse: the letter was
-    capped on one side.
+    capped on one side. Forgetting a grade makes nothing better: without its own a sample is worse,
+    without that of the baseline it is at best the same.
     """
     if base is None:
         return "new"
+    if row.grade_forgotten or base.grade_forgotten:
+        return "same" if row.passed else "worse"
     now, before = (row.passed, round(row.score, 2)), (base.passed, round(base.score, 2))
     if now == before:
         if row.letter == base.letter:
             return "same"
-        return "better" if row.letter < base.letter else "worse"
+        return "better" if row.letter and row.letter < (base.letter or "~") else "worse"
     return "better" if now > before else "worse"
+
+
+def without_doubles(rows: Sequence[SampleRow], others: Sequence[SampleRow]) -> list[SampleRow]:
+    """The rows of one side without nameless ones that the other side shows already: each may be a
+    sample that only the other side names.
+    """
+    own, theirs = ({row.sample for row in side} for side in (rows, others))
+    doubles = sum(row.sample not in own and not row.nameless for row in others)
+    kept = []
+    for row in rows:
+        if doubles and row.nameless and row.sample not in theirs:
+            doubles -= 1
+        else:
+            kept.append(row)
+    return kept
+
+
+def missing_samples(rows: Sequence[SampleRow], before: Sequence[SampleRow]) -> list[SampleRow]:
+    """The samples of a baseline that an evaluation lacks, as the baseline has them."""
+    ours = {row.sample for row in rows}
+    return [row for row in without_doubles(before, rows) if row.sample not in ours]
 
 
 def _changed(row: SampleRow, baseline: Baseline | None, *wanted: Change) -> bool:
@@ -170,10 +194,16 @@ class SampleCounts(NamedTuple):
     reasons: Mapping[str, int]
     compared: bool = False
     """Whether a baseline was at hand; without one, nothing is counted as different."""
+    missing: int = 0
+    """Samples of the baseline that the evaluation lacks; no filter shows them."""
+    forgotten: int = 0
+    """Runs whose grade was forgotten."""
 
 
-def count_samples(rows: Sequence[SampleRow], baseline: Baseline | None = None) -> SampleCounts:
-    """The counts of all rows given."""
+def count_samples(
+    rows: Sequence[SampleRow], baseline: Baseline | None = None, *, missing: int = 0
+) -> SampleCounts:
+    """The counts of all rows given; `missing` are the samples that only the baseline has."""
     shown: Counter[str] = Counter()
     gates: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
@@ -199,6 +229,8 @@ def count_samples(rows: Sequence[SampleRow], baseline: Baseline | None = None) -
         dict(gates.most_common()),
         dict(reasons.most_common()),
         baseline is not None,
+        missing,
+        sum(run.forgotten for row in rows for run in row.runs),
     )
 
 

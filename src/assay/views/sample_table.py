@@ -234,6 +234,8 @@ def _change(row: SampleRow, base: SampleRow | None) -> list[str]:
     change = change_of(row, base)
     if base is None:
         return [line(badge("not in the baseline", "open"))]
+    if base.grade_forgotten:
+        return [line(badge("baseline grade forgotten", "open"))]
     if change == "same":
         return []
     by = round(row.score - base.score, 2)

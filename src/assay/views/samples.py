@@ -88,6 +88,8 @@ class SampleRun(Struct, frozen=True, gc=False):
     """None for a run that could not be graded."""
     sample: str = ""
     """The sample that an ungraded run is of; a grade names its own."""
+    forgotten: bool = False
+    """Whether it had a grade that was forgotten."""
 
     @property
     def score(self) -> float:
@@ -139,6 +141,16 @@ class SampleRow(Struct, frozen=True, gc=False):
     def flaky(self) -> bool:
         """Whether some repeats passed and others did not."""
         return len(self.runs) > 1 and len({run.passed for run in self.runs}) > 1
+
+    @property
+    def grade_forgotten(self) -> bool:
+        """Whether the grade of any repeat was forgotten."""
+        return any(run.forgotten for run in self.runs)
+
+    @property
+    def nameless(self) -> bool:
+        """Whether nothing says any more which sample this is: `sample` is the id of the run."""
+        return all(run.forgotten and not run.sample for run in self.runs)
 
     @property
     def gates(self) -> list[str]:

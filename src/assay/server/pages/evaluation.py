@@ -15,6 +15,7 @@ from assay.archive.sample_view import SampleView, policies_of, view_samples
 from assay.archive.samples import with_texts
 from assay.server import lookup
 from assay.server.auth import Principal
+from assay.server.pages.compared_sides import BASELINE
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute
 from assay.views.evaluation_page import (
@@ -63,7 +64,7 @@ def get_evaluation(
         return RedirectResponse(address("evaluations", evaluation.id) + query, 303)
     asked = read_query(request.query_params.getlist)
     view = view_samples(services.ledger, stored, asked, project=project)
-    counts = count_samples(view.rows, view.baseline)
+    counts = count_samples(view.rows, view.baseline, missing=len(view.missing))
     shown = page_of(view.chosen, asked.page)
     if not asked.needs_texts:
         rows = with_texts(services.ledger, shown.rows, project=project)
@@ -100,18 +101,23 @@ def _reference(stored: StoredEvaluation, view: SampleView, links: SampleLinks) -
     if compared is None:
         return None
     name = f"baseline {compared.baseline}" if compared.baseline else "the previous evaluation"
+    before = None if compared.evaluation is None else compared.evaluation.evaluation
+    sides = (
+        f"{BASELINE}{compared.baseline}" if before is None else before.id,
+        stored.evaluation.id,
+    )
     found = Reference(
         name,
-        incomparable=view.incomparable,
+        compare=address("compare", of=sides),
         by_change=links.to(SampleQuery(sort="change")),
+        missing=address("compare", of=sides, show="missing"),
+        incomparable=view.incomparable,
     )
-    if compared.evaluation is None:
+    if before is None:
         return found
-    before = compared.evaluation.evaluation
     return found._replace(
         text=f"{name}, {before.name} ({versioned(before.workflow)})",
         href=address("evaluations", before.id),
-        compare=address("compare", of=(before.id, stored.evaluation.id)),
     )
 
 
