@@ -23,7 +23,7 @@ from assay.views import html as page_module
 from assay.views.charts import grades, steps
 from assay.views.html import render as rendered
 from assay.views.pieces import link, points, shown
-from assay.views.render import environment
+from assay.views.render import clean, environment
 
 VOID = {"meta", "br", "img", "link", "input", "hr", "wbr", "base"}
 CSS = Path(page_module.__file__).parent / "templates" / "pages.css"
@@ -335,6 +335,10 @@ def test_signs_that_no_reader_sees_are_shown_as_replaced() -> None:
     page = render([run], title="\u2066t")
     assert "a\ufffdb\ufffdcd\ufffd[31m" in page
     page.encode("utf-8")
+    hidden = "\xad\u061c\u180e\u200b\u2060\u2064\u206f\u3164\ufeff\uffa0\U000e0041"
+    assert [clean(f"r{sign}1") for sign in hidden] == ["r\ufffd1"] * len(hidden)
+    needed = "👩\u200d🚀 می\u200cخواهم שלום\u200f! ❤\ufe0f 🏴\U000e0067\U000e0062\U000e007f"
+    assert clean(needed) == needed
 
 
 def test_only_what_a_macro_made_goes_unescaped() -> None:

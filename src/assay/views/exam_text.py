@@ -12,7 +12,7 @@ from assay import exact
 from assay.canon import number_text
 from assay.errors import printable
 from assay.views.exam import axes_of, exam_view, gate_rows, plural
-from assay.views.markdown import code
+from assay.views.markdown import cell_code, code
 from assay.views.pieces import bar as share_bar
 
 if TYPE_CHECKING:
@@ -190,8 +190,8 @@ def exam_markdown(result: ExamResult, *, rows: int = MAX_ROWS) -> str:
     )
     if view.lost:
         shown = [
-            f"| {code(row.result.item)} | {row.score} | {', '.join(map(code, row.lost))} |"
-            f" {code(row.got)} |\n"
+            f"| {cell_code(row.result.item)} | {row.score} |"
+            f" {', '.join(map(cell_code, row.lost))} | {cell_code(row.got)} |\n"
             for row in view.lost[:rows]
         ]
         more = len(view.lost) - rows

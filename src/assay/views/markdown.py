@@ -15,6 +15,7 @@ import msgspec
 from assay.views.exporters import Exporter, Format
 from assay.views.grade_line import NAMED, causes, more_text, passed_text
 from assay.views.markdown_code import MAX_TEXT as MAX_TEXT
+from assay.views.markdown_code import cell_code as cell_code
 from assay.views.markdown_code import code as code
 from assay.views.pieces import bar, count, points
 from assay.views.worst_samples import (
@@ -62,8 +63,9 @@ class Markdown(Format):
         """One row, behind a sign that says of which kind it is."""
         passed = result["passed"] is True
         cells = (
-            f"{code(result['run_id'])} | {result['grade']} | {points(result['weighted_score'])} |"
-            f" {'yes' if passed else 'no'} | {'' if passed else _why(result)}"
+            f"{cell_code(result['run_id'])} | {result['grade']} |"
+            f" {points(result['weighted_score'])} | {'yes' if passed else 'no'} |"
+            f" {'' if passed else _why(result)}"
         )
         return f"{'+' if passed else '-'}| {cells} |\n".encode()
 
@@ -133,7 +135,7 @@ def _verdict(counts: Mapping[str, Any]) -> str:
 def _why(result: Payload) -> str:
     found = causes(result)
     more = len(found) - NAMED
-    return "; ".join(map(code, found[:NAMED])) + (f"; and {more} more" if more > 0 else "")
+    return "; ".join(map(cell_code, found[:NAMED])) + (f"; and {more} more" if more > 0 else "")
 
 
 def _more(counts: Mapping[str, Any], shown: int, failed_shown: int) -> str:

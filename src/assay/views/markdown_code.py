@@ -11,11 +11,11 @@ _TICKS = re.compile("`+")
 
 
 def code(text: object, *, most: int = MAX_TEXT) -> str:
-    r"""Any text as a code span that holds in a table cell too. What would break the line or run
-    backwards is written as an escape.
+    r"""Any text as a code span outside of a table. What would break the line or run backwards is
+    written as an escape.
 
     >>> code("a|b"), code("@all <b>\n")
-    ('`a\\|b`', '`@all <b>\\n`')
+    ('`a|b`', '`@all <b>\\n`')
     >>> code("`x`")
     '`` `x` ``'
     """
@@ -28,5 +28,14 @@ def code(text: object, *, most: int = MAX_TEXT) -> str:
     # one blank on each side is taken off again by the renderer, and keeps a backtick at the edge
     # apart from the fence
     pad = " " if shown[0] in "` " or shown[-1] in "` " else ""
-    inside = shown.replace("|", "\\|")
-    return f"{fence}{pad}{inside}{pad}{fence}"
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def cell_code(text: object) -> str:
+    r"""The same in a cell of a table, where a pipe ends the cell unless it is escaped; elsewhere a
+    reader would see the backslash.
+
+    >>> cell_code("a|b")
+    '`a\\|b`'
+    """
+    return code(text).replace("|", "\\|")

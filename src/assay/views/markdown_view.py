@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.views.blocks import Decided, Facts, Paragraph, Sentences, Table
-from assay.views.markdown import ROWS, code
+from assay.views.markdown import ROWS, cell_code, code
 from assay.views.pieces import Piece
 
 if TYPE_CHECKING:
@@ -46,6 +46,6 @@ def _block(part: Part) -> str:
     if isinstance(part, Table):
         heads = "| " + " | ".join(head.title for head in part.heads) + " |\n"
         rule = "|" + "|".join("---:" if head.kind == "n" else "---" for head in part.heads) + "|\n"
-        rows = ["| " + " | ".join(inert(str(cell)) for cell in row) + " |\n" for row in part.rows]
+        rows = ["| " + " | ".join(map(cell_code, row)) + " |\n" for row in part.rows]
         return heads + rule + "".join(rows[:ROWS])
     return ""

@@ -2,7 +2,7 @@
 
 Text of a document is hostile. A template escapes whatever it prints; only what a macro made goes
 through as it is. Characters that no reader sees are replaced in the finished page, so that no run
-can pose as another. Nothing outside this module knows Jinja2.
+poses as another by them. Nothing outside this module knows Jinja2.
 """
 
 from __future__ import annotations
@@ -25,8 +25,14 @@ from assay.views.times import ago
 TEMPLATES = Path(__file__).parent / "templates"
 _MACRO = re.compile(r"\{%-? macro (\w+)\(")
 _NOW: ContextVar[datetime | None] = ContextVar("now", default=None)
-# Controls, half a surrogate pair, and the marks that make text run backwards.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# Controls, half a surrogate pair, the marks that make text run backwards, and what has no width;
+# but neither joiners, which emoji and Persian need, nor the direction marks of Hebrew and Arabic.
+# Tags are seen in the flag of a region only.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u202a-\u202e\u2060-\u206f\u3164\ud800-\udfff"
+    "\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "(?<![\U0001f3f4\U000e0020-\U000e007f][\U000e0020-\U000e007f])"
+)
 
 
 @cache
@@ -75,8 +81,8 @@ def html(template: str, *, now: datetime | None = None, **values: Any) -> str:
 def clean(text: str) -> str:
     r"""Text without the characters that no reader sees.
 
-    >>> clean("a\u202eb\n")
-    'a\ufffdb\n'
+    >>> clean("a\u202eb\u200b\n")
+    'a\ufffdb\ufffd\n'
     """
     return _UNSEEN.sub("\ufffd", text)
 
