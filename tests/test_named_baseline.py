@@ -15,7 +15,7 @@ from assay.store.drafts import draft
 from assay.store.ledger import open_ledger
 from judges import Run, here
 from postgres import ledger_url, postgres_url
-from serving import runs, serving
+from serving import Api, runs, serving
 from test_exam_gate import at, put, result
 from test_storing import count, newest, put_sides
 
@@ -568,3 +568,44 @@ def test_rules_of_the_command_line_change_those_of_a_baseline_with_a_note(
     assert note in found.json()["notes"]
     assert f"warning: {note}" in found.err
     assert here("ledger", "replay", newest(kept_url, "decision"), "--db", kept_url).code == 0
+
+
+def test_the_api_grades_evaluations_by_their_rules_and_no_baseline_by_the_candidates(
+    kept_url: str,
+) -> None:
+    with serving(kept_url) as api:
+
+        def decided(candidate: Any, baseline: Any, **more: Any) -> Any:
+            return api.post(
+                "/decisions", {"candidate": candidate, "baseline": baseline, **more}
+            ).json()
+
+        kept = {"baseline": "production"}
+        for name, used in (("own", "profile lax@1+0"), ("named", "profile retrieval@1")):
+            refused = decided({"evaluation": name}, kept)
+            assert (
+                f"kept under profile rag-measured@2, and this comparison would grade it by {used}"
+                in (refused["detail"])
+            )
+            assert "`grading_policy`" in refused["fix"]
+        bare = {"digests": [run["digest"] for run in evaluation(api, "base")["runs"]]}
+        refused = decided({"evaluation": "own"}, bare)
+        assert "own chose its profile, and the baseline is runs that don't say" in refused["detail"]
+        refused = decided({"evaluation": "judged"}, {"evaluation": "base"})
+        assert "the policy that graded these evaluations is not the same" in refused["detail"]
+        assert "with `grading_policy`" in refused["fix"]
+        for baseline in (kept, {"evaluation": "base"}):
+            found = decided({"evaluation": "same"}, baseline)["decision"]
+            assert found["fingerprint"]["fields"]["profile"] == ["rag-measured@2"]
+        chosen = decided({"evaluation": "own"}, kept, profile="retrieval@1")["decision"]
+        assert [note.split(" was graded by ")[0] for note in chosen["notes"][:2]] == [
+            "evaluation own",
+            "baseline production",
+        ]
+        again = api.post("/baselines", {"name": "again", "evidence": {"evaluation": "named"}})
+        fields = again.json()["baseline"]["fingerprint"]["fields"]
+        assert fields["profile"] == ["retrieval@1"]
+
+
+def evaluation(api: Api, name: str) -> Any:
+    return api.get(f"/evaluations/{name}").json()["record"]

@@ -8,7 +8,8 @@ them loses it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from assay.errors import InputError, NotEnoughEvidence, UsageError
@@ -18,6 +19,8 @@ from assay.registry import is_path
 
 CHOSEN = (("profile", None), ("rubric", None), ("policy", "workflow"))
 """What an evaluation was graded by, and the value of each setting that nobody gave."""
+FLAGS = {"profile": "--profile", "rubric": "--rubric", "policy": "--grading-policy"}
+"""The options that name each of them."""
 OWN = "own.yaml"
 """The name of a profile that evaluations bring with them."""
 
@@ -170,11 +173,40 @@ def one_setting(
     return value
 
 
+def refuse_unknown_bar(
+    name: str, settings: Mapping[str, Any], *, given: Collection[str], fix: str
+) -> None:
+    """Refuse a candidate that was graded by rules nobody else names, where its baseline is runs
+    that don't say what graded them: the judged side never sets the bar.
+    """
+    own = settings.get("own_profile")
+    kinds = [
+        kind
+        for kind, default in CHOSEN
+        if kind not in given
+        and ((settings.get(kind) or default) != default or (kind == "profile" and own))
+    ]
+    if kinds:
+        raise InputError(
+            "REL-002",
+            f"{name} chose its {' and '.join(kinds)}, and the baseline is runs that don't say what"
+            " they were graded by: the candidate would set the bar.",
+            fix=fix,
+        )
+
+
 def choose(
-    candidate: Mapping[str, Mapping[str, Any]], baseline: Mapping[str, Mapping[str, Any] | None]
+    candidate: Mapping[str, Mapping[str, Any]],
+    baseline: Mapping[str, Mapping[str, Any] | None],
+    *,
+    given: Mapping[str, str] = MappingProxyType({}),
+    policy: str = "workflow",
+    flags: Mapping[str, str] = FLAGS,
 ) -> EvaluationChoice:
     """What two sides are graded by, where nobody chooses anything else. Each maps the name of an
     input to the settings it was evaluated with; None for a baseline that isn't an evaluation.
+    `given` has what somebody chose, `policy` is that of an evaluation that names none, and `flags`
+    are the words for choosing.
     """
     bar = [
         ComparedInput(name, made_profile(name, own_profile(one or {})))
@@ -183,18 +215,20 @@ def choose(
     judged = [
         ComparedInput(name, made_profile(name, own_profile(one))) for name, one in candidate.items()
     ]
-    made = one_made_profile(bar, judged)
+    made = None if "profile" in given else one_made_profile(bar, judged)
     if made is not None:
         refuse_unknown_scales(made)
     known = {name: one for name, one in (*candidate.items(), *baseline.items()) if one is not None}
     own = one_own_profile(list(known.values())) if made is None else {"profile": made.profile}
-    values: dict[str, Any] = dict(CHOSEN)
+    own = None if "profile" in given else own
+    defaults = {**dict(CHOSEN), "policy": policy}
+    values: dict[str, Any] = dict(defaults)
     if own is not None:
         values |= {"profile": OWN, "rubric": own.get("rubric")}
-    for name, default in CHOSEN:
-        if values[name] == default:
-            flag = "--grading-policy" if name == "policy" else f"--{name}"
-            values[name] = one_setting(name, default, known, flag=flag)
+    values |= given
+    for name, default in defaults.items():
+        if values[name] == default and name not in given:
+            values[name] = one_setting(name, default, known, flag=flags[name])
     return EvaluationChoice(
         str(values["policy"]),
         values["profile"],

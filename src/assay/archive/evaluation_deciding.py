@@ -73,9 +73,11 @@ def evaluation_label(ledger: Ledger, stored: StoredEvaluation, *, project: str) 
     return evaluation.name if same == 1 else evaluation.id
 
 
-def choose_for(candidate: ReleaseSide, baseline: ReleaseSide) -> EvaluationChoice:
-    """What both sides are graded by. An evaluation is never its own baseline, under another name
-    either.
+def choose_for(
+    candidate: ReleaseSide, baseline: ReleaseSide, *, policy: str = "workflow"
+) -> EvaluationChoice:
+    """What both sides are graded by; `policy` is that of an evaluation that names none. An
+    evaluation is never its own baseline, under another name either.
     """
     ours, theirs = candidate.evidence, baseline.evidence
     if candidate.digest == baseline.digest or set(ours) == set(theirs):
@@ -84,7 +86,11 @@ def choose_for(candidate: ReleaseSide, baseline: ReleaseSide) -> EvaluationChoic
             f"{candidate.name} would be compared with its own runs, which shows nothing.",
             fix="Choose another evaluation as the baseline.",
         )
-    return choose({candidate.name: candidate.settings or {}}, {baseline.name: baseline.settings})
+    return choose(
+        {candidate.name: candidate.settings or {}},
+        {baseline.name: baseline.settings},
+        policy=policy,
+    )
 
 
 def decide_stored(
@@ -124,7 +130,7 @@ def decide_stored(
         documents = [Document(item.tree(), item.digest) for item in items]
         if choice.made is not None and name == "candidate":
             refuse_other_scale(side.name, documents, choice.made)
-        notes += _regraded(ledger, side, documents, grader, project)
+        notes += regraded_notes(ledger, side.stored, side.name, documents, grader, project=project)
         sides.append(
             keep_side(
                 documents,
@@ -152,11 +158,17 @@ def _evidence(ledger: Ledger, side: ReleaseSide, project: str) -> list[Item]:
     return list(evidence_of_baseline(ledger, side.kept, kinds=EVIDENCE, project=project))
 
 
-def _regraded(
-    ledger: Ledger, side: ReleaseSide, documents: list[Document], grader: Grader, project: str
+def regraded_notes(
+    ledger: Ledger,
+    stored: StoredEvaluation | None,
+    name: str,
+    documents: list[Document],
+    grader: Grader,
+    *,
+    project: str,
 ) -> list[str]:
     """That an evaluation was graded by something else when it was stored, by its first grade."""
-    runs = side.stored.evaluation.runs if side.stored is not None else []
+    runs = stored.evaluation.runs if stored is not None else []
     digest = next((run.grade for run in runs if run.grade is not None), None)
     item = None if digest is None else ledger.get(digest, project=project)
     if item is None or item.body is None:
@@ -165,6 +177,6 @@ def _regraded(
     for document in documents:
         if document.tree.get("run_id") == before["run_id"]:
             now = plain(grader.grade(document).payload())
-            sentence = regraded(side.name, before, now)
+            sentence = regraded(name, before, now)
             return [sentence] if sentence else []
     return []

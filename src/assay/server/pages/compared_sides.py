@@ -144,7 +144,7 @@ def decide_between(
 ) -> DecidedSides:
     """The decision on two sides, as `assay gate` makes it."""
     rules = make_release_rules(services.shelf.policy_of("release", check_name(policy or "release")))
-    choice = choose_for(candidate, baseline)
+    choice = choose_for(candidate, baseline, policy=services.settings.policy)
     grader = services.grader(
         project,
         policy=choice.policy,

@@ -11,7 +11,9 @@ from fastapi import APIRouter, Request
 from msgspec.structs import astuple
 from starlette.responses import Response
 
-from assay.archive.evaluations import find_other_version, versions_of
+from assay.archive.evaluation_choice import choose, refuse_other_scale, refuse_unknown_bar
+from assay.archive.evaluation_deciding import regraded_notes
+from assay.archive.evaluations import StoredEvaluation, find_other_version, versions_of
 from assay.archive.grades import NO_BASIS
 from assay.archive.sides import (
     KeptSide,
@@ -22,9 +24,10 @@ from assay.archive.sides import (
 )
 from assay.errors import NotEnoughEvidence
 from assay.files.json_files import Document
-from assay.pipeline.deciding import Terms, check_kept_age, decide, declared
+from assay.pipeline.deciding import Terms, check_kept_age, decide, declared, regraded_note
 from assay.records.decision import Decision
 from assay.release.baseline import check_name
+from assay.release.comparability import check_kept_rules
 from assay.release.plan import check_plan
 from assay.release.policy import make_release_rules
 from assay.server import bodies, lookup, openapi
@@ -38,7 +41,7 @@ from assay.store.drafts import Body, Draft, Stored
 from assay.store.reading import FILTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from assay.pipeline.grading import Grader
     from assay.records.evaluation import VersionedName
@@ -46,6 +49,11 @@ if TYPE_CHECKING:
     from assay.server.state import Services
 
 router = APIRouter(tags=["decisions"], responses=openapi.EVERY)
+_FIELDS = {"profile": "`profile`", "rubric": "`rubric`", "policy": "`grading_policy`"}
+_RULES = (
+    "Name the rules of the baseline with `profile`, `rubric` and `grading_policy`, or keep a new"
+    " baseline."
+)
 _TOGETHER = 1500
 """Records of a side that are stored together, so that others get their turn."""
 
@@ -57,6 +65,10 @@ class Evidence(NamedTuple):
 
     documents: list[Document]
     stored: dict[str, Body]
+    evaluation: StoredEvaluation | None = None
+    """The evaluation that they are of."""
+    kept: Mapping[str, Any] | None = None
+    """The record of the baseline that they are."""
 
 
 @router.post(
@@ -96,29 +108,91 @@ def _decided(
     rules = make_release_rules(services.shelf.policy_of("release", on_shelf(asked.policy)))
     plan = None if asked.plan is None else check_plan(asked.plan, where="plan")
     said = declared(plan, rules, looks=terms.looks, slices=terms.slices)
-    grader = services.grader(
-        project,
-        policy=asked.grading_policy,
-        profile=asked.profile,
-        rubric=asked.rubric,
-    )
     drafts: dict[bytes, Draft] = {}  # the evidence first, each record once, and the decision last
     candidate = read_evidence(services, project, asked.candidate, "candidate", rules)
     judged = versions_of(one.tree for one in candidate.documents)
     baseline = read_evidence(services, project, asked.baseline, "baseline", rules, judged=judged)
+    grader = _grader(services, project, _given(asked), baseline, candidate)
     ours = _side(candidate, author, grader, drafts, "candidate")
     theirs = _side(baseline, author, grader, drafts, "baseline")
+    notes = [
+        note
+        for side in (candidate, baseline)
+        if side.evaluation is not None
+        for note in regraded_notes(
+            services.ledger,
+            side.evaluation,
+            side.evaluation.evaluation.name,
+            side.documents,
+            grader,
+            project=project,
+        )
+    ]
+    if baseline.kept is not None:
+        name, given = str(baseline.kept.get("name")), _given(asked)
+        chosen = {*given, *(("rubric",) if "profile" in given else ())}
+        changed = check_kept_rules(baseline.kept, theirs.side, name=name, given=chosen, fix=_RULES)
+        if changed is not None:
+            notes.append(regraded_note(name, *changed, kind="baseline"))
     document = decide(
         ours.side,
         theirs.side,
         rules,
         grader,
-        terms=terms._replace(plan=said.plan, samples=said.samples),
+        terms=terms._replace(plan=said.plan, samples=said.samples, regraded=tuple(notes)),
     )
     return document, [
         *drafts.values(),
         *decision_drafts(document, ours, theirs, plan=plan, author=author),
     ]
+
+
+def _given(asked: DecisionRequest | BaselineRequest) -> dict[str, str]:
+    """The rules that a request names."""
+    rubric = asked.rubric if isinstance(asked, DecisionRequest) else None
+    named = {"profile": asked.profile, "rubric": rubric, "policy": asked.grading_policy}
+    return {kind: value for kind, value in named.items() if value is not None}
+
+
+def _grader(
+    services: Services,
+    project: str,
+    given: Mapping[str, str],
+    baseline: Evidence,
+    candidate: Evidence | None = None,
+) -> BasedGrader:
+    """The grader of both sides: by the rules that are given, else as their evaluations were
+    graded.
+    """
+    ours = _settings("candidate", None if candidate is None else candidate.evaluation)
+    theirs = _settings("baseline", baseline.evaluation)
+    if not ours and not theirs:
+        return services.grader(
+            project,
+            policy=given.get("policy"),
+            profile=given.get("profile"),
+            rubric=given.get("rubric"),
+        )
+    if not theirs and baseline.kept is None:
+        for name, settings in ours.items():
+            refuse_unknown_bar(name, settings, given=given, fix=_RULES)
+    bar: dict[str, Any] = theirs or {"the baseline": None}
+    choice = choose(ours, bar, given=given, policy=services.settings.policy, flags=_FIELDS)
+    if choice.made is not None and candidate is not None:
+        refuse_other_scale("the candidate", candidate.documents, choice.made)
+    return services.grader(
+        project,
+        policy=choice.policy,
+        profile=None if choice.own is not None else choice.profile,
+        rubric=choice.rubric,
+        own=choice.own,
+    )
+
+
+def _settings(name: str, stored: StoredEvaluation | None) -> dict[str, Any]:
+    if stored is None:
+        return {}
+    return {f"the {name} {stored.evaluation.name}": stored.evaluation.settings}
 
 
 def _side(
@@ -155,11 +229,13 @@ def read_evidence(
             "a side is a list of documents, or one of digests, filter, baseline and evaluation.",
             where=name,
         )
+    evaluation: StoredEvaluation | None = None
+    kept: Mapping[str, Any] | None = None
     if asked.baseline is not None:
         record = find_baseline(services, project, asked.baseline)
         if rules is not None:
             check_kept_age(record, rules, where=name)
-        digests = list(record["evidence_digests"])
+        digests, kept = list(record["evidence_digests"]), record
     elif asked.evaluation is not None:
         evaluation = find_other_version(
             services.ledger, asked.evaluation, project=project, judged=judged
@@ -191,6 +267,8 @@ def read_evidence(
     return Evidence(
         [Document(item.tree(), item.digest) for item in items],
         {item.digest: Body(item.body or b"") for item in items},
+        evaluation,
+        kept,
     )
 
 
@@ -249,9 +327,9 @@ def _kept(
     services: Services, project: str, author: str, asked: BaselineRequest
 ) -> tuple[dict[str, Any], list[Draft]]:
     check_name(asked.name)
-    grader = services.grader(project, policy=asked.grading_policy, profile=asked.profile)
     drafts: dict[bytes, Draft] = {}
     found = read_evidence(services, project, asked.evidence, "evidence", None)
+    grader = _grader(services, project, _given(asked), found)
     kept = _side(found, author, grader, drafts, "evidence")
     if not kept.evidence or kept.bare:
         raise Problem(422, "a baseline is made of runs or scorecards.", where="evidence")
