@@ -41,7 +41,9 @@ def evaluated(*runs: dict[str, Any]) -> tuple[Evaluation, list[Any]]:
 
 
 def failed(name: str, **more: Any) -> dict[str, Any]:
-    return {**make_run("rag"), "run_id": name, "status": "failed", **more}
+    made = make_run("rag")
+    own = {"run_id": name, "dataset": {**made["dataset"], "sample_id": f"s-{name}"}}
+    return {**made, **own, "status": "failed", **more}
 
 
 def test_totals_failures_and_the_worst_three_are_shown_with_question_and_answer(
@@ -62,7 +64,7 @@ def test_totals_failures_and_the_worst_three_are_shown_with_question_and_answer(
     assert ["overall_status_success", "5", "6"] in [line.split() for line in lines]
     shown = [line for line in lines if line.startswith("sample ")]
     assert len(shown) == 3
-    assert [line.split()[1] for line in shown] == ["s-1:", "s-1:", "s-1:"]
+    assert [line.split()[1] for line in shown] == ["s-r-9:", "s-r-0:", "s-r-1:"]
     assert "answer      none; status error: boom" in lines
     assert "question    Q0?" in lines
     assert "answer      A0." in lines

@@ -10,6 +10,8 @@ import pytest
 from assay.cli.main import run as assay
 from assay.errors import AssayError, InputError, NotEnoughEvidence
 from peer_files import RECORDED, SHARED, broken, imported, needs_shared, survives, takers
+from serving import serving
+from test_pages import show
 
 FOLDER = RECORDED / "promptfoo"
 CAPITALS = json.loads((FOLDER / "capitals.json").read_text())
@@ -339,3 +341,32 @@ def test_broken_files_are_refused_or_read_but_never_a_crash(tmp_path) -> None:
                 imported("promptfoo", path)
             except AssayError:
                 continue
+
+
+def test_answers_passed_unchecked_are_told_wherever_the_evaluation_is(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    """Nothing was asserted, so nothing is green."""
+    monkeypatch.chdir(tmp_path)
+    free = {"gradingResult": {"pass": True, "score": 1, "reason": "No assertions"}}
+    rows = [row(f"land {index}", **free) for index in range(8)]
+    tree = layout2(*rows, stats={"successes": 8, "failures": 0})
+    (tmp_path / "free.json").write_text(json.dumps(tree))
+    assert assay(["import", "free.json", "--name", "free"]) == 0
+    note = "8 of 8 answers have no assertion; promptfoo passes them unchecked"
+    told = "8 answers were passed unchecked"
+    assert told in capsys.readouterr().out
+    assert assay(["evals"]) == 0
+    assert told in " ".join(capsys.readouterr().out.split())
+    assert assay(["explain", "free"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "? 8 of 8 runs passed" in said
+    assert note in said
+    with serving(f"sqlite:///{tmp_path}/.assay/ledger.db") as api:
+        pages = {path: show(api, path).text for path in ("/", "/evaluations", "/evaluations/free")}
+    for path, text in pages.items():
+        assert told in text, path
+    assert "Nothing:" not in pages["/"]
+    assert "✓ All 8" not in pages["/evaluations/free"]
+    assert "Notes of the import" in pages["/evaluations/free"]
+    assert f"{note}." in pages["/evaluations/free"]

@@ -368,6 +368,8 @@ def test_a_decision_begins_with_its_outcome_and_reason_and_shows_each_rule_with_
     for rule in decision["rules"]:
         assert rule["reason"] in found.text
         assert rule["id"] in found.text
+    high, margin = decision["comparison"]["difference"]["high"], decision["comparison"]["margin"]
+    assert ("✗ worse by more than the margin" in found.text) == (high < -margin)
     assert "✗ violated" in found.text
     assert "? not shown" in found.text
     assert "✓ holds" in found.text

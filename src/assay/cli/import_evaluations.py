@@ -11,12 +11,14 @@ from typing import IO, TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli.grade import choice_of
 from assay.cli.hints import command
+from assay.cli.imported_inputs import left_out
 from assay.cli.ledger import ledger_options, storing
 from assay.errors import printable
 from assay.files.atomic import write_file
 from assay.files.json_files import read_documents
 from assay.views.documents import pretty
 from assay.views.evaluations import evaluation_line
+from assay.views.pieces import clip
 
 if TYPE_CHECKING:
     import argparse
@@ -24,8 +26,13 @@ if TYPE_CHECKING:
 
     from assay.archive.evaluating import MadeEvaluation
     from assay.archive.store import Store
+    from assay.importers.tally import ImportTally
     from assay.pipeline.importing import ImportedRuns
     from assay.scoring.profile import Profile
+
+MAX_NOTES = 20
+MAX_NOTE = 500
+"""Limits of what is kept of an import's notes."""
 
 
 def store_evaluations(
@@ -49,6 +56,7 @@ def store_evaluations(
             importer=imported.importer.name,
             profile=profile,
             folder=folder,
+            tally=imported.tally,
         )
         store.put()
     return made
@@ -63,9 +71,11 @@ def evaluate_file(
     importer: str | None,
     profile: Profile | None,
     folder: str,
+    tally: ImportTally | None = None,
 ) -> list[MadeEvaluation]:
     """Grade the runs of a file, and let their evaluations wait in the store. `files` are what an
-    importer read; None for runs as they are. `profile` was made from their metrics.
+    importer read; None for runs as they are. `profile` was made from their metrics; what `tally`
+    notes is kept with the evaluations.
     """
     from assay.archive.evaluating import evaluate_runs, run_groups
     from assay.archive.evaluation_builder import EvaluationBuilder
@@ -86,6 +96,7 @@ def evaluate_file(
         "policy": options.policy,
         "rubric": options.rubric,
         "own_profile": None if profile is None else {"profile": profile, "rubric": None},
+        **({} if tally is None else _noted(tally)),
     }
     groups = run_groups(document.tree for document in read_documents(spool))
     made: list[MadeEvaluation] = []
@@ -119,6 +130,15 @@ def evaluate_file(
             )
         )
     return made
+
+
+def _noted(tally: ImportTally) -> dict[str, Any]:
+    """What a reader of the evaluations should know of their import; empty where nothing is."""
+    notes = [clip(one, MAX_NOTE) for one in left_out(tally)[:MAX_NOTES]]
+    found: dict[str, Any] = {"notes": notes} if notes else {}
+    if tally.unchecked:
+        found["unchecked"] = {"n": tally.unchecked, "of": tally.samples}
+    return found
 
 
 def _file(path: str) -> dict[str, str]:

@@ -74,6 +74,7 @@ def _imported(options: argparse.Namespace, store: Store, folder: str) -> ViewedF
         importer=read.imported.importer.name,
         profile=read.profile,
         folder=folder,
+        tally=read.imported.tally,
     )
     ungraded = [
         f"not graded: {count:,}, {reason}" for one in made for reason, count in one.ungraded.items()

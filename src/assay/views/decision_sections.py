@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.records.decision import SIDES, Decision
+from assay.records.decision import SIDES, ComparisonRecord, Decision
 from assay.records.summary import SummaryBlock
 from assay.views.blocks import (
     Column,
@@ -129,8 +129,7 @@ def _figures(decision: Decision) -> Facts:
             ("Sample by sample", ", ".join(counts)),
             (
                 "The candidate is shown to be",
-                ", ".join(claims_of(decision))
-                or absent("neither better, nor equivalent, nor as good"),
+                ", ".join(claims_of(decision)) or _unproven(compared),
             ),
             (
                 "Smallest difference it could detect",
@@ -140,6 +139,15 @@ def _figures(decision: Decision) -> Facts:
         ],
         "figures",
     )
+
+
+def _unproven(compared: ComparisonRecord) -> str:
+    """What is shown of a candidate that is not shown to be as good."""
+    high = compared.difference.high
+    if high is not None and high < 0:
+        than = "by more than the margin" if high < -compared.margin else ""
+        return verdict("failed", f"worse {than}".strip())
+    return absent("neither better, nor equivalent, nor as good")
 
 
 def _rules(decision: Decision, figure: Figure) -> Section:

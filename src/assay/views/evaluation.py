@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.records.evidence import Run
 from assay.views.blocks import Column, Facts, Paragraph, Part, Sentences, Table
+from assay.views.evaluations import import_notes, unchecked
 from assay.views.grade_line import as_line
 from assay.views.pieces import clip, count, number, phrase, points, verdict
 from assay.views.samples import ANSWERS, QUESTIONS, main_text
@@ -85,8 +86,10 @@ def evaluation_view(
     subject = f"{_versioned(evaluation.workflow)} on {_versioned(evaluation.dataset)}"
     whole = totals.passed == totals.n and totals.n > 0
     outcome = verdict(
-        "passed" if whole else "failed", f"{totals.passed:,} of {count(totals.n, 'run')} passed"
+        ("undetermined" if unchecked(evaluation) else "passed") if whole else "failed",
+        f"{totals.passed:,} of {count(totals.n, 'run')} passed",
     )
+    notes = [*notes, *(f"From the import: {one}." for one in import_notes(evaluation))]
     parts: list[Part] = [
         Facts(
             [

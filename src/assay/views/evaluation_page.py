@@ -22,6 +22,7 @@ from assay.views.evaluations import versioned
 from assay.views.pieces import (
     clip,
     count,
+    line,
     link,
     listed,
     meter,
@@ -94,12 +95,17 @@ def evaluation_figures(
     reference: Reference | None,
     decision: str,
     people: str = "",
+    *,
+    unchecked: str = "",
+    noted: Sequence[str] = (),
 ) -> list[Part]:
-    """The verdict and the totals, each with its interval, and what is missing."""
+    """The verdict and the totals, each with its interval, and what is missing; with what was
+    passed `unchecked` and what else the import noted.
+    """
     failed = counts.show.get("failed", 0)
     lost = f", {counts.missing:,} missing" if counts.missing else ""
-    # What was left out can't fail, so that all the others passed is not good news.
-    passed = "undetermined" if lost else "passed"
+    # What was left out or not checked can't fail, so that all others passed is not good news.
+    passed = "undetermined" if lost or unchecked else "passed"
     graded = totals.ungraded < totals.n
     outcome = (
         verdict("undetermined", "Not graded")
@@ -110,6 +116,8 @@ def evaluation_figures(
         if counts.n > 1
         else verdict(passed, f"The one sample passed{lost}")
     )
+    if unchecked:
+        outcome = phrase(outcome, line(small(unchecked)))
     runs = f" of {count(totals.n, 'run')}" if totals.n != counts.n else ""
     facts: list[tuple[str, str]] = [("Verdict", outcome)]
     if graded:
@@ -135,6 +143,8 @@ def evaluation_figures(
         )
     if people:
         notes.append(Paragraph(people, "hint"))
+    if noted:
+        notes.append(Sentences([f"{one}." for one in noted], "Notes of the import"))
     if totals.ungraded:
         notes.append(
             Note(

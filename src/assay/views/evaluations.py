@@ -33,6 +33,24 @@ _HEAD = (
 )
 
 
+def unchecked(evaluation: Evaluation) -> str:
+    """How many answers the tool of an import passed without a check; empty where it did not."""
+    found = evaluation.settings.get("unchecked")
+    if not isinstance(found, dict) or not isinstance(found.get("n"), int):
+        return ""
+    n, of = found["n"], found.get("of")
+    share = f"{n:,} of {of:,} answers" if isinstance(of, int) and of != n else count(n, "answer")
+    was = "was" if share == "1 answer" else "were"
+    return f"{share} {was} passed unchecked"
+
+
+def import_notes(evaluation: Evaluation) -> list[str]:
+    """What the import of an evaluation noted: what was left out, unchecked or not graded."""
+    found = evaluation.settings.get("notes")
+    found = found if isinstance(found, list) else []
+    return [one.removeprefix("note: ").rstrip(".") for one in found if isinstance(one, str)]
+
+
 def evaluation_line(evaluation: Evaluation) -> str:
     """What an evaluation came to, in a line."""
     totals = evaluation.totals
@@ -42,7 +60,8 @@ def evaluation_line(evaluation: Evaluation) -> str:
         else f"{totals.passed:,} of {count(totals.n, 'run')} passed"
     )
     subject = f"{versioned(evaluation.workflow)} on {versioned(evaluation.dataset)}"
-    return f"{evaluation.name}: {subject}, {passed}"
+    said = unchecked(evaluation)
+    return f"{evaluation.name}: {subject}, {passed}{f'; {said}' if said else ''}"
 
 
 def evaluations_table(evaluations: Sequence[Evaluation]) -> Table:
@@ -57,7 +76,10 @@ def evaluations_table(evaluations: Sequence[Evaluation]) -> Table:
                 versioned(one.workflow),
                 versioned(one.dataset),
                 f"{totals.n:,}",
-                number(totals.pass_rate.value, interval=totals.pass_rate, percent=True)
+                phrase(
+                    number(totals.pass_rate.value, interval=totals.pass_rate, percent=True),
+                    f"; {unchecked(one)}" if unchecked(one) else "",
+                )
                 if graded
                 else absent("not graded"),
                 number(totals.score.value, interval=totals.score) if graded else "",
@@ -94,6 +116,7 @@ def evaluations_list(evaluations: Sequence[tuple[Evaluation, str]], *, absent_as
                 phrase(
                     meter(100 * (totals.pass_rate.value or 0), whole=100, digits=1, unit="%"),
                     line(small(_ends(totals.pass_rate, percent=True))),
+                    *([line(small(unchecked(one)))] if unchecked(one) else []),
                 )
                 if graded
                 else absent("not graded"),

@@ -24,7 +24,7 @@ from assay.views.blocks import (
 )
 from assay.views.charts.evaluations import EvaluationPoint, pass_rates
 from assay.views.decision import decided
-from assay.views.evaluations import versioned
+from assay.views.evaluations import unchecked, versioned
 from assay.views.pieces import (
     absent,
     address,
@@ -120,8 +120,10 @@ def workflow_card(
     newest = evaluations[0]
     against = _against(newest, baseline)
     compared = [against] if baseline is not None and baseline.difference is not None else []
+    warned = unchecked(newest)
     state: list[Part] = [
         Facts([("Pass rate", _rate(newest.totals)), *compared], "figures"),
+        *([Note(verdict("undetermined", f"{warned}."))] if warned else []),
         Facts(
             [
                 *([] if compared else [against]),

@@ -16,6 +16,7 @@ from assay.judging.card import admit, newest, read_card
 from assay.store import jobs, recent
 from assay.views.blocks import Paragraph, Part, Sentences
 from assay.views.decision import decided as decided_as
+from assay.views.evaluations import unchecked
 from assay.views.pieces import address, clip, count, link, moment, phrase, small, verdict
 
 if TYPE_CHECKING:
@@ -152,6 +153,13 @@ def _of_workflow(state: WorkflowState) -> Iterable[Alarm]:
                 f"{name}: {totals.n - totals.passed:,} of {count(totals.n, 'run')} of the newest"
                 f" evaluation did not pass{why}.",
                 address("evaluations", evaluation.id, show="failed"),
+                evaluation.started,
+            )
+        if said := unchecked(evaluation):
+            yield Alarm(
+                "open",
+                f"{name}: {said} in the newest evaluation.",
+                address("evaluations", evaluation.id),
                 evaluation.started,
             )
 

@@ -24,7 +24,7 @@ from assay.views.evaluation_page import (
     evaluation_lead,
     samples_region,
 )
-from assay.views.evaluations import versioned
+from assay.views.evaluations import import_notes, unchecked, versioned
 from assay.views.pieces import address, clip, count, link, listed, phrase, verdict
 from assay.views.sample_query import SampleQuery, count_samples, page_of, read_query
 from assay.views.sample_table import SampleLinks, criterion_columns
@@ -88,6 +88,8 @@ def get_evaluation(
             _reference(stored, view, links),
             _decision(services, project, stored),
             _people(services, project, stored, view),
+            unchecked=unchecked(evaluation),
+            noted=import_notes(evaluation),
         ),
         region,
         nav="/evaluations",

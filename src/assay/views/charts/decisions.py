@@ -211,6 +211,8 @@ def difference(decision: Decision) -> Chart:
     shown_to_be = (
         f"The candidate is shown to be {', '.join(claims)}."
         if claims
+        else "The candidate is shown to be worse."
+        if found.high is not None and found.high < 0
         else "It is not shown to be as good."
     )
     sentence = (
