@@ -174,6 +174,25 @@ def test_a_rater_is_a_token_or_a_name_typed_once_and_never_another_token(api: Ap
     assert len(kept(api, made)) == 2
 
 
+def test_two_tokens_of_one_name_are_two_raters_with_drafts_of_their_own(api: Api) -> None:
+    made = drawn(api)
+    drafts = set()
+    for value in "10":
+        anna = cookie(api, "anna")
+        assert post(api, made, anna, item=1, c0=value, c1=value).status_code == 303
+        page = api.client.get(f"/label/{made.set.id}?item=1&saved=2", headers=anna).text
+        drafts.update(re.findall(r'data-(?:draft|saved)="([^"]+)"', page))
+        assert "Your first label counts" in page
+    first, second = kept(api, made)
+    assert first.rater.name == second.rater.name == "anna"
+    assert first.rater.id != second.rater.id
+    assert second.supersedes is None
+    ids = (first.rater.id, second.rater.id)
+    assert drafts == {f"{made.set.id}/token/{one}/{n}" for one in ids for n in (1, 2)}
+    results = api.client.get(f"/label/{made.set.id}/results", headers=anna).text
+    assert all(f"anna (token {one})" in results for one in ids)
+
+
 def test_hostile_and_huge_texts_pictures_and_forgotten_runs_are_shown_or_said(api: Api) -> None:
     documents = judged(5)
     documents[0]["outputs"] = {"answer": HOSTILE}

@@ -32,7 +32,7 @@ from assay.judging.config import JudgeSpec
 from assay.library.shelf import Shelf
 from assay.records.label import Rater
 from assay.store.ledger import Ledger, open_ledger
-from assay.views.labels import LabelResults, StoredSet
+from assay.views.labels import LabelResults, StoredSet, results_view
 from labelling import CRITERIA, judged, stored
 from test_evaluations import evaluation_draft, graded
 from test_evaluations import made as evaluated
@@ -235,6 +235,51 @@ def test_scores_of_two_judges_or_of_another_rubric_are_not_calibrated_as_one(
     }
     found = labelled_rows(ledger, first, project="default", criterion="safety", judgements=given)
     assert [row.judge for row in found.rows].count(None) == 1, "a label without a verdict stays"
+
+
+def test_the_first_label_counts_and_a_change_of_mind_is_shown_and_counted(ledger: Ledger) -> None:
+    made = drawn(ledger, 4)
+    anna, ben, _ = RATERS
+    say(ledger, made, anna, [1, 1])
+    say(ledger, made, anna, [0])  # before anybody else has labelled the item
+    say(ledger, made, ben, [1, 0])
+    results = say(ledger, made, anna, [0, 0])  # the second item, with ben's label to be seen
+    runs = [item.run for item in made.set.items]
+    assert people_say(results, "safety") == {runs[0]: 1, runs[1]: 0}
+    first = [one.label.scores for one in results.labels if one.label.rater == anna]
+    assert [each["safety"] for each in first if each] == [1, 1]
+    assert (results.changed, results.changed_late, results.superseded) == (2, 1, 2)
+    assert results.agreement[0].same.value == 0.5, "not what anna said once she knew"
+    shown = str(results_view(results))
+    assert "Changed minds" in shown
+    found = labelled_rows(ledger, results, project="default", criterion="safety")
+    assert "1 was changed after others' labels could be seen." in " ".join(found.sentences)
+    assert (found.about["changed"], found.about["changed_after_others"]) == (2, 1)
+    unseen = str(results_view(results, seen={runs[2]}))
+    assert "Changed minds" not in unseen
+
+
+def test_tokens_of_one_name_are_two_raters_and_all_typed_names_are_one(ledger: Ledger) -> None:
+    made = drawn(ledger, 4)
+    alike = [Rater(name="anna", by="token", id=one) for one in ("t1", "t2")]
+    say(ledger, made, alike[0], [1, 1])
+    two = say(ledger, made, alike[1], [0, 1])
+    assert (len(two.labels), two.superseded, two.independent) == (4, 0, 2)
+    assert "anna (token t2)" in str(results_view(two))
+    assert order_for(made, alike[0]) != order_for(made, alike[1])
+    three = drawn(ledger, 4, seed=7)
+    typed = [Rater(name=name, by="stated") for name in ("alice", "bob", "carol")]
+    for rater in typed:
+        results = say(ledger, three, rater, [0, 1])
+    assert (results.typed, results.independent, results.agreement) == (3, 1, ())
+    assert "typed count as one" in str(results_view(results))
+    found = labelled_rows(ledger, results, project="default", criterion="safety")
+    assert "1 person may have typed all of them" in " ".join(found.sentences)
+    assert (found.about["typed_raters"], found.about["independent_raters"]) == (3, 1)
+    say(ledger, three, RATERS[0], [1])
+    outvoted = say(ledger, three, RATERS[1], [1])
+    assert people_say(outvoted, "safety")[three.set.items[0].run] == 1, "three names, one vote"
+    assert outvoted.agreement[0].items == 1
 
 
 def test_verify_finds_labels_that_do_not_fit_their_set(ledger: Ledger) -> None:

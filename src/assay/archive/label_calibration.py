@@ -25,7 +25,7 @@ from assay.errors import NotEnoughEvidence, UsageError
 from assay.judging.labels import Label
 from assay.records.evidence import Source
 from assay.registry import near_miss
-from assay.views.labels import compare_commands
+from assay.views.labels import changed_sentence, compare_commands, rater_names, typed_sentence
 
 if TYPE_CHECKING:
     from assay.archive.evaluations import StoredEvaluation
@@ -84,13 +84,18 @@ def labelled_rows(
         "draw": made.draw.how,
         "seed": made.draw.seed,
         "items": len(made.items),
-        "raters": [one.rater.shown for one in results.progress],
+        "raters": list(rater_names(one.rater for one in results.progress).values()),
+        "typed_raters": results.typed,
+        "independent_raters": results.independent,
+        "changed": results.changed,
+        "changed_after_others": results.changed_late,
         "aggregated": HOW[made.task],
     }
     raters = len(results.progress)
     by = f"by {raters:,} raters; {HOW[made.task]}" if raters > 1 else "by 1 rater"
     whole = f"{results.labelled:,} of {len(made.items):,} items"
     sentences = [f"Labels from the set {made.name} ({made.id}): {whole}, {by}."]
+    sentences += [one for one in (typed_sentence(results), changed_sentence(results)) if one]
     if made.draw.how != "random":
         said = None
         sentences.append(

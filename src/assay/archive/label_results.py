@@ -2,7 +2,8 @@
 one value for each item.
 
 Several raters become one value in one way: of scores the median, the lower of two in the middle;
-of pairs the choice with the most votes, and none where votes are level.
+of pairs the choice with the most votes, and none where votes are level. A rater's first label of an
+item counts. All names that were typed are one rater here, because one person may have typed them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from statistics import median_low
 from typing import TYPE_CHECKING
 
-from assay.archive.labels import current, raters_of
+from assay.archive.labels import counted, current, raters_of
 from assay.records.summary import value_interval
 from assay.stats.agreement import Level, agreement, krippendorff_alpha
 from assay.stats.kappa import cohen_kappa, count_pairs, weighted_kappa
@@ -47,33 +48,66 @@ def value_of(label: HumanLabel, criterion: str) -> Value | None:
 def results_of(stored: StoredSet, labels: Sequence[StoredLabel]) -> LabelResults:
     """What all labels of a set come to."""
     wanted = {item.run for item in stored.set.items}
-    kept = [one for one in current(labels) if one.label.run in wanted]
+    given = [one for one in labels if one.label.run in wanted]
+    kept = counted(given)
     raters = raters_of(kept)
+    people = list(dict.fromkeys(map(_person, raters)))
     progress = []
     for rater in raters:
         own = [one for one in kept if one.label.rater == rater]
         progress.append(RaterProgress(rater, len(own), max(one.at for one in own)))
+    changed, late = _changed(kept, given)
     return LabelResults(
         stored,
         tuple(kept),
         len(labels) - len(kept),
         tuple(progress),
-        tuple(_agreement(stored, kept, raters, name) for name in criteria_of(stored))
-        if len(raters) > 1
+        tuple(_agreement(stored, kept, people, name) for name in criteria_of(stored))
+        if len(people) > 1
         else (),
         tuple(_disagreed(stored, kept)),
+        tuple(current(given)),
+        changed,
+        late,
     )
 
 
+def _person(rater: Rater) -> Rater | None:
+    """Who a rater is for certain; None for everybody who only typed a name."""
+    return rater if rater.by == "token" else None
+
+
+def _changed(kept: Sequence[StoredLabel], given: Sequence[StoredLabel]) -> tuple[int, int]:
+    """How many labels were changed later, and how many of them once another rater's label of the
+    item was there.
+    """
+    first = {(one.label.rater, one.label.item): one for one in kept}
+    of_item: dict[tuple[str, str, str], list[StoredLabel]] = {}
+    for one in kept:
+        of_item.setdefault(one.label.item, []).append(one)
+    changed, late = set(), set()
+    for one in given:
+        key = (one.label.rater, one.label.item)
+        if one.label.value == first[key].label.value:
+            continue
+        changed.add(key)
+        if any(
+            other.label.rater != one.label.rater and other.seq < one.seq
+            for other in of_item[one.label.item]
+        ):
+            late.add(key)
+    return len(changed), len(late)
+
+
 def _agreement(
-    stored: StoredSet, kept: Sequence[StoredLabel], raters: Sequence[Rater], criterion: str
+    stored: StoredSet, kept: Sequence[StoredLabel], people: Sequence[Rater | None], criterion: str
 ) -> RaterAgreement:
-    given = {(one.label.run, one.label.rater): value_of(one.label, criterion) for one in kept}
-    rows = [[given.get((item.run, rater)) for rater in raters] for item in stored.set.items]
+    given = _by_person(kept, criterion)
+    rows = [[given.get(item.run, {}).get(one) for one in people] for item in stored.set.items]
     twice = [row for row in rows if sum(value is not None for value in row) > 1]
     ordered = stored.set.task == "rubric"
     same = agreement([[value for value in row if value is not None] for row in twice])
-    if len(raters) > 2:
+    if len(people) > 2:
         level: Level = "ordinal" if ordered else "nominal"
         name, found = f"Krippendorff's alpha, {level}", krippendorff_alpha(twice, level=level)
     else:
@@ -114,15 +148,30 @@ def people_say(results: LabelResults, criterion: str) -> dict[str, Value | None]
     """One value for each labelled item of the set, by the digest of its run; None where raters are
     level.
     """
-    given: dict[str, list[Value]] = {}
-    for one in results.labels:
+    given = _by_person(results.labels, criterion)
+    return {run: _one_value(list(said.values())) for run, said in given.items()}
+
+
+def _by_person(
+    labels: Sequence[StoredLabel], criterion: str
+) -> dict[str, dict[Rater | None, Value | None]]:
+    """What each person says of each run; all typed names together are one."""
+    given: dict[str, dict[Rater | None, list[Value | None]]] = {}
+    for one in labels:
         value = value_of(one.label, criterion)
         if value is not None:
-            given.setdefault(one.label.run, []).append(value)
-    return {run: _one_value(values) for run, values in given.items()}
+            said = given.setdefault(one.label.run, {})
+            said.setdefault(_person(one.label.rater), []).append(value)
+    return {
+        run: {who: _one_value(values) for who, values in said.items()}
+        for run, said in given.items()
+    }
 
 
-def _one_value(values: Sequence[Value]) -> Value | None:
+def _one_value(given: Sequence[Value | None]) -> Value | None:
+    values = [value for value in given if value is not None]
+    if not values:
+        return None
     numbers = [value for value in values if isinstance(value, int)]
     if numbers:
         return median_low(numbers)

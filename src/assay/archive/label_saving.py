@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import ValidationError, structs
 
-from assay.archive.labels import label_draft, labels_of_run, replacing
+from assay.archive.labels import every_label_of_run, label_draft, replacing
 from assay.errors import InputError, UsageError
 from assay.records.label import MAX_COMMENT, HumanLabel, Override, PairLabel
 from assay.records.typed import convert
@@ -142,6 +142,5 @@ def run_named(
 
 def saving(ledger: Ledger, label: HumanLabel, *, project: str) -> list[Draft]:
     """What is to be stored of a label: nothing where the rater has said the same before."""
-    before = labels_of_run(ledger, label.run, project=project)
-    kept = replacing(label, (*before.labels, *before.overrides))
+    kept = replacing(label, every_label_of_run(ledger, label.run, project=project))
     return [] if kept is None else [label_draft(kept)]

@@ -255,11 +255,11 @@ def need_set(ledger: Ledger, reference: str, *, project: str) -> StoredSet:
 
 def order_for(stored: StoredSet, rater: Rater) -> list[LabelItem]:
     """Every item once, in an order of the rater's own."""
-    seed = f"{stored.digest}\n{rater.by}\n{rater.name}"
+    seed = f"{stored.digest}\n{rater.by}\n{rater.id or rater.name}"
     return sorted(stored.set.items, key=lambda item: place(seed, item.run))
 
 
 def side_order(stored: StoredSet, rater: Rater, item: LabelItem) -> Order:
     """Which answer of a pair a rater sees first."""
-    seed = f"{stored.digest}\n{rater.by}\n{rater.name}\norder"
+    seed = f"{stored.digest}\n{rater.by}\n{rater.id or rater.name}\norder"
     return "ab" if place(seed, item.run)[0] % 2 else "ba"

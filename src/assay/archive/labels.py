@@ -27,8 +27,8 @@ _AT_ONCE = 1000
 
 
 class RunLabels(NamedTuple):
-    """What people say of a run: what counts now, the oldest first, and how many labels were
-    replaced by newer ones.
+    """What people say of a run: what counts, the oldest first, and how many more labels there
+    are.
     """
 
     labels: tuple[StoredLabel, ...] = ()
@@ -40,7 +40,7 @@ class LabelCounts(NamedTuple):
     """What people say of the runs of an evaluation, counted. Nothing here moves a gate."""
 
     labels: int = 0
-    """That count now: scores and choices, without overrides."""
+    """That count: scores and choices, without overrides."""
     items: int = 0
     """Runs with such a label."""
     raters: int = 0
@@ -92,8 +92,8 @@ def labels_of_set(ledger: Ledger, digest: str, *, project: str) -> list[StoredLa
 
 def labels_of_run(ledger: Ledger, digest: str, *, project: str) -> RunLabels:
     """What people say of a run, by the digest of the stored run."""
-    found = list(_found(ledger, f"run:{digest}", project))
-    kept = current(found)
+    found = every_label_of_run(ledger, digest, project=project)
+    kept = counted(found)
     return RunLabels(
         tuple(one for one in kept if one.label.kind != "override"),
         tuple(one for one in kept if one.label.kind == "override"),
@@ -101,11 +101,16 @@ def labels_of_run(ledger: Ledger, digest: str, *, project: str) -> RunLabels:
     )
 
 
+def every_label_of_run(ledger: Ledger, digest: str, *, project: str) -> list[StoredLabel]:
+    """Every label of a run, whether it counts or not, the oldest first."""
+    return list(_found(ledger, f"run:{digest}", project))
+
+
 def labels_of_evaluation(ledger: Ledger, digest: str, *, project: str) -> LabelCounts:
     """What people say of the runs of an evaluation, by the digest of the stored evaluation. A pair
     counts for the first of its two evaluations.
     """
-    kept = current(_found(ledger, f"evaluation:{digest}", project))
+    kept = counted(_found(ledger, f"evaluation:{digest}", project))
     overrides = [one.label for one in kept if one.label.override is not None]
     labels = [one.label for one in kept if one.label.override is None]
     verdicts = Counter(one.override.verdict for one in overrides if one.override)
@@ -126,6 +131,20 @@ def current(labels: Iterable[StoredLabel]) -> list[StoredLabel]:
     for one in sorted(labels, key=lambda one: one.seq):
         newest[one.label.rater, one.label.item] = one
     return sorted(newest.values(), key=lambda one: one.seq)
+
+
+def counted(labels: Iterable[StoredLabel]) -> list[StoredLabel]:
+    """The labels that count, the oldest first: of scores and choices each rater's first, because a
+    later one may follow what others said; of overrides the newest.
+    """
+    first: dict[tuple[Rater, tuple[str, str, str]], StoredLabel] = {}
+    for one in sorted(labels, key=lambda one: one.seq):
+        key = (one.label.rater, one.label.item)
+        if one.label.override is not None:
+            first[key] = one
+        else:
+            first.setdefault(key, one)
+    return sorted(first.values(), key=lambda one: one.seq)
 
 
 def raters_of(labels: Sequence[StoredLabel]) -> list[Rater]:

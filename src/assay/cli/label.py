@@ -114,9 +114,13 @@ def summary(results: LabelResults) -> dict[str, Any]:
         "labelled": results.labelled,
         "superseded": results.superseded,
         "raters": [
-            {"name": one.rater.name, "by": one.rater.by, "labelled": one.done}
+            {"name": one.rater.name, "by": one.rater.by, "id": one.rater.id, "labelled": one.done}
             for one in results.progress
         ],
+        "typed_raters": results.typed,
+        "independent_raters": results.independent,
+        "changed": results.changed,
+        "changed_after_others": results.changed_late,
         "agreement": [
             {
                 "criterion": one.criterion,
@@ -133,7 +137,7 @@ def summary(results: LabelResults) -> dict[str, Any]:
                 "run_id": one.item.run_id,
                 "criterion": one.criterion,
                 "labels": [
-                    {"rater": rater.name, "by": rater.by, "value": value}
+                    {"rater": rater.name, "by": rater.by, "id": rater.id, "value": value}
                     for rater, value in one.values
                 ],
             }

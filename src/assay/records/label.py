@@ -2,7 +2,9 @@
 (`assay.label-set/1`).
 
 A label never changes a run, a grade or a decision, and opens no gate. A rater who changes their
-mind gives a new label, which names the one it replaces; both stay. A label has no time in it: the
+mind gives a new label, which names the one before; both stay. Of scores and choices the first one
+counts, because by the second the rater may have seen what others say; of overrides the newest. A
+label has no time in it: the
 ledger stamps it. So a form that is sent twice is one record.
 """
 
@@ -29,12 +31,14 @@ Order = Literal["ab", "ba"]
 
 
 class Rater(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
-    """Who labels. A name that a token carries is never the same rater as a name that a person
-    typed.
+    """Who labels. A token is a rater, by its id: two of one name are two. A name that a token
+    carries is never the same rater as a name that a person typed.
     """
 
     name: Annotated[str, Meta(pattern=r"\S", max_length=MAX_RATER)]
     by: Literal["token", "stated"]
+    id: Annotated[str, Meta(max_length=MAX_RATER)] | None = None
+    """The token's; null for a name that was typed."""
 
     @property
     def shown(self) -> str:
@@ -85,7 +89,7 @@ class HumanLabel(ClosedRecord, frozen=True, kw_only=True):
     override: Override | None = None
     comment: Comment = ""
     supersedes: Digest | None = None
-    """The rater's earlier label of this item."""
+    """The rater's label of this item before this one."""
 
     def __post_init__(self) -> None:
         """Refuse a label that says something else than its kind, or nothing."""
@@ -102,15 +106,18 @@ class HumanLabel(ClosedRecord, frozen=True, kw_only=True):
 
     @property
     def item(self) -> tuple[str, str, str]:
-        """What it is about: two labels of one rater about the same item, and the newer one
-        counts.
-        """
+        """What it is about: of two labels of one rater about the same item, one counts."""
         return self.kind, self.set or "", self.run
+
+    @property
+    def value(self) -> tuple[object, ...]:
+        """The verdict itself, without the comment."""
+        return self.scores, self.pair and self.pair.choice, self.override
 
     @property
     def says(self) -> tuple[object, ...]:
         """Everything the rater said, to see whether a new label says anything new."""
-        return self.scores, self.pair and self.pair.choice, self.override, self.comment
+        return *self.value, self.comment
 
 
 class LabelledEvaluation(ClosedRecord, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from assay.records.label import HumanLabel, LabelItem, LabelSet, Rater
@@ -23,7 +23,7 @@ from assay.views.blocks import (
     Verbatim,
     section,
 )
-from assay.views.pieces import absent, clip, count, link, listed, moment, number, phrase
+from assay.views.pieces import absent, clip, link, listed, moment, number, phrase
 
 DRAWN = {
     "random": "at random",
@@ -87,16 +87,76 @@ class LabelResults(NamedTuple):
 
     stored: StoredSet
     labels: tuple[StoredLabel, ...]
-    """That count now."""
+    """That count: each rater's first of an item."""
     superseded: int
+    """Labels that don't count, because the rater had given one before."""
     progress: tuple[RaterProgress, ...]
     agreement: tuple[RaterAgreement, ...]
     disagreed: tuple[Disagreed, ...]
+    newest: tuple[StoredLabel, ...] = ()
+    """Each rater's last word on an item, with the comment."""
+    changed: int = 0
+    """Labels whose rater said something else later."""
+    changed_late: int = 0
+    """Of these, once another rater's label of the item was there to be seen."""
+
+    @property
+    def typed(self) -> int:
+        """Raters who are only a name that somebody typed."""
+        return sum(one.rater.by != "token" for one in self.progress)
+
+    @property
+    def independent(self) -> int:
+        """Raters who are certainly different people as far as tokens tell: all typed names are
+        one.
+        """
+        return len(self.progress) - max(0, self.typed - 1)
 
     @property
     def labelled(self) -> int:
         """Items that anybody has labelled."""
         return len({one.label.run for one in self.labels})
+
+
+def rater_names(raters: Iterable[Rater]) -> dict[Rater, str]:
+    """Every rater by name: a typed one says so, and tokens of one name carry their id.
+
+    >>> two = [Rater(name="anna", by="token", id=id) for id in ("t1", "t2")]
+    >>> list(rater_names([*two, Rater(name="anna", by="stated")]).values())
+    ['anna (token t1)', 'anna (token t2)', 'anna (typed)']
+    """
+    known = list(raters)
+    often = Counter(one.name for one in dict.fromkeys(known) if one.by == "token")
+    return {
+        one: f"{one.name} (token {one.id or 'unknown'})"
+        if one.by == "token" and often[one.name] > 1
+        else one.shown
+        for one in known
+    }
+
+
+def typed_sentence(results: LabelResults) -> str:
+    """How many raters are only typed names; '' where none is."""
+    if not results.typed:
+        return ""
+    if results.typed == 1:
+        return "1 rater is only a typed name, without a token."
+    return (
+        f"{results.typed:,} raters are only typed names, without a token: 1 person may have typed"
+        " all of them, so together they count as one rater."
+    )
+
+
+def changed_sentence(results: LabelResults) -> str:
+    """How many labels were changed, and when; '' where none was."""
+    if not results.changed:
+        return ""
+    was = "label was" if results.changed == 1 else "labels were"
+    late = "was" if results.changed_late == 1 else "were"
+    return (
+        f"{results.changed:,} {was} changed later; the first one counts. {results.changed_late:,}"
+        f" {late} changed after others' labels could be seen."
+    )
 
 
 def drawn_from(made: LabelSet) -> str:
@@ -108,13 +168,13 @@ def sets_table(found: Sequence[LabelResults], href: Callable[[LabelSet], str]) -
     """Sets with their progress."""
     rows = []
     for one in found:
-        made = one.stored.set
+        made, names = one.stored.set, _names(one)
         rows.append(
             [
                 link(made.name, href(made)),
                 f"{'pairs' if made.other else 'scores'} of {drawn_from(made)}",
                 f"{len(made.items):,} {DRAWN[made.draw.how]}",
-                listed(f"{who.rater.shown} {who.done:,}" for who in one.progress)
+                listed(f"{names[who.rater]} {who.done:,}" for who in one.progress)
                 if one.progress
                 else absent("nobody yet"),
                 f"{one.labelled:,} of {len(made.items):,}",
@@ -146,8 +206,8 @@ def set_facts(results: LabelResults) -> Facts:
     left_out = [f"{reason}: {n:,}" for reason, n in made.draw.left_out.items() if n]
     if left_out:
         pairs.append(("Left out", ", ".join(left_out)))
-    if results.superseded:
-        pairs.append(("Changed", f"{count(results.superseded, 'label')} replaced by a newer one"))
+    if results.changed:
+        pairs.append(("Changed", changed_sentence(results)))
     return Facts(pairs)
 
 
@@ -166,25 +226,34 @@ def results_view(
         section("Agreement", *_agreement(results), id="agreement"),
         section("Disagreements", *_disagreed(results, seen, href), id="disagreements"),
     ]
-    comments = _comments(results, seen, href)
-    return [*parts, section("Comments", *comments, id="comments")] if comments else parts
+    for title, found in (
+        ("Changed minds", _changed(results, seen, href)),
+        ("Comments", _comments(results, seen, href)),
+    ):
+        if found:
+            parts.append(section(title, *found, id=title.split()[0].lower()))
+    return parts
 
 
 def _progress(results: LabelResults) -> list[Part]:
     if not results.progress:
         return [Paragraph("Nobody has labelled anything yet.", "absent")]
     whole = len(results.stored.set.items)
+    names = _names(results)
     rows = [
-        [who.rater.shown, f"{who.done:,} of {whole:,}", moment(who.newest)]
+        [names[who.rater], f"{who.done:,} of {whole:,}", moment(who.newest)]
         for who in results.progress
     ]
     columns = ("Rater", Column("Labelled", "n"), "Last label")
-    return [Table("Raters", columns, rows)]
+    text = typed_sentence(results)
+    return [Table("Raters", columns, rows), *([Paragraph(text, "hint")] if text else [])]
 
 
 def _agreement(results: LabelResults) -> list[Part]:
     if not results.agreement:
-        return [Paragraph("Agreement needs labels by at least two raters.", "absent")]
+        text = "Agreement needs labels by at least two raters."
+        more = " Names that were typed count as one; a token for each rater tells them apart."
+        return [Paragraph(text + (more if results.typed > 1 else ""), "absent")]
     rows = [
         [
             one.criterion,
@@ -208,10 +277,7 @@ def _agreement(results: LabelResults) -> list[Part]:
 
 
 def _names(results: LabelResults) -> dict[Rater, str]:
-    """Every rater by name; two of one name as they are told apart."""
-    raters = [one.rater for one in results.progress]
-    often = Counter(one.name for one in raters)
-    return {one: one.shown if often[one.name] > 1 else one.name for one in raters}
+    return rater_names(one.rater for one in results.progress)
 
 
 def _named(item: LabelItem, href: Link | None) -> str:
@@ -265,13 +331,35 @@ def _comments(results: LabelResults, seen: Collection[str] | None, href: Link | 
             says(one.label),
             clip(one.label.comment, 1000),
         ]
-        for one in results.labels
+        for one in results.newest
         if one.label.comment and (seen is None or one.label.run in seen)
     ]
     if not rows:
         return []
     columns = ("Sample", "Rater", "Label", Column("Comment", "wide"))
     return [Table("Comments", columns, rows[:LISTED], kind="stack")]
+
+
+def _changed(results: LabelResults, seen: Collection[str] | None, href: Link | None) -> list[Part]:
+    items = {item.run: item for item in results.stored.set.items}
+    names = _names(results)
+    first = {(one.label.rater, one.label.item): one.label for one in results.labels}
+    rows = [
+        [
+            _named(items[one.label.run], href),
+            names[one.label.rater],
+            says(before),
+            says(one.label),
+            moment(one.at),
+        ]
+        for one in results.newest
+        if (before := first[one.label.rater, one.label.item]).value != one.label.value
+        and (seen is None or one.label.run in seen)
+    ]
+    if not rows:
+        return []
+    columns = ("Sample", "Rater", "First label, which counts", "Later label", "Changed")
+    return [Table("Changed minds", columns, rows[:LISTED], kind="stack")]
 
 
 def compare_commands(made: LabelSet) -> list[str]:

@@ -142,7 +142,8 @@ def _item_page(
     number = made.items.index(item) + 1
     parts = [Note(problem, kind="bad")] if problem else []
     if known is not None and not problem:
-        text = phrase("You labelled this ", moment(known.at), ". Saving again replaces that label.")
+        rule = ". Your first label counts; another one is kept as a change of mind."
+        text = phrase("You labelled this ", moment(known.at), rule)
         parts.append(Note(text, kind="good"))
     return page(
         request,
@@ -161,6 +162,7 @@ def _item_page(
         values=_values(place, item, known) if sent is None else sent,
         done=len(place.own),
         rater=place.rater,
+        drafts=f"{made.id}/{place.rater.by}/{place.rater.id or place.rater.name}",
         previous=place.address(at - 1) if at else "",
         following=place.address(at + 1) if at + 1 < len(place.order) else "",
         can_write="write" in principal.scopes,

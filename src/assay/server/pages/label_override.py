@@ -22,7 +22,7 @@ from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.problems import Problem
 from assay.views.blocks import Column, Note, Part, Table
-from assay.views.labels import says
+from assay.views.labels import rater_names, says
 from assay.views.pieces import clip, moment
 
 if TYPE_CHECKING:
@@ -36,9 +36,10 @@ Given = Annotated[str, Query(max_length=2000)]
 
 def people_table(found: RunLabels) -> Table:
     """What people say of a run, for its page."""
+    names = rater_names(one.label.rater for one in (*found.overrides, *found.labels))
     rows = [
         [
-            one.label.rater.shown,
+            names[one.label.rater],
             says(one.label),
             clip(one.label.comment, 1000, absent_as="none"),
             moment(one.at),

@@ -1,5 +1,5 @@
-"""Who labels: the name of a token, or the name that a person typed on this machine. A typed name is
-another rater than a token of the same name, so nobody can pose as one.
+"""Who labels: a token, or the name that a person typed on this machine. A typed name is another
+rater than a token of the same name, so nobody can pose as one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def _cookie(request: Request) -> str:
 def rater_of(request: Request, principal: Principal) -> Rater | None:
     """Who labels; None where nobody has said so yet."""
     if principal.token:
-        return Rater(name=principal.name or f"token {principal.token}", by="token")
+        name = principal.name or f"token {principal.token}"
+        return Rater(name=name, by="token", id=principal.token)
     name = _tidy(unquote(request.cookies.get(_cookie(request), "")))
     return Rater(name=name, by="stated") if name else None
 
