@@ -23,7 +23,9 @@ from assay.views import html as page_module
 from assay.views.charts import grades, steps
 from assay.views.html import render as rendered
 from assay.views.pieces import link, points, shown
-from assay.views.render import clean, environment
+from assay.views.render import clean, environment, macro
+from assay.views.report_samples import MARKUP, Layout, SampleTable, in_parts, sample_line
+from assay.views.samples import SampleRun, fold_samples
 
 VOID = {"meta", "br", "img", "link", "input", "hr", "wbr", "base"}
 CSS = Path(page_module.__file__).parent / "templates" / "pages.css"
@@ -472,6 +474,22 @@ def test_the_worst_sample_comes_first_and_repeats_are_one_row(
     assert (
         "1 of 2 repeats passed; this is the worst, fix-18." in Page(render(results, title="t")).text
     )
+
+
+def test_many_samples_are_laid_out_part_by_part(results: list[dict[str, Any]]) -> None:
+    line = sample_line(
+        fold_samples([(SampleRun("r"), None)])[0], Layout((), 60), place=0, n=1, workflow=""
+    )
+    assert [len(part) for part in in_parts([line] * 500)] == [500]
+    parts = in_parts([line] * 601)
+    assert [len(part) for part in parts] == [*[100] * 6, 1]
+    drawn = str(macro("sampletable")(SampleTable(parts, (), True, False, 601)))
+    assert "<caption>Samples 101 to 200 of 601</caption>" in drawn
+    assert "<caption>Samples 601 to 601 of 601</caption>" in drawn
+    assert len(drawn) / 601 < MARKUP + 60
+    # The direction of each text comes from the style sheet: `dir=auto` is slow in long tables.
+    assert "dir=" not in drawn
+    assert ".samples th { unicode-bidi: plaintext" in rendered(results, title="t")
 
 
 def test_a_huge_sample_and_two_hundred_criteria_leave_the_page_small() -> None:

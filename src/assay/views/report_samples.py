@@ -28,7 +28,7 @@ MARKUP = 110
 """Bytes of a row without its texts, and those of each bar."""
 BAR = 22
 SHARES = (("question", 0.36), ("answer", 0.36), ("expected", 0.14))
-PART = 250
+PART = 100
 """Rows of a table. A browser lays out the tables of a long list as they come into view."""
 
 
@@ -139,7 +139,7 @@ def _size(text: str) -> int:
     return len(escape(text).encode("utf-8", "replace"))
 
 
-def in_parts(lines: Iterable[SampleLine], *, most: int = 2 * PART) -> list[list[SampleLine]]:
+def in_parts(lines: Iterable[SampleLine], *, most: int = 5 * PART) -> list[list[SampleLine]]:
     """One part where there are few rows, else parts of the same size."""
     every = list(lines)
     if len(every) <= most:

@@ -2,12 +2,12 @@
 const parts = [...document.querySelectorAll(".part")], rows = parts.flatMap((part) => [...part.querySelectorAll("tbody tr")]);
 const find = document.getElementById("find"), field = document.getElementById("q"), failed = document.getElementById("failed"), found = document.getElementById("found");
 const texts = new Map(), counted = (n) => n.toLocaleString("en");
+const size = parts.length ? parts[0].querySelectorAll("tbody tr").length : 0;
 let order = rows, sorted = -1, down = true;
 const text = (row) => texts.get(row) ?? (texts.set(row, row.textContent.toLowerCase()), texts.get(row));
 function show() {
   const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
   const kept = order.filter((row) => (!failed.checked || row.className === "x") && words.every((word) => text(row).includes(word)));
-  const size = parts.length > 1 ? 250 : rows.length;
   parts.forEach((part, place) => {
     const mine = kept.slice(place * size, (place + 1) * size);
     part.querySelector("tbody").replaceChildren(...mine);
