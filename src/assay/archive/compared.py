@@ -12,7 +12,7 @@ from msgspec.json import Decoder
 from assay.archive.evaluations import StoredEvaluation, previous_evaluation, read_evaluation
 from assay.errors import AssayError
 from assay.records.evaluation import EvaluatedRun, VersionedName
-from assay.store.listing import SampleCount, grades_of, sample_counts
+from assay.store.listing import PassCount, grades_of, sample_counts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -162,7 +162,7 @@ def shared_samples(
 def _paired(
     ledger: Ledger, newest: StoredEvaluation, baseline: StoredEvaluation, project: str
 ) -> SharedSamples:
-    none = SampleCount(0, 0)
+    none = PassCount(0, 0)
     now, before = (sample_counts(ledger.database, project, one.seq) for one in (newest, baseline))
     nameless, nameless_before = now.pop(None, none), before.pop(None, none)
     if not before:  # no sample has a name: only their number can be compared

@@ -182,16 +182,14 @@ def evaluated_samples(
     return found
 
 
-class SampleCount(NamedTuple):
+class PassCount(NamedTuple):
     """The runs of one sample."""
 
     runs: int
     passed: int
 
 
-def sample_counts(
-    database: Database, project: str, evaluation: int
-) -> dict[str | None, SampleCount]:
+def sample_counts(database: Database, project: str, evaluation: int) -> dict[str | None, PassCount]:
     """The samples of an evaluation, by its `seq`, and how many of their runs passed. Runs whose
     sample is not known come under None: the record that names it was forgotten, or names none.
     """
@@ -208,7 +206,7 @@ def sample_counts(
         .group_by(r.sample_id)
     )
     found = database.read(lambda connection: connection.execute(query).all())
-    return {sample: SampleCount(runs, passed or 0) for sample, runs, passed in found}
+    return {sample: PassCount(runs, passed or 0) for sample, runs, passed in found}
 
 
 def _places(connection: Connection, project: str, digests: Sequence[str]) -> dict[int, str]:
