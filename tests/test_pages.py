@@ -761,6 +761,8 @@ def test_what_is_not_there_is_a_page_for_a_person_and_a_document_for_a_program(a
         "/library/gates/none",
         "/static/none.css",
         "/charts/x.svg",
+        "/evaluations/a%2Fb",
+        "/label/a%2Fb",
     ):
         assert "Not found" in show(api, path, status=404).text
     assert "Did you mean 'rag'?" in show(api, "/library/profiles/ragg", status=404).text
