@@ -72,6 +72,12 @@ def test_labels_of_the_ledger_calibrate_a_judge_and_draw_its_card(
     assert found["accuracy"]["value"] == 33 / 34
     card = assay("judge", "card", "--calibration", "calibration.json", "--model", "m-1")
     assert (card.code, "may not gate" in card.out) == (1, True), "nobody has audited it"
+    document = json.loads((tmp_path / "calibration.json").read_text())
+    document["label_set"]["typed_raters"] = 2
+    (tmp_path / "typed.json").write_text(json.dumps(document))
+    words = ("judge", "card", "--calibration", "typed.json", "--model", "m-1", "-o", "card.html")
+    assert assay(*words).code == 1
+    assert "2; 2 only typed names, which count as one rater" in (tmp_path / "card.html").read_text()
     exported = assay("label", "export", "first-random", "--criterion", "safety", "-o", "l.jsonl")
     assert exported.out == "36 rows, 34 labelled, in l.jsonl\n"
     from_file = assay("judge", "calibrate", "--labels", "l.jsonl", "--json").json()

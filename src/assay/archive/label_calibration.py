@@ -25,7 +25,8 @@ from assay.errors import NotEnoughEvidence, UsageError
 from assay.judging.labels import Label
 from assay.records.evidence import Source
 from assay.registry import near_miss
-from assay.views.labels import changed_sentence, compare_commands, rater_names, typed_sentence
+from assay.views.label_use import compare_commands
+from assay.views.labels import changed_sentence, rater_names, typed_sentence
 
 if TYPE_CHECKING:
     from assay.archive.evaluations import StoredEvaluation

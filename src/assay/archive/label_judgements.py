@@ -15,7 +15,7 @@ from assay.archive.evaluations import read_evaluation
 from assay.errors import InputError
 from assay.judging.identity import definition_name
 from assay.judging.labels import Label
-from assay.views.labels import compare_commands
+from assay.views.label_use import compare_commands
 
 if TYPE_CHECKING:
     from assay.records.label import LabelledEvaluation, LabelSet

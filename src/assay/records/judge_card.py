@@ -97,6 +97,16 @@ class LabelScale(Struct, frozen=True):
     positive: str | None = None
 
 
+class LabelSource(Struct, frozen=True):
+    """Who gave the labels, where they come from a set in a ledger."""
+
+    raters: list[str] = []
+    typed_raters: int = 0
+    """Of these, only a name that somebody typed. One person may have typed all of them."""
+    changed_after_others: int = 0
+    """Labels that were changed once others' could be seen; the first one counts."""
+
+
 class CalibrationRecord(Struct, frozen=True):
     """A judge compared with human labels."""
 
@@ -108,6 +118,7 @@ class CalibrationRecord(Struct, frozen=True):
     scale: LabelScale = LabelScale()
     bias: MeanDifference = MeanDifference()
     corrected: Corrected = Corrected()
+    label_set: LabelSource | None = None
 
 
 class AuditItems(Struct, frozen=True):

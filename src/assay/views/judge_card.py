@@ -265,6 +265,10 @@ def _calibration_set(calibration: CalibrationRecord | None, label_page: str) -> 
             ("Scale", shown(calibration.scale.name)),
             ("Digest of the set", digest(own.digest)),
         ]
+        if (source := calibration.label_set) is not None:
+            typed = f"{source.typed_raters:,} only typed names, which count as one rater"
+            text = f"{len(source.raters):,}{f'; {typed}' if source.typed_raters else ''}"
+            facts.insert(2, ("Raters", text))
         parts.append(Facts(facts))
     labels = link("Label samples", label_page) if label_page else "Label samples"
     command = code("assay judge calibrate --from-ledger SET")

@@ -6,7 +6,6 @@ Which labels a reader may see is decided by who asks; see `results_view`.
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
@@ -18,9 +17,7 @@ from assay.views.blocks import (
     Facts,
     Paragraph,
     Part,
-    Section,
     Table,
-    Verbatim,
     section,
 )
 from assay.views.pieces import absent, clip, link, listed, moment, number, phrase
@@ -360,27 +357,6 @@ def _changed(results: LabelResults, seen: Collection[str] | None, href: Link | N
         return []
     columns = ("Sample", "Rater", "First label, which counts", "Later label", "Changed")
     return [Table("Changed minds", columns, rows[:LISTED], kind="stack")]
-
-
-def compare_commands(made: LabelSet) -> list[str]:
-    """The commands that compare a judge with the labels of a set."""
-    if made.rubric is None:
-        asked = f"--judge judge.yaml --definition {shlex.quote(made.question)}"
-        return [
-            f"assay label export {made.id} --pairs -o pairs.jsonl",
-            f"assay judge pairwise pairs.jsonl {asked} -o comparisons.json",
-            f"assay judge calibrate --from-ledger {made.id} --judgements comparisons.json",
-        ]
-    criteria = [one.name for one in made.rubric.criteria]
-    one = f" --criterion {shlex.quote(criteria[0])}" if len(criteria) > 1 else ""
-    return [f"assay judge calibrate --from-ledger {made.id}{one} -o calibration.json"]
-
-
-def use_section(made: LabelSet) -> Section:
-    """The commands that make use of the labels of a set."""
-    lines = compare_commands(made)
-    text = "Compare a judge with these labels:"
-    return section("Use the labels", Paragraph(text), Verbatim("\n".join(lines)), id="use")
 
 
 def says(label: HumanLabel) -> str:

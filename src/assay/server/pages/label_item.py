@@ -30,7 +30,8 @@ from assay.store.drafts import digest_bytes
 from assay.store.results import stored_of
 from assay.views.blocks import Note, Paragraph
 from assay.views.label_texts import ShownRun, shown_run
-from assay.views.labels import drawn_from, results_view, use_section
+from assay.views.label_use import use_section
+from assay.views.labels import drawn_from, results_view
 from assay.views.pieces import link, listed, moment, phrase
 
 if TYPE_CHECKING:

@@ -1,0 +1,32 @@
+"""The commands that make use of people's labels."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from assay.views.blocks import Paragraph, Section, Verbatim, section
+
+if TYPE_CHECKING:
+    from assay.records.label import LabelSet
+
+
+def compare_commands(made: LabelSet) -> list[str]:
+    """The commands that compare a judge with the labels of a set."""
+    if made.rubric is None:
+        asked = f"--judge judge.yaml --definition {shlex.quote(made.question)}"
+        return [
+            f"assay label export {made.id} --pairs -o pairs.jsonl",
+            f"assay judge pairwise pairs.jsonl {asked} -o comparisons.json",
+            f"assay judge calibrate --from-ledger {made.id} --judgements comparisons.json",
+        ]
+    criteria = [one.name for one in made.rubric.criteria]
+    one = f" --criterion {shlex.quote(criteria[0])}" if len(criteria) > 1 else ""
+    return [f"assay judge calibrate --from-ledger {made.id}{one} -o calibration.json"]
+
+
+def use_section(made: LabelSet) -> Section:
+    """The commands that make use of the labels of a set."""
+    lines = compare_commands(made)
+    text = "Compare a judge with these labels:"
+    return section("Use the labels", Paragraph(text), Verbatim("\n".join(lines)), id="use")
