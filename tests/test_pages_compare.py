@@ -4,6 +4,7 @@ command's.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shlex
@@ -16,7 +17,10 @@ from typing import Any
 
 import pytest
 
-from assay.server.pages import compare, compared_sides
+from assay.archive.release_settings import ReleaseSettings
+from assay.cli.frame import load_command
+from assay.cli.release_settings import release_settings
+from assay.server.pages import compare, compare_decision
 from serving import Api, serving
 from stocked import commands, faq, write
 from test_pages import HTML, SCRIPT, Markup
@@ -204,6 +208,84 @@ def test_imported_results_are_decided_on_by_the_profile_of_the_baseline(tmp_path
         assert answer.status_code == 303, answer.text
         replayed = run("ledger", "replay", sent["decision"])
         assert replayed.code == 0, replayed.err
+
+
+def settings_in(folder: Path, config: str) -> ReleaseSettings:
+    """What a server takes from an assay.yaml."""
+    (folder / "assay.yaml").write_text(config)
+    with contextlib.chdir(folder):
+        return release_settings(load_command("view").parse("view", []))
+
+
+def stored_pair(api: Api) -> None:
+    """`new` passes more samples than `old`, and not all."""
+    bad = dated(faq(3, N))
+    for name, version, n in (("old", 1, 6), ("new", 2, 2)):
+        own = dated(faq(version, N))
+        runs = [*({**one, "workflow": own[0]["workflow"]} for one in bad[:n]), *own[n:]]
+        put(api, name, answered(runs, f"Answer {version}."))
+
+
+STRICT = "release: {policy: release-strict, min_pass_rate: 0.99}\n"
+
+
+def test_the_page_decides_by_the_release_rules_of_assay_yaml_as_the_command_does(
+    tmp_path: Path,
+) -> None:
+    run, words = commands(tmp_path), {"promote": "Promote", "reject": "Reject"}
+    url = f"sqlite:///{tmp_path}/l.db"
+    for config, expected, named in (
+        (STRICT, "Reject", "under release-strict@1, minimum pass rate 99%, from assay.yaml"),
+        ("release: {min_pass_rate: 0.5, margin: 9}\n", "Promote", "margin 9 points, minimum"),
+        ("policy: workflow-judged\n", "", ""),
+    ):
+        settings = settings_in(tmp_path, config)
+        with serving(url, release=settings) as api:
+            if api.services.ledger.count("evaluation").n == 0:
+                stored_pair(api)
+            found = get(api, "?of=old&of=new")
+            done = run("gate", "new", "--baseline", "old", "--db", url, "--json")
+            theirs = words.get(json.loads(done.out)["outcome"], "") if done.out else ""
+            assert named in found.text
+            assert outcome(found) in (theirs, "Not enough evidence")
+            assert outcome(found) == expected or not expected, (done.err, found.text[:4000])
+            assert "Store this decision" in found.text
+            told = found.text[found.text.index("assay gate new") :].split(" Samples")[0]
+            (tmp_path / "assay.yaml").write_text("release: {min_pass_rate: 0.01}\n")
+            again = run(*shlex.split(told)[1:], "--json")
+            assert again.code == done.code, (told, again.err, done.err)
+            assert "This decision is stored" in get(api, "?of=old&of=new").text, told
+
+
+def test_a_policy_that_is_not_the_projects_is_said_to_be_so_and_not_stored(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, "release: {policy: release-strict}\n")
+    with serving(f"sqlite:///{tmp_path}/l.db", release=settings) as api:
+        stored_pair(api)
+        found = get(api, "?of=old&of=new&policy=release%401")
+        assert outcome(found) == "Promote"
+        assert "release@1: not the project's release rules." in found.text
+        assert "Store this decision" not in found.text
+        assert "--release-policy release@1" in found.text
+        sent = button(get(api, "?of=old&of=new&policy=release-strict%401"))
+        assert sent["policy"] == "release-strict@1"
+        assert store(api, {**sent, "policy": "release@1"}).status_code == 422
+        assert api.services.ledger.count("decision").n == 0
+
+
+def test_what_only_the_command_applies_is_left_to_it(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, "commands: {gate: {slice: [tag], quarantine: [s-1]}}\n")
+    with serving(f"sqlite:///{tmp_path}/l.db", release=settings) as api:
+        stored_pair(api)
+        found = get(api, "?of=old&of=new")
+        assert "assay.yaml sets --quarantine, --slice for" in found.text, found.text
+        assert outcome(found) == ""
+        assert f"--config {tmp_path}/assay.yaml" in found.text
+        assert store(api, {"candidate": "new", "baseline": "old"}).status_code == 422
+    settings = settings_in(tmp_path, "gates: [{target: 'x:f', name: polite}]\n")
+    with serving(f"sqlite:///{tmp_path}/l.db", release=settings) as api:
+        found = get(api, "?of=old&of=new")
+        assert "scorers or gates that these evaluations were made without" in found.text
+        assert outcome(found) == ""
 
 
 # --- what fails closed
@@ -431,7 +513,7 @@ def test_a_part_of_the_page_is_answered_without_deciding_again(
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError
 
-    monkeypatch.setattr(compare, "decide_between", never)
+    monkeypatch.setattr(compare_decision, "decide_between", never)
     found = get(shop, "?of=one&of=two&page=2", **{"HX-Target": "samples"})
     assert "Samples 26 to 32 of 32" in found.text
     assert any(attributes.get("id") == "samples" for _, attributes in found.tags)
@@ -441,7 +523,7 @@ def test_more_runs_than_a_page_decides_on_are_left_to_the_command(
     shop: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = button(get(shop, "?of=one&of=gaps"))
-    for module in (compare, compared_sides):
+    for module in (compare, compare_decision):
         monkeypatch.setattr(module, "MOST", 31)
     found = get(shop, "?of=one&of=two")
     assert "more than 31 runs" in found.text

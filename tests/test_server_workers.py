@@ -147,7 +147,7 @@ def test_what_is_held_is_what_the_files_were_whatever_becomes_of_them(library: P
 def test_a_file_that_is_given_by_its_path_is_held_too_and_no_other_is_read(library: Path) -> None:
     path = library / "policies" / "ours@1.yaml"
     path.write_text(built_in("policies", "workflow@1").replace("policy: workflow", "policy: ours"))
-    held = hold(file=str(path))
+    held = hold(files=[str(path)])
     words = path.read_text(encoding="utf-8")
     path.write_text(words.replace("pass_threshold: 70", "pass_threshold: 90"))
     assert Shelf(held=held).policy(str(path)).pass_threshold == 70

@@ -200,13 +200,15 @@ def choose(
     baseline: Mapping[str, Mapping[str, Any] | None],
     *,
     given: Mapping[str, str] = MappingProxyType({}),
+    configured: Mapping[str, str] = MappingProxyType({}),
     policy: str = "workflow",
     flags: Mapping[str, str] = FLAGS,
 ) -> EvaluationChoice:
     """What two sides are graded by, where nobody chooses anything else. Each maps the name of an
     input to the settings it was evaluated with; None for a baseline that isn't an evaluation.
-    `given` has what somebody chose, `policy` is that of an evaluation that names none, and `flags`
-    are the words for choosing.
+    `given` has what somebody chose, `configured` what an assay.yaml says, which a profile that
+    evaluations bring with them precedes; `policy` is that of an evaluation that names none, and
+    `flags` are the words for choosing.
     """
     bar = [
         ComparedInput(name, made_profile(name, own_profile(one or {})))
@@ -222,7 +224,7 @@ def choose(
     own = one_own_profile(list(known.values())) if made is None else {"profile": made.profile}
     own = None if "profile" in given else own
     defaults = {**dict(CHOSEN), "policy": policy}
-    values: dict[str, Any] = dict(defaults)
+    values: dict[str, Any] = {**defaults, **configured}
     if own is not None:
         values |= {"profile": OWN, "rubric": own.get("rubric")}
     values |= given

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.archive.evaluation_choice import EvaluationChoice, choose, refuse_other_scale
@@ -74,10 +75,15 @@ def evaluation_label(ledger: Ledger, stored: StoredEvaluation, *, project: str) 
 
 
 def choose_for(
-    candidate: ReleaseSide, baseline: ReleaseSide, *, policy: str = "workflow"
+    candidate: ReleaseSide,
+    baseline: ReleaseSide,
+    *,
+    policy: str = "workflow",
+    configured: Mapping[str, str] = MappingProxyType({}),
 ) -> EvaluationChoice:
-    """What both sides are graded by; `policy` is that of an evaluation that names none. An
-    evaluation is never its own baseline, under another name either.
+    """What both sides are graded by; `policy` is that of an evaluation that names none, and
+    `configured` what an assay.yaml says. An evaluation is never its own baseline, under another
+    name either.
     """
     ours, theirs = candidate.evidence, baseline.evidence
     if candidate.digest == baseline.digest or set(ours) == set(theirs):
@@ -90,6 +96,7 @@ def choose_for(
         {candidate.name: candidate.settings or {}},
         {baseline.name: baseline.settings},
         policy=policy,
+        configured=configured,
     )
 
 

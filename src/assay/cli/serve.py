@@ -39,6 +39,7 @@ def settings_of(options: argparse.Namespace) -> ServerSettings:
     import os
 
     try:
+        from assay.cli.release_settings import release_settings
         from assay.server.settings import ServerSettings, is_loopback
         from assay.store.ledger import known_project
     except ModuleNotFoundError as error:
@@ -81,6 +82,7 @@ def settings_of(options: argparse.Namespace) -> ServerSettings:
         run_concurrency=options.run_concurrency,
         run_memory_bytes=options.run_memory * 1024 * 1024 or None,
         cards=tuple(options.judge_card),
+        release=release_settings(options),
         allow_anonymous=options.allow_anonymous,
         anonymous_project=known_project(options.project),
         host=options.host,

@@ -109,6 +109,7 @@ def _page_of(evaluation: str) -> str:
 def _serve(options: argparse.Namespace, view: View, listening: socket.socket) -> None:
     import uvicorn
 
+    from assay.cli.release_settings import release_settings
     from assay.server.app import create_app
     from assay.server.logs import Log, uvicorn_config
     from assay.server.one_visitor import HOST, OneVisitor
@@ -119,6 +120,7 @@ def _serve(options: argparse.Namespace, view: View, listening: socket.socket) ->
         library=options.library or os.environ.get("ASSAY_LIBRARY"),
         policy=options.policy,
         cards=tuple(options.judge_card),
+        release=release_settings(options),
         allow_anonymous=True,  # whoever gets past the one visitor's door
         anonymous_project=options.project,
         is_temporary=view.is_temporary,

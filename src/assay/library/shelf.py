@@ -32,7 +32,7 @@ from assay.scoring.profile import Profile, load_profile
 from assay.scoring.rubric import Rubric, load_rubric
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 KINDS = {"profiles": "profile", "policies": "policy", "rubrics": "rubric"}
 """What is on a shelf: the folder of each kind, and the word for one of it."""
@@ -73,12 +73,11 @@ class ShelfFile(NamedTuple):
         return f"{self.kind}/{self.id}"
 
 
-def hold(*folders: str, file: str | None = None) -> HeldLibrary:
-    """Read whatever a shelf of these folders could be asked for, and `file`, which is named by its
-    path.
+def hold(*folders: str, files: Sequence[str] = ()) -> HeldLibrary:
+    """Read whatever a shelf of these folders could be asked for, and `files`, which are named by
+    their paths.
     """
     shelf = Shelf(*folders)
-    files = () if file is None else (file,)
     locks = [
         os.path.join(root, LOCK)
         for root in (*shelf.roots, *(root for one in files for root in _roots_of(one)))

@@ -159,8 +159,12 @@ class JobWorker:
     def _again(self, job: Job, items: tuple[Item, ...], progress: dict[str, Any]) -> list[Draft]:
         """What a page comes to now; only what differs from before is written."""
         asked = job.request()
-        chosen = {name: asked.get(name) for name in ("policy", "profile", "rubric")}
-        grader = self._services.grader(job.project, **chosen)
+        grader = self._services.grader(
+            job.project,
+            policy=asked.get("policy"),
+            profile=asked.get("profile"),
+            rubric=asked.get("rubric"),
+        )
         ledger = self._services.ledger
         before = grades_of(ledger.database, job.project, [item.digest for item in items])
         behind = self._runs(job.project, items)

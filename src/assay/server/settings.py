@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import msgspec
 
+from assay.archive.release_settings import ReleaseSettings
 from assay.errors import UsageError
 
 VARIABLE = "ASSAY_SERVER_SETTINGS"
@@ -41,6 +42,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the process that runs a workflow may hold."""
     cards: tuple[str, ...] = ()
     """Files with the cards of judges; those in the ledger are used as well."""
+    release: ReleaseSettings = ReleaseSettings()
+    """The rules by which pages decide."""
     allow_anonymous: bool = False
     anonymous_project: str = "default"
     is_view: bool = False

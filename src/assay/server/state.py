@@ -62,6 +62,7 @@ class Services:
         self._held = library_of(settings)
         self.shelf = Shelf(held=self._held)
         self.shelf.policy(settings.policy)
+        self._named = {settings.policy, *settings.release.graded_by.values()}
         self.cards = [check_card(read_json(path).tree, where=path) for path in settings.cards]
         self.ledger: Ledger = open_ledger(settings.db, patience=settings.patience_s)
         self.gatekeeper = Gatekeeper(settings, self.ledger.database)
@@ -81,20 +82,22 @@ class Services:
         profile: str | None = None,
         rubric: str | None = None,
         own: Mapping[str, Any] | None = None,
+        stored_cards: bool = True,
     ) -> BasedGrader:
         """A grader for what a request asks for. Names are names on the shelf: no request opens a
-        file. `own` is a profile that stored evaluations bring with them.
+        file. `own` is a profile that stored evaluations bring with them. Without `stored_cards`
+        only the cards that the server was started with count.
         """
         names = (policy or self.settings.policy, profile, rubric)
         if policy is not None or profile is not None or rubric is not None:
             for name in names:
-                if name is not None and name != self.settings.policy:
+                if name is not None and name not in self._named:
                     check_name(name)
         shelf = self.shelf
         if own is not None:
             files = {**self._held.files, OWN: pretty(own)}
             shelf, names = Shelf(held=self._held._replace(files=files)), (names[0], OWN, rubric)
-        key = (project, *names, None if own is None else digest(own))
+        key = (project, *names, None if own is None else digest(own), str(stored_cards))
         known = self._graders.get(key)
         now = time.monotonic()
         if known is not None and known[1] > now:
@@ -102,7 +105,8 @@ class Services:
         made = BasedGrader(shelf, policy=names[0], profile=names[1], rubric=rubric)
         until = float("inf")
         if made.rules.judge_terms is not None:  # cards grow old and new ones come in
-            cards, moment = [*self.cards, *self._stored_cards(project)], datetime.now(UTC)
+            cards, moment = [*self.cards], datetime.now(UTC)
+            cards += self._stored_cards(project) if stored_cards else []
             made = BasedGrader(
                 shelf, policy=names[0], profile=names[1], rubric=rubric, cards=cards, now=moment
             )

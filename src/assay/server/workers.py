@@ -53,8 +53,9 @@ def library_of(settings: ServerSettings) -> HeldLibrary:
     """The library as it was when the server started."""
     if settings.shared is None:
         named = settings.policy
-        file = named.partition("#")[0] if is_yaml_name(named) else None
-        return hold(*(() if settings.library is None else (settings.library,)), file=file)
+        own = [named.partition("#")[0]] if is_yaml_name(named) else []
+        folders = () if settings.library is None else (settings.library,)
+        return hold(*folders, files=[*own, *settings.release.files])
     path = os.path.join(settings.shared, LIBRARY)
     try:
         with open(path, "rb") as stream:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec import structs
+
 from assay.records.decision import SAME_EVIDENCE, Decision
 from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.views.blocks import (
@@ -106,6 +108,8 @@ class CompareForm(Block, frozen=True):
     policies: Sequence[str]
     policy: str = ""
     opened: bool = False
+    usual: str = "release"
+    """The rules where no policy is chosen."""
 
 
 def search_box(query: CompareQuery) -> Search:
@@ -331,14 +335,17 @@ def _difference(before: str, after: str) -> str:
 # --- the decision
 
 
-def decision_parts(decision: Decision) -> list[Part]:
-    """The outcome, every rule with its reason, and what the decision rests on."""
+def decision_parts(decision: Decision, *, under: str = "") -> list[Part]:
+    """The outcome, every rule with its reason, and what the decision rests on. `under` has the
+    release rules in words.
+    """
+    head = decision_head(decision)
     same = [note for note in decision.notes or () if note.startswith(SAME_EVIDENCE)]
     notes = [note for note in decision.notes or () if note not in same]
     facts = [fact for fact in decision_facts(decision) if fact[0] != "note"]
     return [
         *(Note(note, "bad") for note in same),
-        decision_head(decision),
+        structs.replace(head, policy=under or head.policy),
         rules_table(decision),
         *(Note(f"{note[:1].upper()}{note[1:]}") for note in notes),
         Details("The numbers behind it", [Facts(facts, "small")]),

@@ -22,6 +22,8 @@ from assay.errors import AssayError, InputError
 from assay.records.decision import read_decision
 from assay.release.policy import ReleasePolicy
 from assay.server.auth import Principal, admit
+from assay.server.pages.compare_decision import decision_section, refuse_other_rules, refused
+from assay.server.pages.compared_rules import rules_for
 from assay.server.pages.compared_sides import (
     BASELINE,
     MAX_COMPARED,
@@ -29,7 +31,6 @@ from assay.server.pages.compared_sides import (
     ComparedSide,
     decide_between,
     find_sides,
-    gate_command,
     rows_of_side,
 )
 from assay.server.pages.layout import page
@@ -37,22 +38,16 @@ from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.problems import Problem
 from assay.server.routes.decisions import store_last
 from assay.store.baselines import list_baselines
-from assay.store.drafts import draft
 from assay.views.blocks import (
-    Button,
-    Details,
     Empty,
-    Note,
     Paragraph,
     Part,
     Region,
     Section,
-    Verbatim,
     section,
 )
 from assay.views.compare import (
     CompareForm,
-    decision_parts,
     movement_chips,
     page_links,
     samples_table,
@@ -67,13 +62,12 @@ from assay.views.compare_rows import (
     count_movements,
     select_compared,
 )
-from assay.views.pieces import address, link, phrase, strong
+from assay.views.pieces import address
 from assay.views.sample_query import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from assay.archive.evaluation_deciding import DecidedSides, ReleaseSide
     from assay.server.state import Services
     from assay.store.drafts import Draft
 
@@ -143,7 +137,7 @@ def compare(
         try:
             parts = _parts(services, principal, query)
         except (AssayError, Problem) as error:
-            parts, status = [_refused("Not compared", error)], 422
+            parts, status = [refused("Not compared", error)], 422
     return page(request, "Compare", chooser, *parts, nav="/compare", lead=LEAD, status=status)
 
 
@@ -167,7 +161,8 @@ def _form(services: Services, project: str, query: CompareQuery) -> CompareForm:
         if isinstance(services.shelf.load("policies", entry.id), ReleasePolicy)
     ]
     opened = len(query.of) < 2
-    return CompareForm(choices, baselines, chosen, policies, query.policy, opened)
+    usual = rules_for(services, "").text
+    return CompareForm(choices, baselines, chosen, policies, query.policy, opened, usual)
 
 
 def _evaluations(services: Services, project: str) -> Iterator[tuple[str, str]]:
@@ -216,7 +211,7 @@ def _parts(
         return [samples]
     return [
         versions_table([one.version for one in sides], judged, query),
-        _decision(services, principal, sides[judged], sides[0], query),
+        decision_section(services, principal, sides[judged], sides[0], query),
         samples,
     ]
 
@@ -279,75 +274,7 @@ def _with_texts(
     ]
 
 
-# --- the decision
-
-
-def _refused(title: str, error: AssayError | Problem) -> Section:
-    message = error.detail if isinstance(error, Problem) else error.message
-    fix = [Paragraph(phrase(strong("What to do: "), error.fix))] if error.fix else []
-    return section(
-        title,
-        Note(f"{message[:1].upper()}{message[1:]}", "bad"),
-        *fix,
-        Paragraph(f"Error {error.code}.", "hint"),
-        id="refused",
-    )
-
-
-def _decision(
-    services: Services,
-    principal: Principal,
-    candidate: ComparedSide,
-    baseline: ComparedSide,
-    query: CompareQuery,
-) -> Section:
-    project, ours, theirs = principal.project, candidate.side, baseline.side
-    command = Verbatim(gate_command(services, project, ours, theirs, query.policy))
-    title = f"May {candidate.version.name} replace {baseline.version.name}?"
-    if max(len(ours.evidence), len(theirs.evidence)) > MOST:
-        return section(
-            title,
-            Note(
-                f"Not decided here: a side has more than {MOST:,} runs, which takes longer than a"
-                " page may. The command decides, and stores the decision:",
-            ),
-            command,
-            id="decision",
-        )
-    try:
-        decided = decide_between(services, project, ours, theirs, query.policy)
-    except (AssayError, Problem) as error:
-        refused = _refused("No decision", error)
-        return section(title, *refused.parts, id="decision", kind="refused")
-    return section(
-        title,
-        *decision_parts(decided.decision),
-        _storing(services, principal, decided, (ours, theirs), query.policy),
-        Details("The same decision by the command", [command]),
-        id="decision",
-    )
-
-
-def _storing(
-    services: Services,
-    principal: Principal,
-    decided: DecidedSides,
-    sides: tuple[ReleaseSide, ReleaseSide],
-    policy: str,
-) -> Part:
-    """The button that stores a decision, or where it is stored."""
-    name = draft(decided.decision.tree(), kind="decision").name
-    if services.ledger.get(name, project=principal.project) is not None:
-        stored = link("the stored decision", address("decisions", name))
-        return Paragraph(phrase("This decision is stored: ", stored, "."))
-    if "write" not in principal.scopes:
-        return Paragraph("Not stored. Storing it takes a token with the `write` scope.", "hint")
-    # by digest: a name may mean another evaluation by the time the button is pressed
-    candidate, baseline = (
-        one.digest if one.stored is not None else BASELINE + one.digest for one in sides
-    )
-    hidden = {"candidate": candidate, "baseline": baseline, "policy": policy, "decision": name}
-    return Button("Store this decision", "/compare", hidden)
+# --- storing the decision
 
 
 @router.post("/compare")
@@ -378,6 +305,7 @@ def _drafts(services: Services, principal: Principal, sent: Mapping[str, str]) -
     theirs, ours = (one.side for one in find_sides(services, principal.project, list(names)))
     if max(len(ours.evidence), len(theirs.evidence)) > MOST:
         raise Problem(422, f"a side has more than {MOST:,} runs.", fix="Decide with `assay gate`.")
+    refuse_other_rules(services, sent.get("policy", ""))
     drafts: dict[bytes, Draft] = {}
     decided = decide_between(
         services,

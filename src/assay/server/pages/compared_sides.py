@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.archive.evaluation_deciding import (
     DecidedSides,
     ReleaseSide,
-    choose_for,
     decide_stored,
     evaluation_label,
 )
@@ -16,10 +14,9 @@ from assay.archive.evaluations import StoredEvaluation, find_evaluation, read_ev
 from assay.archive.samples import run_rows, sample_rows
 from assay.errors import InputError, NotEnoughEvidence
 from assay.records.evaluation import EvaluatedRun
-from assay.release.policy import make_release_rules
 from assay.server import lookup
+from assay.server.pages.compared_rules import choice_for, rules_for
 from assay.server.problems import Problem
-from assay.server.state import check_name
 from assay.store.baselines import find_baseline
 from assay.store.listing import grades_of
 from assay.views.compare import Version
@@ -142,15 +139,15 @@ def decide_between(
     take: Take | None = None,
     author: str | None = None,
 ) -> DecidedSides:
-    """The decision on two sides, as `assay gate` makes it."""
-    rules = make_release_rules(services.shelf.policy_of("release", check_name(policy or "release")))
-    choice = choose_for(candidate, baseline, policy=services.settings.policy)
+    """The decision on two sides, as `assay gate` makes it under the same assay.yaml."""
+    rules, choice = rules_for(services, policy).rules, choice_for(services, candidate, baseline)
     grader = services.grader(
         project,
         policy=choice.policy,
         profile=None if choice.own is not None else choice.profile,
         rubric=choice.rubric,
         own=choice.own,
+        stored_cards=False,  # the command counts only those that it is given
     )
     return decide_stored(
         services.ledger,
@@ -164,16 +161,3 @@ def decide_between(
         basis=grader.basis,
         author=author,
     )
-
-
-def gate_command(
-    services: Services, project: str, candidate: ReleaseSide, baseline: ReleaseSide, policy: str
-) -> str:
-    """The command that makes the same decision and stores it."""
-    words = ["assay", "gate", candidate.name, "--baseline", baseline.name]
-    words += ["--release-policy", policy] if policy else []
-    words += ["--project", project] if project != "default" else []
-    address = services.settings.db
-    is_file = address.startswith("sqlite:") or "://" not in address
-    # the address of another database may have a password in it: $ASSAY_DB has it there
-    return shlex.join([*words, "--store", *([address] if is_file else [])])

@@ -1,0 +1,47 @@
+"""The release rules of a project: what `assay gate` takes from its assay.yaml, as plain values that
+a server can be started with.
+"""
+
+from __future__ import annotations
+
+import os
+
+from msgspec import Struct
+
+from assay.files.yaml_files import is_yaml_name
+from assay.release.policy import Bars
+from assay.scoring.extension import Additions
+
+
+class ReleaseSettings(Struct, frozen=True, kw_only=True):
+    """What decides whether a candidate may replace a baseline, where nobody chooses otherwise."""
+
+    config: str | None = None
+    """The assay.yaml that they come from; None where there is none."""
+    policy: str = "release"
+    bars: Bars = Bars()
+    profile: str | None = None
+    rubric: str | None = None
+    grading_policy: str = "workflow"
+    additions: Additions = Additions()
+    """The gates and criteria that the scorers of the file require of every run."""
+    only_command: tuple[str, ...] = ()
+    """Other options that the file sets for `assay gate`, which only the command applies."""
+
+    @property
+    def source(self) -> str:
+        """The name of the file."""
+        return os.path.basename(self.config or "")
+
+    @property
+    def graded_by(self) -> dict[str, str]:
+        """What the file says to grade by, as far as it does."""
+        policy = None if self.grading_policy == "workflow" else self.grading_policy
+        named = {"profile": self.profile, "rubric": self.rubric, "policy": policy}
+        return {name: value for name, value in named.items() if value is not None}
+
+    @property
+    def files(self) -> list[str]:
+        """The files that it names."""
+        named = (self.policy, self.profile, self.rubric, self.grading_policy)
+        return [name.partition("#")[0] for name in named if name and is_yaml_name(name)]

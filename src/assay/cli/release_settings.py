@@ -1,0 +1,60 @@
+"""The release rules that a server decides by: those of `assay gate` under the same assay.yaml."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from assay.archive.release_settings import ReleaseSettings
+from assay.cli.configured import COMMAND_LINE, DEFAULT
+from assay.cli.frame import load_command
+from assay.cli.gate import rules_of
+from assay.cli.run_profile import configured_scorers
+from assay.files.yaml_files import is_yaml_name
+from assay.release.policy import Bars
+from assay.running.post_run import scorer_additions
+
+if TYPE_CHECKING:
+    import argparse
+
+_APPLIED = (
+    *("release_policy", *Bars._fields, "profile", "rubric", "grading_policy", "library"),
+    *("project", "db", "store", "baseline", "baselines", "kind", "map"),
+    *("output", "charts", "step_summary", "attest", "sign", "json"),
+)
+"""Options of `assay gate` that a page applies, or that don't change a decision on the ledger."""
+
+
+def release_settings(options: argparse.Namespace) -> ReleaseSettings:
+    """The release rules of the assay.yaml that the options come from. An error in them is reported
+    at the start.
+    """
+    if options.config is None:
+        return ReleaseSettings()
+    gate = load_command("gate").parse("gate", ["--config", options.config.path])
+    gate.library = options.library
+    rules_of(gate)
+    from_file = [name for name, source in gate.sources.items() if source not in _ELSEWHERE]
+    return ReleaseSettings(
+        config=os.path.abspath(options.config.path),
+        policy=_absolute(gate.release_policy),
+        bars=Bars(*(getattr(gate, name) for name in Bars._fields)),
+        profile=None if gate.profile is None else _absolute(gate.profile),
+        rubric=None if gate.rubric is None else _absolute(gate.rubric),
+        grading_policy=_absolute(gate.grading_policy),
+        additions=scorer_additions(configured_scorers(gate)),
+        only_command=tuple(
+            f"--{name.replace('_', '-')}" for name in from_file if name not in _APPLIED
+        ),
+    )
+
+
+_ELSEWHERE = (COMMAND_LINE, DEFAULT)
+
+
+def _absolute(name: str) -> str:
+    """A name on the shelf as it is; a file from wherever a command is run."""
+    if not is_yaml_name(name):
+        return name
+    file, separator, key = name.partition("#")
+    return f"{os.path.abspath(file)}{separator}{key}"

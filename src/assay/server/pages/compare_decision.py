@@ -1,0 +1,137 @@
+"""The decision on a comparison, with the rules it was made by and the button that stores it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.errors import AssayError
+from assay.server.pages.compared_rules import PageRules, gate_command, rules_for
+from assay.server.pages.compared_sides import BASELINE, MOST, ComparedSide, decide_between
+from assay.server.problems import Problem
+from assay.store.drafts import draft
+from assay.views.blocks import (
+    Button,
+    Details,
+    Note,
+    Paragraph,
+    Part,
+    Section,
+    Verbatim,
+    section,
+)
+from assay.views.compare import decision_parts
+from assay.views.pieces import address, link, phrase, strong
+
+if TYPE_CHECKING:
+    from assay.archive.evaluation_deciding import DecidedSides, ReleaseSide
+    from assay.server.auth import Principal
+    from assay.server.state import Services
+    from assay.views.compare_rows import CompareQuery
+
+
+def refused(title: str, error: AssayError | Problem) -> Section:
+    """Why something was refused, and what to do."""
+    message = error.detail if isinstance(error, Problem) else error.message
+    fix = [Paragraph(phrase(strong("What to do: "), error.fix))] if error.fix else []
+    return section(
+        title,
+        Note(f"{message[:1].upper()}{message[1:]}", "bad"),
+        *fix,
+        Paragraph(f"Error {error.code}.", "hint"),
+        id="refused",
+    )
+
+
+def decision_section(
+    services: Services,
+    principal: Principal,
+    candidate: ComparedSide,
+    baseline: ComparedSide,
+    query: CompareQuery,
+) -> Section:
+    """Whether the candidate may replace the baseline, by the rules that the command decides by."""
+    project, ours, theirs = principal.project, candidate.side, baseline.side
+    command = Verbatim(gate_command(services, project, ours, theirs, query.policy))
+    title = f"May {candidate.version.name} replace {baseline.version.name}?"
+    own = services.settings.release
+    if own.only_command:
+        return section(
+            title,
+            Note(
+                f"Not decided here: {own.source} sets {', '.join(own.only_command)} for `assay"
+                " gate`, which this page can't apply. The command decides, and stores the"
+                " decision:",
+            ),
+            command,
+            id="decision",
+        )
+    if max(len(ours.evidence), len(theirs.evidence)) > MOST:
+        return section(
+            title,
+            Note(
+                f"Not decided here: a side has more than {MOST:,} runs, which takes longer than a"
+                " page may. The command decides, and stores the decision:",
+            ),
+            command,
+            id="decision",
+        )
+    try:
+        rules = rules_for(services, query.policy)
+        decided = decide_between(services, project, ours, theirs, query.policy)
+    except (AssayError, Problem) as error:
+        parts = refused("No decision", error).parts
+        return section(title, *parts, id="decision", kind="refused")
+    if rules.project:
+        return section(
+            title,
+            Note(_other_rules(rules), "bad"),
+            *decision_parts(decided.decision, under=rules.text),
+            Paragraph("This page doesn't store it. The command does:"),
+            command,
+            id="decision",
+        )
+    return section(
+        title,
+        *decision_parts(decided.decision, under=rules.text),
+        _storing(services, principal, decided, (ours, theirs), query.policy),
+        Details("The same decision by the command", [command]),
+        id="decision",
+    )
+
+
+def _other_rules(rules: PageRules) -> str:
+    return (
+        f"{rules.text}: not the project's release rules. `assay gate` decides under"
+        f" {rules.project} here."
+    )
+
+
+def refuse_other_rules(services: Services, policy: str) -> None:
+    """Store no decision that was not made by the rules of the project."""
+    if services.settings.release.only_command:
+        raise Problem(422, "this page does not decide here.", fix="Decide with `assay gate`.")
+    rules = rules_for(services, policy)
+    if rules.project:
+        raise Problem(422, _other_rules(rules), fix="Choose the project's rules in the form.")
+
+
+def _storing(
+    services: Services,
+    principal: Principal,
+    decided: DecidedSides,
+    sides: tuple[ReleaseSide, ReleaseSide],
+    policy: str,
+) -> Part:
+    """The button that stores a decision, or where it is stored."""
+    name = draft(decided.decision.tree(), kind="decision").name
+    if services.ledger.get(name, project=principal.project) is not None:
+        stored = link("the stored decision", address("decisions", name))
+        return Paragraph(phrase("This decision is stored: ", stored, "."))
+    if "write" not in principal.scopes:
+        return Paragraph("Not stored. Storing it takes a token with the `write` scope.", "hint")
+    # by digest: a name may mean another evaluation by the time the button is pressed
+    candidate, baseline = (
+        one.digest if one.stored is not None else BASELINE + one.digest for one in sides
+    )
+    hidden = {"candidate": candidate, "baseline": baseline, "policy": policy, "decision": name}
+    return Button("Store this decision", "/compare", hidden)
