@@ -330,6 +330,19 @@ def test_what_cannot_be_decided_still_shows_the_samples_and_says_why(shop: Api) 
         assert outcome(found) == ""
         assert "Store this decision" not in found.text
         assert "Samples 1 to 25 of " in found.text
+        assert "no sample is counted as better or worse" in found.text
+        assert "Better" not in found.text
+    part = get(shop, "?of=one&of=elsewhere&unmoved=refused&q=about", **{"HX-Target": "samples"})
+    assert "no sample is counted as better or worse" in part.text
+
+
+def test_scores_of_other_grades_than_the_decisions_are_not_said_to_move(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, "policy: workflow-judged\n")
+    with serving(f"sqlite:///{tmp_path}/l.db", release=settings) as api:
+        stored_pair(api)
+        found = get(api, "?of=old&of=new")
+        assert "not stored with the grades that the decision rests on" in found.text
+        assert "Better" not in found.text
 
 
 def test_a_candidate_that_brings_its_own_rules_does_not_set_the_bar(shop: Api) -> None:

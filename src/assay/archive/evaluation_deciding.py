@@ -65,6 +65,8 @@ class DecidedSides(NamedTuple):
     decision: Decision
     candidate: KeptSide
     baseline: KeptSide
+    regraded: bool = False
+    """Whether a side was stored with grades by other rules."""
 
 
 def evaluation_label(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> str:
@@ -155,7 +157,7 @@ def decide_stored(
     plan, samples = declared(None, rules, looks=1, slices=())
     terms = Terms(plan=plan, samples=samples, regraded=tuple(notes))
     decision = decide(sides[0].side, sides[1].side, rules, grader, terms=terms)
-    return DecidedSides(decision, *sides)
+    return DecidedSides(decision, sides[0], sides[1], bool(notes))
 
 
 def _evidence(ledger: Ledger, side: ReleaseSide, project: str) -> list[Item]:

@@ -188,6 +188,7 @@ def samples_table(
 ) -> Table:
     """The samples of a page; `samples` have their texts."""
     judged = samples[0].judged if samples else len(versions) - 1
+    moves = not query.unmoved
     columns = [
         _sorted("Sample", "sample", query, kind="text"),
         # a difference is shown in full: what was added comes after what was removed
@@ -195,13 +196,15 @@ def samples_table(
             Column(_head(one, place, judged), "wide" if place else "text")
             for place, one in enumerate(versions)
         ),
-        _sorted("Change", "difference", query, kind="wide" if len(versions) < 4 else ""),
     ]
+    if moves:
+        kind = "wide" if len(versions) < 4 else ""
+        columns.append(_sorted("Change", "difference", query, kind=kind))
     rows = [
         [
             _question(one, versions),
-            *(_cell(one, place, version) for place, version in enumerate(versions)),
-            _change(one),
+            *(_cell(one, place, version, moves) for place, version in enumerate(versions)),
+            *([_change(one)] if moves else []),
         ]
         for one in samples
     ]
@@ -268,18 +271,20 @@ def _question(one: ComparedSample, versions: Sequence[Version]) -> str:
     return phrase(name, line(_cut(asked)) if asked else line(absent("no question")))
 
 
-def _cell(one: ComparedSample, place: int, version: Version) -> str:
+def _cell(one: ComparedSample, place: int, version: Version, moves: bool) -> str:
     """What one evaluation made of a sample: the score, and the answer with what differs."""
     row = one.rows[place]
     if row is None:
-        return absent("missing: counts as lost" if place == one.judged else "not in it")
+        lost = moves and place == one.judged
+        return absent("missing: counts as lost" if lost else "not in it")
     score = link(
         verdict("pass" if row.passed else "fail", points(row.score)), version.run_href(row)
     )
     repeats = small(f" mean of {len(row.runs)} repeats") if len(row.runs) > 1 else ""
     if any(run.grade is None for run in row.runs):
         score = link(verdict("fail", "not graded"), version.run_href(row))
-    difference = one.difference_of(place) if place not in (0, one.judged) else None
+    between = moves and place not in (0, one.judged)
+    difference = one.difference_of(place) if between else None
     moved = small(f" {signed(difference)}") if difference is not None else ""
     if row.forgotten:
         answer: str = absent("the run was forgotten")

@@ -80,6 +80,13 @@ class ComparedSample(Struct, frozen=True):
 
 SHOWN = ("worse", "missing", "gates", "better", "same", "new", "neither")
 """What `show` can be: a movement, or `gates` for samples that newly fail one."""
+UNMOVED = {
+    "refused": "There is no decision on these two, so no sample is counted as better or worse. The"
+    " scores are those stored with each evaluation.",
+    "regraded": "These evaluations were not stored with the grades that the decision rests on, so"
+    " no sample is counted as better or worse. The scores are those stored with each evaluation.",
+}
+"""Why stored scores are not compared."""
 _ORDER = {"worse": 0, "missing": 0, "same": 1, "better": 2, "new": 3, "neither": 4}
 
 
@@ -100,6 +107,10 @@ class CompareQuery(Struct, frozen=True, kw_only=True):
     is empty.
     """
     page: int = 1
+    unmoved: str = ""
+    """A name of UNMOVED, where stored scores say nothing about what moved. A part of the page takes
+    it over from the whole, which finds it out.
+    """
 
     def but(self, **changed: Any) -> dict[str, str | Sequence[str]]:
         """The query of an address with other values, on the first page unless one is given."""

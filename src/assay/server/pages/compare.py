@@ -31,6 +31,7 @@ from assay.server.pages.compared_sides import (
     ComparedSide,
     decide_between,
     find_sides,
+    graded_alike,
     rows_of_side,
 )
 from assay.server.pages.layout import page
@@ -40,6 +41,7 @@ from assay.server.routes.decisions import store_last
 from assay.store.baselines import list_baselines
 from assay.views.blocks import (
     Empty,
+    Note,
     Paragraph,
     Part,
     Region,
@@ -56,6 +58,7 @@ from assay.views.compare import (
 )
 from assay.views.compare_rows import (
     ON_A_PAGE,
+    UNMOVED,
     ComparedSample,
     CompareQuery,
     compare_samples,
@@ -103,6 +106,7 @@ def compare(
     candidate: Given = "",
     policy: Given = "",
     show: Given = "",
+    unmoved: Given = "",
     q: Given = "",
     sort: Given = "",
     page_: Annotated[str, Query(alias="page", max_length=9)] = "1",
@@ -116,6 +120,7 @@ def compare(
         show=show,
         q=q.strip(),
         sort=sort,
+        unmoved=unmoved if unmoved in UNMOVED else "",
         page=int(page_) if page_.isascii() and page_.isdigit() else 1,
     )
     if request.headers.get("HX-Target") == "samples":  # the rest of the page stays as it is
@@ -206,13 +211,16 @@ def _parts(
 ) -> list[Part]:
     sides = find_sides(services, principal.project, query.of)
     judged = _judged(sides, query)
-    samples = _samples(services, principal.project, sides, judged, query)
     if not decide:
-        return [samples]
+        return [_samples(services, principal.project, sides, judged, query)]
+    decision, unmoved = decision_section(services, principal, sides[judged], sides[0], query)
+    if not unmoved and not graded_alike(services, principal.project, [one.side for one in sides]):
+        unmoved = "regraded"
+    query = msgspec.structs.replace(query, unmoved=unmoved)
     return [
         versions_table([one.version for one in sides], judged, query),
-        decision_section(services, principal, sides[judged], sides[0], query),
-        samples,
+        decision,
+        _samples(services, principal.project, sides, judged, query),
     ]
 
 
@@ -239,6 +247,9 @@ def _samples(
     judged: int,
     query: CompareQuery,
 ) -> Section:
+    if query.unmoved:
+        order = query.sort if query.sort.endswith("sample") else "sample"
+        query = msgspec.structs.replace(query, show="", sort=order)
     texts = bool(query.q)
     rows = [rows_of_side(services, project, one.side, texts=texts) for one in sides]
     samples = compare_samples(rows, judged)
@@ -252,7 +263,9 @@ def _samples(
         Region(
             "samples",
             [
-                movement_chips(count_movements(samples), len(samples), query),
+                Note(UNMOVED[query.unmoved])
+                if query.unmoved
+                else movement_chips(count_movements(samples), len(samples), query),
                 search_box(query),
                 samples_table(found, _with_texts(services, project, part), versions, query),
                 page_links(found, query),

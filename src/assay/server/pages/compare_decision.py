@@ -48,8 +48,10 @@ def decision_section(
     candidate: ComparedSide,
     baseline: ComparedSide,
     query: CompareQuery,
-) -> Section:
-    """Whether the candidate may replace the baseline, by the rules that the command decides by."""
+) -> tuple[Section, str]:
+    """Whether the candidate may replace the baseline, by the rules that the command decides by; and
+    why stored scores don't show what moved, a name of UNMOVED, where they don't.
+    """
     project, ours, theirs = principal.project, candidate.side, baseline.side
     command = Verbatim(gate_command(services, project, ours, theirs, query.policy))
     title = f"May {candidate.version.name} replace {baseline.version.name}?"
@@ -64,7 +66,7 @@ def decision_section(
             ),
             command,
             id="decision",
-        )
+        ), ""
     if max(len(ours.evidence), len(theirs.evidence)) > MOST:
         return section(
             title,
@@ -74,13 +76,14 @@ def decision_section(
             ),
             command,
             id="decision",
-        )
+        ), ""
     try:
         rules = rules_for(services, query.policy)
         decided = decide_between(services, project, ours, theirs, query.policy)
     except (AssayError, Problem) as error:
         parts = refused("No decision", error).parts
-        return section(title, *parts, id="decision", kind="refused")
+        return section(title, *parts, id="decision", kind="refused"), "refused"
+    unmoved = "regraded" if decided.regraded else ""
     if rules.project:
         return section(
             title,
@@ -89,14 +92,14 @@ def decision_section(
             Paragraph("This page doesn't store it. The command does:"),
             command,
             id="decision",
-        )
+        ), unmoved
     return section(
         title,
         *decision_parts(decided.decision, under=rules.text),
         _storing(services, principal, decided, (ours, theirs), query.policy),
         Details("The same decision by the command", [command]),
         id="decision",
-    )
+    ), unmoved
 
 
 def _other_rules(rules: PageRules) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.archive.evaluation_deciding import (
     DecidedSides,
@@ -13,6 +13,7 @@ from assay.archive.evaluation_deciding import (
 from assay.archive.evaluations import StoredEvaluation, find_evaluation, read_evaluation
 from assay.archive.samples import run_rows, sample_rows
 from assay.errors import InputError, NotEnoughEvidence
+from assay.pipeline.regraded import regraded
 from assay.records.evaluation import EvaluatedRun
 from assay.server import lookup
 from assay.server.pages.compared_rules import choice_for, rules_for
@@ -22,7 +23,7 @@ from assay.store.listing import grades_of
 from assay.views.compare import Version
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from assay.archive.sides import Take
     from assay.server.state import Services
@@ -127,6 +128,25 @@ def rows_of_side(
         for digest in digests
     ]
     return run_rows(ledger, runs, project=project)
+
+
+def graded_alike(services: Services, project: str, sides: Sequence[ReleaseSide]) -> bool:
+    """Whether all of them were stored with grades by the same rules, by the first grade of each."""
+    first: Mapping[str, Any] | None = None
+    for side in sides:
+        if side.stored is not None:
+            found = [run.grade for run in side.stored.evaluation.runs if run.grade is not None]
+        else:
+            grades = grades_of(services.ledger.database, project, side.evidence[:1])
+            found = [stored[-1].digest for stored in grades.values() if stored]
+        item = services.ledger.get(found[0], project=project) if found else None
+        if item is None or item.body is None:
+            continue
+        tree = item.tree()
+        if first is not None and regraded(side.name, first, tree):
+            return False
+        first = first or tree
+    return True
 
 
 def decide_between(
