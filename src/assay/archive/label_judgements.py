@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _FLIPPED = {"a": "b", "b": "a"}
 
 
-class _Known(NamedTuple):
+class _KnownVerdicts(NamedTuple):
     """What the judge may have been asked about: the runs of each side, by digest."""
 
     first: Mapping[str, str]
@@ -106,13 +106,13 @@ def _of_criterion(made: LabelSet, items: Sequence[Any], criterion: str) -> list[
     return found
 
 
-def _known(ledger: Ledger, made: LabelSet, project: str) -> _Known:
+def _known(ledger: Ledger, made: LabelSet, project: str) -> _KnownVerdicts:
     first = {item.run: item.run_id for item in made.items}
     second = {item.other: str(item.other_run_id) for item in made.items if item.other}
     first.update(_runs_of(ledger, made.evaluation, project))
     second.update(_runs_of(ledger, made.other, project) if made.other else ())
     pairs = {(item.run, item.other): item.sample for item in made.items}
-    return _Known(first, second, pairs)
+    return _KnownVerdicts(first, second, pairs)
 
 
 def _runs_of(ledger: Ledger, named: LabelledEvaluation, project: str) -> Iterator[tuple[str, str]]:
@@ -123,7 +123,7 @@ def _runs_of(ledger: Ledger, named: LabelledEvaluation, project: str) -> Iterato
             yield run.digest, run.run_id
 
 
-def _place(known: _Known, runs: Sequence[str]) -> tuple[str, str, bool] | None:
+def _place(known: _KnownVerdicts, runs: Sequence[str]) -> tuple[str, str, bool] | None:
     """The row that a judgement is for, the run that people's label names, and whether the judge had
     the pair the other way round; None where it is of other runs.
     """

@@ -45,11 +45,11 @@ class _Gate(msgspec.Struct):
     status: Any = None
 
 
-class _Gates(msgspec.Struct):
+class _GateFailures(msgspec.Struct):
     hard_gates: dict[str, _Gate] = {}
 
 
-_gates = msgspec.json.Decoder(_Gates).decode
+_gates = msgspec.json.Decoder(_GateFailures).decode
 
 
 class Alarm(NamedTuple):
