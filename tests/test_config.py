@@ -86,6 +86,7 @@ def test_several_workflows_are_chosen_by_name_or_by_the_only_one(write: Any) -> 
         ("limits: {timeout_s: 0}\n", 1, "limits.timeout_s", "0 is less than or equal to"),
         ("repeats: many\n", 1, "repeats", "must be integer or null, not 'many'."),
         ("workflow:\n  version: 1\n  adaptor: {}\n", 3, "workflow.adaptor", "unknown key 'adaptor'. Did you mean 'adapter'?"),
+        ("workflow:\n  version: 1.1\n", 2, "workflow.version", 'not 1.1. Write version: "1.1".'),
         ("workflow:\n  inputs: [q]\n", 1, "workflow", "the key 'version' is missing."),
         ("workflows: {a: {file: a.yaml, version: 1}}\n", 1, "workflows.a", "has a `file` and other keys."),
         ("workflows: {a: a.yaml}\nworkflow: bb\n", 2, "workflow", "there is no workflow 'bb' in `workflows`. Workflows: a."),

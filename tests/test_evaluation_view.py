@@ -94,3 +94,10 @@ def test_text_of_a_run_is_inert_in_markdown() -> None:
 def test_a_long_answer_is_cut() -> None:
     evaluation, worst = evaluated(failed("r", outputs={"a": "x" * 100_000, "b": ["y"] * 1000}))
     assert len(view("evaluation", evaluation_view(evaluation, worst=worst))) < 3000
+
+
+def test_missed_floors_are_counted_next_to_gates() -> None:
+    evaluation, worst = evaluated(failed("r"))
+    text = view("evaluation", evaluation_view(evaluation, worst=worst, floors={"lexical": 1}))
+    assert "Criterion below its floor" in text
+    assert "lexical" in text

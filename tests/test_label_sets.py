@@ -32,7 +32,9 @@ from assay.judging.config import JudgeSpec
 from assay.library.shelf import Shelf
 from assay.records.label import Rater
 from assay.store.ledger import Ledger, open_ledger
-from assay.views.labels import LabelResults, StoredSet, results_view
+from assay.views.blocks import Section, Table
+from assay.views.labels import LabelResults, StoredSet, results_view, says
+from documents import run
 from labelling import CRITERIA, judged, stored
 from test_evaluations import evaluation_draft, graded
 from test_evaluations import made as evaluated
@@ -180,6 +182,12 @@ def test_several_raters_become_one_value_in_the_stated_way(ledger: Ledger) -> No
     said = [people_say(results, "choice").get(item.run) for item in pairs.set.items[:3]]
     assert said == ["a", None, None], "level votes are no label"
     assert results.agreement[0].statistic == "Krippendorff's alpha, nominal"
+    won = next(one for one in results_view(results) if isinstance(one, Section))
+    table = won.parts[0]
+    assert isinstance(table, Table)
+    assert [row[:2] for row in table.rows] == [["first", "3"], ["tie", "1"], ["second", "3"]]
+    assert "42.9%" in table.rows[0][2]
+    assert says(results.labels[0].label, pairs.set) == "first better"
     scores = drawn(ledger, 4, seed=5)
     for rater, value in zip(RATERS, (0, 1, 1), strict=True):
         results = say(ledger, scores, rater, [value])
@@ -328,3 +336,12 @@ def test_the_judge_that_a_run_was_asked_with_is_named_as_its_card_names_it(ledge
     assert found.judgements is not None
     assert found.judgements["judge"]["digest"] == spec.digest
     assert found.judgements["judge"]["judge"] == "strict"
+
+
+def test_runs_without_a_judge_are_scored_by_the_rubric_of_their_family(ledger: Ledger) -> None:
+    bare = [{**one, "scores": run("rag")["scores"]} for one in judged(3)]
+    made = make_set(
+        ledger, Shelf(), stored(ledger, bare, "bare"), None, SetRequest(), project="default"
+    )
+    assert made.rubric is not None
+    assert made.rubric.id.startswith("rag@")

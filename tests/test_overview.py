@@ -73,7 +73,7 @@ def test_a_card_shows_evaluations_trend_baseline_decision_and_what_fails(api: Ap
     text = card(answer.text, "faq")
     for words in (
         "Pass rate 25.0% 11.2% to 46.9% (95%), n 20",
-        "Compared with the previous evaluation ✗ Worse -75.0 points, -88.8 to -47.8 (95%)",
+        "Compared with the previous evaluation ✗ Worse -75.0 percentage points, -88.8 to -47.8 (95%)",
         "Compare with good, version 1",
         "Last decision ✗ reject under release@1",
         "gate overall_status_success: 15 of 20 runs",
@@ -116,7 +116,9 @@ def test_the_named_baseline_is_named_and_marked_and_is_not_compared_with_itself(
     assert "Compared with" not in alone
     evaluated(api, "same", version="2", failed=1)
     text = card(api.client.get("/", headers=HTML).text, "faq")
-    assert "Compared with the baseline production ? No difference shown -5.0 points" in text
+    assert (
+        "Compared with the baseline production ? No difference shown -5.0 percentage points" in text
+    )
     assert "old baseline production" in text
 
 
@@ -166,7 +168,7 @@ def test_samples_that_were_left_out_count_as_failed_and_need_attention(
     assert line in found.text
     assert f"/compare?of={before['id']}&of={fewer['id']}&show=missing" in found.links()
     text = card(api.client.get("/", headers=HTML).text, "faq")
-    assert "No difference shown +0.0 points" in text
+    assert "No difference shown +0.0 percentage points" in text
     assert "6 samples missing, counted as failed" in text
     monkeypatch.setattr(compared, "PAIRED", 10)  # too many to pair: only counted
     assert "6 samples missing, counted as failed" in show(api, "/").text
@@ -175,7 +177,7 @@ def test_samples_that_were_left_out_count_as_failed_and_need_attention(
     stored("easy", "3", range(6, 90))  # as many more as there could be
     text = show(api, "/").text
     assert line in text
-    assert "No difference shown +0.0 points" in text
+    assert "No difference shown +0.0 percentage points" in text
     last = stored("last", "4", range(6, 90))
     assert "missing" not in show(api, "/").text
     api.services.ledger.forget(last["runs"][9]["grade"], author="me", reason="it failed")

@@ -166,13 +166,18 @@ def _rubric(shelf: Shelf, pool: LabelPool, asked: SetRequest) -> LabelRubric:
 
 
 def _usual_rubric(shelf: Shelf, pool: LabelPool) -> str:
-    """The rubric that the judge of these runs scored by; else that of their profile."""
+    """The rubric that the judge of these runs scored by; else that of their profile, or of its
+    family.
+    """
     for name, _ in pool.rubrics.most_common(1):
         return name.partition("+")[0]
     for name, _ in pool.profiles.most_common(1):
         with suppress(ShelfError):  # a profile of a folder that is not at hand
-            if rubric := shelf.profile(name).rubric:
-                return rubric
+            profile = shelf.profile(name)
+            if profile.rubric:
+                return profile.rubric
+            if any(entry.name == profile.family for entry in shelf.entries("rubrics")):
+                return profile.family
     raise UsageError(
         "CLI-001",
         "no judge has scored these runs, and their profile names no rubric.",

@@ -266,7 +266,7 @@ def _tell(
     )
     best = ", ".join(place.contender.id for place in places[:3])
     rate, mean = block.pass_rate, block.weighted_score.mean
-    out.write(opt.paint("\nAll together\n", "bold", on=on))
+    out.write(opt.paint("\nOverview\n", "bold", on=on))
     passed = number(rate.value, interval=rate, percent=True)
     out.write(f"  pass rate {passed}; mean score {number(mean.value, interval=mean)}\n")
     letters = " · ".join(f"{letter} {count}" for letter, count in block.grades.items())

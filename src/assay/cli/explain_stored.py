@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
@@ -71,8 +72,10 @@ def _evidence(stored: StoredInput, run_id: str) -> Any:
 def _whole(options: argparse.Namespace, stored: StoredInput) -> int:
     evaluation = stored.evaluation.evaluation
     worst: list[WorstRun] = []
+    floors: Counter[str] = Counter()
     for result in _grades(stored):
         keep_worst(worst, result, None)
+        floors.update(result.get("floor_failures") or ())
     wanted = {one.run_id for one in worst}
     runs: dict[str, Run] = {}
     for document in read_documents(stored) if wanted else ():
@@ -96,6 +99,7 @@ def _whole(options: argparse.Namespace, stored: StoredInput) -> int:
             evaluation,
             worst=[one._replace(run=runs.get(one.run_id)) for one in worst],
             notes=notes,
+            floors=floors,
             commands=commands,
         )
     )

@@ -266,7 +266,10 @@ def _show(
     ]
     page = command("grade", runs, "-o", "report.html", options=options, carry=GRADED_BY)
     commands.append((page + more, "every run on one page"))
-    terminal.show(evaluation_view(evaluation, worst=doing.worst, notes=notes, commands=commands))
+    view = evaluation_view(
+        evaluation, worst=doing.worst, notes=notes, floors=doing.floors, commands=commands
+    )
+    terminal.show(view)
     for path in options.output:
         sys.stdout.write(f"wrote {path}\n")
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import tempfile
+from collections import Counter
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,8 @@ class RunWork:
         """How judging went."""
         self.judged = 0
         self.worst: list[WorstRun] = []
+        self.floors: Counter[str] = Counter()
+        """Runs that miss each floor."""
         self.passes: dict[str, dict[str, bool]] = {}
         """By sample and run, whether it passed."""
         self._events: EventFile | None = None
@@ -156,6 +159,7 @@ class RunWork:
             marks[grade.run_id] = grade.passed
             if self._events is not None:
                 self._events.judged(graded)
+            self.floors.update(grade.floor_failures)
             if not grade.passed:
                 keep_worst(self.worst, graded.payload(), graded.run)
         return b""

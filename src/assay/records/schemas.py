@@ -4,6 +4,7 @@ can act on.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,7 @@ def _worded(
                         for name in (types if isinstance(types, list) else [types])
                     )
                 )
-                yield path, f"must be {expected}, not {_short(error.instance)}."
+                yield path, _other_type(path, expected, error.instance)
             else:
                 yield path, f"{_short(error.instance)} is not of the shape this takes."
         elif keyword == "enum":
@@ -107,9 +108,17 @@ def _worded(
         elif keyword == "type":
             types = about.types
             expected = " or ".join(types) if isinstance(types, list) else str(types)
-            yield path, f"must be {expected}, not {_short(error.instance)}."
+            yield path, _other_type(path, expected, error.instance)
         else:
             yield path, error.message[:200] + "."
+
+
+def _other_type(path: Path, expected: str, found: Any) -> str:
+    """What a value of another type should have been; a number that is a text is written as one."""
+    text = f"must be {expected}, not {_short(found)}."
+    if "string" in expected.split(" or ") and isinstance(found, float | Decimal):
+        return f'{text} Write {path[-1] if path else "it"}: "{_short(found)}".'
+    return text
 
 
 def _known_keys(kind: type, path: Path, tree: Any) -> list[str]:

@@ -77,10 +77,11 @@ def evaluation_view(
     *,
     worst: Sequence[WorstRun] = (),
     notes: Sequence[str] = (),
+    floors: Mapping[str, int] | None = None,
     commands: Sequence[tuple[str, str]] = (),
 ) -> list[Part]:
-    """An evaluation with its worst runs. `notes` are sentences about it; `commands` are what to run
-    next and what each shows.
+    """An evaluation with its worst runs. `notes` are sentences about it; `floors` counts the runs
+    that miss each floor; `commands` are what to run next and what each shows.
     """
     totals = evaluation.totals
     subject = f"{_versioned(evaluation.workflow)} on {_versioned(evaluation.dataset)}"
@@ -102,7 +103,7 @@ def evaluation_view(
                 ("mean score", number(totals.score.value, interval=totals.score)),
             ]
         ),
-        *_counts(totals),
+        *_counts(totals, floors or {}),
         *([Paragraph("Worst runs:", "title")] if worst else []),
         *(_worst(one) for one in worst),
     ]
@@ -115,12 +116,14 @@ def evaluation_view(
     return parts
 
 
-def _counts(totals: EvaluationTotals) -> list[Part]:
+def _counts(totals: EvaluationTotals, floors: Mapping[str, int]) -> list[Part]:
     """What fails and what is missing, most often first; nothing where nothing does."""
     columns = ("Gate that fails", Column("Runs", "n"), Column("Of", "n"))
     absent = ("Criterion without a score", Column("Runs", "n"), Column("Of", "n"))
+    below = ("Criterion below its floor", Column("Runs", "n"), Column("Of", "n"))
     found = [
         Table("Gates that fail", columns, _rows(totals.gate_failures, totals.n)),
+        Table("Missed floors", below, _rows(floors, totals.n)),
         Table("Missing scores", absent, _rows(totals.missing, totals.n)),
     ]
     return [table for table in found if table.rows]

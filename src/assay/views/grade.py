@@ -48,7 +48,7 @@ LAYERS = {
     "none": "Without a layer",
 }
 ORIGINS = {
-    "role": "demanded by its role",
+    "role": "required by its role",
     "criterion": "the criterion's own",
     "override": "an override",
 }

@@ -242,7 +242,7 @@ class Report(Format):
             charts = self._summary()
             if charts:
                 figures = [Figure(chart, draw=draw) for chart in charts]
-                parts.append(section("All together", *figures, id="together", kind="pair"))
+                parts.append(section("Overview", *figures, id="together", kind="pair"))
             parts += self._samples()
             self._worst_results()
         return report(self.title, *parts, script="report.js" if self.graded else "")

@@ -223,6 +223,8 @@ def results_view(
         section("Agreement", *_agreement(results), id="agreement"),
         section("Disagreements", *_disagreed(results, seen, href), id="disagreements"),
     ]
+    if results.stored.set.other and results.labels:
+        parts.insert(1, section("Who won", *_won(results), id="won"))
     for title, found in (
         ("Changed minds", _changed(results, seen, href)),
         ("Comments", _comments(results, seen, href)),
@@ -230,6 +232,18 @@ def results_view(
         if found:
             parts.append(section(title, *found, id=title.split()[0].lower()))
     return parts
+
+
+def _won(results: LabelResults) -> list[Part]:
+    """How often each version of a set of pairs was preferred, over all labels that count."""
+    made, rows = results.stored.set, []
+    chosen = Counter(str(one.label.pair.choice) for one in results.labels if one.label.pair)
+    other = made.other.name if made.other else ""
+    for key, text in (("a", made.evaluation.name), ("tie", "tie"), ("b", other)):
+        share = f"{chosen[key] / chosen.total():.1%}"
+        rows.append([text, f"{chosen[key]:,}", share])
+    columns = ("Preferred", Column("Labels", "n"), Column("Share", "n"))
+    return [Table("Preferred answers", columns, rows)]
 
 
 def _progress(results: LabelResults) -> list[Part]:
@@ -302,8 +316,9 @@ def _disagreed(
         if rows
         else Paragraph("None so far.", "absent")
     ]
-    if rows and results.stored.set.other:
-        text = "a and b are the answers of the set's first and second evaluation."
+    other = results.stored.set.other
+    if rows and other:
+        text = f"a is {results.stored.set.evaluation.name}, b is {other.name}."
         parts.append(Paragraph(text, "hint"))
     if len(shown) > LISTED:
         parts.append(Paragraph(f"The first {LISTED:,} of {len(shown):,} are shown.", "hint"))
@@ -325,7 +340,7 @@ def _comments(results: LabelResults, seen: Collection[str] | None, href: Link | 
         [
             _named(items[one.label.run], href),
             names[one.label.rater],
-            says(one.label),
+            says(one.label, results.stored.set),
             clip(one.label.comment, 1000),
         ]
         for one in results.newest
@@ -345,8 +360,8 @@ def _changed(results: LabelResults, seen: Collection[str] | None, href: Link | N
         [
             _named(items[one.label.run], href),
             names[one.label.rater],
-            says(before),
-            says(one.label),
+            says(before, results.stored.set),
+            says(one.label, results.stored.set),
             moment(one.at),
         ]
         for one in results.newest
@@ -359,8 +374,8 @@ def _changed(results: LabelResults, seen: Collection[str] | None, href: Link | N
     return [Table("Changed minds", columns, rows[:LISTED], kind="stack")]
 
 
-def says(label: HumanLabel) -> str:
-    """What a label says, in a few words.
+def says(label: HumanLabel, made: LabelSet | None = None) -> str:
+    """What a label says, in a few words; with the names of the set's versions.
 
     >>> from assay.records.label import Override
     >>> of = {"run_id": "r", "run": "sha256:" + "0" * 64, "sample_id": "s"}
@@ -374,7 +389,7 @@ def says(label: HumanLabel) -> str:
     if label.override is not None:
         return f"{label.override.verdict}: {clip(label.override.reason, 1000)}"
     if label.pair is not None:
-        return {"a": "first evaluation better", "b": "second evaluation better", "tie": "tie"}[
-            label.pair.choice
-        ]
+        first = made.evaluation.name if made else "first evaluation"
+        second = made.other.name if made and made.other else "second evaluation"
+        return {"a": f"{first} better", "b": f"{second} better", "tie": "tie"}[label.pair.choice]
     return phrase(", ".join(f"{name} {score}" for name, score in (label.scores or {}).items()))

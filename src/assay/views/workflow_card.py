@@ -203,7 +203,7 @@ def _version(newest: Evaluation) -> str:
 def _against(newest: Evaluation, baseline: CardBaseline | None) -> tuple[str, str]:
     """What the newest is compared with, and whether it is better or worse."""
     if baseline is None:
-        keep = code(f"assay baseline set NAME {newest.name} --store")
+        keep = code(f"assay baseline set production {newest.name} --store")
         return "Baseline", phrase(absent("none"), small(" Keep this one with ", keep))
     of = baseline.evaluation
     before = f"baseline {clip(baseline.name, 40)}" if baseline.name else "previous evaluation"
@@ -236,7 +236,9 @@ def _difference(found: Any) -> str:
         else ("undetermined", "No difference shown")
     )
     ends = f"{100 * found.low:+.1f} to {100 * found.high:+.1f} ({found.level:.0%})"
-    return phrase(verdict(word, text), small(f" {100 * found.value:+.1f} points, {ends}"))
+    return phrase(
+        verdict(word, text), small(f" {100 * found.value:+.1f} percentage points, {ends}")
+    )
 
 
 def _decided(decision: CardDecision | None) -> str:
@@ -261,7 +263,11 @@ def _fails(newest: Evaluation) -> list[Part]:
         text = f"could not be graded: {_of(totals.ungraded, totals.n)}"
         found.append((totals.ungraded, link(text, href)))
     found.sort(key=lambda pair: -pair[0])
-    return [Sentences([text for _, text in found[:FAILS]], "What fails most")] if found else []
+    if not found:
+        return []
+    ways = [text for _, text in found[:FAILS]]
+    ways.append(link("Every reason, floors included", address("evaluations", newest.id)))
+    return [Sentences(ways, "Failed gates and missing scores")]
 
 
 def _most(
@@ -275,7 +281,7 @@ def _most(
                 address(
                     "evaluations",
                     newest.id,
-                    **({"gate": name} if what == "gate" else {"show": "failed"}),
+                    **({"gate": name} if what == "gate" else {"sort": f"criterion:{name}"}),
                 ),
             ),
         )

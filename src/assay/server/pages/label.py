@@ -35,8 +35,13 @@ OFFERED = 20
 LEAD = "People's own verdicts: blind, stored next to the grades, and used to calibrate judges."
 
 
+class _RunCount(msgspec.Struct, frozen=True):
+    n: int = 0
+
+
 class _NamedOnly(msgspec.Struct):
     name: str = ""
+    totals: _RunCount = _RunCount()
 
 
 _name_of = msgspec.json.Decoder(_NamedOnly).decode
@@ -63,11 +68,17 @@ def _page(
     ]
     total = ledger.count("labelset", project=project).n
     newest = ledger.find("evaluation", project=project, limit=OFFERED, newest_first=True).items
-    names = list(dict.fromkeys(_name_of(one.body).name for one in newest if one.body is not None))
+    known = [_name_of(one.body) for one in newest if one.body is not None]
+    names = list(dict.fromkeys(one.name for one in known))
+    # one sample was a try, seldom what people are asked about
+    usual = next((one.name for one in known if one.totals.n > 1), names[0] if names else "")
     parts: list[Part] = []
     if problem is not None:
         text = problem.detail[:1].upper() + problem.detail[1:]
-        parts.append(Note(f"{text} {problem.fix}".strip(), kind="bad"))
+        # advice for a terminal is none on a page
+        typed = "--" in problem.fix or "`assay" in problem.fix
+        fix = "Change the form below." if typed else problem.fix
+        parts.append(Note(f"{text} {fix}".strip(), kind="bad"))
     if found:
         parts.append(sets_table(found, _address))
         if total > SHOWN:
@@ -88,7 +99,7 @@ def _page(
         status=200 if problem is None else problem.status,
         template="label_sets.html",
         fields=_fields(services, names) if names else [],
-        values={"evaluation": names[0] if names else "", "n": str(DEFAULT_ITEMS), **values},
+        values={"evaluation": usual, "n": str(DEFAULT_ITEMS), **values},
         can_write="write" in principal.scopes,
     )
 
@@ -101,7 +112,9 @@ def _fields(services: Services, names: list[str]) -> list[Field]:
         Field("pairs", "Compare with", choices=names, hint="nothing: score by a rubric"),
         Field("draw", "Draw", kind="select", choices=draws[1:], hint=draws[0][1]),
         Field("n", "Items", kind="number"),
-        Field("rubric", "Rubric", choices=rubrics, hint="the judge's, else the profile's"),
+        Field(
+            "rubric", "Rubric", choices=rubrics, hint="the judge's, the profile's or the family's"
+        ),
         Field("name", "Name", hint="from the evaluation"),
     ]
 
