@@ -149,6 +149,7 @@ def test_a_digest_moves_with_every_field_and_not_with_the_order() -> None:
         {"group": None},
         {"reference": "?"},
         {"families": ("x", None)},
+        {"runs": ("sha256:" + "0" * 64, None)},
     ]
     assert {name for change in changes for name in change} == set(Pair._fields)
     digests = [digest_of([first._replace(**change), *pairs[1:]]) for change in changes]

@@ -18,12 +18,12 @@ _known: set[object] = set()
 _first = threading.Lock()
 
 
-def convert(tree: Any, kind: type[T], *, from_attributes: bool = False) -> T:
+def convert(tree: Any, kind: type[T], *, from_attributes: bool = False, strict: bool = True) -> T:
     """The tree, or with `from_attributes` also a record, as a value of that type; a
-    `msgspec.ValidationError` where it is none.
+    `msgspec.ValidationError` where it is none. Where not `strict`, a number may be its text.
     """
     if kind not in _known:
         with _first:
             msgspec.json.Decoder(kind)
             _known.add(kind)
-    return msgspec.convert(tree, kind, from_attributes=from_attributes)
+    return msgspec.convert(tree, kind, from_attributes=from_attributes, strict=strict)

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct, field, structs
 
 from assay.records.grade import ended_by
+from assay.records.typed import convert
 from assay.views.grade_line import GradeLine
 
 MAX_TEXT = 10_000
@@ -195,14 +196,12 @@ def sample_grade(result: Mapping[str, Any] | bytes) -> SampleGrade:
     made = (
         _GRADES.decode(result)
         if isinstance(result, bytes)
-        else msgspec.convert(tree, SampleGrade, strict=False)
+        else convert(tree, SampleGrade, strict=False)
     )
     if made.passed is True or not made.hard_gate_failures:
         return made
     failed = (
-        _GATES.decode(result)
-        if isinstance(result, bytes)
-        else msgspec.convert(tree, _Gates, strict=False)
+        _GATES.decode(result) if isinstance(result, bytes) else convert(tree, _Gates, strict=False)
     )
     reasons = (ended_by(gate.reason) for gate in failed.hard_gates.values())
     cause = next(filter(None, reasons), "")

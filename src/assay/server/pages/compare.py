@@ -199,7 +199,8 @@ def _baselines(services: Services, project: str) -> list[tuple[str, str]]:
     for one in islice(list_baselines(services.ledger, project=project), OFFERED):
         if one.kept is not None and one.kept.record.get("kind", "runs") == "runs":
             name, made_at = one.kept.record.get("name"), one.kept.record.get("made_at")
-            found.setdefault(f"{BASELINE}{name}", f"baseline {name} · {str(made_at)[:10]}")
+            day = f" · {made_at[:10]}" if isinstance(made_at, str) else ""
+            found.setdefault(f"{BASELINE}{name}", f"baseline {name}{day}")
     return list(found.items())
 
 
