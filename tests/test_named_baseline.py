@@ -556,6 +556,18 @@ def test_a_candidate_does_not_set_the_bar_of_a_stored_baseline(here: Run, kept_u
     assert same.json()["notes"][0].startswith("SAME EVIDENCE")
 
 
+def test_a_candidate_does_not_set_the_bar_of_a_bare_file(here: Run, kept_url: str) -> None:
+    old = json.dumps(rag_runs("old", "1"))
+    Path(kept_url).with_name("old.json").write_text(old)
+    bare = ("--baseline", "./old.json", "--store", kept_url)
+    for name in ("own", "named", "judged"):
+        refused = here("gate", name, *bare)
+        assert (refused.code, "would set the bar" in refused.err) == (3, True), refused
+        assert "`assay evals`" in refused.err
+    rules = ("--profile", "rag-measured@2", "--grading-policy", "workflow@1")
+    assert "would set the bar" not in here("gate", "own", *bare, *rules).err
+
+
 def test_rules_of_the_command_line_change_those_of_a_baseline_with_a_note(
     here: Run, kept_url: str
 ) -> None:

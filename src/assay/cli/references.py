@@ -12,7 +12,12 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from assay.archive.evaluation_choice import CHOSEN, one_own_profile, one_setting
+from assay.archive.evaluation_choice import (
+    CHOSEN,
+    one_own_profile,
+    one_setting,
+    refuse_unknown_bar,
+)
 from assay.archive.evaluations import (
     LATEST,
     StoredEvaluation,
@@ -224,6 +229,7 @@ class _Resolver:
         stored = [one for one in self._made.values() if one.evaluation is not None]
         use_made_profile(self._options, self.candidates, self.baselines, self._folder)
         if "made_profile" not in self._options:
+            self._refuse_unknown_bar()
             self._use_own_profile(stored)
         for name, default in CHOSEN:
             option = "grading_policy" if f"grading_{name}" in self._options else name
@@ -237,6 +243,31 @@ class _Resolver:
             setattr(self._options, option, value)
             if value != default:
                 self._options.stored_rules = {*getattr(self._options, "stored_rules", ()), name}
+
+    def _refuse_unknown_bar(self) -> None:
+        """Refuse a candidate that brings its own rules against runs that don't say what graded
+        them. A kept baseline says it, and is checked where it is read.
+        """
+        if not any(map(_is_bare, self.baselines)):
+            return
+        given = {
+            name
+            for name, default in CHOSEN
+            if getattr(self._options, f"grading_{name}", getattr(self._options, name, default))
+            != default
+        }
+        for one in self.candidates:
+            if not isinstance(one, StoredInput) or one.evaluation is None:
+                continue
+            settings = one.evaluation.evaluation.settings
+            own = settings.get("own_profile") and not is_chosen(self._options)
+            refuse_unknown_bar(
+                f"the evaluation {one}",
+                settings if own else {**settings, "own_profile": None},
+                given=given - {"profile"} if own else given,
+                fix="Compare it with an evaluation that `assay evals` lists, or name the rules that"
+                " both sides are graded by, with --profile, --rubric or --grading-policy.",
+            )
 
     def _use_own_profile(self, stored: Sequence[StoredInput]) -> None:
         """Grade by the profile that scorers and assertions added to, where the evaluations have one
@@ -254,6 +285,13 @@ class _Resolver:
         self._options.rubric = own["rubric"]
         self._options.sources = {**sources, "profile": STORED, "rubric": STORED}
         write_file(self._options.profile, pretty(own["profile"]))
+
+
+def _is_bare(baseline: str) -> bool:
+    """Whether a baseline is runs alone: a file of them, or one run of the ledger."""
+    if isinstance(baseline, ImportedInput):
+        return False  # it says what its tool scored by
+    return baseline.evaluation is None if isinstance(baseline, StoredInput) else is_path(baseline)
 
 
 def _profile_id(profile: Mapping[str, Any]) -> str:
