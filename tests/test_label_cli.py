@@ -145,7 +145,7 @@ def test_verdicts_of_another_rubric_criterion_or_evaluation_calibrate_nobody(
     label_all(url, "one", "anna")
     with open_ledger(url) as ledger:
         runs = [
-            find_evaluation(ledger, name, project="default").evaluation.runs  # type: ignore[union-attr]
+            find_evaluation(ledger, name, project="default").evaluation.runs
             for name in ("first", "second")
         ]
     rubric = rubric_name(RUBRIC)

@@ -113,10 +113,10 @@ def test_the_page_has_a_row_for_each_lost_mark_and_narrows_down_to_an_axis() -> 
     view = exam_view(result)
     everything = lost_section(view, lost, here="/exams/x")
     one = lost_section(view, lost, here="/exams/x", axis="schema")
-    chips, table = everything.parts[0].parts  # type: ignore[union-attr]
-    assert [chip.n for chip in chips.chips] == [len(lost), 4, 12, 1, 4]  # type: ignore[union-attr]
-    assert len(table.rows) == len(lost)  # type: ignore[union-attr]
-    (row,) = one.parts[0].parts[1].rows  # type: ignore[union-attr]
+    chips, table = everything.parts[0].parts
+    assert [chip.n for chip in chips.chips] == [len(lost), 4, 12, 1, 4]
+    assert len(table.rows) == len(lost)
+    (row,) = one.parts[0].parts[1].rows
     assert row[1:] == ["Schema", "−0.1", "a JSON object that keeps the answer schema", "no answer"]
     assert "He goed there." in exam_page(result, lost=lost, draw=False)
 
@@ -126,7 +126,7 @@ def test_without_the_answers_the_result_says_what_it_knows() -> None:
     rows = {
         (str(row[0])[:3], row[1]): row[3:]
         for row in lost_section(exam_view(result), []).parts[0].rows
-    }  # type: ignore[union-attr]
+    }
     assert rows["i-0", "Correctness"] == ["went0", "He goed there."]
     assert rows["i-0", "Spanish gloss"] == ["see the rubric", "the answers are not stored"]
 

@@ -74,7 +74,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
         api.services.ledger.forget(lost[0], author="test", reason="asked for")
         put(api, "one", answered(one, "The train leaves at nine!"))  # the newest of a name
         api.post("/baselines", {"name": "production", "evidence": {"evaluation": "three"}})
-        api.folder = folder  # type: ignore[attr-defined]
+        api.folder = folder
         yield api
 
 
@@ -122,7 +122,7 @@ def test_the_page_decides_as_the_command_does_and_never_where_that_refuses(
 ) -> None:
     folder = tmp_path
     with (
-        closing(sqlite3.connect(f"{shop.folder}/l.db")) as ledger,  # type: ignore[attr-defined]
+        closing(sqlite3.connect(f"{shop.folder}/l.db")) as ledger,
         closing(sqlite3.connect(f"{folder}/l.db")) as copy,
     ):
         ledger.backup(copy)
@@ -158,7 +158,7 @@ def test_the_page_decides_as_the_command_does_and_never_where_that_refuses(
 
 
 def test_a_decision_that_the_command_stored_is_the_one_that_the_page_shows(shop: Api) -> None:
-    run = commands(shop.folder)  # type: ignore[attr-defined]
+    run = commands(shop.folder)
     found = get(shop, "?of=two&of=few")
     told = found.text[found.text.index("assay gate few") :]
     assert "Store this decision" in found.text

@@ -253,7 +253,7 @@ def test_the_next_view_deletes_what_a_killed_one_left(
 
 
 def test_every_address_is_new() -> None:
-    made = {OneVisitor(None, port=1, page="/").address for _ in range(3)}  # type: ignore[arg-type]
+    made = {OneVisitor(None, port=1, page="/").address for _ in range(3)}
     assert len(made) == 3
     assert all(len(one.rpartition("/")[2]) >= 43 for one in made), "32 random bytes"
 
