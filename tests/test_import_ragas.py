@@ -142,7 +142,7 @@ def test_only_columns_of_metrics_are_scores(tmp_path: Path) -> None:
     path.write_text(json.dumps([{**row, **extra} for row in ROWS]))
     runs, tally = imported("ragas", path)
     assert "latency_s" not in runs[0]["scores"]
-    assert "the column latency_s is not used: by its name it is no metric" in tally.notes
+    assert "the column latency_s is not used: by its name it isn't a metric" in tally.notes
     reasons = reasons_not_to_grade("ragas", tally, where="rows.json")
     assert reasons["our_own"] == "ragas has no metric of this name"
     assert "less may be better" in reasons["noise_sensitivity_mode_relevant"]

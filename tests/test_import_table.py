@@ -71,7 +71,7 @@ def test_a_mapping_names_columns_and_scales(tmp_path: Path) -> None:
     wrong = {
         "score:stars=stars:1..4": "beyond the scale",
         "score:q=question": "not a number",
-        "passed=stars": "has '5', which is no verdict",
+        "passed=stars": "has '5', which isn't a verdict",
         "score:x=faithfulnes": "Did you mean 'faithfulness'",
         "attempt=stars,tokens=faithfulness,passed=passed": "it is a count",
     }
@@ -244,5 +244,5 @@ def test_an_unknown_table_gets_a_mapping_to_begin_with(
 def test_a_word_that_is_no_verdict_is_shown_as_written(tmp_path: Path) -> None:
     runs, _ = imported("table", table(tmp_path / "a.csv", "id,passed\n1,Y\n2,n\n"))
     assert [run["gates"]["table_passed"]["passed"] for run in runs] == [True, False]
-    with pytest.raises(AssayError, match=r"has 'Maybe', which is no verdict.* yes, y, 1"):
+    with pytest.raises(AssayError, match=r"has 'Maybe', which isn't a verdict.* yes, y, 1"):
         imported("table", table(tmp_path / "b.csv", "id,passed\n1,Maybe\n"))

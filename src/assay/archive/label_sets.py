@@ -1,5 +1,5 @@
 """Sets of items for people to label: made from an evaluation or two, stored, found, and given to
-each rater in an order of their own.
+each rater in a different order.
 
 A set only lists its items. How far each rater is follows from the labels, see `labels`.
 """

@@ -1,6 +1,6 @@
 """`assay view`: the pages of a ledger or of a file, on this machine, in this user's browser.
 
-It starts a server of its own on a free port of the loopback address, which answers one browser
+It starts a server on a free port of the loopback address, which answers one browser
 only: see `server.one_visitor`. A file is shown from a temporary ledger, which is gone when the
 command ends.
 """

@@ -127,7 +127,7 @@ def _is_score(label: str, tally: ImportTally) -> bool:
     if _WORDS.search(plain_name(label)) or tally.scale_of(label) is not None:
         return True
     if _NO_METRIC.search(plain_name(label)):
-        tally.note(f"the column {label} is not used: by its name it is no metric")
+        tally.note(f"the column {label} is not used: by its name it isn't a metric")
         return False
     tally.doubts[label] = "ragas has no metric of this name"
     return True

@@ -100,7 +100,7 @@ class _Row(NamedTuple):
         if word not in (*_TRUE, *_FALSE):
             raise self.fault(
                 str(column),
-                f"has {str(value)[:60]!r}, which is no verdict. A verdict is one of"
+                f"has {str(value)[:60]!r}, which isn't a verdict. A verdict is one of"
                 f" {', '.join((*_TRUE, *_FALSE))}.",
             )
         return word in _TRUE
