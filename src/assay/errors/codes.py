@@ -222,4 +222,6 @@ CODES: dict[str, str] = {
     "API-001": "A Python object is not of the shape the call takes.",
     "ERR-001": "An internal error.",
     "ERR-002": "A worker process died.",
+    "BAT-001": "A formula has no translation to SQL, so a batch can't use it.",
+    "BAT-002": "Weights have too many decimals for a batch.",
 }

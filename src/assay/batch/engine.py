@@ -1,0 +1,46 @@
+"""What a batch asks of an engine. SQL is built once, by `sqlglot`, and written in its dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+
+class Column(NamedTuple):
+    """A column of a source: its name, and its type as the engine writes it, in upper case."""
+
+    name: str
+    type: str
+
+
+class BatchEngine(Protocol):
+    """DuckDB or Spark."""
+
+    name: str
+    dialect: str
+    """What `sqlglot` calls it."""
+    version: str
+
+    def attach(self, sources: Sequence[str]) -> str:
+        """Make files or a table readable as one relation, columns matched by name; the name of
+        the view.
+        """
+
+    def columns(self, view: str) -> list[Column]:
+        """The columns of a view, in order."""
+
+    def relation(self, sql: str) -> Any:
+        """A query as the engine's own lazy relation."""
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query, for small results."""
+
+    def write(
+        self, sql: str, path: str, *, kind: str, progress: Callable[[float], None] | None = None
+    ) -> int:
+        """Write a query to a path that doesn't exist yet, as `parquet`, `csv` or `jsonl`; the
+        number of rows.
+        """
+
+    def close(self) -> None:
+        """Let go of what the engine made; a session that was given stays open."""
