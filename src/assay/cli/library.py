@@ -281,6 +281,7 @@ def _schema_names() -> dict[str, Any]:
     from assay.exams.policy import ExamPolicy
     from assay.exams.rubric import ExamRubric
     from assay.grading.policy import Policy
+    from assay.records.batch import BatchRecord
     from assay.records.decision import Decision
     from assay.records.evaluation import Evaluation
     from assay.records.evidence import Run
@@ -306,6 +307,7 @@ def _schema_names() -> dict[str, Any]:
         "rubric": Rubric,
         "decision": Decision,
         "evaluation": Evaluation,
+        "batch": BatchRecord,
         "label": HumanLabel,
         "label-set": LabelSet,
         "config": ConfigFile,

@@ -1,0 +1,99 @@
+"""The record of a batch (`assay.batch/1`): what was graded, by what, and what came out.
+
+It stands next to the output. It has no clock in it: the same inputs under the same plan on the same
+engine give the same record. With it any row can be made again by the Python engine.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, field
+
+from assay.files.json_files import Document
+from assay.records.evidence import ClosedRecord, Count
+from assay.records.reading import read_record
+from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
+
+BATCH_SCHEMA: Final = "assay.batch/1"
+BATCH_RECORD = ".batch.json"
+"""How the name of a record ends: that of the output, and this."""
+
+Digest = Annotated[str, Meta(pattern=r"^sha256:[0-9a-f]{64}$")]
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class BatchFile(ClosedRecord, frozen=True, kw_only=True):
+    """A file or a table that a batch read or wrote."""
+
+    name: Text
+    """Of an input, as it was given, and for a folder each file in it; of an output, from the folder
+    that the record is in.
+    """
+    size: Count | None = None
+    """In bytes; null for a table."""
+    digest: Digest | None = None
+    """The SHA-256 of its bytes; null for what has none, and then `undigested` says why."""
+    undigested: Text | None = None
+    partition: str | None = None
+    """The partition of the input that it is, or was made from, such as `day=2026-11-16`."""
+
+
+class BatchEngineUsed(ClosedRecord, frozen=True, kw_only=True):
+    """The engine that ran the query."""
+
+    name: Literal["duckdb", "spark"]
+    version: Text
+
+
+class BatchCounts(ClosedRecord, frozen=True, kw_only=True):
+    """What a batch comes to. Of the rows, all are counted, also the rejected ones."""
+
+    rows: Count
+    runs: Count
+    passed: Count
+    invalid: Count
+    """Runs that couldn't be graded. They are in the output and fail."""
+    grades: dict[str, Count]
+    """Runs by letter."""
+    rejects: dict[str, Count]
+    """Rejected rows by code."""
+
+    @property
+    def rejected(self) -> int:
+        """All rejected rows."""
+        return sum(self.rejects.values())
+
+
+class BatchRecord(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
+    """What a batch was made from, and what it came to."""
+
+    schema: Literal["assay.batch/1"] = BATCH_SCHEMA
+    family: Text = "workflow"
+    profile: Text | None
+    """`name@version`; null for a family whose policy needs none."""
+    policy: Text
+    scoring_system: Annotated[str, Meta(pattern=SCORING_PATTERN)] = field(name="scoringSystem")
+    grading_system: Annotated[str, Meta(pattern=GRADING_PATTERN)] = field(name="gradingSystem")
+    plan: Digest
+    """Of the numbers that the engine compared: equal plans give equal letters."""
+    digests: dict[str, Digest]
+    """Of the profile, rubric and policy."""
+    engine: BatchEngineUsed
+    sql: Digest
+    """Of the query, as `--explain-sql` prints it."""
+    columns: dict[str, str] = {}
+    """The columns that `--map` named, by what they mean."""
+    keep: list[str] = []
+    """The columns that were carried through."""
+    sample: Count | None = None
+    """How many runs were drawn; null where all of them were graded."""
+    inputs: list[BatchFile]
+    outputs: list[BatchFile]
+    rejects: list[BatchFile] = []
+    counts: BatchCounts
+
+
+def read_batch_record(document: Document) -> BatchRecord:
+    """The record of a batch, or an error with every fault of it."""
+    return read_record(document, BatchRecord, "BAT-003")

@@ -1,0 +1,204 @@
+"""The reference of a batch: the rows of one run are the scorecard that `assay grade` would grade."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import batches
+from assay.batch.replay import RowScore, RowVerdict, read_rows, replay_run
+from assay.errors import InputError
+from assay.files.json_files import Document
+from assay.grading.policy import make_rules
+from assay.library.shelf import Shelf
+from assay.pipeline.grading import Grader
+from assay.records.reading import read_scorecard
+from assay.scoring.profile import make_plan
+from examples import each, share
+
+SHELF = Shelf()
+PLAN = make_plan(SHELF.profile("code-repair@1"), why="asked for")
+RULES = make_rules(SHELF.policy("workflow"))
+GATES = [RowVerdict(planned.id, True) for planned in PLAN.gates]
+SPECS = {planned.spec.id: planned.spec for planned in PLAN.criteria}
+
+
+def best(formula: str) -> Any:
+    """The raw score of a run without a fault."""
+    return {
+        "pairwise": {"wins": 3, "losses": 0, "ties": 0},
+        "ratio": {"passed": 7, "total": 7},
+        "likert_1_5": 5,
+        "likert_neg2_2": 2,
+        "likert_0_5": 5,
+        "lower_is_better": 0,
+    }.get(formula, 1)
+
+
+SCORES = [RowScore(name, best(spec.formula)) for name, spec in SPECS.items()]
+
+
+def test_a_run_with_all_its_evidence_is_an_a() -> None:
+    made = replay_run("r-1", SCORES, GATES, PLAN, RULES)
+    assert (made.row["grade"], made.row["passed"], made.row["score"]) == ("A", True, Decimal(100))
+    assert made.rejects == ()
+    assert made.row["failed_gates"] == made.row["failed_floors"] == made.row["missing"] == []
+
+
+@settings(max_examples=share(30))
+@given(batches.graded(), st.integers(0, 2**32))
+def test_a_row_has_the_letter_and_cents_of_the_scorecard_that_it_is(
+    by: batches.Graded, seed: int
+) -> None:
+    """Each run is also written as `assay.scorecard/1`, read and graded the way a file is."""
+    grader = _given(by)
+    for run in batches.runs(by, seed, 60):
+        specs = {planned.spec.id: planned.spec for planned in by.plan.criteria}
+        tree = {
+            "schema": "assay.scorecard/1",
+            "run_id": run.run,
+            "hard_gates": {one.gate: one.verdict for one in run.verdicts},
+            "criteria": [
+                {
+                    "name": one.criterion,
+                    "raw_score": one.raw,
+                    "formula_id": specs[one.criterion].formula,
+                    "weight": specs[one.criterion].weight,
+                    "n": 1 if one.n is None else one.n,
+                    **({"missing": "no score"} if one.raw is None else {}),
+                }
+                for one in run.scores
+                if one.criterion in specs
+            ],
+        }
+        twice = len({one.gate for one in run.verdicts}) != len(run.verdicts)
+        row, rejects = replay_run(run.run, run.scores, run.verdicts, by.plan, by.rules)
+        try:
+            made = grader.grade_card(grader.required(_read(tree)))
+        except InputError:
+            assert row["reason"] == "invalid_evidence"
+            assert not row["passed"]
+            continue
+        if row["reason"] == "invalid_evidence":  # JSON can't give a gate twice, and reads more
+            assert twice or any(one.code == "BAT-006" for one in rejects)
+            continue
+        assert row["grade"] == made.grade
+        assert row["provisional_grade"] == made.provisional_grade
+        assert row["passed"] is made.passed
+        assert row["reason"] == made.reason
+        assert row["score"] == Decimal(repr(made.weighted_score))
+        assert row["adjusted_score"] == Decimal(repr(made.weighted_score_adjusted))
+        assert set(row["failed_gates"]) == set(made.hard_gate_failures)
+        assert set(row["failed_floors"]) == set(made.floor_failures)
+        for one in made.criteria:
+            assert row[f"norm_{one.name}"] == Decimal(repr(one.norm))
+            assert row[f"adjusted_{one.name}"] == Decimal(repr(one.adjusted_norm))
+            assert row[f"contribution_{one.name}"] == Decimal(repr(one.contribution))
+        assert row["scoring_system"] == made.scoring_system
+        assert row["grading_system"] == made.grading_system
+
+
+def _given(by: batches.Graded) -> Grader:
+    """A grader that holds every card to a plan that isn't on the shelf."""
+    grader = Grader(SHELF)
+    grader.rules, grader._required = by.rules, by.plan
+    grader._by_profile[by.plan.profile.id] = by.plan
+    return grader
+
+
+def _read(tree: dict[str, Any]) -> Any:
+    gates = {name: passed for name, passed in tree["hard_gates"].items() if name.isascii()}
+    known = {name.strip(): passed for name, passed in gates.items()}
+    others = {name: passed for name, passed in tree["hard_gates"].items() if name not in known}
+    if others:  # the reader of files refuses such names, so the card is built without them
+        tree = {**tree, "hard_gates": {k: v for k, v in gates.items() if k in known}}
+        card = read_scorecard(Document(tree, "card.json"))
+        return type(card)(
+            **{
+                **{name: getattr(card, name) for name in card.__struct_fields__},
+                "hard_gates": {**card.hard_gates, **others},
+            }
+        )
+    return read_scorecard(Document(tree, "card.json"))
+
+
+@each(
+    "raw, code",
+    [
+        (math.nan, "SCO-003"),
+        (math.inf, "SCO-003"),
+        (1e308, "SCO-003"),
+        (5e-324, "SCO-003"),
+        (True, "SCO-003"),
+        ("1", "SCO-003"),
+        (Decimal("0.1234567890123456"), "BAT-006"),
+        (2**53 + 1, "BAT-006"),
+    ],
+)
+def test_a_number_that_is_none_or_too_long_fails_the_run(raw: Any, code: str) -> None:
+    name = next(name for name, spec in SPECS.items() if spec.formula == "lower_is_better")
+    scores = [one._replace(raw=raw) if one.criterion == name else one for one in SCORES]
+    row, rejects = replay_run("r-1", scores, GATES, PLAN, RULES)
+    assert [one.code for one in rejects] == [code]
+    assert (row["passed"], row["grade"], row["score"]) == (False, None, None)
+    assert row["reason"] == "invalid_evidence"
+
+
+def test_duplicates_and_rows_without_a_run_are_all_rejected() -> None:
+    row, rejects = replay_run("r-1", [*SCORES, SCORES[0]], [*GATES, GATES[0]], PLAN, RULES)
+    assert [one.code for one in rejects] == ["GRD-102"] * 4
+    assert not row["passed"]
+    for run in (None, ""):
+        row, rejects = replay_run(run, SCORES, GATES, PLAN, RULES)
+        assert {one.code for one in rejects} == {"BAT-004"}
+        assert not row["passed"]
+
+
+def test_an_unknown_criterion_is_rejected_and_the_run_is_still_graded() -> None:
+    row, rejects = replay_run("r-1", [*SCORES, RowScore("charm", 1)], GATES, PLAN, RULES)
+    assert [(one.subject, one.code) for one in rejects] == [("charm", "BAT-005")]
+    assert (row["grade"], row["faults"]) == ("A", 1)
+
+
+def test_a_look_alike_of_a_gate_opens_nothing() -> None:
+    for name in ("No_Sandbox_Violation", "no_sandbox_violation ", "nо_sandbox_violation"):
+        verdicts = [
+            one._replace(gate=name) if one.gate == "no_sandbox_violation" else one for one in GATES
+        ]
+        row, _ = replay_run("r-1", SCORES, verdicts, PLAN, RULES)
+        assert row["failed_gates"] == ["no_sandbox_violation"]
+        assert row["grade"] == "F"
+
+
+def test_long_and_wide_rows_say_the_same() -> None:
+    long: list[dict[str, Any]] = [
+        *({"criterion": one.criterion, "n": 4, **_parts(one, "raw", "")} for one in SCORES),
+        *({"gate": one.gate, "verdict": one.verdict} for one in GATES),
+    ]
+    wide: dict[str, Any] = {one.gate: one.verdict for one in GATES}
+    for one in SCORES:
+        wide |= {f"{one.criterion}_n": 4, **_parts(one, one.criterion, f"{one.criterion}_")}
+    first, second = (read_rows(rows, PLAN) for rows in (long, [wide]))
+    assert first == second
+    assert replay_run("r", *first, PLAN, RULES).row["grade"] == "A"
+
+
+def _parts(one: RowScore, column: str, prefix: str) -> dict[str, Any]:
+    if isinstance(one.raw, dict):
+        return {prefix + key: count for key, count in one.raw.items()}
+    return {column: one.raw}
+
+
+def test_forgetting_a_row_never_helps() -> None:
+    whole = replay_run("r", SCORES, GATES, PLAN, RULES).row
+    for index in range(len(SCORES)):
+        row = replay_run("r", SCORES[:index] + SCORES[index + 1 :], GATES, PLAN, RULES).row
+        assert row["score"] <= whole["score"]
+        assert row["missing"] == [SCORES[index].criterion]
+    for index in range(len(GATES)):
+        row = replay_run("r", SCORES, GATES[:index] + GATES[index + 1 :], PLAN, RULES).row
+        assert not row["passed"]
