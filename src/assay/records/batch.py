@@ -17,7 +17,7 @@ from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
 
 BATCH_SCHEMA: Final = "assay.batch/1"
 BATCH_RECORD = ".batch.json"
-"""How the name of a record ends: that of the output, and this."""
+"""How the name of a record ends, next to an output that is one file; see `batch.targets`."""
 
 Digest = Annotated[str, Meta(pattern=r"^sha256:[0-9a-f]{64}$")]
 Text = Annotated[str, Meta(min_length=1)]

@@ -1,0 +1,276 @@
+"""What a batch reads: files, folders of files and tables, named as on a command line.
+
+    scores.parquet  gates.csv  more.jsonl  scores.arrow      a file; .gz for CSV and JSON Lines
+    scores/                                                  every file below a folder
+    lake.duckdb#scores    postgresql://host/db#scores        a table of a database
+    lake/scores                                              a Delta or Iceberg table, by its log
+
+Nothing is opened here but folders and the heads of CSV files: an engine attaches what this module
+resolved. A name with a pattern character is refused, because DuckDB would read other files than the
+one that was named.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from assay.errors import InputError, UsageError
+
+KINDS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".csv.gz": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".jsonl.gz": "jsonl",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+"""Which kind a file is, by the end of its name."""
+DATABASES = (".duckdb", ".ddb")
+MAX_FILES = 100_000
+_MAX_HEAD = 1024 * 1024
+_PATTERN = "*?["
+_POSTGRESQL = ("postgresql://", "postgres://")
+
+
+class Source(NamedTuple):
+    """One input of a batch."""
+
+    name: str
+    """As it was given; the URL of a database without its password."""
+    kind: str
+    """`parquet`, `csv`, `jsonl`, `arrow`, `duckdb`, `postgresql`, `delta` or `iceberg`."""
+    files: tuple[str, ...] = ()
+    """The files to read, in order of their names; of a Delta or Iceberg table, its folder."""
+    table: str = ""
+    """The table within a database."""
+    folder: str = ""
+    """The folder that was given, where one was."""
+    url: str = ""
+    """How to connect, with the password."""
+
+
+class Partition(NamedTuple):
+    """The part of a folder under one `key=value` path, which a batch grades by itself."""
+
+    name: str
+    """Its path below the folder, such as `project=support/day=2026-11-16`."""
+    source: Source
+
+
+def find_sources(names: Iterable[str]) -> list[Source]:
+    """The sources that names on a command line stand for. Raises `UsageError` for one that no
+    engine reads, and `InputError` where there is nothing to read.
+    """
+    found = [source for name in names for source in _resolved(name)]
+    seen: set[str] = set()
+    for source in found:
+        for file in source.files:
+            real = os.path.realpath(file) + source.table
+            if real in seen:
+                raise UsageError(
+                    "CLI-001",
+                    f"'{file}' is given twice.",
+                    fix="Its rows would count twice. Name it once.",
+                )
+            seen.add(real)
+    return found
+
+
+def find_partitions(sources: list[Source]) -> list[Partition]:
+    """The partitions of a single folder, in order of their names; empty where the input is
+    something else, or where some of its files are outside any partition.
+    """
+    if len(sources) != 1 or not sources[0].folder or sources[0].kind in ("delta", "iceberg"):
+        return []
+    (source,) = sources
+    parts: dict[str, list[str]] = {}
+    for file in source.files:
+        path = os.path.relpath(os.path.dirname(file), source.folder)
+        if not all("=" in name for name in path.split(os.sep)):
+            return []
+        parts.setdefault(path.replace(os.sep, "/"), []).append(file)
+    return [
+        Partition(name, source._replace(files=tuple(files)))
+        for name, files in sorted(parts.items())
+    ]
+
+
+def _resolved(name: str) -> Iterator[Source]:
+    path, mark, table = name.rpartition("#")
+    if name.startswith(_POSTGRESQL):
+        yield _postgresql(name)
+    elif mark and path.endswith(DATABASES):
+        _check_exists(path, name)
+        if not table:
+            raise _no_table(name, f"{path}#scores")
+        yield Source(name, "duckdb", (_checked(path),), table=table)
+    elif name.endswith(DATABASES):
+        raise _no_table(name, f"{name}#scores")
+    elif os.path.isdir(name):
+        yield from _folder(name)
+    else:
+        _check_exists(name, name)
+        kind = kind_of(name)
+        if kind is None:
+            raise UsageError(
+                "BAT-010",
+                f"can't read '{name}' as a batch.",
+                fix=f"A batch reads {_LISTED}, or a table as FILE.duckdb#TABLE or"
+                " postgresql://HOST/DATABASE#TABLE.",
+            )
+        if kind == "csv":
+            _check_head(name)
+        yield Source(name, kind, (_checked(name),))
+
+
+_LISTED = ", ".join(KINDS)
+
+
+def kind_of(path: str) -> str | None:
+    """The kind of a file by the end of its name; None for one that no engine reads."""
+    lower = path.lower()
+    return next((kind for end, kind in KINDS.items() if lower.endswith(end)), None)
+
+
+def _folder(folder: str) -> Iterator[Source]:
+    """A Delta or Iceberg table as one source, any other folder as one source for each kind of file
+    in it. The files of a Delta table include rows that were deleted: they are never read as plain
+    Parquet.
+    """
+    for log, kind in (("_delta_log", "delta"), ("metadata", "iceberg")):
+        if os.path.isdir(os.path.join(folder, log)):
+            yield Source(folder, kind, (_checked(folder),), folder=folder)
+            return
+    by_kind: dict[str, list[str]] = {}
+    others: list[str] = []
+    for file in _files_below(folder):
+        own = kind_of(file)
+        if own is None:
+            others.append(file)
+        else:
+            by_kind.setdefault(own, []).append(_checked(file))
+            if own == "csv":
+                _check_head(file)
+    if others:
+        raise InputError(
+            "BAT-010",
+            f"can't read {len(others)} of the files in it, such as '{others[0]}'.",
+            where=folder,
+            fix=f"A batch reads {_LISTED}. Move other files out of the folder.",
+        )
+    if not by_kind:
+        raise InputError("FIL-005", "there is no file in this folder.", where=folder)
+    for kind, files in sorted(by_kind.items()):
+        yield Source(folder, kind, tuple(files), folder=folder)
+
+
+def _files_below(folder: str) -> list[str]:
+    """Every file below a folder, except what writers keep for themselves: names that begin with a
+    dot or an underscore.
+    """
+    found: list[str] = []
+    for place, folders, files in os.walk(folder, onerror=_raise):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        if "_delta_log" in os.listdir(place):
+            raise InputError(
+                "BAT-010",
+                "there is a Delta table inside this folder.",
+                where=place,
+                fix="Name the table itself.",
+            )
+        found += [
+            os.path.join(place, name) for name in sorted(files) if not name.startswith((".", "_"))
+        ]
+        if len(found) > MAX_FILES:
+            raise InputError(
+                "FIL-004",
+                f"there are more than {MAX_FILES:,} files in this folder.",
+                where=folder,
+                fix="Grade its subfolders one by one.",
+            )
+    return found
+
+
+def _raise(error: OSError) -> None:
+    raise InputError(
+        "FIL-001", f"can't be read: {error.strerror}.", where=str(error.filename)
+    ) from None
+
+
+def _postgresql(name: str) -> Source:
+    url, _, table = name.rpartition("#")
+    if not url or not table:
+        raise _no_table(_shown(url or name), "postgresql://HOST/DATABASE#TABLE")
+    return Source(f"{_shown(url)}#{table}", "postgresql", table=table, url=url)
+
+
+def _shown(url: str) -> str:
+    """A URL without its password, which may also be among its settings."""
+    parts = urlsplit(url)
+    login = "" if parts.username is None else f"{parts.username}@"
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{login}{host}{parts.path}"
+
+
+def _no_table(name: str, example: str) -> UsageError:
+    return UsageError(
+        "BAT-010", f"'{name}' is a database and names no table.", fix=f"Write {example}."
+    )
+
+
+def _check_exists(path: str, name: str) -> None:
+    if not os.path.exists(path):
+        raise InputError("FIL-001", "no such file or folder.", where=name)
+
+
+def _checked(path: str) -> str:
+    if any(sign in path for sign in _PATTERN):
+        raise UsageError(
+            "BAT-010",
+            f"'{path}' has a character that engines read as a pattern: * ? or [.",
+            fix="Rename it.",
+        )
+    return path
+
+
+def _check_head(path: str) -> None:
+    """Refuse a CSV file that names a column twice: an engine would rename one of them."""
+    opened = gzip.open if path.endswith(".gz") else open
+    try:
+        with opened(path, "rb") as stream:
+            line = stream.readline(_MAX_HEAD)
+            text = line.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(
+            "FIL-001", "is not UTF-8.", where=path, fix="Convert it to UTF-8."
+        ) from None
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError("FIL-001", f"can't be read: {reason}.", where=path) from None
+    if not text.strip():
+        raise InputError("FIL-005", "there is nothing in the file.", where=path)
+    delimiter = delimiter_of(text)
+    names = [name.strip().lower() for name in next(csv.reader([text], delimiter=delimiter))]
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise InputError(
+            "BAT-010",
+            f"the first line names {len(names)} columns, and '{twice[0]}' twice.",
+            where=path,
+            fix="Give each column its own name.",
+        )
+
+
+def delimiter_of(head: str) -> str:
+    """What separates the columns of CSV, by its first line: a comma, a tab or a semicolon."""
+    return max(",\t;", key=head.count)

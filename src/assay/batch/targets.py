@@ -1,0 +1,230 @@
+"""Where a batch writes: the grades, the rejected rows and the record, which take their names only
+when all of them are whole.
+
+    -o grades.parquet    grades.parquet, grades.rejects.parquet and grades.batch.json
+    -o graded            graded/grades/, graded/rejects/ and graded/batch.json
+
+Rejects exist only if there are any. A folder takes its name in one step, with everything in it.
+Files take theirs one after the other, the record last, and the old record goes first: an output
+without a record is one that was interrupted.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from assay.errors import UsageError
+from assay.records.batch import BATCH_RECORD
+
+FORMS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl"}
+"""What a file can be written as, by its extension; a folder has Parquet files."""
+RECORD_IN_FOLDER = "batch.json"
+GRADES, REJECTS = "grades", "rejects"
+_SCRATCH = ".scratch"
+
+
+class Target(NamedTuple):
+    """An output of a batch: one file, or a folder."""
+
+    path: str
+    form: str
+    """`parquet`, `csv` or `jsonl`."""
+    is_folder: bool
+
+    @property
+    def record(self) -> str:
+        """Where its record is."""
+        if self.is_folder:
+            return os.path.join(self.path, RECORD_IN_FOLDER)
+        return os.path.splitext(self.path)[0] + BATCH_RECORD
+
+    @property
+    def rejects(self) -> str:
+        """Where its rejected rows are: a file, or a folder."""
+        if self.is_folder:
+            return os.path.join(self.path, REJECTS)
+        stem, extension = os.path.splitext(self.path)
+        return f"{stem}.{REJECTS}{extension}"
+
+    @property
+    def grades(self) -> str:
+        """Where its grades are: a file, or a folder."""
+        return os.path.join(self.path, GRADES) if self.is_folder else self.path
+
+
+class Workplace(NamedTuple):
+    """A hidden folder next to the output, in which a batch writes before anything has its name."""
+
+    folder: str
+    target: Target
+
+    def grades(self, partition: str = "") -> str:
+        """Where the grades of a partition go: a file, or a folder that isn't there yet."""
+        return self._place(GRADES, partition)
+
+    def rejects(self, partition: str = "") -> str:
+        """Where the rejected rows of a partition go, if there are any."""
+        return self._place(REJECTS, partition)
+
+    @property
+    def record(self) -> str:
+        """The file for the record."""
+        return os.path.join(self.folder, RECORD_IN_FOLDER)
+
+    @property
+    def scratch(self) -> str:
+        """A folder for what the engine spills, and for copies of tables."""
+        path = os.path.join(self.folder, _SCRATCH)
+        os.makedirs(path, exist_ok=True)
+        return path
+
+    def _place(self, kind: str, partition: str) -> str:
+        if not self.target.is_folder:
+            return os.path.join(self.folder, f"{kind}.{self.target.form}")
+        path = os.path.join(self.folder, kind, *partition.split("/"))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return path
+
+    def publish(self, *, overwrite: bool) -> None:
+        """Give everything its final name."""
+        shutil.rmtree(os.path.join(self.folder, _SCRATCH), ignore_errors=True)
+        for place, _, files in os.walk(self.folder):
+            for name in files:
+                _sync(os.path.join(place, name))
+            _sync(place)
+        try:
+            if self.target.is_folder:
+                self._publish_folder()
+            else:
+                self._publish_files(overwrite=overwrite)
+        except FileExistsError:
+            raise _exists(self.target.path) from None
+        except OSError as error:
+            if error.errno == errno.ENOTEMPTY:
+                raise _exists(self.target.path) from None
+            raise
+        _sync(os.path.dirname(os.path.abspath(self.target.path)))
+
+    def _publish_folder(self) -> None:
+        old = f"{self.folder}.old"
+        replaced = os.path.exists(self.target.record)
+        if replaced:
+            os.rename(self.target.path, old)
+        os.rename(self.folder, self.target.path)
+        if replaced:
+            shutil.rmtree(old)
+
+    def _publish_files(self, *, overwrite: bool) -> None:
+        made = [
+            (self.rejects(), self.target.rejects),
+            (self.grades(), self.target.grades),
+            (self.record, self.target.record),  # last: it says that the others are whole
+        ]
+        if overwrite:
+            for _, final in reversed(made):
+                if os.path.exists(final) and final != self.target.grades:
+                    os.unlink(final)
+        for temporary, final in made:
+            if not os.path.exists(temporary):
+                continue
+            if overwrite:
+                os.replace(temporary, final)
+            else:
+                os.link(temporary, final)  # unlike a rename, never over a file that is there
+
+
+@contextmanager
+def open_workplace(target: Target) -> Iterator[Workplace]:
+    """A workplace for a target, which is gone when the block ends: what was published has its name
+    by then.
+    """
+    path = os.path.abspath(target.path)
+    parent, name = os.path.split(path)
+    folder = os.path.join(parent, f".{name}.{os.urandom(8).hex()}.part")
+    try:
+        os.makedirs(folder)
+    except OSError as error:
+        raise UsageError(
+            "FIL-008", f"can't be written: {error.strerror}.", where=target.path
+        ) from None
+    try:
+        yield Workplace(folder, target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def check_target(target: Target, inputs: list[str], *, overwrite: bool) -> None:
+    """Refuse an output that exists, unless it may be overwritten, and one that is also read."""
+    if not target.path or os.path.basename(target.path) in ("", ".", ".."):
+        raise UsageError("CLI-001", f"-o '{target.path}' names no file or folder.")
+    own = os.path.realpath(target.path)
+    for name in inputs:
+        read = os.path.realpath(name)
+        if own == read or _is_below(own, read) or (target.is_folder and _is_below(read, own)):
+            raise UsageError(
+                "CLI-001",
+                f"the output '{target.path}' and the input '{name}' overlap.",
+                fix="Write to a place outside the input.",
+            )
+    present = [p for p in (target.path, target.rejects, target.record) if os.path.lexists(p)]
+    if not present:
+        return
+    if target.is_folder and not _may_replace(target):
+        raise UsageError(
+            "BAT-011",
+            "is there and isn't the output of a batch, so it is never overwritten.",
+            where=target.path,
+            fix="Write to another folder.",
+        )
+    for path in present if not target.is_folder else ():
+        if os.path.isdir(path):
+            raise UsageError("FIL-008", "is a directory.", where=path)
+    if not overwrite and not (target.is_folder and present == [target.path] and _is_empty(target)):
+        raise _exists(present[0])
+
+
+def _may_replace(target: Target) -> bool:
+    return os.path.isdir(target.path) and (os.path.exists(target.record) or _is_empty(target))
+
+
+def _is_empty(target: Target) -> bool:
+    return not os.listdir(target.path)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _exists(path: str) -> UsageError:
+    return UsageError(
+        "BAT-011",
+        "already exists.",
+        where=path,
+        fix="Choose another -o, or replace it with --overwrite.",
+    )
+
+
+def _sync(path: str) -> None:
+    """Put a file or a folder on the disk before its name is."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def target_of(path: str) -> Target:
+    """The target that an output names: a file by its extension, else a folder."""
+    extension = os.path.splitext(path)[1].lower()
+    form = FORMS.get(extension)
+    return Target(path, form or "parquet", form is None)
+
+
+def record_of(path: str) -> str:
+    """The record of a batch output that is named by its file, its folder or the record itself."""
+    return path if path.endswith((BATCH_RECORD, RECORD_IN_FOLDER)) else target_of(path).record
