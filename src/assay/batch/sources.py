@@ -123,7 +123,7 @@ def _resolved(name: str) -> Iterator[Source]:
         kind = kind_of(name)
         if kind is None:
             raise UsageError(
-                "BAT-010",
+                "BAT-020",
                 f"can't read '{name}' as a batch.",
                 fix=f"A batch reads {_LISTED}, or a table as FILE.duckdb#TABLE or"
                 " postgresql://HOST/DATABASE#TABLE.",
@@ -163,7 +163,7 @@ def _folder(folder: str) -> Iterator[Source]:
                 _check_head(file)
     if others:
         raise InputError(
-            "BAT-010",
+            "BAT-020",
             f"can't read {len(others)} of the files in it, such as '{others[0]}'.",
             where=folder,
             fix=f"A batch reads {_LISTED}. Move other files out of the folder.",
@@ -183,7 +183,7 @@ def _files_below(folder: str) -> list[str]:
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
         if "_delta_log" in os.listdir(place):
             raise InputError(
-                "BAT-010",
+                "BAT-020",
                 "there is a Delta table inside this folder.",
                 where=place,
                 fix="Name the table itself.",
@@ -224,7 +224,7 @@ def _shown(url: str) -> str:
 
 def _no_table(name: str, example: str) -> UsageError:
     return UsageError(
-        "BAT-010", f"'{name}' is a database and names no table.", fix=f"Write {example}."
+        "BAT-020", f"'{name}' is a database and names no table.", fix=f"Write {example}."
     )
 
 
@@ -236,7 +236,7 @@ def _check_exists(path: str, name: str) -> None:
 def _checked(path: str) -> str:
     if any(sign in path for sign in _PATTERN):
         raise UsageError(
-            "BAT-010",
+            "BAT-020",
             f"'{path}' has a character that engines read as a pattern: * ? or [.",
             fix="Rename it.",
         )
@@ -264,7 +264,7 @@ def _check_head(path: str) -> None:
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InputError(
-            "BAT-010",
+            "BAT-020",
             f"the first line names {len(names)} columns, and '{twice[0]}' twice.",
             where=path,
             fix="Give each column its own name.",

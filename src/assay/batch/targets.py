@@ -176,7 +176,7 @@ def check_target(target: Target, inputs: list[str], *, overwrite: bool) -> None:
         return
     if target.is_folder and not _may_replace(target):
         raise UsageError(
-            "BAT-011",
+            "BAT-021",
             "is there and isn't the output of a batch, so it is never overwritten.",
             where=target.path,
             fix="Write to another folder.",
@@ -202,7 +202,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 def _exists(path: str) -> UsageError:
     return UsageError(
-        "BAT-011",
+        "BAT-021",
         "already exists.",
         where=path,
         fix="Choose another -o, or replace it with --overwrite.",

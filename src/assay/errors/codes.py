@@ -228,6 +228,6 @@ CODES: dict[str, str] = {
     "BAT-004": "A row of a batch has no run id.",
     "BAT-005": "A row scores a criterion that the profile lacks.",
     "BAT-006": "A number has more digits than a batch computes exactly.",
-    "BAT-010": "A file, folder or table isn't one that a batch reads.",
-    "BAT-011": "The output of a batch exists, or isn't a batch's to overwrite.",
+    "BAT-020": "A file, folder or table isn't one that a batch reads.",
+    "BAT-021": "The output of a batch exists, or isn't a batch's to overwrite.",
 }
