@@ -62,5 +62,5 @@ def test_a_record_that_says_something_else_is_refused(changes: dict[str, Any], p
     tree = {**to_builtins(RECORD), **changes}
     with pytest.raises(EvidenceError) as caught:
         read_batch_record(Document(tree, "grades.batch.json"))
-    assert caught.value.code == "BAT-003"
+    assert caught.value.code == "BAT-050"
     assert any(part in fault.text() for fault in caught.value.faults), caught.value.faults

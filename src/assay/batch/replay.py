@@ -114,9 +114,9 @@ def replay_run(
 ) -> ReplayedRun:
     """The output row of a run, by the Python engine."""
     specs = {planned.spec.id: planned.spec for planned in plan.criteria}
-    unknown = [RowReject(one.criterion, "BAT-005") for one in scores if one.criterion not in specs]
+    unknown = [RowReject(one.criterion, "BAT-012") for one in scores if one.criterion not in specs]
     known = [one for one in scores if one.criterion in specs]
-    faults = list(_faults(run, known, verdicts, specs))
+    faults = list(_faults(run, known, verdicts, specs, largest_n(rules.shrinkage)))
     rejects = (*unknown, *faults)
     if faults:
         return ReplayedRun(_invalid_row(run, plan, rules, len(rejects)), rejects)
@@ -158,52 +158,67 @@ def _faults(
     scores: Sequence[RowScore],
     verdicts: Sequence[RowVerdict],
     specs: Mapping[str, ProfileCriterion],
+    max_n: int,
 ) -> Iterable[RowReject]:
     """Every row that makes the run invalid."""
     twice = {name for name, n in Counter(one.criterion for one in scores).items() if n > 1}
     gates_twice = {name for name, n in Counter(one.gate for one in verdicts).items() if n > 1}
     for score in scores:
         code = (
-            "BAT-004"
+            "BAT-013"
             if run is None or run == ""
-            else score_fault(score, specs[score.criterion])
+            else score_fault(score, specs[score.criterion], max_n)
             or ("GRD-102" if score.criterion in twice else None)
         )
         if code is not None:
             yield RowReject(score.criterion, code)
     for verdict in verdicts:
         if run is None or run == "":
-            yield RowReject(verdict.gate, "BAT-004")
+            yield RowReject(verdict.gate, "BAT-013")
         elif verdict.gate in gates_twice:
             yield RowReject(verdict.gate, "GRD-102")
 
 
-def score_fault(score: RowScore, spec: ProfileCriterion) -> str | None:
+def score_fault(score: RowScore, spec: ProfileCriterion, max_n: int) -> str | None:
     """The code of what is wrong with a score; None for a score that counts, or that is missing."""
-    if score.n is not None and not _is_whole(score.n):
-        return "GRD-101"
-    if score.n is not None and score.n > MAX_COUNT:
-        return "BAT-006"
-    if score.raw is None:
+    if score.n is not None and not (_is_whole(score.n) and score.n <= max_n):
+        return "BAT-011"
+    raw = score.raw
+    if raw is None:
         return None
-    parts = score.raw.values() if isinstance(score.raw, dict) else [score.raw]
+    if isinstance(raw, dict):
+        too_long = all(map(_is_whole, raw.values())) and sum(raw.values()) > MAX_COUNT
+        if spec.formula == "ratio" and too_long:
+            too_long = max(raw.values()) > MAX_COUNT
+    else:
+        too_long = exact.is_number(raw) and _is_too_long(raw)
+    if too_long:
+        return "BAT-010"
     try:
-        normalise(score.raw, spec.formula, spec.params)
+        normalise(raw, spec.formula, spec.params)
     except FormulaError as error:
         return error.code
-    limit = MAX_COUNT if isinstance(score.raw, dict) else MAX_WHOLE
-    return "BAT-006" if any(_is_beyond(part, limit) for part in parts) else None
+    return None
+
+
+def largest_n(pull: exact.Pull) -> int:
+    """The largest sample size whose pull fits into 64 bits."""
+    top = 2**63 - 1 - 2 * pull.add - pull.base
+    return min(top // (2 * exact.NORM_ONE * pull.per + pull.per), MAX_WHOLE)
 
 
 def _is_whole(value: Any) -> bool:
     return exact.is_amount(value) and exact.ratio(value).den == 1
 
 
-def _is_beyond(value: Any, limit: int) -> bool:
-    """Whether an engine can't compute with the number exactly."""
+def _is_too_long(value: Any) -> bool:
+    """Whether a number that isn't a double has more digits than a double keeps."""
     if isinstance(value, Decimal):
-        return len(value.normalize().as_tuple().digits) > MAX_DIGITS or abs(value) > limit
-    return isinstance(value, int) and abs(value) > limit
+        number = value.normalize()
+        exponent = number.as_tuple().exponent
+        assert isinstance(exponent, int)
+        return max(number.adjusted() + 1, 0) + max(-exponent, 0) > MAX_DIGITS
+    return isinstance(value, int) and abs(value) > MAX_WHOLE
 
 
 def _n(value: Any) -> int:

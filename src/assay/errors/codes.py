@@ -224,10 +224,7 @@ CODES: dict[str, str] = {
     "ERR-002": "A worker process died.",
     "BAT-001": "A formula has no translation to SQL, so a batch can't use it.",
     "BAT-002": "Weights have too many decimals for a batch.",
-    "BAT-003": "The record of a batch is malformed.",
-    "BAT-004": "A row of a batch has no run id.",
-    "BAT-005": "A row scores a criterion that the profile lacks.",
-    "BAT-006": "A number has more digits than a batch computes exactly.",
     "BAT-020": "A file, folder or table isn't one that a batch reads.",
     "BAT-021": "The output of a batch exists, or isn't a batch's to overwrite.",
+    "BAT-050": "The record of a batch is malformed.",
 }

@@ -96,4 +96,4 @@ class BatchRecord(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
 
 def read_batch_record(document: Document) -> BatchRecord:
     """The record of a batch, or an error with every fault of it."""
-    return read_record(document, BatchRecord, "BAT-003")
+    return read_record(document, BatchRecord, "BAT-050")
