@@ -183,7 +183,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
         ),
         "ledger": Verb(
             "ledger",
-            "check a whole ledger, or recompute what it stores",
+            "check a whole ledger, recompute what it stores, or export it",
             actions={
                 "verify": (
                     "ledger_checks",
@@ -192,6 +192,10 @@ GROUPS: dict[str, dict[str, Verb]] = {
                 "replay": (
                     "ledger_checks",
                     "recompute a stored grade or decision from its evidence, and compare the bytes",
+                ),
+                "export": (
+                    "ledger_export",
+                    "write every grade as Parquet rows, partitioned by project, profile and day",
                 ),
             },
             description="The ledger: every record that `--store` and the server keep.",

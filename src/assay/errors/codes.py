@@ -204,6 +204,7 @@ CODES: dict[str, str] = {
     "STO-016": "A question to a ledger names a kind or a filter that there is not.",
     "STO-017": "A record of this kind cannot be replayed.",
     "STO-018": "A run is of another version than the evaluation it was added to.",
+    "STO-019": "An export can't be continued: it is of another ledger, or files of it are gone.",
     "SRV-400": "A request cannot be read.",
     "SRV-401": "A request comes without a token, or with one that is not known or has ended.",
     "SRV-403": "A token lacks the scope that a request needs.",

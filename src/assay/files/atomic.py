@@ -80,6 +80,20 @@ def _sync_folder(path: str) -> None:
         os.close(handle)
 
 
+def put_in_place(temporary: str, path: str) -> None:
+    """Give a whole file on the same disk its name, over one that is there; it and its name then
+    survive a power cut.
+    """
+    try:
+        with open(temporary, "rb") as stream:
+            os.fsync(stream.fileno())
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        os.replace(temporary, path)
+        _sync_folder(path)
+    except OSError as error:
+        raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None
+
+
 def write_file(path: str, data: bytes) -> None:
     """Write a whole file that is there complete or not at all."""
     with atomic_write(path) as stream:

@@ -17,6 +17,8 @@ from assay.views.exporters import Exporter
 from assay.views.spooled import Spooled
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from assay.records.grade import Payload
     from assay.views.exporters import ResultSource
 
@@ -82,25 +84,38 @@ class Parquet(Spooled):
 
     def write_all(self, stream: IO[bytes], counts: dict[str, Any]) -> None:
         """The rows as Parquet."""
-        duckdb = _duckdb()
         with TemporaryDirectory() as folder:
             rows, made = (os.path.join(folder, name) for name in ("rows.jsonl", "grades.parquet"))
             with open(rows, "wb") as lines:
                 for row in self.rows():
-                    lines.write(_encode(row) + b"\n")
-            connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
-            try:
-                connection.execute("set preserve_insertion_order = true")
-                connection.read_json(
-                    rows,
-                    columns=COLUMNS,
-                    format="newline_delimited",
-                    maximum_object_size=MAX_LINE,
-                ).write_parquet(made)
-            finally:
-                connection.close()
+                    lines.write(encode_row(row))
+            write_parquet(rows, COLUMNS, made)
             with open(made, "rb") as whole:
                 shutil.copyfileobj(whole, stream)
+
+
+def encode_row(row: Any) -> bytes:
+    """A row as a line of JSON, every number as it is."""
+    return _encode(row) + b"\n"
+
+
+def write_parquet(
+    lines: str, columns: Mapping[str, str], path: str, *, projection: str = "*"
+) -> None:
+    """Write a file of JSON lines as Parquet, in the same order. `columns` are those of the lines;
+    `projection` is what becomes of them, in SQL.
+    """
+    duckdb = load_duckdb()
+    connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
+    try:
+        connection.execute("set preserve_insertion_order = true")
+        connection.read_json(
+            lines, columns=columns, format="newline_delimited", maximum_object_size=MAX_LINE
+        ).project(projection).write_parquet(path, compression="zstd")
+    except duckdb.IOException as error:
+        raise UsageError("FIL-008", f"cannot be written: {error}.", where=path) from None
+    finally:
+        connection.close()
 
 
 def _criterion(item: dict[str, Any]) -> dict[str, Any]:
@@ -119,7 +134,8 @@ def _criterion(item: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _duckdb() -> Any:
+def load_duckdb() -> Any:
+    """DuckDB, which writes Parquet; or how to install it."""
     try:
         import duckdb
     except ImportError:
@@ -130,7 +146,7 @@ def _duckdb() -> Any:
 
 
 def _make() -> Parquet:
-    _duckdb()  # before an hour of grading, not after it
+    load_duckdb()  # before an hour of grading, not after it
     return Parquet()
 
 

@@ -1,0 +1,213 @@
+"""A stored grade as rows that `assay batch` reads: one for each criterion and one for each gate.
+
+Only ids, numbers and verdicts leave the ledger: no question, no answer, no reason. A number that no
+double has exactly is never rounded: its grade is left out, and counted.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from assay.errors import InputError
+from assay.store.drafts import Item
+
+CELL = {
+    "criterion": "VARCHAR",
+    "raw": "DOUBLE",
+    "n": "BIGINT",
+    "wins": "BIGINT",
+    "losses": "BIGINT",
+    "ties": "BIGINT",
+    "passed": "BIGINT",
+    "total": "BIGINT",
+    "gate": "VARCHAR",
+    "verdict": "BOOLEAN",
+}
+"""The columns of a criterion or a gate, as `assay batch` names them."""
+HEAD = {
+    "run_id": "VARCHAR",
+    "sample": "VARCHAR",
+    "group": "VARCHAR",
+    "workflow": "VARCHAR",
+    "version": "VARCHAR",
+    "dataset": "VARCHAR",
+    "dataset_version": "VARCHAR",
+    "rubric": "VARCHAR",
+    "policy": "VARCHAR",
+    "stored_grade": "VARCHAR",
+    "stored_passed": "BOOLEAN",
+    "stored_score": "DECIMAL(5,2)",
+    "record": "VARCHAR",
+    "project": "VARCHAR",
+    "profile": "VARCHAR",
+    "day": "DATE",
+}
+"""The columns that every row of a grade repeats."""
+COLUMNS = {
+    "run": "VARCHAR",
+    "cells": f"STRUCT({', '.join(f'{name} {kind}' for name, kind in CELL.items())})[]",
+    **HEAD,
+}
+"""A grade as one line, before it is spread over its rows."""
+ROWS = ", ".join(("run", "unnest(cells, max_depth := 2)", *(f'"{name}"' for name in HEAD)))
+"""What spreads it, in SQL."""
+
+FORGOTTEN, UNREADABLE, INEXACT = (
+    "forgotten in the ledger",
+    "not a grade that this version reads",
+    "a raw score that no double or 64-bit integer has exactly",
+)
+"""Why a grade is left out."""
+_COUNTS = (frozenset(("wins", "losses", "ties")), frozenset(("passed", "total")))
+_LARGEST = 2**63 - 1
+_VERDICTS = {"pass": True, "fail": False, "undetermined": None}
+
+
+class _Versioned(Struct):
+    id: str
+    version: str
+    sample_id: str | None = None
+
+
+class _Gate(Struct):
+    status: str
+
+
+class _Criterion(Struct):
+    name: str
+    raw_score: Any
+    n: int
+
+
+class _Grade(Struct):
+    """What is exported of a grade; the rest of it is skipped."""
+
+    run_id: str
+    grade: str
+    passed: bool
+    weighted_score: Decimal
+    hard_gates: dict[str, _Gate]
+    criteria: list[_Criterion]
+    policy: str
+    profile: str | None = None
+    rubric: str | None = None
+    workflow: _Versioned | None = None
+    dataset: _Versioned | None = None
+    sample_id: str | None = None
+    group: str | None = None
+
+
+_read = msgspec.json.Decoder(_Grade, float_hook=Decimal).decode
+
+
+class _LeftOut(Exception):
+    """The reason why a grade has no rows."""
+
+
+class ExportedGrade(NamedTuple):
+    """A grade on one line of `COLUMNS`, with the partition it belongs to."""
+
+    profile: str | None
+    day: str
+    line: dict[str, Any]
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return len(self.line["cells"])
+
+
+def exported(item: Item) -> ExportedGrade | str:
+    """The rows of a stored grade; or the reason why it has none. A record that isn't what its
+    digest says is refused.
+    """
+    if item.body is None:
+        return FORGOTTEN
+    body = item.checked()
+    try:
+        grade = _read(body)
+        cells = [*map(_criterion, grade.criteria), *map(_gate, *_listed(grade.hard_gates))]
+    except _LeftOut as error:
+        return str(error)
+    except (msgspec.MsgspecError, KeyError, ArithmeticError):
+        return UNREADABLE
+    workflow, dataset = grade.workflow, grade.dataset
+    day = _day(item)
+    head = {
+        "run_id": grade.run_id,
+        "sample": (
+            f"{dataset.id}/{dataset.sample_id}" if dataset else grade.sample_id or grade.run_id
+        ),
+        "group": grade.group,
+        "workflow": workflow and workflow.id,
+        "version": workflow and workflow.version,
+        "dataset": dataset and dataset.id,
+        "dataset_version": dataset and dataset.version,
+        "rubric": grade.rubric,
+        "policy": grade.policy,
+        "stored_grade": grade.grade,
+        "stored_passed": grade.passed,
+        "stored_score": grade.weighted_score,
+        "record": item.digest,
+        "project": item.project,
+        "profile": grade.profile,
+        "day": day,
+    }
+    # the same run may be graded twice, and two projects may share an id: each grade is a run here
+    line = {"run": f"{item.project}:{item.seq}", "cells": cells, **head}
+    return ExportedGrade(grade.profile, day, line)
+
+
+def _listed(gates: dict[str, _Gate]) -> tuple[list[str], list[bool | None]]:
+    return list(gates), [_VERDICTS[gate.status] for gate in gates.values()]
+
+
+def _gate(name: str, verdict: bool | None) -> dict[str, Any]:
+    return {"gate": name, "verdict": verdict}
+
+
+def _criterion(item: _Criterion) -> dict[str, Any]:
+    raw = item.raw_score
+    found = {"criterion": item.name, "n": _whole(item.n)}
+    if isinstance(raw, dict) and raw.keys() in _COUNTS:
+        return {**found, **{name: _whole(count) for name, count in raw.items()}}
+    return {**found, "raw": None if raw is None else _double(raw)}
+
+
+def _double(raw: Any) -> float:
+    """A raw score as the double whose shortest form it is."""
+    if isinstance(raw, bool) or not isinstance(raw, int | Decimal):
+        raise _LeftOut(UNREADABLE)
+    try:
+        found = float(raw)
+    except OverflowError:
+        raise _LeftOut(INEXACT) from None
+    if Decimal(repr(found)) != raw:
+        raise _LeftOut(INEXACT)
+    return found
+
+
+def _whole(count: Any) -> int:
+    if isinstance(count, bool) or not isinstance(count, int | Decimal) or count != int(count):
+        raise _LeftOut(UNREADABLE)
+    if not 0 <= count <= _LARGEST:
+        raise _LeftOut(INEXACT)
+    return int(count)
+
+
+def _day(item: Item) -> str:
+    """The day, in UTC, on which a record was stored."""
+    try:
+        return datetime.fromisoformat(item.created_at).date().isoformat()
+    except (TypeError, ValueError):
+        raise InputError(
+            "STO-007",
+            "the time at which this record was stored can't be read.",
+            where=item.digest,
+            fix="`assay ledger verify` lists what was changed.",
+        ) from None

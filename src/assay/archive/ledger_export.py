@@ -1,0 +1,335 @@
+"""Every grade of a ledger as Parquet, partitioned by project, profile and day, for `assay batch`
+and any other engine.
+
+    lake/_export.json
+    lake/project=default/profile=rag@1/day=2026-11-16/part-000000000001.parquet
+
+An export goes on where the last one ended and adds files; it never changes one. Files wait in
+`.staging` until all of them are whole. `_export.json` then lists them as pending, they take their
+names, and it says how far the export came: whoever is killed in between leaves files that the next
+export removes first. Memory is bounded: one page of records at a time, rows waiting on disk.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from assay.archive.export_rows import COLUMNS, ROWS, ExportedGrade, exported
+from assay.errors import InputError, UsageError
+from assay.files.atomic import put_in_place, write_file
+from assay.files.json_files import parse_json
+from assay.store.drafts import Item
+from assay.store.ledger import Ledger
+from assay.views.parquet import encode_row, load_duckdb, write_parquet
+
+SCHEMA = "assay.ledger-export/1"
+MANIFEST, STAGING = "_export.json", ".staging"
+NO_PROFILE = "__HIVE_DEFAULT_PARTITION__"
+"""How Hive, DuckDB and Spark write that a partition has no value."""
+PAGE = 100
+ROWS_IN_FILE = 1_000_000
+OPEN_PARTITIONS = 64
+
+
+class ProjectExport(Struct):
+    """How far a project is exported."""
+
+    seq: int = 0
+    """The record up to which all were looked at."""
+    grades: int = 0
+    rows: int = 0
+    left_out: dict[str, int] = {}
+    """How many grades have no rows, by the reason."""
+    forgotten: int = 0
+    """How many exported grades were forgotten in the ledger afterwards."""
+    last: str | None = None
+    """The digest of the last grade that was exported."""
+    last_seq: int = 0
+    files: dict[str, int] = {}
+    """Every file of it, with its rows."""
+
+
+class Manifest(Struct):
+    """The contents of `_export.json`."""
+
+    schema: str = SCHEMA
+    projects: dict[str, ProjectExport] = {}
+    pending: list[str] = []
+    """Files of an export that has not ended."""
+
+
+class Exported(NamedTuple):
+    """What an export did."""
+
+    manifest: Manifest
+    grades: int
+    rows: int
+    files: int
+
+
+def export_ledger(
+    ledger: Ledger,
+    folder: str,
+    projects: list[str],
+    progress: Callable[[int], None] = lambda _: None,
+) -> Exported:
+    """Add every new grade of these projects to a folder of Parquet files."""
+    load_duckdb()
+    with _locked(folder):
+        manifest = _manifest(folder)
+        _remove(folder, manifest.pending)
+        staging = os.path.join(folder, STAGING)
+        shutil.rmtree(staging, ignore_errors=True)
+        os.mkdir(staging)
+        try:
+            reached: dict[str, ProjectExport] = {}
+            for project in projects:
+                state = manifest.projects.get(project, ProjectExport())
+                _check(ledger, folder, project, state)
+                reached[project] = _export_project(ledger, project, state, staging, progress)
+            return _finish(folder, manifest, reached)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+def _export_project(
+    ledger: Ledger,
+    project: str,
+    before: ProjectExport,
+    staging: str,
+    progress: Callable[[int], None],
+) -> ProjectExport:
+    """The new grades of one project, as files in the staging folder."""
+    head, _ = ledger.head(project=project)
+    state = msgspec.structs.replace(
+        before,
+        seq=head,
+        left_out=dict(before.left_out),
+        forgotten=before.forgotten + _forgotten_since(ledger, project, before),
+        files=dict(before.files),
+    )
+    writer = _Writer(staging, project)
+    try:
+        for item in _items(ledger, "grade", project, after=before.seq, to=head):
+            found = exported(item)
+            if isinstance(found, str):
+                state.left_out[found] = state.left_out.get(found, 0) + 1
+            else:
+                writer.add(item.seq, found)
+                state.grades += 1
+                state.rows += found.rows
+                state.last, state.last_seq = item.digest, item.seq
+            progress(1)
+        writer.flush()
+    finally:
+        writer.close()
+    state.files.update(writer.files)
+    return state
+
+
+def _items(ledger: Ledger, kind: str, project: str, *, after: int, to: int) -> Iterator[Item]:
+    cursor: int | None = after
+    while cursor is not None:
+        page = ledger.find(kind, project=project, after=cursor, limit=PAGE)
+        for item in page.items:
+            if item.seq > to:  # stored while the export runs: the next one has it
+                return
+            yield item
+        cursor = page.next_cursor
+
+
+def _forgotten_since(ledger: Ledger, project: str, before: ProjectExport) -> int:
+    """How many grades that an earlier export wrote have been forgotten after it."""
+    count = 0
+    head, _ = ledger.head(project=project)
+    for stone in _items(ledger, "tombstone", project, after=before.seq, to=head):
+        found = ledger.get(stone.tree()["digest"], project=project)
+        count += found is not None and found.kind == "grade" and found.seq <= before.seq
+    return count
+
+
+class _Waiting:
+    """The lines of one file that is not written yet."""
+
+    def __init__(self, name: str, path: str) -> None:
+        self.name = name
+        self.lines = open(path, "wb")  # noqa: SIM115  `_Writer` closes it
+        self.rows = 0
+
+
+class _Writer:
+    """Files of one project, each with grades of one profile and one day."""
+
+    def __init__(self, staging: str, project: str) -> None:
+        self.files: dict[str, int] = {}
+        self._staging = staging
+        self._project = project
+        self._waiting: dict[tuple[str | None, str], _Waiting] = {}
+
+    def add(self, seq: int, grade: ExportedGrade) -> None:
+        """Add a grade to the file of its partition."""
+        key = (grade.profile, grade.day)
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            if len(self._waiting) == OPEN_PARTITIONS:
+                self.flush()
+            waiting = self._waiting[key] = self._begin(seq, *key)
+        waiting.lines.write(encode_row(grade.line))
+        waiting.rows += grade.rows
+        if waiting.rows >= ROWS_IN_FILE:
+            self._write(self._waiting.pop(key))
+
+    def _begin(self, seq: int, profile: str | None, day: str) -> _Waiting:
+        label = NO_PROFILE if profile is None else quote(profile, safe="@ ")
+        name = f"project={self._project}/profile={label}/day={day}/part-{seq:012d}.parquet"
+        return _Waiting(name, os.path.join(self._staging, f"{seq:012d}.jsonl"))
+
+    def flush(self) -> None:
+        """Write every file that waits."""
+        while self._waiting:
+            self._write(self._waiting.pop(next(iter(self._waiting))))
+
+    def _write(self, waiting: _Waiting) -> None:
+        waiting.lines.close()
+        path = _staged(self._staging, waiting.name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_parquet(waiting.lines.name, COLUMNS, path, projection=ROWS)
+        os.unlink(waiting.lines.name)
+        self.files[waiting.name] = waiting.rows
+
+    def close(self) -> None:
+        """Let go of what was not written."""
+        for waiting in self._waiting.values():
+            waiting.lines.close()
+
+
+# --- the folder
+
+
+def _staged(staging: str, name: str) -> str:
+    """Where a file waits, under a name that no reader of `**/*.parquet` takes."""
+    return os.path.join(staging, f"{name}.part")
+
+
+def _finish(folder: str, manifest: Manifest, reached: dict[str, ProjectExport]) -> Exported:
+    """Give the new files their names, and note how far the export came."""
+    known = {name for state in manifest.projects.values() for name in state.files}
+    new = {
+        name: rows
+        for state in reached.values()
+        for name, rows in state.files.items()
+        if name not in known
+    }
+    grades = sum(
+        state.grades - manifest.projects.get(name, ProjectExport()).grades
+        for name, state in reached.items()
+    )
+    if new:
+        _note(folder, msgspec.structs.replace(manifest, pending=sorted(new)))
+    for name in new:
+        put_in_place(_staged(os.path.join(folder, STAGING), name), os.path.join(folder, name))
+    ended = Manifest(projects={**manifest.projects, **reached})
+    _note(folder, ended)
+    return Exported(ended, grades, sum(new.values()), len(new))
+
+
+def _note(folder: str, manifest: Manifest) -> None:
+    write_file(os.path.join(folder, MANIFEST), msgspec.json.format(msgspec.json.encode(manifest)))
+
+
+def _manifest(folder: str) -> Manifest:
+    """What earlier exports noted; an empty one for a new folder."""
+    path = os.path.join(folder, MANIFEST)
+    try:
+        with open(path, "rb") as stream:
+            return msgspec.convert(parse_json(stream.read()), Manifest)
+    except FileNotFoundError:
+        if {*os.listdir(folder)} <= {STAGING}:
+            return Manifest()
+        raise UsageError(
+            "FIL-008",
+            "this folder has files that no `assay ledger export` wrote.",
+            where=folder,
+            fix="Export to a new folder.",
+        ) from None
+    except (ValueError, msgspec.ValidationError) as error:
+        raise InputError(
+            "FIL-002", f"can't be read: {error}.", where=path, fix=_anew(folder)
+        ) from None
+
+
+def _anew(folder: str) -> str:
+    return f"Delete {folder} and export again, or export to a new folder."
+
+
+def _check(ledger: Ledger, folder: str, project: str, state: ProjectExport) -> None:
+    """Refuse to go on with an export of another ledger, or one that has lost files."""
+    if state.last is not None:
+        found = ledger.get(state.last, project=project)
+        if found is None or found.seq != state.last_seq:
+            raise UsageError(
+                "STO-019",
+                f"the project '{project}' in this folder was exported from another ledger.",
+                where=folder,
+                fix="Export to a new folder.",
+            )
+    lost = [name for name in state.files if not os.path.exists(os.path.join(folder, name))]
+    if lost:
+        raise InputError(
+            "STO-019",
+            f"{len(lost)} exported file{'s are' if len(lost) > 1 else ' is'} gone, such as"
+            f" {lost[0]}.",
+            where=folder,
+            fix=_anew(folder),
+        )
+
+
+def _remove(folder: str, names: list[str]) -> None:
+    """Remove what an export that was killed left behind."""
+    for name in names:
+        if _is_own(name):
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, name))
+
+
+def _is_own(name: str) -> bool:
+    """Whether a file is where an export writes: a manifest may come from anywhere."""
+    parts = name.split("/")
+    return len(parts) == 4 and all(
+        part.startswith(start)
+        for part, start in zip(parts, ("project=", "profile=", "day=", "part-"), strict=True)
+    )
+
+
+@contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """Around an export: two at once would write the same grades twice."""
+    import fcntl  # not on every system; only where something is exported
+
+    try:
+        os.makedirs(folder, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=folder) from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise UsageError(
+            "FIL-008",
+            "another export is writing to this folder.",
+            where=folder,
+            fix="Wait until it has ended.",
+        ) from None
+    except OSError as error:
+        raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=folder) from None
+    finally:
+        os.close(handle)

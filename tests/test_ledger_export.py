@@ -1,0 +1,267 @@
+"""`assay ledger export`: stored grades as Parquet that a batch reads."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from assay.store.ledger import open_ledger
+from documents import FAMILIES, run, scorecard
+from postgres import ledger_url, postgres_url
+
+__all__ = ["ledger_url", "postgres_url"]
+
+SECRET = "sk-live-51Hq2eZvKYlo2C"
+
+
+def write(path: Path, *documents: dict[str, Any]) -> str:
+    path.write_text("".join(json.dumps(document, default=float) + "\n" for document in documents))
+    return path.name
+
+
+def rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
+    """The rows of a query over the table `lake`."""
+    with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
+        connection.read_parquet(f"{folder}/**/*.parquet", hive_partitioning=True).create_view(
+            "lake"
+        )
+        found: list[tuple[Any, ...]] = connection.sql(query).fetchall()
+        return found
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.parquet")}
+
+
+def test_an_export_has_every_stored_number_and_a_second_adds_only_what_is_new(
+    assay: Any, tmp_path: Path, ledger_url: str
+) -> None:
+    lake = tmp_path / "lake"
+    first = [run(family, run_id=f"r-{family}", outputs={"key": SECRET}) for family in FAMILIES]
+    assay("grade", write(tmp_path / "first.jsonl", *first), "--store", ledger_url)
+    done = assay("ledger", "export", "-o", "lake", "--db", ledger_url, "--json")
+    assert (done.code, done.json()["added"]["grades"]) == (0, 4)
+    before = files(lake)
+    assert len(before) == 4
+    assert not any(SECRET.encode() in data for data in before.values())
+
+    with open_ledger(ledger_url) as ledger:
+        stored = {
+            f"default:{item.seq}": (item.digest, item.tree()) for item in ledger.find("grade").items
+        }
+    heads = rows(
+        lake,
+        "select distinct run, record, run_id, stored_grade, stored_score, stored_passed, sample,"
+        " workflow, version, dataset, policy, profile, project from lake",
+    )
+    assert len(heads) == 4
+    for name, record, run_id, letter, score, passed, sample, *rest in heads:
+        digest, tree = stored[name]
+        assert (record, run_id, letter, score, passed) == (
+            digest,
+            tree["run_id"],
+            tree["grade"],
+            tree["weighted_score"],
+            tree["passed"],
+        )
+        dataset, workflow = tree["dataset"], tree["workflow"]
+        assert sample == f"{dataset['id']}/{dataset['sample_id']}"
+        assert rest == [
+            workflow["id"],
+            workflow["version"],
+            dataset["id"],
+            tree["policy"],
+            tree["profile"],
+            "default",
+        ]
+    cells = rows(
+        lake,
+        "select run, criterion, raw, n, passed, total, gate, verdict from lake",
+    )
+    assert len(cells) == sum(
+        len(tree["criteria"]) + len(tree["hard_gates"]) for _, tree in stored.values()
+    )
+    for name, criterion, raw, n, passed, total, gate, verdict in cells:
+        tree = stored[name][1]
+        if criterion is None:
+            status = tree["hard_gates"][gate]["status"]
+            assert verdict is {"pass": True, "fail": False, "undetermined": None}[status]
+            continue
+        item = next(one for one in tree["criteria"] if one["name"] == criterion)
+        given = item["raw_score"]
+        counts = isinstance(given, dict)
+        assert (raw, n) == (None if counts or given is None else float(given), item["n"])
+        assert {"passed": passed, "total": total} == (
+            given if counts else {"passed": None, "total": None}
+        )
+
+    again = assay("ledger", "export", "-o", "lake", "--db", ledger_url)
+    assert (again.code, "0 grades added, 4 in all" in again.out) == (0, True)
+    assert files(lake) == before
+    second = write(tmp_path / "second.jsonl", run("rag", run_id="r-new"))
+    assay("grade", second, "--store", ledger_url)
+    assay("grade", second, "--store", ledger_url, "--project", "other")
+    more = assay("ledger", "export", "-o", "lake", "--db", ledger_url, "--json").json()
+    assert (more["added"], more["total"]["grades"]) == (
+        {"grades": 2, "rows": more["added"]["rows"], "files": 2},
+        6,
+    )
+    after = files(lake)
+    assert {name: after[name] for name in before} == before
+    # the same grade in two projects is two runs, so that a batch over both refuses neither
+    assert rows(lake, "select count(distinct run), count(distinct record) from lake") == [(6, 5)]
+
+
+def test_hostile_names_stay_text_and_numbers_that_no_double_has_are_left_out(
+    assay: Any, tmp_path: Path
+) -> None:
+    hostile = 'r\x00\n"; drop table lake; -- \u202e\U0001f600'
+    cards = [
+        scorecard({"norm": 1}, run_id=hostile, sample_id="../../etc", group="a'b"),
+        scorecard({"norm": "0.1234567890123456789"}, run_id="r-long"),
+    ]
+    text = "".join(json.dumps(card, default=str) + "\n" for card in cards)
+    (tmp_path / "cards.jsonl").write_text(
+        text.replace('"0.1234567890123456789"', "0.1234567890123456789")
+    )
+    assert assay("grade", "cards.jsonl", "--store").code in (0, 1)
+    done = assay("ledger", "export", "-o", "lake")
+    assert done.code == 1
+    assert "1 left out: a raw score that no double or 64-bit integer has exactly" in done.out
+    assert rows(
+        tmp_path / "lake", 'select distinct run_id, sample, "group", profile from lake'
+    ) == [(hostile, "../../etc", "a'b", None)]
+    # it is still missing the next time
+    assert assay("ledger", "export", "-o", "lake").code == 1
+
+
+def test_what_was_forgotten_is_not_exported_and_an_export_that_has_it_says_so(
+    assay: Any, tmp_path: Path
+) -> None:
+    runs = [run("rag", run_id=f"r-{number}") for number in range(3)]
+    assay("grade", write(tmp_path / "runs.jsonl", *runs), "--store")
+
+    def forget(number: int) -> None:
+        with open_ledger(f"sqlite:///{tmp_path}/.assay/ledger.db") as ledger:
+            (item,) = ledger.find("grade", {"run_id": f"r-{number}"}).items
+            ledger.forget(item.digest, author="ann", reason="asked to")
+
+    forget(0)
+    done = assay("ledger", "export", "-o", "lake", "--json")
+    assert (done.code, done.json()["left_out"], done.json()["total"]["grades"]) == (
+        0,
+        {"forgotten in the ledger": 1},
+        2,
+    )
+    forget(1)
+    for _ in range(2):
+        done = assay("ledger", "export", "-o", "lake")
+        assert done.code == 1
+        assert "1 exported grade forgotten in the ledger since. Delete lake and" in done.out
+    assert assay("ledger", "export", "-o", "anew").code == 0
+    assert rows(tmp_path / "anew", "select distinct run_id from lake") == [("r-2",)]
+
+
+KILLED = """
+import os, signal, sys
+from assay.archive import ledger_export
+place, calls = ledger_export.put_in_place, []
+def kill_at_second(*arguments):
+    if calls:
+        os.kill(os.getpid(), signal.SIGKILL)
+    calls.append(place(*arguments))
+ledger_export.put_in_place = kill_at_second
+from assay.cli.main import run
+run(["ledger", "export", "-o", "lake"])
+"""
+
+
+def test_an_export_that_is_killed_is_made_good_by_the_next(assay: Any, tmp_path: Path) -> None:
+    runs = [run(family, run_id=f"r-{family}") for family in FAMILIES]
+    assay("grade", write(tmp_path / "runs.jsonl", *runs), "--store")
+    killed = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    lake = tmp_path / "lake"
+    assert len(files(lake)) == 1
+    with open_ledger(f"sqlite:///{tmp_path}/.assay/ledger.db") as ledger:
+        (item,) = ledger.find("grade", {"run_id": "r-rag"}).items
+        ledger.forget(item.digest, author="ann", reason="asked to")
+    done = assay("ledger", "export", "-o", "lake", "--json")
+    assert (done.code, done.json()["total"]["grades"]) == (0, 3)
+    assert not (lake / ".staging").exists()
+    assert rows(lake, "select count(distinct run), count(*) from lake") == [
+        (3, done.json()["total"]["rows"])
+    ]
+
+
+def test_an_export_goes_on_only_with_its_own_folder_and_ledger(assay: Any, tmp_path: Path) -> None:
+    def export(*more: str) -> tuple[int, str]:
+        done = assay("ledger", "export", "-o", "lake", *more)
+        return done.code, done.err
+
+    empty = assay("ledger", "export", "-o", "lake")
+    assert (empty.code, "there is no ledger" in empty.err) == (3, True)
+    assay("grade", write(tmp_path / "run.jsonl", run("rag", run_id="r-1")), "--store")
+    assert export("--project", "none")[0] == 4
+    assert not (tmp_path / "lake").exists()
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    (lake / "notes.txt").write_text("mine")
+    code, said = export()
+    assert (code, "files that no `assay ledger export` wrote" in said) == (2, True)
+    (lake / "notes.txt").unlink()
+    handle = os.open(lake, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    code, said = export()
+    assert (code, "another export is writing" in said) == (2, True)
+    os.close(handle)
+    assert export()[0] == 0
+
+    other = write(tmp_path / "other.jsonl", run("rag", run_id="r-2"))
+    assay("grade", other, "--store", "other.db")
+    code, said = export("--db", "other.db")
+    assert (code, "from another ledger" in said) == (2, True)
+    (part,) = lake.rglob("*.parquet")
+    part.rename(tmp_path / "part")
+    code, said = export()
+    assert (code, "1 exported file is gone" in said) == (3, True)
+    # a manifest from elsewhere removes nothing but parts of an export
+    pending = [
+        "../part",
+        "project=a/../../part",
+        f"{tmp_path}/part",
+        "project=a/profile=b/../part-",
+    ]
+    (lake / "_export.json").write_text(
+        json.dumps({"schema": "assay.ledger-export/1", "pending": pending})
+    )
+    assert export()[0] == 0
+    assert (tmp_path / "part").exists()
+    (lake / "_export.json").write_text("{")
+    code, said = export()
+    assert (code, "Delete lake and export again" in said) == (3, True)
+
+
+def test_a_changed_record_is_never_exported(assay: Any, tmp_path: Path) -> None:
+    import sqlite3
+
+    assay("grade", write(tmp_path / "run.jsonl", run("rag", run_id="r-1")), "--store")
+    with sqlite3.connect(tmp_path / ".assay" / "ledger.db") as database:
+        triggers = database.execute("select name from sqlite_master where type = 'trigger'")
+        for (name,) in triggers.fetchall():
+            database.execute(f'drop trigger "{name}"')
+        database.execute(
+            'update records set body = cast(replace(cast(body as text), \'"grade":"F"\','
+            " '\"grade\":\"A\"') || ' ' as blob) where kind = 'grade'"
+        )
+    done = assay("ledger", "export", "-o", "lake")
+    assert (done.code, "not what its digest says" in done.err) == (3, True)
+    assert files(tmp_path / "lake") == {}
