@@ -14,7 +14,6 @@ from assay.records.decision import (
     Difference,
     Fingerprint,
     MissingSamples,
-    WorseSample,
 )
 from assay.records.summary import value_interval
 from assay.release.comparability import mismatches
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
 
 EXITS = {"promote": 0, "hold": 1, "reject": 1, "not_enough_evidence": 4}
 """What each outcome says to the caller."""
-MAX_WORSE = 20
-"""Samples that a decision names among those that got worse."""
 
 
 def comparison_record(
@@ -108,7 +105,7 @@ def decision(
         ),
         would_change=list(promotion.would_change),
         missing=promotion.missing,
-        worse=worse(promotion),
+        worse=[] if promotion.tally is None else promotion.tally.worse,
         paired=paired,
         candidate=replace(candidate.summary, name=candidate.name),
         baseline=replace(baseline.summary, name=baseline.name),
@@ -140,30 +137,10 @@ def _passes(promotion: Promotion) -> float | None:
     """The exact two-sided p-value of McNemar's test on which samples pass: whether one side passes
     samples that the other fails more often than the reverse.
     """
-    if not promotion.pairs:
+    tally = promotion.tally
+    if tally is None or not tally.compared.n:
         return None
-    ours = [pair.candidate is not None and pair.candidate.passed for pair in promotion.pairs]
-    theirs = [pair.baseline is None or pair.baseline.passed for pair in promotion.pairs]
-    gained = sum(mine and not before for mine, before in zip(ours, theirs, strict=True))
-    lost = sum(before and not mine for mine, before in zip(ours, theirs, strict=True))
-    return mcnemar(gained, lost).p
-
-
-def worse(promotion: Promotion) -> list[WorseSample]:
-    """The samples that lost most, worst first."""
-    both = [pair for pair in promotion.pairs if pair.candidate and pair.baseline]
-    both.sort(key=lambda pair: (pair.ours - pair.theirs, pair.sample))
-    return [
-        WorseSample(
-            sample=pair.sample,
-            difference=round(pair.ours - pair.theirs, 4),
-            candidate=pair.ours,
-            baseline=pair.theirs,
-            newly_failed_gates=sorted(pair.candidate.failed - pair.baseline.failed),
-        )
-        for pair in both[:MAX_WORSE]
-        if pair.candidate and pair.baseline and pair.ours < pair.theirs
-    ]
+    return mcnemar(tally.passes.gained, tally.passes.lost).p
 
 
 def systems(side: Side, rules: ReleaseRules) -> dict[str, str]:
@@ -205,7 +182,7 @@ def unpaired_decision(
     )
     found = unpaired_rules(ours, theirs, comparison, rules, without_gates=without_gates)
     if rules.bar is not None:
-        found = (*found, pass_rate([row.passed for row in ours], rules.bar))
+        found = (*found, pass_rate(sum(row.passed for row in ours), len(ours), rules.bar))
     n = min(len(ours), len(theirs))
     outcome, reason = outcome_of(
         found,

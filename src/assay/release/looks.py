@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from assay.records.decision import SliceComparison, SliceComparisons
 from assay.records.summary import value_interval
+from assay.release.pair_tally import of_baseline
 from assay.release.pairs import groups_of
-from assay.release.promotion import of_baseline, with_comparison, with_finding
+from assay.release.promotion import with_comparison, with_finding
 from assay.stats.clusters import estimate_clustered_mean
 from assay.stats.comparison import Comparison, claims, holm
 from assay.stats.estimate import DIFFERENCES, Estimate

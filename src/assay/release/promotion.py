@@ -11,7 +11,8 @@ be judged; `hold` where the interval straddles minus the margin; else `promote`.
 
 These are two guards against a regression: the scores together (non-inferiority), and each sample by
 itself (gates, floors, severe failures), so that neither a slow decline of all nor the loss of one
-hides behind the other. Nothing here reads files or grades.
+hides behind the other. Nothing here reads files or grades, and nothing but counts and sums of the
+pairs reaches a rule: see `tally`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from assay import exact
 from assay.exact import NORM_ONE
 from assay.records.decision import MissingSamples, Outcome, RuleResult
 from assay.release.advice import Seen, decidable_margin, would_change
-from assay.release.pairs import Pair, groups_of
+from assay.release.pair_tally import tally_of
+from assay.release.pairs import Pair
 from assay.release.promotion_rules import (
     SCORE_RULE,
     LostRuns,
@@ -35,19 +37,14 @@ from assay.release.promotion_rules import (
     scores,
     severe_failures,
 )
-from assay.release.sides import Stratum
-from assay.stats.comparison import Comparison, compare_paired
+from assay.release.tally import MAX_MISSING, Compared, PairTally, ScoreTally
+from assay.stats.comparison import Comparison
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Row
-
-MAX_MISSING = 24
-"""Samples with lost runs up to which it is worked out what they could have come to; with more of
-them the score rule does not hold.
-"""
 
 
 class Promotion(NamedTuple):
@@ -60,10 +57,13 @@ class Promotion(NamedTuple):
     adjusted_difference: float | None
     missing: MissingSamples
     pairs: tuple[Pair, ...]
+    """Empty where they were counted elsewhere."""
     n_paired: int
     would_change: tuple[str, ...]
     decidable_margin: float | None = None
     """The margin that these samples could decide, where the policy's would need thousands."""
+    tally: PairTally | None = None
+    """What the rules were judged on; None where the sides are not paired."""
 
 
 def promote(
@@ -81,50 +81,64 @@ def promote(
     """
     out = frozenset(quarantined)
     used = [pair for pair in pairs if pair.sample not in out]
-    both = sum(1 for pair in used if pair.candidate is not None and pair.baseline is not None)
-    missing = MissingSamples(
-        candidate=[
-            pair.sample for pair in used if pair.candidate is None or pair.candidate.unknown
-        ],
-        baseline=[pair.sample for pair in used if pair.baseline is None or pair.baseline.unknown],
+    fresh = [row.passed for row in new if row.sample not in out]
+    return promote_tally(
+        tally_of(used, rules),
+        rules,
+        shrinkage=shrinkage,
         quarantined=sorted(out & {pair.sample for pair in pairs}),
+        without_gates=without_gates,
+        new=(sum(fresh), len(fresh)),
+    )._replace(pairs=tuple(used))
+
+
+def promote_tally(
+    tally: PairTally,
+    rules: ReleaseRules,
+    *,
+    shrinkage: exact.Pull,
+    quarantined: Sequence[str] = (),
+    without_gates: bool = False,
+    new: tuple[int, int] = (0, 0),
+) -> Promotion:
+    """Decide on pairs that were counted. `new`: how many samples that nothing is compared with
+    pass, and how many there are.
+    """
+    whole, known, n = tally.compared, tally.of_baseline, tally.compared.n
+    missing = MissingSamples(
+        candidate=tally.missing_candidate.first,
+        baseline=tally.missing_baseline.first,
+        quarantined=list(quarantined),
     )
-    comparison = _compare(used, rules)
-    adjusted = adjusted_difference(used, shrinkage) if both else None
-    score_rule = _score_rule(used, comparison, adjusted, rules)
-    known = of_baseline(used)
-    if len(known) < len(used):
+    comparison = whole.scores.compare(rules)
+    adjusted = adjusted_difference(whole, shrinkage) if tally.n_paired else None
+    score_rule = _score_rule(whole, comparison, adjusted, rules)
+    if known is not None:
         alone = _score_rule(
-            known, _compare(known, rules), adjusted_difference(known, shrinkage), rules
+            known, known.scores.compare(rules), adjusted_difference(known, shrinkage), rules
         )
         score_rule = _worse_rule(score_rule, alone)
     found: tuple[RuleResult, ...] = (
-        gate_failures(used, rules, without_gates=without_gates),
+        gate_failures(tally.gates, n, rules, without_gates=without_gates),
         score_rule,
-        floors(used, rules),
-        severe_failures(used, rules),
+        floors(tally.floors, rules),
+        severe_failures(tally.severe, rules),
     )
     if rules.bar is not None:
-        passes = [pair.candidate is not None and pair.candidate.passed for pair in used]
-        passes += [row.passed for row in new if row.sample not in out]
-        found = (*found, pass_rate(passes, rules.bar))
+        found = (*found, pass_rate(tally.passes.candidate + new[0], n + new[1], rules.bar))
     return _decided(
-        Promotion("hold", "", found, comparison, adjusted, missing, tuple(used), both, ()), rules
+        Promotion(
+            "hold", "", found, comparison, adjusted, missing, (), tally.n_paired, (), tally=tally
+        ),
+        rules,
     )
 
 
 def _score_rule(
-    pairs: Sequence[Pair], comparison: Comparison, adjusted: float | None, rules: ReleaseRules
+    compared: Compared, comparison: Comparison, adjusted: float | None, rules: ReleaseRules
 ) -> RuleResult:
-    lost = lost_could(pairs, rules) if comparison.claims.non_inferior else None
-    return scores(pairs, comparison, adjusted, rules, lost=lost)
-
-
-def of_baseline(pairs: Sequence[Pair]) -> list[Pair]:
-    """The samples that are not the candidate's alone. Those count as 100 for the baseline, so many
-    good ones would thin out a drop in the others.
-    """
-    return [pair for pair in pairs if pair.baseline is not None or pair.candidate is None]
+    lost = lost_could(compared.scores, rules) if comparison.claims.non_inferior else None
+    return scores(compared.lost, comparison, adjusted, rules, lost=lost)
 
 
 def _worse_rule(whole: RuleResult, alone: RuleResult) -> RuleResult:
@@ -148,9 +162,10 @@ def with_comparison(
     again. `of_baseline`: on its samples alone.
     """
     adjusted = promotion.adjusted_difference
-    rule = scores(promotion.pairs, comparison, adjusted, rules, lost=None)
+    lost = None if promotion.tally is None else promotion.tally.compared.lost
+    rule = scores(lost, comparison, adjusted, rules, lost=None)
     if of_baseline is not None:
-        rule = _worse_rule(rule, scores(promotion.pairs, of_baseline, adjusted, rules, lost=None))
+        rule = _worse_rule(rule, scores(lost, of_baseline, adjusted, rules, lost=None))
     return _with_score_rule(promotion._replace(comparison=comparison), rule, rules)
 
 
@@ -216,30 +231,7 @@ def _decided(promotion: Promotion, rules: ReleaseRules) -> Promotion:
     )
 
 
-def _compare(
-    pairs: Sequence[Pair], rules: ReleaseRules, *, raised: frozenset[str] = frozenset()
-) -> Comparison:
-    """The scores of both sides. For the samples that are `raised`, what was lost counts as the best
-    for the candidate, not as the worst.
-    """
-    candidate, baseline = [pair.ours for pair in pairs], [pair.theirs for pair in pairs]
-    for place, pair in enumerate(pairs):
-        if raised and pair.sample in raised:
-            candidate[place] += pair.unknown[0]
-            baseline[place] -= pair.unknown[1]
-    return compare_paired(
-        candidate,
-        baseline,
-        margin=rules.margin,
-        groups=groups_of(pairs),
-        level=rules.level,
-        power=rules.power,
-        guaranteed=rules.guaranteed,
-        believed=not rules.guaranteed,
-    )
-
-
-def lost_could(pairs: Sequence[Pair], rules: ReleaseRules) -> LostRuns | None:
+def lost_could(tally: ScoreTally, rules: ReleaseRules) -> LostRuns | None:
     """How low the lower end could have been, whatever the lost runs came to; None where nothing is
     missing, or the interval cannot gain by it.
 
@@ -247,27 +239,21 @@ def lost_could(pairs: Sequence[Pair], rules: ReleaseRules) -> LostRuns | None:
     furthest above the others come first. The interval that assumes nothing, and one that holds at
     every look, only fall when a value falls.
     """
-    lost = [pair for pair in pairs if not pair.is_whole]
-    if not lost or rules.guaranteed:
+    if not tally.lost_count or rules.guaranteed:
         return None
-    if len(lost) > MAX_MISSING:
-        return LostRuns(len(lost), None)
-    ordered = sorted(
-        lost,
-        key=lambda pair: (pair.theirs - pair.unknown[1] - pair.ours - pair.unknown[0], pair.sample),
-    )
+    if tally.lost_count > MAX_MISSING:
+        return LostRuns(tally.lost_count, None)
+    ordered = sorted(tally.lost, key=lambda pair: (pair.room, pair.sample))
     ends = [
-        _compare(
-            pairs, rules, raised=frozenset(pair.sample for pair in ordered[:count])
-        ).difference.low
+        tally.compare(rules, raised=ordered[:count]).difference.low
         for count in range(len(ordered) + 1)
     ]
     return LostRuns(
-        len(lost), None if None in ends else min(end for end in ends if end is not None)
+        tally.lost_count, None if None in ends else min(end for end in ends if end is not None)
     )
 
 
-def adjusted_difference(pairs: Sequence[Pair], shrinkage: exact.Pull) -> float | None:
+def adjusted_difference(compared: Compared, shrinkage: exact.Pull) -> float | None:
     """The difference of the adjusted scores, formed once for each side and criterion, with n the
     samples that are paired.
 
@@ -275,40 +261,17 @@ def adjusted_difference(pairs: Sequence[Pair], shrinkage: exact.Pull) -> float |
     sample stays in n: were n smaller for it, the pull would be stronger, and a loss would make a
     drop look smaller. A sample that nobody has is a drop of 100 points.
     """
-    if not pairs:
+    if not compared.n:
         return None
-    totals: dict[Stratum, tuple[list[int | Fraction], list[int | Fraction], list[int]]] = {}
-    nobody = 0
-    for pair in pairs:
-        if pair.known is None:
-            nobody += 1
-            continue
-        stratum = pair.known.stratum
-        width = len(stratum.criteria)
-        ours, theirs, counts = totals.setdefault(stratum, ([0] * width, [0] * width, [0]))
-        counts[0] += 1
-        for index in range(width):
-            # a side that was scored by other criteria has none of these: it counts as if it were
-            # missing
-            ours[index] += (
-                pair.candidate.norms[index]
-                if pair.candidate is not None and pair.candidate.stratum == stratum
-                else 0
-            )
-            theirs[index] += (
-                pair.baseline.norms[index]
-                if pair.baseline is not None and pair.baseline.stratum == stratum
-                else NORM_ONE
-            )
-    difference = Fraction(-nobody * NORM_ONE, len(pairs))
-    for stratum, (ours, theirs, (count,)) in totals.items():
+    difference = Fraction(-compared.nobody * NORM_ONE, compared.n)
+    for stratum, (ours, theirs, count) in compared.strata.items():
         weight_sum = sum(stratum.weights)
         for weight, our, their in zip(stratum.weights, ours, theirs, strict=True):
             one, other = (
                 exact.shrink(_rounded(Fraction(total, count)), count, shrinkage)
                 for total in (our, their)
             )
-            difference += Fraction(weight * (one - other) * count, weight_sum * len(pairs))
+            difference += Fraction(weight * (one - other) * count, weight_sum * compared.n)
     return float(difference * 100 / NORM_ONE)
 
 

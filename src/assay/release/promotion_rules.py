@@ -1,4 +1,4 @@
-"""The four promotion rules, each on paired samples or on sets that share none.
+"""The four promotion rules, each on the tally of paired samples or on sets that share none.
 
 A rule is violated where the evidence shows it; it may fail to hold without that, and it cannot be
 judged where evidence is missing. Whatever the baseline has and the candidate lost violates a rule:
@@ -11,17 +11,17 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.records.decision import RuleResult
+from assay.release.pair_tally import lost_things
 from assay.release.pass_rate import PassBar, check_pass_rate
-from assay.release.required import lost_of, lost_said
-from assay.stats.comparison import Comparison, compare_failures
+from assay.stats.comparison import Comparison, compare_failure_counts
 from assay.stats.rates import rate_difference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
-    from assay.release.pairs import Pair
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Row
+    from assay.release.tally import FloorTally, GateTally, LostThings, SevereTally
 
 SHOWN = 50
 """Items that a rule's evidence lists; all are counted."""
@@ -59,44 +59,43 @@ def rule(
     )
 
 
-def _add_lost(evidence: Evidence, rows: Iterable[Row | None], *kinds: str) -> str:
-    """What the candidate lost of these kinds, added to the evidence, and in words; empty where it
-    lost nothing.
-    """
-    lost = lost_of(rows, *kinds)
-    if not lost:
+def _add_lost(evidence: Evidence, lost: LostThings | None) -> str:
+    """What the candidate lost, added to the evidence, and in words; empty where it lost nothing."""
+    if lost is None:
         return ""
-    evidence.update(lost=lost[:SHOWN], lost_count=len(lost))
-    return lost_said(lost)
+    evidence.update(lost=lost.items.first[:SHOWN], lost_count=lost.items.total)
+    return lost.words
 
 
-def pass_rate(passed: Sequence[bool], bar: PassBar) -> RuleResult:
+def pass_rate(passed: int, n: int, bar: PassBar) -> RuleResult:
     """Enough of the candidate's samples must pass; one that it lost did not."""
-    found = check_pass_rate(sum(passed), len(passed), bar)
+    found = check_pass_rate(passed, n, bar)
     return rule(BAR_RULE, found.holds, found.reason, found.evidence)
 
 
 # --- paired
 
 
-def gate_failures(pairs: Sequence[Pair], rules: ReleaseRules, *, without_gates: bool) -> RuleResult:
+def gate_failures(
+    tally: GateTally, n: int, rules: ReleaseRules, *, without_gates: bool
+) -> RuleResult:
     """The rate of samples that fail a gate may not rise by more than the policy allows."""
-    ours = [pair.candidate is None or bool(pair.candidate.failed) for pair in pairs]
-    theirs = [pair.baseline is not None and bool(pair.baseline.failed) for pair in pairs]
-    if not ours:
+    if not n:
         return rule(GATE_RULE, None, "there are no samples to compare", {})
-    n = len(ours)
+    ours, theirs, newly = tally.candidate, tally.baseline, tally.newly_failing
     allowed = Fraction(*rules.gate_failure_increase)
-    compared = compare_failures(ours, theirs, allowed=float(allowed), level=rules.level)
-    rise = Fraction(sum(ours) - sum(theirs), n)
-    newly = [
-        pair.sample
-        for pair, mine, before in zip(pairs, ours, theirs, strict=True)
-        if mine and not before
-    ]
+    compared = compare_failure_counts(
+        tally.both,
+        ours - tally.both,
+        theirs - tally.both,
+        n,
+        allowed=float(allowed),
+        level=rules.level,
+    )
+    rise = Fraction(ours - theirs, n)
     evidence = {
-        "candidate": {"failed": sum(ours), "rate": sum(ours) / n},
-        "baseline": {"failed": sum(theirs), "rate": sum(theirs) / n},
+        "candidate": {"failed": ours, "rate": ours / n},
+        "baseline": {"failed": theirs, "rate": theirs / n},
         "n": n,
         "increase": float(rise),
         "allowed": float(allowed),
@@ -104,43 +103,31 @@ def gate_failures(pairs: Sequence[Pair], rules: ReleaseRules, *, without_gates: 
         "only_candidate": compared.only_candidate,
         "only_baseline": compared.only_baseline,
         "mcnemar_p": compared.mcnemar.p,
-        "gates": _by_gate(pairs),
-        "newly_failing": newly[:SHOWN],
-        "newly_failing_count": len(newly),
+        "gates": dict(tally.gates),
+        "newly_failing": newly.first[:SHOWN],
+        "newly_failing_count": newly.total,
     }
-    counts = f"{sum(ours)} of {n} samples fail a gate, {sum(theirs)} before"
-    lost = _add_lost(evidence, (pair.candidate for pair in pairs), "gate", "declaration")
+    counts = f"{ours} of {n} samples fail a gate, {theirs} before"
+    lost = _add_lost(evidence, tally.lost)
     if lost:
         return rule(GATE_RULE, False, f"{lost}; {counts}", evidence)
     if rise > allowed:
         reason = f"{counts}; the rate rose by {float(rise):.4f}, and {float(allowed):g} is allowed"
         return rule(GATE_RULE, False, reason, evidence)
-    ungated = [pair.sample for pair in pairs if pair.known is not None and not pair.known.gates]
-    if ungated and not without_gates:
-        evidence["without_gates"] = ungated[:SHOWN]
+    ungated = tally.ungated
+    if ungated.total and not without_gates:
+        evidence["without_gates"] = ungated.first[:SHOWN]
         reason = (
-            f"{len(ungated)} of {n} samples have no hard gate on either side, for example"
-            f" {ungated[0]}"
+            f"{ungated.total} of {n} samples have no hard gate on either side, for example"
+            f" {ungated.first[0]}"
         )
         return rule(GATE_RULE, None, reason, evidence)
     reason = f"{counts}; the rate did not rise by more than {float(allowed):g}"
     return rule(GATE_RULE, True, reason, evidence)
 
 
-def _by_gate(pairs: Sequence[Pair]) -> dict[str, dict[str, int]]:
-    """How many samples fail each gate, on each side."""
-    counts: dict[str, dict[str, int]] = {}
-    for pair in pairs:
-        ours, theirs = pair.candidate, pair.baseline
-        for name in pair.known.gates if pair.known is not None else ():
-            count = counts.setdefault(name, {"candidate": 0, "baseline": 0})
-            count["candidate"] += ours is None or name in ours.failed or name not in ours.gates
-            count["baseline"] += theirs is not None and name in theirs.failed
-    return dict(sorted(counts.items()))
-
-
 def scores(
-    pairs: Sequence[Pair],
+    criteria_lost: LostThings | None,
     comparison: Comparison,
     adjusted: float | None,
     rules: ReleaseRules,
@@ -161,7 +148,7 @@ def scores(
     def unshown(reason: str) -> RuleResult:
         return rule(SCORE_RULE, False, reason, evidence, violated=False)
 
-    criteria = _add_lost(evidence, (pair.candidate for pair in pairs), "criterion")
+    criteria = _add_lost(evidence, criteria_lost)
     if criteria:
         reason = f"{criteria}, so its scores leave out what the baseline's count"
         return rule(SCORE_RULE, False, reason, evidence)
@@ -204,69 +191,46 @@ def scores(
     return rule(SCORE_RULE, True, reason, evidence)
 
 
-def floors(pairs: Sequence[Pair], rules: ReleaseRules) -> RuleResult:
+def floors(tally: FloorTally, rules: ReleaseRules) -> RuleResult:
     """No sample may miss a critical floor that it kept before."""
-    fresh: list[dict[str, str]] = []
-    mended = 0
-    for pair in pairs:
-        if pair.known is None:
-            continue
-        mine = frozenset(pair.known.floors) if pair.candidate is None else pair.candidate.missed
-        before = pair.baseline.missed if pair.baseline is not None else frozenset()
-        fresh += [{"sample": pair.sample, "criterion": name} for name in sorted(mine - before)]
-        mended += len(before - mine)
+    fresh = tally.new
     evidence = {
-        "new": fresh[:SHOWN],
-        "new_count": len(fresh),
-        "mended_count": mended,
+        "new": fresh.first[:SHOWN],
+        "new_count": fresh.total,
+        "mended_count": tally.mended,
         "allowed": rules.new_floor_failures,
     }
-    lost = _add_lost(evidence, (pair.candidate for pair in pairs), "role", "floor")
+    lost = _add_lost(evidence, tally.lost)
     if lost:
         return rule(FLOOR_RULE, False, lost, evidence)
-    if not fresh:
+    if not fresh.total:
         reason = "no sample misses a critical floor that it kept before"
         return rule(FLOOR_RULE, True, reason, evidence)
-    if len(fresh) <= rules.new_floor_failures:
-        reason = f"{len(fresh)} new misses of a critical floor, within what is allowed"
+    if fresh.total <= rules.new_floor_failures:
+        reason = f"{fresh.total} new misses of a critical floor, within what is allowed"
         return rule(FLOOR_RULE, True, reason, evidence)
-    first = fresh[0]
-    more = f" (and {len(fresh) - 1} more)" if len(fresh) > 1 else ""
+    first = fresh.first[0]
+    more = f" (and {fresh.total - 1} more)" if fresh.total > 1 else ""
     reason = (
         f"{first['sample']} misses the floor of {first['criterion']}, which it kept before{more}"
     )
     return rule(FLOOR_RULE, False, reason, evidence)
 
 
-def severe_failures(pairs: Sequence[Pair], rules: ReleaseRules) -> RuleResult:
+def severe_failures(tally: SevereTally, rules: ReleaseRules) -> RuleResult:
     """Failures that the policy calls severe may not become more."""
-    ours: list[dict[str, str]] = []
-    theirs = 0
-    for pair in pairs:
-        if pair.known is None:
-            continue
-        gates, roles = (
-            (pair.known.gates, pair.known.floor_roles)
-            if pair.candidate is None
-            else (pair.candidate.failed, pair.candidate.missed_roles)
-        )
-        names = sorted(gates & rules.severe_gates)
-        names += [f"floor of the role {role}" for role in sorted(roles & rules.severe_roles)]
-        ours += [{"sample": pair.sample, "what": name} for name in names]
-        if pair.baseline is not None:
-            theirs += len(pair.baseline.failed & rules.severe_gates)
-            theirs += len(pair.baseline.missed_roles & rules.severe_roles)
+    (first, ours), theirs = tally.candidate, tally.baseline
     evidence = {
-        "candidate": len(ours),
+        "candidate": ours,
         "baseline": theirs,
         "allowed_increase": rules.severe_increase,
-        "items": ours[:SHOWN],
+        "items": first[:SHOWN],
         "severe_gates": sorted(rules.severe_gates),
     }
-    counts = f"{len(ours)} severe failure{'' if len(ours) == 1 else 's'}, {theirs} before"
-    if len(ours) - theirs <= rules.severe_increase:
+    counts = f"{ours} severe failure{'' if ours == 1 else 's'}, {theirs} before"
+    if ours - theirs <= rules.severe_increase:
         return rule(SEVERE_RULE, True, counts, evidence)
-    reason = f"{counts}; for example {ours[0]['what']} in {ours[0]['sample']}"
+    reason = f"{counts}; for example {first[0]['what']} in {first[0]['sample']}"
     return rule(SEVERE_RULE, False, reason, evidence)
 
 
@@ -296,7 +260,7 @@ def unpaired_rules(
     ]
     for place, kinds in enumerate((("gate",), ("criterion",), ("role", "floor"))):
         evidence = dict(made[place].evidence)
-        lost = _add_lost(evidence, ours, *kinds)
+        lost = _add_lost(evidence, lost_things(ours, *kinds))
         if lost:
             made[place] = rule(made[place].id, False, lost, evidence)
     ungated = sum(not row.gates for row in ours)

@@ -15,7 +15,8 @@ errors in small samples, 2016; the closed forms for a mean are worked out here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
 from math import fsum, sqrt
 from typing import NamedTuple
 
@@ -30,6 +31,7 @@ from assay.stats.estimate import (
     by_student,
     check_level,
     checked,
+    counted_sum,
     hides_spread,
     none_of,
 )
@@ -45,6 +47,42 @@ class Groups(NamedTuple):
     sizes: list[int]
     totals: list[float]
     squares: list[float]
+    times: list[int]
+    """How many groups are alike in all three."""
+
+    @classmethod
+    def of(cls, members: Iterable[Counter[float]], singles: Mapping[float, int]) -> Groups:
+        """Groups by the values that were counted in each; `singles` are groups of one sample."""
+        found = [
+            (
+                values.total(),
+                counted_sum(values.items()),
+                counted_sum((value * value, times) for value, times in values.items()),
+                1,
+            )
+            for values in members
+        ]
+        found += [(1, value, value * value, times) for value, times in singles.items()]
+        return cls.in_order(found)
+
+    @classmethod
+    def in_order(cls, found: Iterable[tuple[int, float, float, int]]) -> Groups:
+        """The smallest first, so that sums over groups do not depend on which came first."""
+        columns = [list(column) for column in zip(*sorted(found), strict=True)]
+        return cls(*columns) if columns else cls([], [], [], [])
+
+    @property
+    def number(self) -> int:
+        """How many groups there are."""
+        return sum(self.times)
+
+    def rows(self) -> Iterator[tuple[int, float, float, int]]:
+        """Size, sum, sum of squares and how many groups have these."""
+        return zip(*self, strict=True)
+
+    def with_others(self, others: Groups) -> Groups:
+        """Both together."""
+        return Groups.in_order([*self.rows(), *others.rows()])
 
 
 def estimate_clustered_mean(
@@ -75,10 +113,30 @@ def estimate_clustered_mean(
             fix="Give one group for each value; None stands for a group of its own.",
         )
     found = checked(values, range)
-    n = len(found)
-    gathered = gather(found, groups)
-    count = len(gathered.sizes)
-    mean = fsum(gathered.totals) / n if n else None
+    return estimate_grouped_mean(
+        Counter(found),
+        gather(found, groups),
+        range=range,
+        level=level,
+        guaranteed=guaranteed,
+        believed=believed,
+    )
+
+
+def estimate_grouped_mean(
+    counts: Counter[float],
+    gathered: Groups,
+    *,
+    range: Range | None = None,
+    level: float = 0.95,
+    guaranteed: bool = False,
+    believed: bool = False,
+) -> Estimate:
+    """The same of values that were counted, each rounded to `DIGITS` and within the range, and of
+    what each group of them comes to.
+    """
+    n, count = counts.total(), gathered.number
+    mean = counted_sum(zip(gathered.totals, gathered.times, strict=True)) / n if n else None
     if mean is None or count < MINIMUM:
         reason = (
             f"{count} groups; below {MINIMUM} the spread between groups is not known"
@@ -86,11 +144,11 @@ def estimate_clustered_mean(
             else "no samples"
         )
         return none_of(mean, n, level=level, method=METHOD, reason=reason, clusters=count)
-    sd = sqrt(max(0.0, fsum((value - mean) ** 2 for value in found) / (n - 1)))
-    means = Counter(
-        (round(total / size, DIGITS), size)
-        for total, size in zip(gathered.totals, gathered.sizes, strict=True)
-    )
+    squares = counted_sum(((value - mean) ** 2, times) for value, times in counts.items())
+    sd = sqrt(max(0.0, squares / (n - 1)))
+    means: Counter[tuple[float, int]] = Counter()
+    for size, total, _, times in gathered.rows():
+        means[round(total / size, DIGITS), size] += times
     values_only: Counter[float] = Counter()
     for (value, _), times in means.items():
         values_only[value] += times
@@ -183,66 +241,63 @@ def gather(values: Sequence[float], groups: Sequence[Hashable | None]) -> Groups
     members: dict[Hashable, list[float]] = {}
     for place, (value, group) in enumerate(zip(values, groups, strict=True)):
         members.setdefault(_name(group, place), []).append(value)
-    # sorted, so that sums over groups do not depend on which came first
-    found = sorted(
-        (len(values), fsum(values), fsum(value * value for value in values))
+    return Groups.in_order(
+        (len(values), fsum(values), fsum(value * value for value in values), 1)
         for values in members.values()
-    )
-    return Groups(
-        [size for size, _, _ in found],
-        [total for _, total, _ in found],
-        [square for _, _, square in found],
     )
 
 
 def _moments(groups: Groups, mean: float, n: int) -> Moments:
     """The CR2 standard error of the mean, and its degrees of freedom."""
     residuals = [
-        (total - size * mean) / sqrt(1 - size / n)
-        for total, size in zip(groups.totals, groups.sizes, strict=True)
+        ((total - size * mean) / sqrt(1 - size / n), times)
+        for size, total, _, times in groups.rows()
     ]
-    squares = fsum(residual * residual for residual in residuals)
-    cubes = fsum(residual**3 for residual in residuals)
-    df = _freedom(groups.sizes, n, _alikeness(groups, mean, n))
+    squares = counted_sum((residual * residual, times) for residual, times in residuals)
+    cubes = counted_sum((residual**3, times) for residual, times in residuals)
+    df = _freedom(groups.sizes, n, _alikeness(groups, mean, n), times=groups.times)
     return Moments(
-        mean, sqrt(squares) / n, df, cubes / squares**1.5 if squares else 0.0, len(residuals)
+        mean, sqrt(squares) / n, df, cubes / squares**1.5 if squares else 0.0, groups.number
     )
 
 
 def _alikeness(groups: Groups, mean: float, n: int) -> float:
     """The correlation inside groups, from 0 to 1, by the analysis of variance."""
-    count = len(groups.sizes)
-    between = fsum(
-        size * (total / size - mean) ** 2
-        for total, size in zip(groups.totals, groups.sizes, strict=True)
+    count = groups.number
+    between = counted_sum(
+        (size * (total / size - mean) ** 2, times) for size, total, _, times in groups.rows()
     ) / (count - 1)
     if n == count:
         return 0.0
     within = max(
         0.0,
-        fsum(
-            square - total * total / size
-            for square, total, size in zip(groups.squares, groups.totals, groups.sizes, strict=True)
+        counted_sum(
+            (square - total * total / size, times) for size, total, square, times in groups.rows()
         ),
     ) / (n - count)
-    typical = (n - sum(size * size for size in groups.sizes) / n) / (count - 1)
+    squared = sum(size * size * times for size, _, _, times in groups.rows())
+    typical = (n - squared / n) / (count - 1)
     shared = (between - within) / typical
     return 0.0 if shared <= 0 else shared / (shared + within)
 
 
-def _freedom(sizes: Sequence[int], n: int, alikeness: float) -> float:
+def _freedom(
+    sizes: Sequence[int], n: int, alikeness: float, *, times: Sequence[int] | None = None
+) -> float:
     """Satterthwaite's degrees of freedom of the CR2 variance, if samples of one group are alike by
     that much.
 
     The variance is a quadratic form; this is the square of its trace over the sum of its squared
     entries, in time that grows with the groups only.
     """
+    counts = [1] * len(sizes) if times is None else times
     if len(set(sizes)) == 1:
-        return float(len(sizes) - 1)
-    squared = sum(size * size for size in sizes)
+        return float(sum(counts) - 1)
+    squared = sum(size * size * count for size, count in zip(sizes, counts, strict=True))
     flat, tilt = (1 - alikeness) / n - alikeness * squared / n**2, alikeness / n
     trace = diagonal = zero = one = two = 0.0
-    for size in sizes:
+    # added one by one: groups that are alike come to the same as groups written out
+    for size in chain.from_iterable(map(repeat, sizes, counts)):
         scale = 1 / (n * n * (1 - size / n))
         weight = scale * size * size
         entry = scale * size * (1 - alikeness + alikeness * size)

@@ -12,11 +12,18 @@ settled before the numbers come here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from assay.errors import UsageError
-from assay.stats.clusters import estimate_clustered_difference, estimate_clustered_mean
+from assay.stats.clusters import (
+    Groups,
+    estimate_clustered_difference,
+    estimate_clustered_mean,
+    estimate_grouped_mean,
+    gather,
+)
 from assay.stats.estimate import (
     DIFFERENCES,
     RATE_DIFFERENCES,
@@ -26,7 +33,7 @@ from assay.stats.estimate import (
     checked,
 )
 from assay.stats.intervals import Interval
-from assay.stats.means import estimate_difference, estimate_mean
+from assay.stats.means import estimate_counted_mean, estimate_difference
 from assay.stats.power import detectable_given
 from assay.stats.rates import McNemar, mcnemar, paired_rate_difference
 
@@ -145,23 +152,50 @@ def compare_paired(
         checked(candidate, SCORES, what="a score of the candidate"),
         checked(baseline, SCORES, what="a score of the baseline"),
     )
-    differences = [one - other for one, other in zip(ours, theirs, strict=True)]
-    if groups is None:
-        estimate = estimate_mean(
-            differences, range=DIFFERENCES, level=level, guaranteed=guaranteed, believed=believed
-        )
-    else:
-        estimate = estimate_clustered_mean(
-            differences,
-            groups,
-            range=DIFFERENCES,
-            level=level,
-            guaranteed=guaranteed,
-            believed=believed,
-        )
-    n = len(differences)
-    wins = sum(difference > 0 for difference in differences)
-    losses = sum(difference < 0 for difference in differences)
+    differences = checked(
+        (one - other for one, other in zip(ours, theirs, strict=True)), DIFFERENCES
+    )
+    return compare_differences(
+        Counter(differences),
+        margin=margin,
+        groups=None if groups is None else gather(differences, groups),
+        level=level,
+        power=power,
+        guaranteed=guaranteed,
+        believed=believed,
+    )
+
+
+def compare_differences(
+    counts: Counter[float],
+    *,
+    margin: float,
+    groups: Groups | None = None,
+    level: float = 0.95,
+    power: float = 0.8,
+    guaranteed: bool = False,
+    believed: bool = False,
+) -> Comparison:
+    """The same of differences that were counted, each rounded to `DIGITS`; `groups` has what each
+    group of them comes to.
+
+    >>> compare_differences(Counter({1.0: 5, -1.0: 1}), margin=1.0).wins
+    5
+    """
+    how: Any = {
+        "range": DIFFERENCES,
+        "level": level,
+        "guaranteed": guaranteed,
+        "believed": believed,
+    }
+    estimate = (
+        estimate_counted_mean(counts, **how)
+        if groups is None
+        else estimate_grouped_mean(counts, groups, **how)
+    )
+    n = counts.total()
+    wins = sum(count for difference, count in counts.items() if difference > 0)
+    losses = sum(count for difference, count in counts.items() if difference < 0)
     return _comparison(
         estimate,
         (n, n, n),
@@ -237,15 +271,30 @@ def compare_failures(
     more = sum(map(bool, candidate_failed)) - both
     fewer = sum(map(bool, baseline_failed)) - both
     if groups is None:
-        difference = paired_rate_difference(more, fewer, n, level=level)
-    else:
-        differences = [
-            float(ours) - float(theirs)
-            for ours, theirs in zip(candidate_failed, baseline_failed, strict=True)
-        ]
-        difference = estimate_clustered_mean(
-            differences, groups, range=RATE_DIFFERENCES, level=level
-        ).interval
+        return compare_failure_counts(both, more, fewer, n, allowed=allowed, level=level)
+    differences = [
+        float(ours) - float(theirs)
+        for ours, theirs in zip(candidate_failed, baseline_failed, strict=True)
+    ]
+    difference = estimate_clustered_mean(
+        differences, groups, range=RATE_DIFFERENCES, level=level
+    ).interval
+    return _failures(both, more, fewer, n, difference, allowed)
+
+
+def compare_failure_counts(
+    both: int, more: int, fewer: int, n: int, *, allowed: float = 0.0, level: float = 0.95
+) -> FailureComparison:
+    """The same of n samples that were counted: those that fail on both sides, on the candidate's
+    alone and on the baseline's alone.
+    """
+    difference = paired_rate_difference(more, fewer, n, level=level)
+    return _failures(both, more, fewer, n, difference, allowed)
+
+
+def _failures(
+    both: int, more: int, fewer: int, n: int, difference: Interval, allowed: float
+) -> FailureComparison:
     return FailureComparison(
         n=n,
         both=both,

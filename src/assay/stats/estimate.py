@@ -15,7 +15,7 @@ difference.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import inf, isfinite, sqrt
+from math import fsum, inf, isfinite, sqrt
 from typing import NamedTuple
 
 from assay.errors import UsageError
@@ -201,6 +201,22 @@ def checked(values: Iterable[float], range: Range | None, *, what: str = "a valu
                 fix="Missing evidence is None with a reason, or counted as the worst value.",
             )
     return found
+
+
+def counted_sum(terms: Iterable[tuple[float, int]]) -> float:
+    """The sum of values that were counted, rounded once: the same as `fsum` of each value as often
+    as it is there, without writing them out.
+
+    >>> counted_sum([(0.1, 10)]) == 1.0
+    True
+    """
+    # a value times a power of two is exact, so every count is split into powers of two
+    return fsum(
+        value if count == 1 else value * (1 << place)
+        for value, count in terms
+        for place in range(count.bit_length())
+        if count >> place & 1
+    )
 
 
 def check_level(level: float) -> None:

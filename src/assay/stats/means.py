@@ -51,12 +51,29 @@ def estimate_mean(
     -11.57
     """
     check_level(level)
-    found = checked(values, range)
-    n = len(found)
+    return estimate_counted_mean(
+        Counter(checked(values, range)),
+        range=range,
+        level=level,
+        guaranteed=guaranteed,
+        believed=believed,
+    )
+
+
+def estimate_counted_mean(
+    counts: Counter[float],
+    *,
+    range: Range | None = None,
+    level: float = 0.95,
+    guaranteed: bool = False,
+    believed: bool = False,
+) -> Estimate:
+    """The same of values that were counted, each rounded to `DIGITS` and within the range."""
+    n = counts.total()
     if n < 2:
         reason = "one sample has no spread to estimate from" if n else "no samples"
-        return none_of(found[0] if n else None, n, level=level, method="student-t", reason=reason)
-    counts = Counter(found)
+        value = next(iter(counts.elements()), None)
+        return none_of(value, n, level=level, method="student-t", reason=reason)
     mean, squares, cubes = _sums(counts, n)
     sd = root_of(squares / (n - 1))
     if guaranteed or (not believed and hides_spread(list(counts.values()))):

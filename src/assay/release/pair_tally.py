@@ -1,0 +1,213 @@
+"""Lists of pairs, reduced to a tally. What a lost sample counts as is settled in `pairs`; what
+follows from the counts is for `promotion`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from assay.exact import NORM_ONE
+from assay.records.decision import WorseSample
+from assay.release.pairs import Pair, cluster_count, shares_groups
+from assay.release.required import lost_of, lost_said
+from assay.release.tally import (
+    MAX_MISSING,
+    MAX_WORSE,
+    Compared,
+    FloorTally,
+    GateTally,
+    Listed,
+    LostPair,
+    LostThings,
+    NormSums,
+    PairTally,
+    PassTally,
+    ScoreTally,
+    SevereTally,
+    difference,
+)
+from assay.stats.clusters import MINIMUM, Groups
+
+if TYPE_CHECKING:
+    from assay.release.policy import ReleaseRules
+    from assay.release.sides import Row, Stratum
+
+
+def tally_of(pairs: Sequence[Pair], rules: ReleaseRules) -> PairTally:
+    """What these pairs come to."""
+    known = of_baseline(pairs)
+    return PairTally(
+        n_paired=sum(pair.candidate is not None and pair.baseline is not None for pair in pairs),
+        missing_candidate=_all(
+            pair.sample for pair in pairs if pair.candidate is None or pair.candidate.unknown
+        ),
+        missing_baseline=_all(
+            pair.sample for pair in pairs if pair.baseline is None or pair.baseline.unknown
+        ),
+        compared=_compared(pairs),
+        of_baseline=_compared(known) if len(known) < len(pairs) else None,
+        gates=_gates(pairs),
+        floors=_floors(pairs),
+        severe=_severe(pairs, rules),
+        passes=_passes(pairs),
+        worse=_worse(pairs),
+    )
+
+
+def of_baseline(pairs: Sequence[Pair]) -> list[Pair]:
+    """The samples that are not the candidate's alone. Those count as 100 for the baseline, so many
+    good ones would thin out a drop in the others.
+    """
+    return [pair for pair in pairs if pair.baseline is not None or pair.candidate is None]
+
+
+def _all(items: Iterable[Any]) -> Listed:
+    listed = list(items)
+    return Listed(listed, len(listed))
+
+
+def lost_things(rows: Iterable[Row | None], *kinds: str) -> LostThings | None:
+    """What the candidate's samples lost of these kinds; None where that is nothing."""
+    lost = lost_of(rows, *kinds)
+    return LostThings(Listed(lost, len(lost)), lost_said(lost)) if lost else None
+
+
+def _lost(pairs: Sequence[Pair], *kinds: str) -> LostThings | None:
+    return lost_things((pair.candidate for pair in pairs), *kinds)
+
+
+def _compared(pairs: Sequence[Pair]) -> Compared:
+    strata: dict[Stratum, NormSums] = {}
+    nobody = 0
+    for pair in pairs:
+        if pair.known is None:
+            nobody += 1
+            continue
+        stratum = pair.known.stratum
+        width = len(stratum.criteria)
+        ours, theirs, count = strata.get(stratum) or NormSums([0] * width, [0] * width, 0)
+        for index in range(width):
+            # a side that was scored by other criteria has none of these: it counts as if it were
+            # missing
+            ours[index] += (
+                pair.candidate.norms[index]
+                if pair.candidate is not None and pair.candidate.stratum == stratum
+                else 0
+            )
+            theirs[index] += (
+                pair.baseline.norms[index]
+                if pair.baseline is not None and pair.baseline.stratum == stratum
+                else NORM_ONE
+            )
+        strata[stratum] = NormSums(ours, theirs, count + 1)
+    return Compared(len(pairs), _scores(pairs), strata, nobody, _lost(pairs, "criterion"))
+
+
+def _scores(pairs: Sequence[Pair]) -> ScoreTally:
+    differences = [difference(pair.ours, pair.theirs) for pair in pairs]
+    groups = [pair.group for pair in pairs]
+    gone = [pair for pair in pairs if not pair.is_whole]
+    lost = tuple(
+        LostPair.of(pair.sample, pair.group, pair.ours, pair.theirs, pair.unknown)
+        for pair in (gone if len(gone) <= MAX_MISSING else ())
+    )
+    shared, clusters = shares_groups(groups), cluster_count(groups)
+    members: dict[tuple[str | None, str], Counter[float]] = {}
+    opened: dict[tuple[str | None, str], Counter[float]] = {}
+    found = None
+    if shared and clusters >= MINIMUM:
+        for pair, value in zip(pairs, differences, strict=True):
+            cluster = (None, pair.sample) if pair.group is None else (pair.group, "")
+            members.setdefault(cluster, Counter())[value] += 1
+        opened = {cluster: members.pop(cluster) for cluster in {pair.cluster for pair in lost}}
+        found = Groups.of(members.values(), {})
+    return ScoreTally(Counter(differences), shared, clusters, found, len(gone), lost, opened)
+
+
+def _gates(pairs: Sequence[Pair]) -> GateTally:
+    ours = [pair.candidate is None or bool(pair.candidate.failed) for pair in pairs]
+    theirs = [pair.baseline is not None and bool(pair.baseline.failed) for pair in pairs]
+    verdicts = list(zip(pairs, ours, theirs, strict=True))
+    return GateTally(
+        sum(ours),
+        sum(theirs),
+        sum(mine and before for _, mine, before in verdicts),
+        _by_gate(pairs),
+        _all(pair.sample for pair, mine, before in verdicts if mine and not before),
+        _all(pair.sample for pair in pairs if pair.known is not None and not pair.known.gates),
+        _lost(pairs, "gate", "declaration"),
+    )
+
+
+def _by_gate(pairs: Sequence[Pair]) -> dict[str, dict[str, int]]:
+    """How many samples fail each gate, on each side."""
+    counts: dict[str, dict[str, int]] = {}
+    for pair in pairs:
+        ours, theirs = pair.candidate, pair.baseline
+        for name in pair.known.gates if pair.known is not None else ():
+            count = counts.setdefault(name, {"candidate": 0, "baseline": 0})
+            count["candidate"] += ours is None or name in ours.failed or name not in ours.gates
+            count["baseline"] += theirs is not None and name in theirs.failed
+    return dict(sorted(counts.items()))
+
+
+def _floors(pairs: Sequence[Pair]) -> FloorTally:
+    fresh: list[dict[str, str]] = []
+    mended = 0
+    for pair in pairs:
+        if pair.known is None:
+            continue
+        mine = frozenset(pair.known.floors) if pair.candidate is None else pair.candidate.missed
+        before = pair.baseline.missed if pair.baseline is not None else frozenset()
+        fresh += [{"sample": pair.sample, "criterion": name} for name in sorted(mine - before)]
+        mended += len(before - mine)
+    return FloorTally(_all(fresh), mended, _lost(pairs, "role", "floor"))
+
+
+def _severe(pairs: Sequence[Pair], rules: ReleaseRules) -> SevereTally:
+    ours: list[dict[str, str]] = []
+    theirs = 0
+    for pair in pairs:
+        if pair.known is None:
+            continue
+        gates, roles = (
+            (pair.known.gates, pair.known.floor_roles)
+            if pair.candidate is None
+            else (pair.candidate.failed, pair.candidate.missed_roles)
+        )
+        names = sorted(gates & rules.severe_gates)
+        names += [f"floor of the role {role}" for role in sorted(roles & rules.severe_roles)]
+        ours += [{"sample": pair.sample, "what": name} for name in names]
+        if pair.baseline is not None:
+            theirs += len(pair.baseline.failed & rules.severe_gates)
+            theirs += len(pair.baseline.missed_roles & rules.severe_roles)
+    return SevereTally(_all(ours), theirs)
+
+
+def _passes(pairs: Sequence[Pair]) -> PassTally:
+    ours = [pair.candidate is not None and pair.candidate.passed for pair in pairs]
+    theirs = [pair.baseline is None or pair.baseline.passed for pair in pairs]
+    return PassTally(
+        sum(ours),
+        sum(mine and not before for mine, before in zip(ours, theirs, strict=True)),
+        sum(before and not mine for mine, before in zip(ours, theirs, strict=True)),
+    )
+
+
+def _worse(pairs: Sequence[Pair]) -> list[WorseSample]:
+    """The samples that lost most, worst first."""
+    both = [pair for pair in pairs if pair.candidate and pair.baseline]
+    both.sort(key=lambda pair: (pair.ours - pair.theirs, pair.sample))
+    return [
+        WorseSample(
+            sample=pair.sample,
+            difference=round(pair.ours - pair.theirs, 4),
+            candidate=pair.ours,
+            baseline=pair.theirs,
+            newly_failed_gates=sorted(pair.candidate.failed - pair.baseline.failed),
+        )
+        for pair in both[:MAX_WORSE]
+        if pair.candidate and pair.baseline and pair.ours < pair.theirs
+    ]

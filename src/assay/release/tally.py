@@ -1,0 +1,214 @@
+"""What promotion needs of all pairs, as counts and sums: nothing else about them reaches a rule.
+
+`pair_tally` reduces lists to a tally; an engine counts the same over rows that stay where they are
+(see `batch`). Everything in it is exact, so both give the same decision, to the last digit. A list
+of names may be cut, and then its count says how many there are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.records.decision import WorseSample
+from assay.stats.clusters import Groups
+from assay.stats.comparison import Comparison, compare_differences
+from assay.stats.estimate import DIGITS
+
+if TYPE_CHECKING:
+    from assay.release.policy import ReleaseRules
+    from assay.release.sides import Stratum
+
+MAX_MISSING = 24
+"""Samples with lost runs up to which it is worked out what they could have come to; with more of
+them the score rule does not hold.
+"""
+MAX_WORSE = 20
+"""Samples that a decision names among those that got worse."""
+
+
+class Listed(NamedTuple):
+    """The first of some things, in the order of their names, and how many there are."""
+
+    first: list[Any]
+    total: int
+
+
+class LostThings(NamedTuple):
+    """What the baseline has and the candidate lost."""
+
+    items: Listed
+    words: str
+
+
+class LostPair(NamedTuple):
+    """A pair of which a side lost something."""
+
+    sample: str
+    group: str | None
+    value: float
+    """The difference as it is counted."""
+    raised: float
+    """The difference if what was lost were the best there is for the candidate."""
+    room: float
+    """By how much that would be below 0; the furthest above the others come first."""
+
+    @classmethod
+    def of(
+        cls,
+        sample: str,
+        group: str | None,
+        ours: float,
+        theirs: float,
+        unknown: tuple[float, float],
+    ) -> LostPair:
+        """From the points of both sides, and by how many each could be off."""
+        return cls(
+            sample,
+            group,
+            difference(ours, theirs),
+            difference(ours + unknown[0], theirs - unknown[1]),
+            theirs - unknown[1] - ours - unknown[0],
+        )
+
+    @property
+    def cluster(self) -> tuple[str | None, str]:
+        """The group, or the sample itself where it has none."""
+        return (self.group, "") if self.group is not None else (None, self.sample)
+
+
+class ScoreTally(NamedTuple):
+    """The differences of the scores, in points."""
+
+    values: Counter[float]
+    """How many pairs have each difference."""
+    shares_groups: bool
+    clusters: int
+    """How many groups there are; a sample without one is a group of its own."""
+    groups: Groups | None
+    """What each group comes to, without those in `members`; None where samples don't share groups,
+    or there are too few of them.
+    """
+    lost_count: int
+    """Pairs of which something was lost."""
+    lost: tuple[LostPair, ...] = ()
+    """All of them, where they are few enough to work out what they could have come to."""
+    members: Mapping[tuple[str | None, str], Counter[float]] = {}
+    """The differences in each group of which something was lost."""
+
+    def compare(self, rules: ReleaseRules, *, raised: Sequence[LostPair] = ()) -> Comparison:
+        """The scores of both sides. For the pairs that are `raised`, what was lost counts as the
+        best for the candidate, not as the worst.
+        """
+        values, groups = self.values, self.groups
+        members = dict(self.members)
+        if raised:
+            values = _moved(values, raised)
+        for cluster in {pair.cluster for pair in raised} & members.keys():
+            members[cluster] = _moved(
+                members[cluster], [pair for pair in raised if pair.cluster == cluster]
+            )
+        if groups is not None and members:
+            groups = groups.with_others(Groups.of(members.values(), {}))
+        return compare_differences(
+            values,
+            margin=rules.margin,
+            groups=groups,
+            level=rules.level,
+            power=rules.power,
+            guaranteed=rules.guaranteed,
+            believed=not rules.guaranteed,
+        )
+
+
+def _moved(values: Counter[float], pairs: Iterable[LostPair]) -> Counter[float]:
+    moved = Counter(values)
+    for pair in pairs:
+        moved[pair.value] -= 1
+        moved[pair.raised] += 1
+    return +moved
+
+
+class NormSums(NamedTuple):
+    """The norms of samples that were scored alike, in billionths, added up by criterion."""
+
+    candidate: list[int | Fraction]
+    baseline: list[int | Fraction]
+    n: int
+
+
+class Compared(NamedTuple):
+    """The scores and norms of some pairs."""
+
+    n: int
+    scores: ScoreTally
+    strata: Mapping[Stratum, NormSums]
+    nobody: int
+    """Planned samples that no side has."""
+    lost: LostThings | None
+    """Criteria."""
+
+
+class GateTally(NamedTuple):
+    """How many samples fail a gate."""
+
+    candidate: int
+    baseline: int
+    both: int
+    gates: Mapping[str, dict[str, int]]
+    """By gate and side."""
+    newly_failing: Listed
+    ungated: Listed
+    """Samples without a gate."""
+    lost: LostThings | None
+    """Gates and declarations."""
+
+
+class FloorTally(NamedTuple):
+    """Critical floors that were kept before and are missed now, and the reverse."""
+
+    new: Listed
+    mended: int
+    lost: LostThings | None
+    """Roles and floors."""
+
+
+class SevereTally(NamedTuple):
+    """Failures that the policy calls severe."""
+
+    candidate: Listed
+    baseline: int
+
+
+class PassTally(NamedTuple):
+    """How many samples pass."""
+
+    candidate: int
+    gained: int
+    """Only the candidate passes."""
+    lost: int
+    """Only the baseline passes."""
+
+
+class PairTally(NamedTuple):
+    """Two sides, counted."""
+
+    n_paired: int
+    """Samples that both sides have."""
+    missing_candidate: Listed
+    missing_baseline: Listed
+    compared: Compared
+    of_baseline: Compared | None
+    """Without the samples that are the candidate's alone; None where there are none."""
+    gates: GateTally
+    floors: FloorTally
+    severe: SevereTally
+    passes: PassTally
+    worse: list[WorseSample]
+
+
+def difference(ours: float, theirs: float) -> float:
+    """The points of the candidate minus those of the baseline, without what floats add."""
+    return round(round(ours, DIGITS) - round(theirs, DIGITS), DIGITS)
