@@ -228,4 +228,6 @@ CODES: dict[str, str] = {
     "BAT-020": "A file, folder or table isn't one that a batch reads.",
     "BAT-021": "The output of a batch exists, or isn't a batch's to overwrite.",
     "BAT-050": "The record of a batch is malformed.",
+    "BAT-060": "A batch can't take part in a decision.",
+    "BAT-061": "A decision over batches can't do what was asked.",
 }

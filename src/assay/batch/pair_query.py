@@ -1,0 +1,238 @@
+"""The SQL that pairs two batches by sample: one full outer join, and the counts and sums over it.
+
+What a lost sample or repeat counts as is what `release.pairs` and `release.sides` make of it, in
+whole numbers: scores in hundredths, norms and differences in billionths. Written in DuckDB's
+dialect and put into the engine's by `sqlglot`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from assay.batch.engine import BatchEngine
+from assay.batch.plan import BatchPlan
+from assay.exact import NORM_ONE
+
+SAMPLE, GROUP, ATTEMPT = "sample", "group", "attempt"
+"""The kept columns that a decision looks for."""
+MAX_REPEATS = 200
+"""Repeats of one sample; up to here a mean never ends halfway between two billionths."""
+PLACES = (20, 52, 84, 116)
+"""Binary places at which a double is cut into whole numbers, which add up without rounding."""
+
+
+class BatchView(NamedTuple):
+    """A batch output that an engine can read."""
+
+    view: str
+    columns: frozenset[str]
+
+
+def name(text: str) -> str:
+    """An identifier in quotes."""
+    from sqlglot import exp
+
+    return exp.to_identifier(text, quoted=True).sql(dialect="duckdb")
+
+
+def literal(text: str) -> str:
+    """A text in quotes."""
+    from sqlglot import exp
+
+    return exp.Literal.string(text).sql(dialect="duckdb")
+
+
+def ask(engine: BatchEngine, sql: str) -> list[tuple[object, ...]]:
+    """The rows of a query in DuckDB's dialect."""
+    if engine.dialect != "duckdb":
+        import sqlglot
+
+        sql = sqlglot.transpile(sql, read="duckdb", write=engine.dialect)[0]
+    return engine.rows(sql)
+
+
+def any_of(parts: Iterable[str]) -> str:
+    """Whether one of these holds."""
+    found = list(parts)
+    return f"({' OR '.join(found)})" if found else "FALSE"
+
+
+def total(expression: str) -> str:
+    """A sum that can't overflow."""
+    return f"SUM(CAST({expression} AS DECIMAL(38, 0)))"
+
+
+def count_if(condition: str) -> str:
+    """How many rows satisfy a condition."""
+    return f"COUNT(CASE WHEN {condition} THEN 1 END)"
+
+
+class PairQuery:
+    """Two batches under one plan: `gates`, `floors` and `criteria` are numbered as in the plan."""
+
+    def __init__(
+        self,
+        plan: BatchPlan,
+        candidate: BatchView,
+        baseline: BatchView,
+        *,
+        left_out: Sequence[str] = (),
+    ) -> None:
+        self.plan = plan
+        self.gates = list(enumerate(plan.gates))
+        self.floors = [
+            (index, one.name) for index, one in enumerate(plan.criteria) if one.floor is not None
+        ]
+        self.repeated = ATTEMPT in candidate.columns or ATTEMPT in baseline.columns
+        self.grouped = GROUP in baseline.columns
+        ours, theirs = self.runs(candidate), self.runs(baseline)
+        self._with = f"WITH o_runs AS ({ours}), t_runs AS ({theirs}), o AS ({self._samples('o')})"
+        self._with += f", t AS ({self._samples('t')})"
+        if self.repeated:
+            matched = (
+                "SELECT a.sample AS sample, COUNT(*) AS n FROM o_runs AS a JOIN t_runs AS b ON"
+                " a.sample = b.sample AND a.attempt = b.attempt GROUP BY a.sample"
+            )
+            self._with += f", matched AS ({matched})"
+        self._with += f", joined AS ({self._joined()}), pairs AS ({self._pairs(left_out)})"
+
+    def over_pairs(self, select: str) -> str:
+        """A query that reads `pairs`."""
+        return f"{self._with} {select}"
+
+    def runs(self, side: BatchView) -> str:
+        """The runs of one side: what a decision reads of each."""
+        run = f"CAST({name('run')} AS VARCHAR)"
+        sample = (
+            f"COALESCE(CAST({name(SAMPLE)} AS VARCHAR), {run})" if SAMPLE in side.columns else run
+        )
+        columns = [
+            f"{run} AS run",
+            f"{sample} AS sample",
+            f"{_kept(side, ATTEMPT, 'BIGINT')} AS attempt",
+            f"{_kept(side, GROUP, 'VARCHAR')} AS grp",
+            "CASE WHEN passed THEN 1 ELSE 0 END AS p",
+            f"{_units('score', 100)} AS score",
+        ]
+        columns += [f"{_has('failed_gates', gate)} AS g{index}" for index, gate in self.gates]
+        columns += [f"{_has('failed_floors', floor)} AS f{index}" for index, floor in self.floors]
+        columns += [
+            f"{_units(f'norm_{one.name}', NORM_ONE)} AS n{index}"
+            for index, one in enumerate(self.plan.criteria)
+        ]
+        return f"SELECT {', '.join(columns)} FROM {name(side.view)}"
+
+    def _samples(self, side: str) -> str:
+        """Repeats of one sample as one: sums, and every failure of any of them."""
+        columns = ["sample", "COUNT(*) AS m", "COUNT(attempt) AS numbered", "MAX(grp) AS grp"]
+        columns += ["MIN(p) AS p", f"{_sum('score')} AS score"]
+        columns += [f"MAX(g{index}) AS g{index}" for index, _ in self.gates]
+        columns += [f"MAX(f{index}) AS f{index}" for index, _ in self.floors]
+        columns += [f"{_sum(f'n{index}')} AS n{index}" for index in range(len(self.plan.criteria))]
+        return f"SELECT {', '.join(columns)} FROM {side}_runs GROUP BY sample"
+
+    def _joined(self) -> str:
+        both = "o.sample IS NOT NULL AND t.sample IS NOT NULL"
+        columns = [
+            "COALESCE(o.sample, t.sample) AS sample",
+            "t.grp AS grp",
+            "o.sample IS NOT NULL AS has_o",
+            "t.sample IS NOT NULL AS has_t",
+        ]
+        lost = ["0 AS lost_o", "0 AS lost_t"]
+        join = ""
+        if self.repeated:
+            # a single run without a number is the first repeat of the other side
+            shared = (
+                "CASE WHEN o.numbered = 0 OR t.numbered = 0 THEN 1 ELSE COALESCE(matched.n, 0) END"
+            )
+            lost = [
+                f"CASE WHEN {both} THEN {one}.m - {shared} ELSE 0 END AS lost_{other}"
+                for one, other in (("t", "o"), ("o", "t"))
+            ]
+            join = " LEFT JOIN matched ON matched.sample = o.sample"
+        columns += lost
+        for side in ("o", "t"):
+            fields = ["m", "p", "score", *(f"g{index}" for index, _ in self.gates)]
+            fields += [f"f{index}" for index, _ in self.floors]
+            fields += [f"n{index}" for index in range(len(self.plan.criteria))]
+            columns += [f"{side}.{field} AS {side}_{field}" for field in fields]
+        joined = f"o FULL OUTER JOIN t ON o.sample = t.sample{join}"
+        return f"SELECT {', '.join(columns)} FROM {joined}"
+
+    def _pairs(self, left_out: Sequence[str]) -> str:
+        """Each pair as it counts: a side that lost something counts as the worst, or the best."""
+        gone, one = "(NOT has_o OR lost_o > 0)", NORM_ONE
+        columns = [
+            "sample",
+            "grp",
+            "has_o",
+            "has_t",
+            "lost_o",
+            "lost_t",
+            "CASE WHEN has_o THEN o_score ELSE 0 END AS score_o",
+            "CASE WHEN has_o THEN o_m + lost_o ELSE 1 END AS m_o",
+            "CASE WHEN has_t THEN t_score + 10000 * lost_t ELSE 10000 END AS score_t",
+            "CASE WHEN has_t THEN t_m + lost_t ELSE 1 END AS m_t",
+            f"CASE WHEN {gone} OR o_p = 0 THEN 0 ELSE 1 END AS pass_o",
+            "CASE WHEN has_t AND t_p = 0 THEN 0 ELSE 1 END AS pass_t",
+        ]
+        for kind, numbered in (("g", self.gates), ("f", self.floors)):
+            for index, _ in numbered:
+                columns += [
+                    f"CASE WHEN {gone} THEN 1 ELSE o_{kind}{index} END AS {kind}{index}_o",
+                    f"CASE WHEN has_t THEN t_{kind}{index} ELSE 0 END AS {kind}{index}_t",
+                ]
+        for index in range(len(self.plan.criteria)):
+            columns += [
+                f"CASE WHEN has_o THEN o_n{index} ELSE 0 END AS n{index}_o",
+                f"CASE WHEN has_t THEN t_n{index} + {one} * lost_t ELSE {one} END AS n{index}_t",
+            ]
+        kept = f" WHERE NOT sample IN ({', '.join(map(literal, left_out))})" if left_out else ""
+        counted = f"SELECT {', '.join(columns)} FROM joined{kept}"
+        points = [f"(20000000 * score_{side} + m_{side}) // (2 * m_{side})" for side in ("o", "t")]
+        fails = [
+            f"({gone} OR {any_of(f'g{index}_o = 1' for index, _ in self.gates)}) AS fails_o",
+            f"(has_t AND {any_of(f'g{index}_t = 1' for index, _ in self.gates)}) AS fails_t",
+        ]
+        return (
+            f"SELECT *, {points[0]} - {points[1]} AS d,"
+            f" NOT has_t AS alone, ({gone} OR NOT has_t OR lost_t > 0) AS lost,"
+            f" {', '.join(fails)} FROM ({counted}) AS counted"
+        )
+
+
+def group_sums(query: PairQuery, excluded: Sequence[str]) -> str:
+    """The size of each group, and the exact sums of its differences and of their squares: a double
+    is cut at `PLACES` into whole numbers.
+    """
+    out = f" AND NOT grp IN ({', '.join(map(literal, excluded))})" if excluded else ""
+    inner = f"SELECT grp, CAST(d AS DOUBLE) / 1e9 AS r0 FROM pairs WHERE grp IS NOT NULL{out}"
+    made = f"SELECT grp, r0 AS v0, r0 * r0 AS q0 FROM ({inner}) AS cut0"
+    for step, places in enumerate(PLACES):
+        power = f"{2**places}e0"
+        parts = [f"FLOOR({kind}{step} * {power}) AS {kind}p{step}" for kind in "vq"]
+        made = f"SELECT *, {', '.join(parts)} FROM ({made}) AS floor{step}"
+        rest = [f"{kind}{step} - {kind}p{step} / {power} AS {kind}{step + 1}" for kind in "vq"]
+        made = f"SELECT *, {', '.join(rest)} FROM ({made}) AS rest{step}"
+    sums = [
+        f"{total(f'CAST({kind}p{step} AS BIGINT)')}" for kind in "vq" for step in range(len(PLACES))
+    ]
+    return query.over_pairs(f"SELECT COUNT(*), {', '.join(sums)} FROM ({made}) AS cut GROUP BY grp")
+
+
+def _kept(side: BatchView, column: str, kind: str) -> str:
+    return f"CAST({name(column) if column in side.columns else 'NULL'} AS {kind})"
+
+
+def _units(column: str, scale: int) -> str:
+    return f"CAST(ROUND(CAST({name(column)} AS DOUBLE) * {scale}e0) AS BIGINT)"
+
+
+def _has(column: str, item: str) -> str:
+    return f"CASE WHEN COALESCE(ARRAY_CONTAINS({column}, {literal(item)}), FALSE) THEN 1 ELSE 0 END"
+
+
+def _sum(column: str) -> str:
+    return f"CAST(SUM({column}) AS BIGINT)"

@@ -1,0 +1,360 @@
+"""The tally of two batches, counted by an engine: what `release.pair_tally` makes of lists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from assay.batch.engine import BatchEngine
+from assay.batch.pair_query import (
+    PLACES,
+    PairQuery,
+    any_of,
+    ask,
+    count_if,
+    group_sums,
+    literal,
+    total,
+)
+from assay.errors import InputError
+from assay.records.decision import WorseSample
+from assay.release.policy import ReleaseRules
+from assay.release.promotion_rules import SHOWN
+from assay.release.sides import LOST, Stratum
+from assay.release.tally import (
+    MAX_MISSING,
+    MAX_WORSE,
+    Compared,
+    FloorTally,
+    GateTally,
+    Listed,
+    LostPair,
+    NormSums,
+    PairTally,
+    PassTally,
+    ScoreTally,
+    SevereTally,
+)
+from assay.stats.clusters import MINIMUM, Groups
+
+MAX_GROUPS = 2_000_000
+"""Groups whose sums come home."""
+_BILLION = 10**9
+
+
+def count_pairs_of(
+    engine: BatchEngine,
+    query: PairQuery,
+    rules: ReleaseRules,
+    *,
+    stratum: Stratum,
+    roles: dict[str, str],
+) -> PairTally:
+    """What the pairs of two batches come to. `roles` has the role of each criterion with one."""
+    return _Tally(engine, query, rules, stratum, roles).made()
+
+
+class _Wrong(NamedTuple):
+    """Something that can be wrong with a sample, on either side."""
+
+    words: str
+    ours: str
+    theirs: str
+
+
+class _Tally:
+    def __init__(
+        self,
+        engine: BatchEngine,
+        query: PairQuery,
+        rules: ReleaseRules,
+        stratum: Stratum,
+        roles: dict[str, str],
+    ) -> None:
+        self.engine, self.query, self.rules = engine, query, rules
+        self.stratum = stratum
+        self.floors = [
+            _Wrong(name, f"f{index}_o = 1", f"f{index}_t = 1") for index, name in query.floors
+        ]
+        self.severe = [
+            _Wrong(gate, f"g{index}_o = 1", f"g{index}_t = 1")
+            for index, gate in sorted(query.gates, key=lambda item: item[1])
+            if gate in rules.severe_gates
+        ]
+        for role in sorted(rules.severe_roles):
+            of_role = [index for index, name in query.floors if roles.get(name) == role]
+            if of_role:
+                ours, theirs = (
+                    any_of(f"f{index}_{side} = 1" for index in of_role) for side in "ot"
+                )
+                self.severe.append(_Wrong(f"floor of the role {role}", ours, theirs))
+
+    def rows(self, select: str) -> list[Any]:
+        return ask(self.engine, self.query.over_pairs(select))
+
+    def made(self) -> PairTally:
+        found = self._counts()
+        gates = {
+            gate: {"candidate": found[f"gate{index}_o"], "baseline": found[f"gate{index}_t"]}
+            for index, gate in sorted(self.query.gates, key=lambda item: item[1])
+        }
+        n = found["n"]
+        ungated = n if not self.query.gates else 0
+        compared, known = self._compared(found)
+        new = "{0.ours} AND NOT {0.theirs}"
+        return PairTally(
+            n_paired=found["both"],
+            missing_candidate=self._samples("NOT has_o OR lost_o > 0", found["missing_o"]),
+            missing_baseline=self._samples("NOT has_t OR lost_t > 0", found["missing_t"]),
+            compared=compared,
+            of_baseline=known if found["alone"] else None,
+            gates=GateTally(
+                found["fails_o"],
+                found["fails_t"],
+                found["fails_both"],
+                gates,
+                self._samples("fails_o AND NOT fails_t", found["newly"]),
+                self._samples("TRUE", ungated),
+                None,
+            ),
+            floors=FloorTally(
+                self._items(
+                    [(one.words, new.format(one)) for one in sorted(self.floors)],
+                    "criterion",
+                    found["floors_new"],
+                ),
+                found["floors_mended"],
+                None,
+            ),
+            severe=SevereTally(
+                self._items(
+                    [(one.words, one.ours) for one in self.severe], "what", found["severe_o"]
+                ),
+                found["severe_t"],
+            ),
+            passes=PassTally(found["passes"], found["gained"], found["pass_lost"]),
+            worse=self._worse(),
+        )
+
+    def _counts(self) -> dict[str, int]:
+        """Every count of a decision, in one query."""
+        asked = {
+            "n": "COUNT(*)",
+            "both": count_if("has_o AND has_t"),
+            "alone": count_if("alone"),
+            "lost": count_if("lost"),
+            "lost_known": count_if("lost AND NOT alone"),
+            "missing_o": count_if("NOT has_o OR lost_o > 0"),
+            "missing_t": count_if("NOT has_t OR lost_t > 0"),
+            "fails_o": count_if("fails_o"),
+            "fails_t": count_if("fails_t"),
+            "fails_both": count_if("fails_o AND fails_t"),
+            "newly": count_if("fails_o AND NOT fails_t"),
+            "passes": count_if("pass_o = 1"),
+            "gained": count_if("pass_o = 1 AND pass_t = 0"),
+            "pass_lost": count_if("pass_o = 0 AND pass_t = 1"),
+            "groups": "COUNT(DISTINCT grp)",
+            "ungrouped": count_if("grp IS NULL"),
+            "floors_new": _added(f"{one.ours} AND NOT {one.theirs}" for one in self.floors),
+            "floors_mended": _added(f"{one.theirs} AND NOT {one.ours}" for one in self.floors),
+            "severe_o": _added(one.ours for one in self.severe),
+            "severe_t": _added(one.theirs for one in self.severe),
+        }
+        for index, _ in self.query.gates:
+            asked[f"gate{index}_o"] = count_if(f"g{index}_o = 1")
+            asked[f"gate{index}_t"] = count_if(f"g{index}_t = 1")
+        (row,) = self.rows(f"SELECT {', '.join(asked.values())} FROM pairs")
+        return {name: int(value or 0) for name, value in zip(asked, row, strict=True)}
+
+    def _compared(self, found: dict[str, int]) -> tuple[Compared, Compared]:
+        """All pairs, and those of the baseline's samples."""
+        known, alone, single = Counter[float](), Counter[float](), Counter[float]()
+        values = self.rows(
+            "SELECT d, alone, grp IS NULL, COUNT(*) FROM pairs GROUP BY d, alone, grp IS NULL"
+        )
+        for units, is_alone, is_single, times in values:
+            value = int(units) / _BILLION
+            (alone if is_alone else known)[value] += times
+            if is_single and not is_alone:
+                single[value] += times
+        shares = found["groups"] + found["ungrouped"] < found["n"]
+        sums = self._norms()
+        made = []
+        for is_whole in (True, False):
+            n = found["n"] if is_whole else found["n"] - found["alone"]
+            scores = self._scores(
+                known + alone if is_whole else known,
+                single + alone if is_whole else single,
+                shares,
+                clusters=found["groups"] + found["ungrouped"] - (0 if is_whole else found["alone"]),
+                lost_count=found["lost" if is_whole else "lost_known"],
+                condition="lost" if is_whole else "lost AND NOT alone",
+            )
+            strata = {self.stratum: sums[0 if is_whole else 1]} if n else {}
+            made.append(Compared(n, scores, strata, 0, None))
+        return made[0], made[1]
+
+    def _scores(
+        self,
+        values: Counter[float],
+        single: Counter[float],
+        shares: bool,
+        *,
+        clusters: int,
+        lost_count: int,
+        condition: str,
+    ) -> ScoreTally:
+        lost: tuple[LostPair, ...] = ()
+        if 0 < lost_count <= MAX_MISSING:
+            lost = tuple(
+                self._lost(row)
+                for row in self.rows(
+                    "SELECT sample, grp, has_o, has_t, score_o, m_o, lost_o, score_t, m_t, lost_t"
+                    f" FROM pairs WHERE {condition}"
+                )
+            )
+        if not shares or clusters < MINIMUM:
+            return ScoreTally(values, shares, clusters, None, lost_count, lost)
+        if clusters - single.total() > MAX_GROUPS:
+            raise InputError(
+                "BAT-060",
+                f"the samples come from {clusters - single.total():,} groups, and a decision over"
+                f" batches takes at most {MAX_GROUPS:,}.",
+                fix="Keep a coarser `group`, such as the document instead of the page.",
+            )
+        members: dict[tuple[str | None, str], Counter[float]] = {}
+        opened = sorted({pair.group for pair in lost if pair.group is not None})
+        if opened:
+            listed = ", ".join(map(literal, opened))
+            for group, units, times in self.rows(
+                f"SELECT grp, d, COUNT(*) FROM pairs WHERE grp IN ({listed}) GROUP BY grp, d"
+            ):
+                members.setdefault((group, ""), Counter())[int(units) / _BILLION] += times
+        alone = Counter(single)
+        for pair in lost:
+            if pair.group is None:
+                members[pair.cluster] = Counter({pair.value: 1})
+                alone[pair.value] -= 1
+        rows: list[Any] = ask(self.engine, group_sums(self.query, opened))
+        steps = len(PLACES)
+        found = [
+            (int(row[0]), _double(row[1 : 1 + steps]), _double(row[1 + steps :]), 1) for row in rows
+        ]
+        groups = Groups.in_order(found).with_others(Groups.of((), +alone))
+        return ScoreTally(values, shares, clusters, groups, lost_count, lost, members)
+
+    def _lost(self, row: Sequence[Any]) -> LostPair:
+        sample, group, has_o, has_t, score_o, m_o, lost_o, score_t, m_t, lost_t = row
+        unknown = (
+            100 * float(Fraction(int(lost_o), int(m_o)) if has_o else 1),
+            100 * float(Fraction(int(lost_t), int(m_t)) if has_t else 1),
+        )
+        ours, theirs = _points(score_o, m_o), _points(score_t, m_t)
+        return LostPair.of(sample, group, ours, theirs, unknown)
+
+    def _norms(self) -> list[NormSums]:
+        """The sums of all pairs, and of the baseline's samples; apart by the number of repeats, of
+        which a sample's norm is the mean.
+        """
+        width = len(self.stratum.criteria)
+        columns = [total(f"n{index}_{side}") for side in "ot" for index in range(width)]
+        rows = self.rows(
+            f"SELECT alone, m_o, m_t, COUNT(*), {', '.join(columns)} FROM pairs"
+            " GROUP BY alone, m_o, m_t"
+        )
+        found = []
+        for is_whole in (True, False):
+            ours: list[int | Fraction] = [0] * width
+            theirs: list[int | Fraction] = [0] * width
+            n = 0
+            for is_alone, m_o, m_t, times, *sums in rows:
+                if is_alone and not is_whole:
+                    continue
+                n += times
+                for index in range(width):
+                    ours[index] += Fraction(int(sums[index]), int(m_o))
+                    theirs[index] += Fraction(int(sums[width + index]), int(m_t))
+            found.append(NormSums(ours, theirs, n))
+        return found
+
+    def _samples(self, condition: str, number: int) -> Listed:
+        if not number:
+            return Listed([], 0)
+        rows = self.rows(
+            f"SELECT sample FROM pairs WHERE {condition} ORDER BY sample LIMIT {SHOWN}"
+        )
+        return Listed([row[0] for row in rows], number)
+
+    def _items(self, named: Sequence[tuple[str, str]], key: str, number: int) -> Listed:
+        """The first samples and what is wrong with them, in the order of `named`."""
+        if not number:
+            return Listed([], 0)
+        flags = ", ".join(f"({condition})" for _, condition in named)
+        some = any_of(condition for _, condition in named)
+        rows = self.rows(
+            f"SELECT sample, {flags} FROM pairs WHERE {some} ORDER BY sample LIMIT {SHOWN}"
+        )
+        items = [
+            {"sample": row[0], key: words}
+            for row in rows
+            for (words, _), flag in zip(named, row[1:], strict=True)
+            if flag
+        ]
+        return Listed(items[:SHOWN], number)
+
+    def _worse(self) -> list[WorseSample]:
+        points = [f"CAST(score_{side} AS DOUBLE) / m_{side} / 1e2" for side in "ot"]
+        flags = "".join(f", g{index}_o, g{index}_t" for index, _ in self.query.gates)
+        rows = self.rows(
+            f"SELECT sample, score_o, m_o, score_t, m_t, lost_o{flags} FROM pairs"
+            f" WHERE has_o AND has_t AND {points[0]} < {points[1]}"
+            f" ORDER BY {points[0]} - {points[1]}, sample LIMIT {MAX_WORSE}"
+        )
+        found = []
+        for sample, score_o, m_o, score_t, m_t, lost_o, *failed in rows:
+            ours, theirs = _points(score_o, m_o), _points(score_t, m_t)
+            newly = [
+                gate
+                for index, (_, gate) in enumerate(self.query.gates)
+                if failed[2 * index] and not failed[2 * index + 1]
+            ]
+            found.append(
+                WorseSample(
+                    sample=sample,
+                    difference=round(ours - theirs, 4),
+                    candidate=ours,
+                    baseline=theirs,
+                    newly_failed_gates=sorted([*newly, *([LOST] if lost_o else [])]),
+                )
+            )
+        return found
+
+
+def _points(score: Any, repeats: Any) -> float:
+    return float(Fraction(int(score), int(repeats))) / 100
+
+
+def _double(parts: Sequence[Any]) -> float:
+    """The sum of doubles that were cut at `PLACES`, rounded once."""
+    whole = 0
+    for part, places in zip(parts, PLACES, strict=True):
+        whole += int(part) << (PLACES[-1] - places)
+    return whole / (1 << PLACES[-1])
+
+
+def _added(conditions: Any) -> str:
+    counted = [count_if(condition) for condition in conditions]
+    return " + ".join(counted) if counted else "0"
+
+
+def stratum_of(query: PairQuery) -> Stratum:
+    """All samples of a plan: they are scored alike."""
+    criteria = query.plan.criteria
+    return Stratum(
+        query.plan.profile,
+        tuple(one.name for one in criteria),
+        tuple(one.weight for one in criteria),
+        tuple(one.formula for one in criteria),
+    )
