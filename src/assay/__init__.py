@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from assay.api.comparing import gate, load, summary
     from assay.api.evaluating import evaluate, run
+    from assay.api.tables import grade_table
     from assay.errors import AssayError, ExitCode
     from assay.grading.explain import Explanation
     from assay.pipeline.grading import explain, grade, score
@@ -30,6 +31,7 @@ __all__ = [
     "explain",
     "gate",
     "grade",
+    "grade_table",
     "load",
     "run",
     "score",
@@ -48,6 +50,7 @@ _HOMES = {
     "explain": "assay.pipeline.grading",
     "gate": "assay.api.comparing",
     "grade": "assay.pipeline.grading",
+    "grade_table": "assay.api.tables",
     "load": "assay.api.comparing",
     "run": "assay.api.evaluating",
     "score": "assay.pipeline.grading",

@@ -1,0 +1,60 @@
+"""Grade a table where it lives: the answer is the engine's own relation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from assay.batch.duckdb_engine import DuckDBEngine
+from assay.batch.relational import batch_queries
+from assay.errors import UsageError
+from assay.library.shelf import Shelf
+from assay.pipeline.batching import plan_batch
+from assay.pipeline.grading import DEFAULT_POLICY
+
+ENGINES = ("duckdb",)
+
+
+def grade_table(
+    source: Any,
+    *,
+    profile: str,
+    policy: str = DEFAULT_POLICY,
+    rubric: str | None = None,
+    library: str | None = None,
+    engine: str = "duckdb",
+    connection: Any = None,
+    columns: Mapping[str, str] | None = None,
+    keep: Sequence[str] = (),
+    rejects: bool = False,
+) -> Any:
+    """Grade the rows of a table: one row for each run, as a relation of the engine.
+
+    `source` is a path, a list of paths (united by column name), or a relation of `connection`.
+    `columns` says what the source calls the columns: `{"run": "run_id", "raw": "value"}`. `keep`
+    names columns to carry through. With `rejects`, the rows that were refused come back in place of
+    the grades; a run with such rows has `faults` above 0. The relation is lazy: nothing runs until
+    it is read.
+
+    >>> import assay, duckdb
+    >>> scores = duckdb.sql("SELECT 'r-1' AS run, 'correctness' AS criterion, 4 AS raw")
+    >>> grades = assay.grade_table(scores, profile="dag-review@2", connection=duckdb)
+    >>> grades.select("run", "grade", "reason", "norm_correctness").fetchall()
+    [('r-1', 'F', 'hard_gate_failure', 0.75)]
+    """
+    if engine not in ENGINES:
+        raise UsageError("BAT-009", f"no engine is named {engine!r}.", fix="Use 'duckdb'.")
+    plan = plan_batch(
+        Shelf(*filter(None, [library])), profile=profile, policy=policy, rubric=rubric
+    )
+    runner = DuckDBEngine(connection)
+    if isinstance(source, str):
+        view = runner.attach([source])
+    elif isinstance(source, Sequence):
+        view = runner.attach(list(source))
+    else:
+        view = runner.attach_relation(source)
+    queries = batch_queries(
+        plan, view, runner.columns(view), runner.dialect, names=columns, keep=keep
+    )
+    return runner.relation(queries.rejects if rejects else queries.grades)

@@ -1,0 +1,259 @@
+"""Which column of a source means what: long rows, wide columns, or both in one relation.
+
+A long row names one criterion with its score, or one gate with its verdict. A wide row has a column
+for each criterion or gate. Files of both kinds, united by column name, make one relation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from assay.batch.engine import Column
+from assay.batch.plan import BatchCriterion, BatchPlan
+from assay.errors import InputError
+from assay.registry import near_miss
+
+COUNTS: Mapping[str, tuple[str, ...]] = {
+    "pairwise": ("wins", "losses", "ties"),
+    "ratio": ("passed", "total"),
+}
+"""The formulas whose raw score is counts."""
+ROLES = ("run", "criterion", "raw", "n", "gate", "verdict", *COUNTS["pairwise"], *COUNTS["ratio"])
+"""The names of columns that mean something; a source may call them otherwise."""
+
+_WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "INT", "UTINYINT", "USMALLINT", "UINTEGER"}
+_LONG = {"BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT", "LONG"}
+_FLOAT = {"DOUBLE", "FLOAT", "REAL"}
+_TEXT = {"VARCHAR", "STRING", "TEXT", "CHAR"}
+_DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
+
+
+class Cell(NamedTuple):
+    """A column that is read, and what its type is to a plan."""
+
+    name: str
+    kind: str
+    """`whole`, `long`, `float`, `decimal`, `boolean`, `text` or `other`."""
+    digits: int = 0
+    """Of a decimal."""
+    scale: int = 0
+
+
+class ScoreCells(NamedTuple):
+    """Where the score of a criterion is."""
+
+    raw: Cell | None
+    n: Cell | None
+    counts: Mapping[str, Cell]
+
+
+class Layout(NamedTuple):
+    """The columns of a source by what they mean."""
+
+    run: Cell
+    criterion: Cell | None
+    """The name of a long row's criterion; None where every criterion has its own column."""
+    score: ScoreCells
+    """Of long rows."""
+    gate: Cell | None
+    verdict: Cell | None
+    wide: Mapping[str, ScoreCells]
+    """By criterion."""
+    wide_gates: Mapping[str, Cell]
+    keep: tuple[Cell, ...]
+    absent: tuple[str, ...]
+    """The criteria and gates that no column can give."""
+    unused: tuple[str, ...]
+    """The columns that mean nothing here."""
+
+
+def find_layout(
+    plan: BatchPlan,
+    columns: Sequence[Column],
+    *,
+    names: Mapping[str, str] | None = None,
+    keep: Sequence[str] = (),
+) -> Layout:
+    """The layout of a source. `names` says what the source calls a column: `{"raw": "value"}`.
+
+    Raises `InputError` where a column that is needed is missing, or has another type.
+    """
+    finder = _Finder(columns, names or {})
+    run = finder.needed("run")
+    criterion = finder.role("criterion", "text")
+    gate = finder.role("gate", "text")
+    score = ScoreCells(None, None, {})
+    if criterion is not None:
+        used = {key for item in plan.criteria for key in COUNTS.get(item.formula, ())}
+        counts = {key: cell for key in used if (cell := finder.role(key, "number")) is not None}
+        score = ScoreCells(finder.role("raw", "number"), finder.role("n", "number"), counts)
+        if score.raw is None and not counts:
+            raise finder.missing("raw")
+    verdict = None
+    if gate is not None:
+        verdict = finder.needed("verdict", "boolean")
+    wide = {item.name: cells for item in plan.criteria if (cells := finder.wide(item)) is not None}
+    wide_gates = {
+        name: cell for name in plan.gates if (cell := finder.column(name, "boolean")) is not None
+    }
+    if criterion is None and not wide:
+        raise InputError(
+            "BAT-003",
+            f"no column holds scores: there is neither a column 'criterion' nor one that is named"
+            f" after a criterion of {plan.profile}.",
+            fix=f"Found: {finder.shown}. Name the column with `criterion=COLUMN`, or rename one"
+            f" to a criterion: {', '.join(item.name for item in plan.criteria)}.",
+        )
+    absent = [
+        *(item.name for item in plan.criteria if criterion is None and item.name not in wide),
+        *(name for name in plan.gates if gate is None and name not in wide_gates),
+    ]
+    kept = tuple(finder.kept(name, plan) for name in keep)
+    return Layout(
+        run,
+        criterion,
+        score,
+        gate,
+        verdict,
+        wide,
+        wide_gates,
+        kept,
+        tuple(absent),
+        finder.unused(),
+    )
+
+
+class _Finder:
+    """Finds columns by name and notes which were used."""
+
+    def __init__(self, columns: Sequence[Column], names: Mapping[str, str]) -> None:
+        self._cells = {column.name: cell_of(column) for column in columns}
+        self._types = {column.name: column.type for column in columns}
+        self._names = names
+        self._used: set[str] = set()
+        self.shown = ", ".join(self._cells) or "no columns"
+        for role, name in names.items():
+            if role not in ROLES:
+                raise InputError(
+                    "BAT-003",
+                    f"'{role}' is not a column that a batch reads.{near_miss(role, ROLES)}",
+                    fix=f"It reads: {', '.join(ROLES)}.",
+                )
+            if name not in self._cells:
+                raise self.missing(role)
+
+    def column(self, name: str, kind: str = "any") -> Cell | None:
+        """A column by its own name."""
+        cell = self._cells.get(name)
+        if cell is None or name in self._names.values():
+            return None
+        return self._checked(cell, kind)
+
+    def role(self, role: str, kind: str = "any") -> Cell | None:
+        """The column of a role, under whatever name."""
+        cell = self._cells.get(self._names.get(role, role))
+        return None if cell is None else self._checked(cell, kind)
+
+    def needed(self, role: str, kind: str = "any") -> Cell:
+        """The column of a role that every source has."""
+        found = self.role(role, kind)
+        if found is None:
+            raise self.missing(role)
+        return found
+
+    def wide(self, item: BatchCriterion) -> ScoreCells | None:
+        """The columns that are named after a criterion."""
+        own = item.name
+        keys = COUNTS.get(item.formula, ())
+        if keys:
+            counts = {
+                key: cell
+                for key in keys
+                if (cell := self.column(f"{own}_{key}", "number")) is not None
+            }
+            if not counts:
+                return None
+            lacking = [f"{own}_{key}" for key in keys if key not in counts]
+            if lacking:
+                raise InputError(
+                    "BAT-003",
+                    f"'{own}' is read by {item.formula}, and the column '{lacking[0]}' is missing.",
+                    fix=f"Found: {self.shown}.",
+                )
+            return ScoreCells(None, self.column(f"{own}_n", "number"), counts)
+        raw = None if own in self._used else self.column(own, "number")
+        return None if raw is None else ScoreCells(raw, self.column(f"{own}_n", "number"), {})
+
+    def kept(self, name: str, plan: BatchPlan) -> Cell:
+        """A column to carry through."""
+        cell = self._cells.get(name)
+        if cell is None:
+            raise InputError(
+                "BAT-003",
+                f"there is no column '{name}' to keep.{near_miss(name, list(self._cells))}",
+                fix=f"Found: {self.shown}.",
+            )
+        if cell.kind == "nested":
+            raise self._wrong(cell, "a plain value")
+        self._used.add(name)
+        return cell
+
+    def unused(self) -> tuple[str, ...]:
+        """The columns that nothing asked for."""
+        return tuple(name for name in self._cells if name not in self._used)
+
+    def missing(self, role: str) -> InputError:
+        """The error for a column that is needed."""
+        name = self._names.get(role, role)
+        return InputError(
+            "BAT-003",
+            f"the column '{name}' is missing.{near_miss(name, list(self._cells))}",
+            fix=f"Found: {self.shown}. Say which one it is: `{role}=COLUMN`.",
+        )
+
+    def _checked(self, cell: Cell, kind: str) -> Cell:
+        self._used.add(cell.name)
+        is_number = cell.kind in ("whole", "long", "float", "decimal")
+        wrong = (
+            (kind == "number" and not is_number)
+            or (kind in ("text", "boolean") and cell.kind != kind)
+            or cell.kind == "nested"
+        )
+        if wrong:
+            raise self._wrong(cell, {"any": "a plain value"}.get(kind, kind))
+        return cell
+
+    def _wrong(self, cell: Cell, expected: str) -> InputError:
+        return InputError(
+            "BAT-004",
+            f"the column '{cell.name}' has the type {self._types[cell.name]}; it must be"
+            f" {expected}.",
+            fix="Convert it where the rows are made: a batch never guesses what a text means.",
+        )
+
+
+def cell_of(column: Column) -> Cell:
+    """A column as a plan reads it.
+
+    >>> cell_of(Column("raw", "DECIMAL(18,3)"))
+    Cell(name='raw', kind='decimal', digits=18, scale=3)
+    """
+    decimal = _DECIMAL.fullmatch(column.type)
+    if decimal is not None:
+        return Cell(column.name, "decimal", int(decimal[1]), int(decimal[2]))
+    plain = column.type.partition("(")[0]
+    for kind, types in (("whole", _WHOLE), ("long", _LONG), ("float", _FLOAT), ("text", _TEXT)):
+        if plain in types:
+            return Cell(column.name, kind)
+    if plain == "ENUM" and not column.type.endswith("]"):
+        return Cell(column.name, "text")
+    nested = column.type.endswith("]") or plain.partition("<")[0] in (
+        "STRUCT",
+        "MAP",
+        "UNION",
+        "ARRAY",
+        "VARIANT",
+    )
+    return Cell(column.name, "boolean" if plain == "BOOLEAN" else "nested" if nested else "other")

@@ -1,0 +1,58 @@
+"""Names and literals in SQL. Plans are written in DuckDB's dialect, quoted by `sqlglot`, and
+translated by it for any other engine: column names come from files of others.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+from assay.errors import UsageError
+from assay.installing import install_hint
+
+DIALECT = "duckdb"
+
+
+def identifier(name: str) -> str:
+    """A column's or a view's name, quoted.
+
+    >>> identifier('the "raw" score')
+    '"the ""raw"" score"'
+    """
+    return str(sqlglot().exp.to_identifier(name, quoted=True).sql(dialect=DIALECT))
+
+
+def text(value: str) -> str:
+    """A text literal.
+
+    >>> text("it's")
+    "'it''s'"
+    """
+    return str(sqlglot().exp.Literal.string(value).sql(dialect=DIALECT))
+
+
+def double(value: float) -> str:
+    """A literal of type DOUBLE in every dialect: one without an exponent would be a decimal.
+
+    >>> double(0.5), double(4000.0), double(-2.0)
+    ('5e-1', '4e3', '-2e0')
+    """
+    return f"{Decimal(repr(value)).normalize():e}".replace("+", "")
+
+
+def in_dialect(sql: str, dialect: str) -> str:
+    """The same query for an engine."""
+    return str(sqlglot().transpile(sql, read=DIALECT, write=dialect, pretty=True)[0])
+
+
+@cache
+def sqlglot() -> Any:
+    """The library that quotes and translates."""
+    try:
+        import sqlglot as found
+    except ImportError:
+        raise UsageError(
+            "RUN-004", "a batch needs duckdb and sqlglot.", fix=install_hint("batch")
+        ) from None
+    return found

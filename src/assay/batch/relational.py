@@ -1,0 +1,333 @@
+"""One relational plan for a batch: a norm for each row, one group by run, a grade for each run.
+
+The query is text in DuckDB's dialect; `quoting.in_dialect` writes it for an engine. Every decision
+compares 64-bit integers: norms in billionths, scores in hundredths. Doubles appear where a raw
+score meets an edge (see `norms`) and where a number leaves. LEAST and GREATEST, which ignore NULL,
+appear nowhere: a missing score must not become a perfect one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from assay.batch.engine import Column
+from assay.batch.layout import Layout, find_layout
+from assay.batch.norms import adjusted
+from assay.batch.plan import BatchPlan
+from assay.batch.quoting import identifier, in_dialect, text
+from assay.batch.rejects import rejects_query
+from assay.batch.source_rows import IDENTIFIER, RowExpressions
+from assay.exact import NORM_ONE, SCORE_MAX
+
+NO_NAMES = "CAST([] AS VARCHAR[])"
+
+
+class BatchQueries(NamedTuple):
+    """A batch as two queries over one view."""
+
+    layout: Layout
+    grades: str
+    """One row for each run."""
+    rejects: str
+    """One row for each entry that was refused; worth running only where `faults` is above 0."""
+
+
+def batch_queries(
+    plan: BatchPlan,
+    view: str,
+    columns: Sequence[Column],
+    dialect: str,
+    *,
+    names: Mapping[str, str] | None = None,
+    keep: Sequence[str] = (),
+) -> BatchQueries:
+    """The queries of a plan over a view, in an engine's dialect."""
+    layout = find_layout(plan, columns, names=names, keep=keep)
+    rows = RowExpressions(plan, layout, view)
+    return BatchQueries(
+        layout,
+        in_dialect(_Grades(rows).query(), dialect),
+        in_dialect(rejects_query(rows), dialect),
+    )
+
+
+class _Given(NamedTuple):
+    """Where the value of a criterion or gate can come from."""
+
+    long: bool
+    wide: bool
+
+
+def _pivot(given: _Given, index: int, key: str, value: str, wide: str) -> str:
+    """The one value that a run has, out of its rows."""
+    if not given.long:
+        return f"MAX({wide})" if given.wide else "CAST(NULL AS BIGINT)"
+    otherwise = f" ELSE {wide}" if given.wide else ""
+    return f"MAX(CASE WHEN {key} = {index} THEN {value}{otherwise} END)"
+
+
+def _names(none: str, names: list[str], more: str = "") -> str:
+    """A list of names out of expressions that are NULL for the names that don't belong to it."""
+    found = f"LIST_FILTER([{', '.join(names)}], x -> NOT x IS NULL)" if names else NO_NAMES
+    if more:
+        found = f"LIST_CONCAT({found}, COALESCE(LIST_SORT({more}), {NO_NAMES}))"
+    return f"CASE WHEN invalid THEN NULL WHEN {none} THEN {NO_NAMES} ELSE {found} END"
+
+
+class _Grades:
+    """Writes the query of grades, stage by stage."""
+
+    def __init__(self, rows: RowExpressions) -> None:
+        self.rows = rows
+        self.plan = rows.plan
+        self.layout = rows.layout
+
+    def query(self) -> str:
+        """All stages."""
+        stages = {
+            "source_rows": self._rows(),
+            "by_run": self._runs(),
+            "checked": self._checked(),
+            "normed": self._normed(),
+            "scored": self._scored(),
+            "lettered": self._lettered(),
+            "reasoned": f"SELECT *, {self._reason()} AS reason FROM lettered",
+        }
+        named = ", ".join(f"{name} AS ({sql})" for name, sql in stages.items())
+        return f"WITH {named} SELECT {', '.join(self._columns())} FROM reasoned"
+
+    def _rows(self) -> str:
+        """One row for each row of the source, with what it gives."""
+        rows, layout = self.rows, self.layout
+        columns = [f"{rows.run} AS r"]
+        if layout.criterion is not None:
+            name = identifier(layout.criterion.name)
+            columns += [
+                f"{rows.criterion_index(name)} AS k",
+                f"{rows.long_code(name)} AS c",
+                f"NOT {name} IS NULL AS named",
+            ]
+            if layout.score.n is not None:
+                columns.append(f"{rows.sample_size(layout.score.n)} AS n")
+        if layout.gate is not None and layout.verdict is not None:
+            gate, verdict = identifier(layout.gate.name), identifier(layout.verdict.name)
+            columns += [
+                f"{rows.gate_index(gate)} AS g",
+                f"CASE WHEN {verdict} THEN 1 WHEN NOT {verdict} THEN 0 ELSE -1 END AS v",
+                f"{gate} AS gate",
+            ]
+        for index in rows.wide:
+            columns.append(f"{rows.wide_code(index)} AS w{index}")
+            n = rows.wide_n(index)
+            if n is not None:
+                columns.append(f"{rows.sample_size(n)} AS wn{index}")
+        columns += [f"{rows.wide_verdict(index)} AS wg{index}" for index in rows.wide_gates]
+        stray = rows.stray()
+        if stray is not None:
+            columns.append(f"{stray} AS stray")
+        columns += [f"{identifier(cell.name)} AS kept{i}" for i, cell in enumerate(layout.keep)]
+        return f"SELECT {', '.join(columns)} FROM {rows.view}"
+
+    def _runs(self) -> str:
+        """One row for each run: a code for each criterion and gate, and what is wrong with it."""
+        rows, layout = self.rows, self.layout
+        columns = ["r"]
+        for index, item in enumerate(self.plan.criteria):
+            given = _Given(layout.criterion is not None, item.name in layout.wide)
+            columns.append(f"{_pivot(given, index, 'k', 'c', f'w{index}')} AS c{index}")
+            if self._has_n(index):
+                given = _Given(layout.score.n is not None, rows.wide_n(index) is not None)
+                columns.append(f"{_pivot(given, index, 'k', 'n', f'wn{index}')} AS n{index}")
+        for index, gate in enumerate(self.plan.gates):
+            given = _Given(layout.gate is not None, gate in layout.wide_gates)
+            columns.append(f"{_pivot(given, index, 'g', 'v', f'wg{index}')} AS g{index}")
+        times = [f"COUNT(w{index})" for index in rows.wide]
+        times += [f"COUNT(wg{index})" for index in rows.wide_gates]
+        faults = [f"COUNT(CASE WHEN w{index} < -1 THEN 1 END)" for index in rows.wide]
+        if layout.criterion is not None:
+            times.append("COUNT(k)")
+            faults.append("COUNT(CASE WHEN c < -1 OR (named AND k IS NULL) THEN 1 END)")
+        if layout.gate is not None:
+            times.append("COUNT(g)")
+            extra = "NOT gate IS NULL AND g IS NULL"
+            is_name = f"REGEXP_MATCHES(gate, {text(IDENTIFIER)})"
+            columns += [
+                f"ARRAY_AGG(gate) FILTER (WHERE {extra}) AS extras",
+                f"ARRAY_AGG(gate) FILTER (WHERE {extra} AND v <> 1) AS extra_failures",
+                f"COUNT(CASE WHEN {extra} THEN 1 END) AS extra_count",
+                f"COUNT(CASE WHEN {extra} AND NOT {is_name} THEN 1 END) AS misnamed",
+            ]
+        if rows.stray() is not None:
+            columns.append("COUNT(CASE WHEN stray THEN 1 END) AS strays")
+        for name, members in (("w", rows.wide), ("wg", rows.wide_gates)):
+            if members:
+                any_of = " OR ".join(f"NOT {name}{index} IS NULL" for index in members)
+                columns.append(f"COUNT(CASE WHEN {any_of} THEN 1 END) AS {name}_rows")
+        columns += [
+            f"{' + '.join(times)} AS times",
+            f"{' + '.join(faults)} AS row_faults",
+            "COUNT(*) AS size",
+        ]
+        for index in range(len(layout.keep)):
+            columns += [f"MIN(kept{index}) AS kept{index}", f"MAX(kept{index}) AS other{index}"]
+        return f"SELECT {', '.join(columns)} FROM source_rows GROUP BY r"
+
+    def _has_n(self, index: int) -> bool:
+        return self.layout.score.n is not None or self.rows.wide_n(index) is not None
+
+    def _checked(self) -> str:
+        """The runs with the number of their faults, and whether they must be refused."""
+        layout, plan = self.layout, self.plan
+        names = [*(f"c{i}" for i in range(len(plan.criteria)))]
+        names += [f"g{i}" for i in range(len(plan.gates))]
+        found = " + ".join(f"CASE WHEN {name} IS NULL THEN 0 ELSE 1 END" for name in names)
+        # what a run has more than once: its rows are more than the values they leave
+        surplus = [f"times - ({found})"]
+        refused = [f"c{index} < -1" for index in range(len(plan.criteria))]
+        faults = ["row_faults"]
+        if layout.gate is not None:
+            surplus.append(
+                "CASE WHEN extra_count = 0 THEN 0"
+                " ELSE extra_count - ARRAY_LENGTH(LIST_DISTINCT(extras)) END"
+            )
+            faults.append("misnamed")
+            refused.append("misnamed > 0")
+        for name, members in (("w", self.rows.wide), ("wg", self.rows.wide_gates)):
+            if members:
+                surplus.append(f"CASE WHEN {name}_rows > 1 THEN {name}_rows - 1 ELSE 0 END")
+        if self.rows.stray() is not None:
+            faults.append("strays")
+            refused.append("strays > 0")
+        for index in range(len(layout.keep)):
+            differs = f"kept{index} <> other{index}"
+            faults.append(f"CASE WHEN {differs} THEN 1 ELSE 0 END")
+            refused.append(differs)
+        no_run = self.rows.no_run("r")
+        more = " + ".join(surplus)
+        refused = [no_run, f"{more} > 0", *refused]
+        invalid = " OR ".join(f"COALESCE({one}, FALSE)" for one in refused)
+        counted = " + ".join([*faults, *surplus])
+        return (
+            f"SELECT *, CASE WHEN {no_run} THEN size ELSE {counted} END AS faults,"
+            f" {invalid} AS invalid FROM by_run"
+        )
+
+    def _normed(self) -> str:
+        """Norms and gates. A run that is refused has no numbers."""
+        columns = [
+            f"CASE WHEN invalid THEN NULL WHEN c{i} > 0 THEN c{i} ELSE 0 END AS norm{i}"
+            for i in range(len(self.plan.criteria))
+        ]
+        passed = [f"COALESCE(g{index} = 1, FALSE)" for index in range(len(self.plan.gates))]
+        if self.layout.gate is not None:
+            passed.append("COALESCE(ARRAY_LENGTH(extra_failures) = 0, TRUE)")
+        columns.append(f"{' AND '.join(passed) or 'TRUE'} AS gates_pass")
+        return f"SELECT *, {', '.join(columns)} FROM checked"
+
+    def _scored(self) -> str:
+        plan = self.plan
+        columns, floors = [], []
+        for index, item in enumerate(plan.criteria):
+            n = f"COALESCE(n{index}, 1)" if self._has_n(index) else "1"
+            pulled = adjusted(f"norm{index}", n, plan.shrinkage)
+            columns.append(  # a missing score isn't pulled up to the prior
+                f"CASE WHEN invalid THEN NULL WHEN c{index} >= 0 THEN {pulled} ELSE 0 END"
+                f" AS adjusted{index}"
+            )
+            if item.floor is not None:
+                missed = f"norm{index} < {item.floor}"
+                if item.distrusted:
+                    missed = f"({missed} OR COALESCE(c{index} >= 0, FALSE))"
+                columns.append(f"{missed} AS floor{index}")
+                floors.append(missed)
+        columns.append(f"{' OR '.join(floors) or 'FALSE'} AS floor_missed")
+        columns.append(f"{self._weighed('norm')} AS score_units")
+        return f"SELECT *, {', '.join(columns)} FROM normed"
+
+    def _weighed(self, name: str) -> str:
+        """`exact.weighted_score` as SQL."""
+        total = self.plan.total_weight
+        top = " + ".join(f"{item.weight} * {name}{i}" for i, item in enumerate(self.plan.criteria))
+        return f"(({top}) * {2 * SCORE_MAX} + {total * NORM_ONE}) // {2 * total * NORM_ONE}"
+
+    def _lettered(self) -> str:
+        bands = self.plan.bands
+        whens = " ".join(
+            f"WHEN score_units >= {edge} THEN {text(letter)}" for letter, edge in bands[:-1]
+        )
+        last = text(bands[-1].grade)
+        cap = [band.grade for band in bands].index(self.plan.cap)
+        capped = ""
+        if cap > 0:  # a cap never raises: it holds for scores of a better band
+            above = f"floor_missed AND score_units >= {bands[cap - 1].edge}"
+            capped = f"WHEN {above} THEN {text(self.plan.cap)}"
+        return (
+            f"SELECT *, CASE WHEN invalid THEN NULL {whens} ELSE {last} END AS provisional,"
+            f" CASE WHEN invalid THEN NULL WHEN NOT gates_pass THEN {last} {capped} {whens}"
+            f" ELSE {last} END AS letter,"
+            f" {self._weighed('adjusted')} AS adjusted_units FROM scored"
+        )
+
+    def _reason(self) -> str:
+        return (
+            "CASE WHEN invalid THEN 'invalid_evidence'"
+            " WHEN NOT gates_pass THEN 'hard_gate_failure'"
+            " WHEN floor_missed THEN 'critical_floor_failure'"
+            f" WHEN score_units < {self.plan.threshold} THEN 'below_pass_threshold'"
+            f" WHEN letter = {text(self.plan.bands[-1].grade)} THEN 'below_passing_grade'"
+            " ELSE 'passed' END"
+        )
+
+    def _columns(self) -> list[str]:
+        """The columns of a grade."""
+        plan, layout = self.plan, self.layout
+        columns = ["r AS run"]
+        columns += [
+            f"CASE WHEN kept{i} = other{i} THEN kept{i} END AS {identifier(cell.name)}"
+            for i, cell in enumerate(layout.keep)
+        ]
+        columns += [
+            "letter AS grade",
+            "provisional AS provisional_grade",
+            "reason = 'passed' AS passed",
+            "reason",
+            "score_units / 1e2 AS score",
+            "adjusted_units / 1e2 AS adjusted_score",
+        ]
+        failed = [
+            f"CASE WHEN g{i} = 1 THEN NULL ELSE {text(gate)} END"
+            for i, gate in enumerate(plan.gates)
+        ]
+        extras = "extra_failures" if layout.gate is not None else ""
+        columns.append(f"{_names('gates_pass', failed, extras)} AS failed_gates")
+        floors = [
+            f"CASE WHEN floor{i} THEN {text(item.name)} END"
+            for i, item in enumerate(plan.criteria)
+            if item.floor is not None
+        ]
+        columns.append(f"{_names('NOT floor_missed', floors)} AS failed_floors")
+        lacking = [
+            f"CASE WHEN c{i} >= 0 THEN NULL ELSE {text(item.name)} END"
+            for i, item in enumerate(plan.criteria)
+        ]
+        complete = " AND ".join(f"COALESCE(c{i} >= 0, FALSE)" for i in range(len(plan.criteria)))
+        columns.append(f"{_names(complete, lacking)} AS missing")
+        total = plan.total_weight
+        for i, item in enumerate(plan.criteria):
+            points = f"({2 * item.weight} * norm{i} + {10 * total}) // {20 * total}"
+            columns += [
+                f"norm{i} / 1e9 AS {identifier('norm_' + item.name)}",
+                f"adjusted{i} / 1e9 AS {identifier('adjusted_' + item.name)}",
+                f"({points}) / 1e6 AS {identifier('contribution_' + item.name)}",
+            ]
+            if self._has_n(i):
+                columns.append(f"n{i} AS {identifier('n_' + item.name)}")
+        return [
+            *columns,
+            "faults",
+            f"{text(plan.profile)} AS profile",
+            f"{text(plan.policy)} AS policy",
+            f"{text(plan.scoring_system)} AS scoring_system",
+            f"{text(plan.grading_system)} AS grading_system",
+        ]

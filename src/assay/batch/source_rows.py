@@ -1,0 +1,113 @@
+"""What each row of a source gives, as SQL: the code of its score, its verdict, its faults.
+
+Grades and rejects are both made from these expressions, so a row that fails a run is a row that the
+rejects show.
+"""
+
+from __future__ import annotations
+
+from assay.batch.layout import Cell, Layout, ScoreCells
+from assay.batch.norms import is_count, largest_n, score_code
+from assay.batch.plan import BatchPlan
+from assay.batch.quoting import identifier, text
+
+MAX_RUN_ID = 500
+IDENTIFIER = r"^[A-Za-z0-9]([A-Za-z0-9_.\-/ ]{0,198}[A-Za-z0-9_.\-/])?\z"
+"""`registry.identifier_fault` as an expression that DuckDB and Spark both read."""
+
+
+class RowExpressions:
+    """The expressions of one plan over the columns of one view."""
+
+    def __init__(self, plan: BatchPlan, layout: Layout, view: str) -> None:
+        self.plan = plan
+        self.layout = layout
+        self.view = identifier(view)
+        self.run = identifier(layout.run.name)
+        self._max_n = largest_n(plan.shrinkage)
+        self.wide = tuple(i for i, one in enumerate(plan.criteria) if one.name in layout.wide)
+        self.wide_gates = tuple(i for i, one in enumerate(plan.gates) if one in layout.wide_gates)
+
+    def criterion_index(self, name: str) -> str:
+        """Which criterion of the plan a long row has, by its number; NULL for another."""
+        return _index(name, [item.name for item in self.plan.criteria])
+
+    def gate_index(self, name: str) -> str:
+        """Which gate of the plan a long row has; NULL for another."""
+        return _index(name, self.plan.gates)
+
+    def long_code(self, name: str) -> str:
+        """The code of a long row's score; NULL where its criterion isn't the profile's."""
+        score = self.layout.score
+        whens = " ".join(
+            f"WHEN {name} = {text(item.name)} THEN {score_code(item, score, self._max_n)}"
+            for item in self.plan.criteria
+        )
+        return f"CASE {whens} END"
+
+    def wide_code(self, index: int) -> str:
+        """The code of a wide score; NULL where it is empty, as in a row of another file."""
+        item = self.plan.criteria[index]
+        cells = self.layout.wide[item.name]
+        given = [cells.raw] if cells.raw is not None else list(cells.counts.values())
+        empty = " AND ".join(f"{identifier(cell.name)} IS NULL" for cell in given)
+        return f"CASE WHEN {empty} THEN NULL ELSE {score_code(item, cells, self._max_n)} END"
+
+    def wide_verdict(self, index: int) -> str:
+        """The verdict of a wide gate; NULL where it is empty."""
+        name = identifier(self.layout.wide_gates[self.plan.gates[index]].name)
+        return f"CASE WHEN {name} THEN 1 WHEN NOT {name} THEN 0 END"
+
+    def wide_n(self, index: int) -> Cell | None:
+        """The column of a wide criterion's sample size."""
+        cells = self.layout.wide.get(self.plan.criteria[index].name)
+        return None if cells is None else cells.n
+
+    def sample_size(self, cell: Cell) -> str:
+        """The n of a row; NULL where it is no sample size."""
+        name = identifier(cell.name)
+        return (
+            f"CASE WHEN {is_count(cell, self._max_n)} THEN CAST(COALESCE({name}, 1) AS BIGINT) END"
+        )
+
+    def stray(self) -> str | None:
+        """Whether a row has a score or a verdict that belongs to nothing."""
+        layout, found = self.layout, []
+        if layout.criterion is not None:
+            scores = [layout.score.raw, *layout.score.counts.values()]
+            given = " OR ".join(
+                f"NOT {identifier(cell.name)} IS NULL" for cell in scores if cell is not None
+            )
+            found.append(f"({identifier(layout.criterion.name)} IS NULL AND ({given}))")
+        if layout.gate is not None and layout.verdict is not None:
+            found.append(
+                f"({identifier(layout.gate.name)} IS NULL"
+                f" AND NOT {identifier(layout.verdict.name)} IS NULL)"
+            )
+        return " OR ".join(found) or None
+
+    def no_run(self, name: str) -> str:
+        """Whether a run has no id that a scorecard could have."""
+        if self.layout.run.kind != "text":
+            return f"{name} IS NULL"
+        size = f"LENGTH({name})"
+        return f"({name} IS NULL OR {size} = 0 OR {size} > {MAX_RUN_ID})"
+
+
+def _index(name: str, names: tuple[str, ...] | list[str]) -> str:
+    whens = " ".join(f"WHEN {name} = {text(one)} THEN {i}" for i, one in enumerate(names))
+    return f"CASE {whens} END" if whens else "CAST(NULL AS INTEGER)"
+
+
+def raw_text(cells: ScoreCells) -> str:
+    """The score of a row as text, for people."""
+    if not cells.counts:
+        assert cells.raw is not None
+        return f"CAST({identifier(cells.raw.name)} AS VARCHAR)"
+    parts = [
+        f"COALESCE(CAST({identifier(cell.name)} AS VARCHAR), '-')" for cell in cells.counts.values()
+    ]
+    counts = " || '/' || ".join(parts)
+    if cells.raw is None:
+        return counts
+    return f"COALESCE(CAST({identifier(cells.raw.name)} AS VARCHAR), {counts})"
