@@ -492,7 +492,7 @@ def test_a_column_that_is_missing_or_of_another_type_is_named(plan: BatchPlan) -
             "run VARCHAR, precision DOUBLE",
             {"names": {"rwa": "x"}},
             "BAT-003",
-            "Did you mean 'raw'?",
+            "'rwa' is not a column that a batch reads",
         ),
         ("run VARCHAR, precision DOUBLE", {"names": {"raw": "x"}}, "BAT-003", "'x' is missing"),
     ):

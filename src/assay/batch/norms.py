@@ -114,8 +114,8 @@ def _scored(criterion: BatchCriterion, cell: Cell | None) -> tuple[list[Branch],
         return checks, case(ends, _rising(v, 0, 1))
     if name in _LIKERT:
         low, span = _LIKERT[name]
-        ends = f"{v} BETWEEN {double(low)} AND {double(low + span)}"
-        checks.append(Branch(f"NOT {ends}", fault.OFF_SCALE.number))
+        inside = f"{v} BETWEEN {double(low)} AND {double(low + span)}"
+        checks.append(Branch(f"NOT {inside}", fault.OFF_SCALE.number))
         return checks, _rising(v, low, span)
     return checks, _falling(v, criterion)
 
