@@ -13,12 +13,18 @@ from typing import Any
 
 import duckdb
 
+import assay as package
+from assay.batch.replay import read_rows, replay_run
+from assay.grading.policy import make_rules
+from assay.library.shelf import Shelf
+from assay.scoring.profile import make_plan
 from assay.store.ledger import open_ledger
 from documents import FAMILIES, run, scorecard
 from postgres import ledger_url, postgres_url
 
 __all__ = ["ledger_url", "postgres_url"]
 
+EXAMPLES = Path(package.__file__).parent / "cli" / "examples"
 SECRET = "sk-live-51Hq2eZvKYlo2C"
 
 
@@ -265,3 +271,34 @@ def test_a_changed_record_is_never_exported(assay: Any, tmp_path: Path) -> None:
     done = assay("ledger", "export", "-o", "lake")
     assert (done.code, "not what its digest says" in done.err) == (3, True)
     assert files(tmp_path / "lake") == {}
+
+
+def test_the_rows_of_an_export_give_the_stored_letters_again(assay: Any, tmp_path: Path) -> None:
+    runs = []
+    for family in FAMILIES:
+        runs += [
+            run(family, run_id=f"{family}-good"),
+            run(family, run_id=f"{family}-failed", status="failed"),
+            run(family, run_id=f"{family}-slow", latency_ms=17123.4567),
+            run(family, run_id=f"{family}-bare", latency_ms=None, steps=None),
+        ]
+    examples = [EXAMPLES / f"{family}.jsonl" for family in FAMILIES]
+    assay("grade", write(tmp_path / "runs.jsonl", *runs), *examples, "--store")
+    assert assay("ledger", "export", "-o", "lake").code == 0
+    seen = set()
+    shelf = Shelf()
+    rules = make_rules(shelf.policy("workflow"))
+    found = duckdb.read_parquet(f"{tmp_path}/lake/**/*.parquet", hive_partitioning=True)
+    listed = [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+    for name in {row["run"] for row in listed}:
+        own = [row for row in listed if row["run"] == name]
+        plan = make_plan(shelf.profile(own[0]["profile"]), why="exported")
+        scores, verdicts = read_rows(own, plan)
+        again = replay_run(name, scores, verdicts, plan, rules).row
+        assert (again["grade"], again["score"], again["passed"]) == (
+            own[0]["stored_grade"],
+            own[0]["stored_score"],
+            own[0]["stored_passed"],
+        )
+        seen.add(again["grade"])
+    assert seen == {*"ABCDF"}

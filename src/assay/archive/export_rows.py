@@ -68,13 +68,13 @@ _LARGEST = 2**63 - 1
 _VERDICTS = {"pass": True, "fail": False, "undetermined": None}
 
 
-class _Versioned(Struct):
+class _VersionedId(Struct):
     id: str
     version: str
     sample_id: str | None = None
 
 
-class _Gate(Struct):
+class _StoredGate(Struct):
     status: str
 
 
@@ -84,25 +84,25 @@ class _Criterion(Struct):
     n: int
 
 
-class _Grade(Struct):
+class _GradeNumbers(Struct):
     """What is exported of a grade; the rest of it is skipped."""
 
     run_id: str
     grade: str
     passed: bool
     weighted_score: Decimal
-    hard_gates: dict[str, _Gate]
+    hard_gates: dict[str, _StoredGate]
     criteria: list[_Criterion]
     policy: str
     profile: str | None = None
     rubric: str | None = None
-    workflow: _Versioned | None = None
-    dataset: _Versioned | None = None
+    workflow: _VersionedId | None = None
+    dataset: _VersionedId | None = None
     sample_id: str | None = None
     group: str | None = None
 
 
-_read = msgspec.json.Decoder(_Grade, float_hook=Decimal).decode
+_read = msgspec.json.Decoder(_GradeNumbers, float_hook=Decimal).decode
 
 
 class _LeftOut(Exception):
@@ -163,7 +163,7 @@ def exported(item: Item) -> ExportedGrade | str:
     return ExportedGrade(grade.profile, day, line)
 
 
-def _listed(gates: dict[str, _Gate]) -> tuple[list[str], list[bool | None]]:
+def _listed(gates: dict[str, _StoredGate]) -> tuple[list[str], list[bool | None]]:
     return list(gates), [_VERDICTS[gate.status] for gate in gates.values()]
 
 

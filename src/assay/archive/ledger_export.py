@@ -57,7 +57,7 @@ class ProjectExport(Struct):
     """Every file of it, with its rows."""
 
 
-class Manifest(Struct):
+class ExportManifest(Struct):
     """The contents of `_export.json`."""
 
     schema: str = SCHEMA
@@ -66,10 +66,10 @@ class Manifest(Struct):
     """Files of an export that has not ended."""
 
 
-class Exported(NamedTuple):
+class ExportResult(NamedTuple):
     """What an export did."""
 
-    manifest: Manifest
+    manifest: ExportManifest
     grades: int
     rows: int
     files: int
@@ -80,7 +80,7 @@ def export_ledger(
     folder: str,
     projects: list[str],
     progress: Callable[[int], None] = lambda _: None,
-) -> Exported:
+) -> ExportResult:
     """Add every new grade of these projects to a folder of Parquet files."""
     load_duckdb()
     with _locked(folder):
@@ -219,7 +219,9 @@ def _staged(staging: str, name: str) -> str:
     return os.path.join(staging, f"{name}.part")
 
 
-def _finish(folder: str, manifest: Manifest, reached: dict[str, ProjectExport]) -> Exported:
+def _finish(
+    folder: str, manifest: ExportManifest, reached: dict[str, ProjectExport]
+) -> ExportResult:
     """Give the new files their names, and note how far the export came."""
     known = {name for state in manifest.projects.values() for name in state.files}
     new = {
@@ -236,24 +238,24 @@ def _finish(folder: str, manifest: Manifest, reached: dict[str, ProjectExport]) 
         _note(folder, msgspec.structs.replace(manifest, pending=sorted(new)))
     for name in new:
         put_in_place(_staged(os.path.join(folder, STAGING), name), os.path.join(folder, name))
-    ended = Manifest(projects={**manifest.projects, **reached})
+    ended = ExportManifest(projects={**manifest.projects, **reached})
     _note(folder, ended)
-    return Exported(ended, grades, sum(new.values()), len(new))
+    return ExportResult(ended, grades, sum(new.values()), len(new))
 
 
-def _note(folder: str, manifest: Manifest) -> None:
+def _note(folder: str, manifest: ExportManifest) -> None:
     write_file(os.path.join(folder, MANIFEST), msgspec.json.format(msgspec.json.encode(manifest)))
 
 
-def _manifest(folder: str) -> Manifest:
+def _manifest(folder: str) -> ExportManifest:
     """What earlier exports noted; an empty one for a new folder."""
     path = os.path.join(folder, MANIFEST)
     try:
         with open(path, "rb") as stream:
-            return msgspec.convert(parse_json(stream.read()), Manifest)
+            return msgspec.convert(parse_json(stream.read()), ExportManifest)
     except FileNotFoundError:
         if {*os.listdir(folder)} <= {STAGING}:
-            return Manifest()
+            return ExportManifest()
         raise UsageError(
             "FIL-008",
             "this folder has files that no `assay ledger export` wrote.",

@@ -17,7 +17,7 @@ from assay.views.pieces import count
 if TYPE_CHECKING:
     import argparse
 
-    from assay.archive.ledger_export import Exported
+    from assay.archive.ledger_export import ExportResult
 
 SHOWN = 5
 
@@ -50,7 +50,7 @@ def _export(options: argparse.Namespace) -> int:
     return ExitCode.PASSED if whole else ExitCode.FAILED
 
 
-def _document(done: Exported, folder: str, projects: list[str]) -> dict[str, Any]:
+def _document(done: ExportResult, folder: str, projects: list[str]) -> dict[str, Any]:
     from assay.archive.ledger_export import NO_PROFILE
 
     states = {name: done.manifest.projects[name] for name in projects}
