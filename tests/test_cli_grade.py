@@ -1264,3 +1264,15 @@ def test_colour_is_for_terminals_and_no_color_and_ci_turn_it_off(
     piped = assay("grade", "cards.jsonl", env={"NO_COLOR": ""})
     assert "A   95.00  passed  r-1" in piped.out
     assert "\x1b" not in piped.out
+
+
+def test_the_run_to_explain_is_the_worst(assay: Any, tmp_path: Path) -> None:
+    runs = [run("rag", run_id=name) for name in ("bad", "worse", "good")]
+    runs[0]["status"] = runs[1]["status"] = "failed"
+    runs[1]["scores"] = {}
+    lines = "\n".join(json.dumps(one, default=float) for one in runs)
+    (tmp_path / "runs.jsonl").write_text(lines)
+    done = assay("grade", "runs.jsonl", "--json")
+    scores = {one["run_id"]: one["weighted_score"] for one in json.loads(done.out)["results"]}
+    assert scores["worse"] < scores["bad"] <= scores["good"]
+    assert "assay explain runs.jsonl --run worse  # why" in assay("grade", "runs.jsonl").out

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from assay.cli.hints import GRADED_BY, command
+from viewing import viewing
 
 PRINTED = re.compile(r"^\s*(?:next\s+|head\s+)?(assay [a-z].*?)(?:\s+#.*|  [a-z][a-z ]+\.)?$")
 VERB = re.compile(r"assay [a-z-]+(?: [a-z-]+)?")
@@ -82,6 +83,12 @@ def test_printed_commands_work_as_printed(assay: Any, tmp_path: Path, scene: str
     found = commands_in(printed + "\n".join(f"{one.out}\n{one.err}" for one in said))
     assert found or scene == "slips"
     for one in found:
+        if one.startswith("assay view "):  # it runs until it is stopped
+            with viewing(tmp_path, *shlex.split(one)[2:]) as viewer:
+                _, _, headers = viewer.get(viewer.address.path)
+                cookie = headers["Set-Cookie"].partition(";")[0]
+                assert viewer.get(viewer.said["page"], Cookie=cookie)[0] == 200, one
+            continue
         # drawing a page takes seconds, so one scene does it for all
         written = one if "fails" in scene else one.replace("report.html", "report.json")
         done = assay(*shlex.split(written)[1:])

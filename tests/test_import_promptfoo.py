@@ -370,3 +370,26 @@ def test_answers_passed_unchecked_are_told_wherever_the_evaluation_is(
     assert "✓ All 8" not in pages["/evaluations/free"]
     assert "Notes of the import" in pages["/evaluations/free"]
     assert f"{note}." in pages["/evaluations/free"]
+
+
+def test_a_test_with_a_description_is_called_by_it_and_its_variables_read_as_text(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    named = row(vars={"land": "Peru", "tone": "dry"}, testCase={"description": "a dry\nanswer"})
+    plain, _ = read(tmp_path, layout2(row(vars={"land": "Peru", "tone": "dry"})))
+    runs, _ = read(tmp_path, layout2(named, stats={"successes": 1, "failures": 0}))
+    assert runs[0]["metadata"]["description"] == "a dry answer"
+    assert runs[0]["dataset"] == plain[0]["dataset"], "it pairs with a file without descriptions"
+    monkeypatch.chdir(tmp_path)
+    assert assay(["import", "output.json", "--name", "nightly"]) == 0
+    assert "In your browser: assay view nightly\n" in capsys.readouterr().out
+    with serving(".assay/ledger.db") as api:
+        text = show(api, "/evaluations/nightly").text
+        assert "a dry answer" in text
+        assert "land: Peru · tone: dry" in text
+    assay(["grade", "nightly", "-o", "report.html"])
+    page = (tmp_path / "report.html").read_text()
+    assert "<h1>nightly</h1>" in page
+    assert f"a dry answer ({runs[0]['dataset']['sample_id']})" in page
+    assert "by hand@openai:m on by hand@unversioned, " in page
+    assert "pass rate" in page

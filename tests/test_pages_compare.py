@@ -592,3 +592,20 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
         assert "\u202e" not in found.text
         get(api, f"?of=a&of=b&q={SCRIPT}&show={SCRIPT}&sort={SCRIPT}")
         get(api, f"?of={SCRIPT}&of=b", status=422)
+
+
+def test_changed_answers_can_be_filtered_and_the_order_is_said(shop: Api) -> None:
+    both = get(shop, "?of=one&of=three")
+    assert f"Answer changed {N}" in both.text
+    assert (
+        "what got worse comes first, then what stayed the same, then what got better" in both.text
+    )
+    expecting = [{**one, "expected": {"answer": "At nine."}} for one in dated(faq(1, 3))]
+    put(shop, "expecting", answered(expecting, "The same."))
+    last = [{**one, "expected": {"answer": "At ten."}} for one in dated(faq(2, 3))]
+    put(shop, "expecting-more", [*answered(last, "The same.")[:2], *answered(last, "Other.")[2:]])
+    found = get(shop, "?of=expecting&of=expecting-more&show=answer")
+    assert "1 sample:" in found.text
+    assert "differs:" in found.text, "what was expected is in its own column"
+    many = get(shop, "?of=expecting&of=expecting-more&sort=sample")
+    assert "3 samples: by name." in many.text

@@ -93,4 +93,4 @@ def test_a_row_reads_stored_bodies() -> None:
     assert (grade.passed, grade.weighted_score) == (True, 99.5)
     found = sample_evidence(b'{"run_id":"r","inputs":{"a":1,"b":2},"outputs":"text","steps":[]}')
     row = fold_samples([(SampleRun("r", grade=grade), found)])[0]
-    assert (row.question, row.answer, row.expected) == ('{"a":1,"b":2}', "text", "")
+    assert (row.question, row.answer, row.expected) == ("a: 1 · b: 2", "text", "")

@@ -86,9 +86,9 @@ class EvaluationBuilder:
     ) -> None:
         check_name(name)
         self.name = name
-        self._workflow, self._dataset = workflow, dataset
+        self.workflow, self.dataset = workflow, dataset
         self._settings = in_order(to_builtins(settings, builtin_types=(Decimal,)))
-        self._started = started
+        self.started = started
         self._source: Literal["run", "import"] = source
         self._labels = sorted(set(labels))
         self._runs = bytearray()
@@ -133,8 +133,8 @@ class EvaluationBuilder:
 
     def _check(self, run: _NamedRun) -> None:
         for what, found, wanted in (
-            ("workflow", run.workflow, self._workflow),
-            ("dataset", run.dataset, self._dataset),
+            ("workflow", run.workflow, self.workflow),
+            ("dataset", run.dataset, self.dataset),
         ):
             found = found or _Versioned()
             if (found.id, found.version) != (wanted.id, wanted.version):
@@ -175,12 +175,12 @@ class EvaluationBuilder:
             id="",
             name=self.name,
             source=self._source,
-            workflow=self._workflow,
-            dataset=self._dataset,
+            workflow=self.workflow,
+            dataset=self.dataset,
             configuration=digest(self._settings),
             settings=self._settings,
             labels=self._labels,
-            started=moment_text(self._started),
+            started=moment_text(self.started),
             finished=moment_text(finished),
             totals=self._tally.totals(),
             runs=[],

@@ -17,10 +17,12 @@ from assay.archive.labels import counted, current, raters_of
 from assay.records.summary import value_interval
 from assay.stats.agreement import Level, agreement, krippendorff_alpha
 from assay.stats.kappa import cohen_kappa, count_pairs, weighted_kappa
+from assay.stats.pairwise import half_wilson
 from assay.views.labels import Disagreed, LabelResults, RaterAgreement, RaterProgress
 
 if TYPE_CHECKING:
     from assay.records.label import HumanLabel, Rater
+    from assay.records.summary import ValueInterval
     from assay.views.labels import StoredLabel, StoredSet
 
 CHOICE = "choice"
@@ -69,7 +71,18 @@ def results_of(stored: StoredSet, labels: Sequence[StoredLabel]) -> LabelResults
         tuple(current(given)),
         changed,
         late,
+        *_preferred(kept),
     )
+
+
+def _preferred(kept: Sequence[StoredLabel]) -> tuple[ValueInterval | None, int]:
+    """How often the first version of a pair is preferred, one vote for each pair."""
+    if not any(one.label.pair for one in kept):
+        return None, 0
+    votes = [_one_value(list(said.values())) for said in _by_person(kept, CHOICE).values()]
+    chosen = Counter(votes)
+    halves = chosen["tie"] + chosen[None]
+    return value_interval(half_wilson(chosen["a"], halves, len(votes))), len(votes)
 
 
 def _person(rater: Rater) -> Rater | None:

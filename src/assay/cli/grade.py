@@ -128,6 +128,7 @@ class Grading:
                 self._sinks.append(Output(self._summary.path, "markdown", format_of("a.md")))
             self._report = self._charting(stack)
             self._choice = choice_of(self._options)
+            self._title_reports()
             self._stored = stored_stream(self._options, self._choice, stack, builder=self._builder)
             if self._stored is not None:
                 self._choice = self._stored.choice
@@ -152,6 +153,17 @@ class Grading:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             self._sinks.append(Output(os.path.join(folder, "charts.html"), "html", written))
         return written
+
+    def _title_reports(self) -> None:
+        """Tell every report what it is about."""
+        reports = [sink.form for sink in self._sinks if sink.exporter == "html"]
+        if not reports:
+            return
+        from assay.cli.report_title import report_title  # only where a report is written
+
+        title = report_title(self._options.files, self._builder)
+        for form in reports:
+            form.about(title)
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
@@ -351,7 +363,7 @@ def _print_totals(totals: Totals, options: argparse.Namespace) -> None:
     sys.stdout.write(f"\n{totals_text(counts)}\n{versions_text(counts)}\n")
     if "bar" in counts:
         sys.stdout.write(f"{bar_text(counts['bar'])}\n")
-    failed = totals.first_failed
+    failed = totals.worst_failed
     # `explain` takes one file: several that were imported together have no command of their own
     if failed is not None and failed.file not in ("-", "<stdin>") and ", " not in failed.file:
         why = ("explain", failed.file, "--run", failed.run_id)

@@ -173,5 +173,7 @@ def tell_evaluations(
         for reason, count in sorted(one.ungraded.items()):
             out.write(f"  not graded: {count:,}, {printable(reason)}\n")
     if made:
-        words = command("explain", made[0].evaluation.name, options=options)
-        out.write(f"See details: {words}{ledger_options(options)}\n")
+        name, more = made[0].evaluation.name, ledger_options(options)
+        out.write(f"See details: {command('explain', name, options=options)}{more}\n")
+        browse = command("view", name, options=options, carry=("--library",))
+        out.write(f"In your browser: {browse}{more}\n")

@@ -67,6 +67,8 @@ class GradedPiece(NamedTuple):
     file: str
     line: int | None
     grade: str
+    score: int
+    """In the units of `exact`; only the order of scores counts here."""
     passed: bool
     scoring: str
     sample: bytes
@@ -136,6 +138,7 @@ class StreamWorker:
             document.file,
             document.line,
             grade.grade,
+            grade.score_units,
             grade.passed,
             grade.scoring_system,
             run_id_digest(grade.sample),
@@ -215,7 +218,7 @@ class Totals:
         self.scoring: set[str] = set()
         self.documents = 0
         self.passed = 0
-        self.first_failed: GradedPiece | None = None
+        self.worst_failed: GradedPiece | None = None
         self.letters: Counter[str] = Counter()
         self.fault_count = 0
         self.faults: list[Fault] = []
@@ -306,8 +309,9 @@ def grade_stream(
                 totals.samples[piece.sample] = piece.passed and totals.samples.get(
                     piece.sample, True
                 )
-            if not piece.passed and totals.first_failed is None:
-                totals.first_failed = piece._replace(outputs=())
+            worst = totals.worst_failed
+            if not piece.passed and (worst is None or piece.score < worst.score):
+                totals.worst_failed = piece._replace(outputs=())
             if totals.fault_count and not keep_going:
                 continue  # the whole has failed: go on only to find the other faults
             if spool_limit is None or spooled < spool_limit:

@@ -23,7 +23,7 @@ from assay.importers.parts import is_number
 from assay.importers.promptfoo_rows import COLUMN, PromptfooRow, is_line, is_yaml, parts_of
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.spool import Spool
-from assay.records.evidence import CHECKS
+from assay.records.evidence import CHECKS, DESCRIPTION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -213,9 +213,14 @@ def _run(
         tags=[f"{what}:{value}"[:200] for what, value in variants if value] or None,
         latency_ms=_amount(row.latency_ms),
         cost_usd=_amount(row.cost_usd),
-        metadata={CHECKS: required} if required else None,
+        metadata=_metadata(row, required),
         tokens=row.tokens if isinstance(row.tokens, int) and _amount(row.tokens) else None,
     )
+
+
+def _metadata(row: PromptfooRow, required: dict[str, int]) -> dict[str, Any] | None:
+    described = {DESCRIPTION: row.description} if row.description else {}
+    return ({CHECKS: required} if required else {}) | described or None
 
 
 def _short(text: str) -> str:

@@ -34,6 +34,7 @@ _ROWS = [
     ("body",),
     ("config", "tests"),
 ]
+MAX_DESCRIPTION = 200
 MAX_COMPONENTS = 100
 """Assertions of a test that are told apart."""
 FAILED = 2
@@ -62,6 +63,8 @@ class PromptfooRow(NamedTuple):
     latency_ms: Any = None
     cost_usd: Any = None
     tokens: Any = None
+    description: str = ""
+    """What the test is called."""
 
 
 Part = tuple[str, Any]
@@ -169,7 +172,12 @@ def _row(value: Any, where: str) -> PromptfooRow:
         latency_ms=row.get("latencyMs"),
         cost_usd=row.get("cost"),
         tokens=usage.get("total") if isinstance(usage, dict) else None,
+        description=_described(test.get("description")),
     )
+
+
+def _described(value: Any) -> str:
+    return " ".join(value[:MAX_DESCRIPTION].split()) if isinstance(value, str) else ""
 
 
 def _error(row: dict[str, Any], grading: dict[str, Any], response: dict[str, Any]) -> str | None:
@@ -357,6 +365,7 @@ def _csv(path: str, stream: Any) -> Iterator[Part]:
                 "prompt": asked[2],
                 "response": {"output": cell.pop("text")},
                 "success": cell.pop("pass", None),
+                "testCase": {"description": fields[0]} if first else None,
             }
             yield "row", _row(made, where)
 

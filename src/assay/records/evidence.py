@@ -20,6 +20,8 @@ IMPORTED = "imported"
 """The key in the metadata of a run that another tool made: which tool, and what the import knows of
 its place and of what it leaves out.
 """
+DESCRIPTION = "description"
+"""The key in the metadata of a run for what the tool that made the sample calls it."""
 
 Count = Annotated[int, Meta(ge=0)]
 Number = Annotated[Any, Meta(extra_json_schema={"type": "number"})]

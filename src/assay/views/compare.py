@@ -17,6 +17,7 @@ from assay.views.blocks import (
     Details,
     Facts,
     Note,
+    Paragraph,
     Part,
     Table,
 )
@@ -27,6 +28,7 @@ from assay.views.pieces import (
     absent,
     address,
     code,
+    count,
     line,
     link,
     listed,
@@ -63,6 +65,7 @@ CHIPS = {
     "gates": "Newly fails a gate",
     "better": "Better",
     "same": "Same",
+    "answer": "Answer changed",
     "new": "New in the candidate",
     "neither": "In neither of the two",
 }
@@ -174,9 +177,11 @@ def movement_chips(counts: Mapping[str, int], n: int, query: CompareQuery) -> Ch
     chips = [Chip("All", address("compare", **query.but(show="")), n, not query.show, "all")]
     for name, text in CHIPS.items():
         chosen = query.show == name
-        if counts.get(name) or chosen or name in ("worse", "better", "same"):
+        if counts.get(name) or chosen or name in ("worse", "better", "same", "answer"):
             href = address("compare", **query.but(show="" if chosen else name))
-            chips.append(Chip(text, href, counts.get(name, 0), chosen, name))
+            # answers are read only where somebody asks for them: there may be thousands
+            known = counts.get(name, None if name == "answer" else 0)
+            chips.append(Chip(text, href, known, chosen, name))
     return Chips("Filter samples", chips)
 
 
@@ -189,8 +194,10 @@ def samples_table(
     """The samples of a page; `samples` have their texts."""
     judged = samples[0].judged if samples else len(versions) - 1
     moves = not query.unmoved
+    expected = any(row.expected for one in samples for row in one.rows if row is not None)
     columns = [
         _sorted("Sample", "sample", query, kind="text"),
+        *([Column("Expected", "text")] if expected else ()),
         # a difference is shown in full: what was added comes after what was removed
         *(
             Column(_head(one, place, judged), "wide" if place else "text")
@@ -203,6 +210,7 @@ def samples_table(
     rows = [
         [
             _question(one, versions),
+            *([_expected(one)] if expected else ()),
             *(_cell(one, place, version, moves) for place, version in enumerate(versions)),
             *([_change(one)] if moves else []),
         ]
@@ -210,8 +218,18 @@ def samples_table(
     ]
     absent_as = "No sample fits this filter." if query.show or query.q else "There are no samples."
     first = f"{page.first:,} to {page.first + len(rows) - 1:,}" if rows else "none"
-    caption = f"Samples {first} of {page.total:,}, {_ORDERED.get(query.sort, 'worst first')}"
+    caption = (
+        f"Samples {first} of {page.total:,}, {_ORDERED.get(query.sort, 'what got worse first')}"
+    )
     return Table(caption, columns, rows, absent=absent_as, kind="stack sheet compared")
+
+
+def order_hint(n: int, query: CompareQuery) -> Paragraph:
+    """How many samples there are, and in which order they come."""
+    usual = "what got worse comes first, then what stayed the same, then what got better"
+    order = _ORDERED.get(query.sort, "")
+    said = order if order else "by name" if query.unmoved else usual
+    return Paragraph(f"{count(n, 'sample')}: {said}.", "hint")
 
 
 def page_links(page: SamplePage, query: CompareQuery) -> NumberedPager:
@@ -254,21 +272,22 @@ def _head(version: Version, place: int, judged: int) -> str:
 
 def _question(one: ComparedSample, versions: Sequence[Version]) -> str:
     place = next(place for place, row in enumerate(one.rows) if row is one.any)
-    name = link(strong(one.sample), versions[place].run_href(one.any))
-    base, ours = one.base, one.ours
-    if base is not None and ours is not None and not (base.forgotten or ours.forgotten):
-        changed = [
-            line(small(what), " ", _difference(before, after))
-            for what, before, after in (
-                ("asked differently:", base.question, ours.question),
-                ("expected differs:", base.expected, ours.expected),
-            )
-            if before != after
-        ]
-        if changed:
-            return phrase(name, *changed)
+    title = one.any.title
+    name = link(strong(title or one.sample), versions[place].run_href(one.any))
+    if title:
+        name = phrase(name, line(small(one.sample)))
+    if one.pair is not None and one.pair[0].question != one.pair[1].question:
+        changed = _difference(*(row.question for row in one.pair))
+        return phrase(name, line(small("asked differently:"), " ", changed))
     asked = one.any.question
     return phrase(name, line(_cut(asked)) if asked else line(absent("no question")))
+
+
+def _expected(one: ComparedSample) -> str:
+    if one.pair is not None and one.pair[0].expected != one.pair[1].expected:
+        changed = _difference(*(row.expected for row in one.pair))
+        return phrase(small("differs:"), " ", changed)
+    return _cut(one.any.expected) or absent("none")
 
 
 def _cell(one: ComparedSample, place: int, version: Version, moves: bool) -> str:

@@ -70,6 +70,19 @@ class ComparedSample(Struct, frozen=True):
         )
 
     @property
+    def pair(self) -> tuple[SampleRow, SampleRow] | None:
+        """The baseline's and the candidate's, where both have their texts."""
+        base, ours = self.base, self.ours
+        if base is None or ours is None or base.forgotten or ours.forgotten:
+            return None
+        return base, ours
+
+    @property
+    def answer_changed(self) -> bool:
+        """Whether the candidate answers otherwise than the baseline; only rows with texts tell."""
+        return self.pair is not None and self.pair[0].answer != self.pair[1].answer
+
+    @property
     def newly_failed(self) -> list[str]:
         """The gates that the candidate fails and the baseline did not; every gate it fails where
         the sample is new.
@@ -78,8 +91,10 @@ class ComparedSample(Struct, frozen=True):
         return [] if self.ours is None else [gate for gate in self.ours.gates if gate not in before]
 
 
-SHOWN = ("worse", "missing", "gates", "better", "same", "new", "neither")
-"""What `show` can be: a movement, or `gates` for samples that newly fail one."""
+SHOWN = ("worse", "missing", "gates", "better", "same", "answer", "new", "neither")
+"""What `show` can be: a movement, `gates` for samples that newly fail one, or `answer` for those
+that are answered otherwise.
+"""
 UNMOVED = {
     "refused": "There is no decision on these two, so no sample is counted as better or worse. The"
     " scores are those stored with each evaluation.",
@@ -112,6 +127,11 @@ class CompareQuery(Struct, frozen=True, kw_only=True):
     it over from the whole, which finds it out.
     """
 
+    @property
+    def needs_texts(self) -> bool:
+        """Whether the texts of every row are needed, not only of those on the page."""
+        return bool(self.q) or self.show == "answer"
+
     def but(self, **changed: Any) -> dict[str, str | Sequence[str]]:
         """The query of an address with other values, on the first page unless one is given."""
         made = structs.asdict(structs.replace(self, **{"page": 1, **changed}))
@@ -140,17 +160,13 @@ def count_movements(samples: Iterable[ComparedSample]) -> Counter[str]:
     for one in samples:
         counts[one.movement] += 1
         counts["gates"] += bool(one.newly_failed)
+        counts["answer"] += one.answer_changed
     return counts
 
 
 def select_compared(samples: Sequence[ComparedSample], query: CompareQuery) -> list[ComparedSample]:
     """The samples that a query shows, in its order."""
-    found = [
-        one
-        for one in samples
-        if query.show not in SHOWN
-        or (one.newly_failed if query.show == "gates" else one.movement == query.show)
-    ]
+    found = [one for one in samples if query.show not in SHOWN or _fits(one, query.show)]
     if query.q:
         every = [row for one in found for row in one.rows if row is not None]
         matched = {row.sample for row in select_samples(every, SampleQuery(q=query.q))}
@@ -162,6 +178,12 @@ def select_compared(samples: Sequence[ComparedSample], query: CompareQuery) -> l
         return [by_name[row.sample] for row in ordered]
     found.sort(key=_lost if name == "difference" else _worst, reverse=query.sort == "-difference")
     return found
+
+
+def _fits(one: ComparedSample, show: str) -> bool:
+    if show == "gates":
+        return bool(one.newly_failed)
+    return one.answer_changed if show == "answer" else one.movement == show
 
 
 def _lost(one: ComparedSample) -> float:

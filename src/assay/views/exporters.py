@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from assay.files.json_files import Document
     from assay.records.evidence import Run, Workflow
     from assay.records.grade import Payload
+    from assay.records.summary import ValueInterval
 
 
 class ResultSource(NamedTuple):
@@ -62,6 +63,17 @@ def _lines(source: bytes) -> dict[str, int]:
     return locate(source)
 
 
+class ReportTitle(NamedTuple):
+    """What a report is about."""
+
+    name: str
+    """The evaluation; empty where the runs are of none."""
+    lead: str
+    """What ran on what, and when."""
+    rate: Callable[[int, int], ValueInterval]
+    """The interval of a share, from those that passed and all."""
+
+
 class Sink(Protocol):
     """What takes the pieces of a format: a file, or the format itself where it must know all of
     them first.
@@ -85,6 +97,9 @@ class Format:
         grade the runs in the same way; None where no options do. `reported` names the gates and
         criteria of a workflow that only somebody's report fills. Few formats care.
         """
+
+    def about(self, title: ReportTitle) -> None:
+        """Learn what is graded, before anything else. Few formats care."""
 
     def head(self) -> bytes:
         """What stands before the first result."""

@@ -31,7 +31,7 @@ from assay.views.blocks import (
 )
 from assay.views.charts import Chart, gates, summaries
 from assay.views.drawing import MISSING
-from assay.views.exporters import Exporter, Format, ResultSource
+from assay.views.exporters import Exporter, Format, ReportTitle, ResultSource
 from assay.views.grade import grade_charts
 from assay.views.grade_line import passed_text
 from assay.views.pieces import clip, count, letter, listed, number, phrase, shown, verdict
@@ -56,9 +56,10 @@ from assay.views.report_spool import SampleSpool
 from assay.views.run import SYSTEMS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from assay.records.evidence import Run
+    from assay.records.summary import ValueInterval
 
 ROWS = 10_000
 """Rows of the table at the most."""
@@ -88,6 +89,9 @@ class Report(Format):
     ) -> None:
         self.title, self.subtitle = title, subtitle
         self._pictures, self._rows, self._most_evidence = pictures, rows, evidence
+        self._named = False
+        """Whether the title is that of an evaluation, whose workflow stands below it."""
+        self._rate: Callable[[int, int], ValueInterval] | None = None
         self._spool: SampleSpool | None = None
         self._letters: Counter[Any] = Counter()
         self._causes: Counter[str] = Counter()
@@ -105,6 +109,12 @@ class Report(Format):
         self.graded = self.passed = 0
 
     # --- one by one
+
+    def about(self, title: ReportTitle) -> None:
+        """Learn what is graded."""
+        self._named = bool(title.name)
+        self.title, self.subtitle = title.name or self.title, title.lead
+        self._rate = title.rate
 
     def piece(self, result: Mapping[str, Any]) -> bytes:
         """A result of which nothing else is known."""
@@ -233,7 +243,7 @@ class Report(Format):
         unread: list[Result] = [dict(fault) for fault in faults]
         missed = max(len(unread), (counts or {}).get("faults") or 0)
         draw = self._pictures and can_draw()
-        parts = self._head(missed, counts or {})
+        parts = self._head(missed)
         if self._pictures and not draw and self.graded:
             parts.append(Paragraph(MISSING, "hint"))
         if unread:
@@ -282,12 +292,15 @@ class Report(Format):
             ),
         ]
 
-    def _head(self, unread: int, counts: Mapping[str, Any]) -> list[Part]:
+    def _head(self, unread: int) -> list[Part]:
         numbers = [
             (f"{self.passed:,}", "passed"),
             (f"{self.graded - self.passed:,}", "not passed"),
             *([(f"{unread:,}", "could not be read")] if unread else []),
         ]
+        if self._rate is not None and self.graded:
+            rate = self._rate(self.passed, self.graded)
+            numbers.append((number(rate.value, interval=rate, percent=True), "pass rate"))
         parts: list[Part] = [Paragraph(self.subtitle, "lead")] if self.subtitle else []
         parts += [
             Paragraph(self._verdict(unread), "verdict"),
@@ -298,11 +311,9 @@ class Report(Format):
         policies = [shown(policy, "policy not stated") for policy in self._systems["policy"]]
         policy = policies[0] if len(policies) == 1 else f"{len(policies)} policies"
         letters = [phrase(f"{n:,} × ", letter(name, policy)) for name, n in self._ordered().items()]
-        rate = counts.get("pass_rate")
         facts: list[tuple[str, str]] = [(f"Letters, {policy}", listed(letters, " "))]
-        if isinstance(rate, dict):
-            share = number(rate.get("value"), interval=rate, n=self.graded, percent=True)
-            facts.append(("Pass rate", share))
+        if not self._named and len(self._workflows) == 1:
+            facts.append(("Workflow", next(iter(self._workflows))))
         facts += [(label, shown(list(self._systems[key]))) for key, label in SYSTEMS.items()]
         return [*parts, Facts(facts, "mix")]
 

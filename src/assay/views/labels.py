@@ -96,6 +96,12 @@ class LabelResults(NamedTuple):
     """Labels whose rater said something else later."""
     changed_late: int = 0
     """Of these, once another rater's label of the item was there to be seen."""
+    preferred: ValueInterval | None = None
+    """The share of pairs in which the first version is preferred; a tie, and a pair on which raters
+    are level, counts half. None where the set has no pairs.
+    """
+    preferred_n: int = 0
+    """The pairs that it rests on."""
 
     @property
     def typed(self) -> int:
@@ -235,7 +241,9 @@ def results_view(
 
 
 def _won(results: LabelResults) -> list[Part]:
-    """How often each version of a set of pairs was preferred, over all labels that count."""
+    """How often each version of a set of pairs was preferred, over all labels that count; and by
+    pair, with an interval: the labels of one pair are not independent.
+    """
     made, rows = results.stored.set, []
     chosen = Counter(str(one.label.pair.choice) for one in results.labels if one.label.pair)
     other = made.other.name if made.other else ""
@@ -243,7 +251,24 @@ def _won(results: LabelResults) -> list[Part]:
         share = f"{chosen[key] / chosen.total():.1%}"
         rows.append([text, f"{chosen[key]:,}", share])
     columns = ("Preferred", Column("Labels", "n"), Column("Share", "n"))
-    return [Table("Preferred answers", columns, rows)]
+    parts: list[Part] = [Table("Preferred answers", columns, rows)]
+    won = results.preferred
+    if won is not None and won.value is not None:
+        parts.insert(0, Paragraph(_preferred(made, won, results.preferred_n)))
+    return parts
+
+
+def _preferred(made: LabelSet, share: ValueInterval, n: int) -> str:
+    """Which version people prefer, as far as the pairs tell."""
+    low, high = share.low or 0.0, 1.0 if share.high is None else share.high
+    other = made.other.name if made.other else ""
+    clear = made.evaluation.name if low > 0.5 else other if high < 0.5 else ""
+    says = f"People prefer {clear}." if clear else "The labels don't show which one people prefer."
+    return phrase(
+        f"{says} {made.evaluation.name} wins ",
+        number(share.value, interval=share, n=n, percent=True),
+        " of the pairs; a tie counts half.",
+    )
 
 
 def _progress(results: LabelResults) -> list[Part]:

@@ -140,13 +140,13 @@ def evidence_block(
     row: SampleRow, kept: Mapping[str, Any], result: Mapping[str, Any], place: int, *, opened: bool
 ) -> EvidenceFold:
     """The evidence of a row, from what was kept of its worst run."""
-    name = clip(row.sample, 80)
+    name = clip(row.name, 80)
     return EvidenceFold(
         place,
         phrase(
             letter(row.letter or "–", result.get("policy")),
             " ",
-            strong(clip(row.sample, 120)),
+            strong(clip(row.name, 120)),
             f" {points(row.score)} ",
             small(clip(row.why or "passed", 300)),
         ),

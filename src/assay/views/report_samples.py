@@ -70,6 +70,10 @@ class SampleTable(Block, frozen=True):
     has_texts: bool
     has_workflows: bool
     n: int
+    printed: int = 5
+    """Parts that are printed, as in standalone.css: laying out thousands of rows on paper takes a
+    browser many minutes.
+    """
 
 
 class Layout(NamedTuple):
@@ -99,7 +103,7 @@ def sample_line(row: SampleRow, layout: Layout, *, place: int, n: int, workflow:
     low = set(row.floors)
     grade = row.worst.grade
     return SampleLine(
-        cut(row.sample, 80),
+        cut(row.name, 80),
         place,
         n,
         cut(workflow, 60),

@@ -254,7 +254,7 @@ def select_samples(
 
 
 def _contains(row: SampleRow, wanted: str) -> bool:
-    texts = (row.sample, row.question, row.answer, row.expected)
+    texts = (row.sample, row.title, row.question, row.answer, row.expected)
     return any(wanted in _plain(text) for text in texts)
 
 

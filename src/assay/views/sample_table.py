@@ -171,7 +171,9 @@ def _head(title: str, key: str, query: SampleQuery, links: SampleLinks, kind: st
 
 
 def _sample(row: SampleRow, href: str) -> str:
-    name = link(clip(row.sample, _NAME), href)
+    name = link(clip(row.title or row.sample, _NAME), href)
+    if row.title:
+        name = phrase(name, line(small(clip(row.sample, _NAME))))
     if len(row.runs) == 1:
         return name
     scores = [run.score for run in row.runs]

@@ -8,6 +8,7 @@ from stored bodies, or from results and runs at hand.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from itertools import chain
 from math import fsum
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field, structs
 
+from assay.records.evidence import DESCRIPTION
 from assay.records.grade import ended_by
 from assay.records.typed import convert
 from assay.views.grade_line import GradeLine
@@ -22,7 +24,9 @@ from assay.views.grade_line import GradeLine
 MAX_TEXT = 10_000
 """Characters of a question, an answer or an expected value that a row keeps and search looks at."""
 QUESTIONS = ("question", "query", "prompt", "input", "task", "message")
+MAX_TITLE = 200
 ANSWERS = ("answer", "response", "output", "text", "result")
+_PLAIN = (str, int, float, Decimal, type(None))
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 
@@ -115,6 +119,8 @@ class SampleRow(Struct, frozen=True, gc=False):
     """The worst first."""
     forgotten: bool = False
     """Whether the texts are gone: the run was forgotten, and only its grade is left."""
+    title: str = ""
+    """What the tool that made the sample calls it, where its id says nothing."""
     score: float = 0.0
     """The mean over the repeats. It and `passed` always follow from `runs`: they are worked out
     once, because counting and sorting thousands of rows ask for them again and again.
@@ -127,6 +133,11 @@ class SampleRow(Struct, frozen=True, gc=False):
         mean = fsum([run.score for run in self.runs]) / len(self.runs)
         structs.force_setattr(self, "score", mean)
         structs.force_setattr(self, "passed", all(run.passed for run in self.runs))
+
+    @property
+    def name(self) -> str:
+        """What people call the sample: its title with its id, or only the id."""
+        return f"{self.title} ({self.sample})" if self.title else self.sample
 
     @property
     def worst(self) -> SampleRun:
@@ -269,7 +280,14 @@ def with_evidence(row: SampleRow, evidence: SampleEvidence | None) -> SampleRow:
         question=main_text(evidence.inputs, QUESTIONS),
         answer=answer_text(evidence),
         expected=main_text(evidence.expected, ANSWERS),
+        title=sample_title(evidence.metadata),
     )
+
+
+def sample_title(metadata: Any) -> str:
+    """The description of a sample that an importer kept; empty where there is none."""
+    found = metadata.get(DESCRIPTION) if isinstance(metadata, Mapping) else None
+    return " ".join(found[:MAX_TITLE].split()) if isinstance(found, str) else ""
 
 
 def answer_text(evidence: SampleEvidence, *, most: int = MAX_TEXT) -> str:
@@ -285,10 +303,13 @@ def answer_text(evidence: SampleEvidence, *, most: int = MAX_TEXT) -> str:
 
 
 def main_text(values: Any, names: Sequence[str], *, most: int = MAX_TEXT) -> str:
-    """The value that a person looks for: the only one, the one with a usual name, else all as JSON.
+    """The value that a person looks for: the only one, the one with a usual name, else all of them,
+    each with its name; as JSON where one is more than a text or a number.
 
-    >>> main_text({"question": "When?", "lang": "en"}, QUESTIONS), main_text({"a": 1, "b": 2}, ())
-    ('When?', '{"a":1,"b":2}')
+    >>> main_text({"question": "When?", "lang": "en"}, QUESTIONS), main_text({"a": 1, "b": "c"}, ())
+    ('When?', 'a: 1 · b: c')
+    >>> main_text({"a": 1, "b": [2]}, ())
+    '{"a":1,"b":[2]}'
     """
     if values is None or values == {}:
         return ""
@@ -296,8 +317,13 @@ def main_text(values: Any, names: Sequence[str], *, most: int = MAX_TEXT) -> str
     if isinstance(values, Mapping):
         known = [values[name] for name in names if name in values]
         value = next(iter(values.values())) if len(values) == 1 else known[0] if known else values
-    text = value if isinstance(value, str) else _encode(value).decode()
-    return text[:most]
+    if isinstance(value, Mapping) and all(isinstance(one, _PLAIN) for one in value.values()):
+        return " · ".join(f"{name}: {_text(one)}" for name, one in value.items())[:most]
+    return _text(value)[:most]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else _encode(value).decode()
 
 
 def criterion_names(rows: Iterable[SampleRow]) -> list[str]:

@@ -40,7 +40,7 @@ def worst_sample(result: Mapping[str, Any], run: Run | None) -> WorstSample | No
         return None
     row = kept_row(result, run).row
     texts = (" ".join(one[: 4 * TEXT].split()) for one in (row.question, row.answer, row.expected))
-    return WorstSample(row.score, row.sample, row.letter, row.why, *texts)
+    return WorstSample(row.score, row.name, row.letter, row.why, *texts)
 
 
 def keep_worst_sample(found: list[WorstSample], one: WorstSample) -> None:

@@ -51,6 +51,7 @@ from assay.views.blocks import (
 from assay.views.compare import (
     CompareForm,
     movement_chips,
+    order_hint,
     page_links,
     samples_table,
     search_box,
@@ -76,6 +77,8 @@ if TYPE_CHECKING:
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 OFFERED = 100
+FEW = 500
+"""Rows of all evaluations whose answers are compared without being asked for."""
 FIRST = "assay run"
 LEAD = "Evaluations side by side, sample by sample, and whether the last may replace the first."
 Given = Annotated[str, Query(max_length=500)]
@@ -251,14 +254,19 @@ def _samples(
     if query.unmoved:
         order = query.sort if query.sort.endswith("sample") else "sample"
         query = msgspec.structs.replace(query, show="", sort=order)
-    texts = bool(query.q)
-    rows = [rows_of_side(services, project, one.side, texts=texts) for one in sides]
+    rows = [rows_of_side(services, project, one.side) for one in sides]
+    texts = query.needs_texts or sum(map(len, rows)) <= FEW
+    if texts:
+        rows = [with_texts(services.ledger, one, project=project) for one in rows]
     samples = compare_samples(rows, judged)
     selected = select_compared(samples, query)
     found = page_of([one.any for one in selected], query.page, on_a_page=ON_A_PAGE)
     start = max(0, found.first - 1)
     part = selected[start : start + len(found.rows)]
     versions = [one.version for one in sides]
+    counts = count_movements(samples)
+    if not texts:
+        del counts["answer"]
     return section(
         "Samples",
         Region(
@@ -266,7 +274,8 @@ def _samples(
             [
                 Note(UNMOVED[query.unmoved])
                 if query.unmoved
-                else movement_chips(count_movements(samples), len(samples), query),
+                else movement_chips(counts, len(samples), query),
+                order_hint(len(selected), query),
                 search_box(query),
                 samples_table(found, _with_texts(services, project, part), versions, query),
                 page_links(found, query),

@@ -110,13 +110,13 @@ def _baseline(services: Services, project: str, name: str, *, first: bool) -> Co
     return ComparedSide(side, Version(name, own, None, made_at, len(side.evidence)))
 
 
-def rows_of_side(
-    services: Services, project: str, side: ReleaseSide, *, texts: bool
-) -> list[SampleRow]:
-    """The samples of a side with their stored grades; of a baseline's runs, their newest."""
+def rows_of_side(services: Services, project: str, side: ReleaseSide) -> list[SampleRow]:
+    """The samples of a side with their stored grades, without texts; of a baseline's runs, their
+    newest.
+    """
     ledger = services.ledger
     if side.stored is not None:
-        return sample_rows(ledger, side.stored, project=project, texts=texts)
+        return sample_rows(ledger, side.stored, project=project)
     digests = side.evidence
     grades = grades_of(ledger.database, project, digests)
     runs = [

@@ -48,6 +48,7 @@ from assay.views.pieces import (
 from assay.views.pieces import digest as short
 from assay.views.pieces import shown as say
 from assay.views.sample import grade_section, texts, verdict_line
+from assay.views.samples import sample_title
 from assay.views.trace import timeline, tool_calls
 from assay.views.values import json_text
 
@@ -166,9 +167,10 @@ def _page(
         )
     )
     sample = (result or {}).get("sample_id") or (tree.get("dataset") or {}).get("sample_id")
+    title = sample_title((run or {}).get("metadata"))
     return page(
         request,
-        str((context.stored and sample) or tree.get("run_id") or digest),
+        str((context.stored and (title or sample)) or tree.get("run_id") or digest),
         *([walk] if walk else []),
         *verdict_line(run, result),
         said,

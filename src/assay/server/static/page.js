@@ -22,14 +22,17 @@ document.addEventListener("htmx:load", ({ target }) => {
 
 // A page without the region, such as the one that asks for a token, is shown whole; so is an error.
 document.addEventListener("htmx:beforeSwap", (event) => {
-  const { xhr, target } = event.detail;
+  const { xhr, target, elt } = event.detail;
+  // Somebody typed on while the answer came: the next one is on its way, and this one would take the letters away.
+  const field = elt.matches("form.search") && elt.querySelector("[name=q]");
+  if (field && document.contains(field) && field.value !== (new URL(xhr.responseURL).searchParams.get("q") ?? "")) return event.preventDefault();
   if (xhr.status === 200 && target.id && xhr.responseText.includes(` id="${target.id}"`)) return;
   event.preventDefault();
   if (xhr.status >= 500 && renews(event.detail.elt)) return;
   location.assign(xhr.responseURL || location.href);
 });
 // A part that renews itself waits for the server to come back.
-const renews = (element) => element.hasAttribute("hx-trigger");
+const renews = (element) => element.hasAttribute("hx-trigger") && !element.matches("form");
 document.addEventListener("htmx:sendError", ({ detail }) => {
   if (!renews(detail.elt)) location.assign(detail.pathInfo.requestPath);
 });
