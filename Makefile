@@ -14,7 +14,7 @@ SYSTEM_PACKAGES := chromium bubblewrap git shellcheck
 
 PEERS := .venv-peers
 
-.PHONY: demo test test-peers check docs screenshots system-packages campaign bench constraints publish clean
+.PHONY: demo test test-peers check docs site screenshots system-packages campaign bench constraints publish clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	@if ! command -v $(PYTHON) >/dev/null; then echo "This needs Python 3.11: install it, or say where it is with make PYTHON=/path/to/python3.11"; exit 1; fi
@@ -97,8 +97,14 @@ publish: $(VENV)/.core
 screenshots: $(VENV)/.dev system-packages
 	@$(BIN)/python docs/screenshots.py
 
+# The documentation as a folder of pages: open site/index.html. No server and no network needed.
+site: $(VENV)/.core
+	@$(PIP_INSTALL) -c constraints.txt -e '.[docs]'
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "wrote site/index.html"
+
 docs: $(VENV)/.core
 	@COLUMNS=100 $(BIN)/python docs/generate.py
 
 clean:
-	rm -rf $(VENV) $(PEERS) demo build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) demo build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
