@@ -101,8 +101,8 @@ class PairQuery:
         """A query that reads `pairs`."""
         return f"{self._with} {select}"
 
-    def runs(self, side: BatchView) -> str:
-        """The runs of one side: what a decision reads of each."""
+    def runs(self, side: BatchView, *more: str) -> str:
+        """The runs of one side: what a decision reads of each, and `more` columns."""
         run = f"CAST({name('run')} AS VARCHAR)"
         sample = (
             f"COALESCE(CAST({name(SAMPLE)} AS VARCHAR), {run})" if SAMPLE in side.columns else run
@@ -121,7 +121,7 @@ class PairQuery:
             f"{_units(f'norm_{one.name}', NORM_ONE)} AS n{index}"
             for index, one in enumerate(self.plan.criteria)
         ]
-        return f"SELECT {', '.join(columns)} FROM {name(side.view)}"
+        return f"SELECT {', '.join([*columns, *more])} FROM {name(side.view)}"
 
     def _samples(self, side: str) -> str:
         """Repeats of one sample as one: sums, and every failure of any of them."""

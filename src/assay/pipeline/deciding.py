@@ -31,7 +31,7 @@ from assay.release.overlap import align, content_of, overlap_advice, with_equal_
 from assay.release.pairs import group_note, pair_up
 from assay.release.plan import changes
 from assay.release.policy import ReleaseRules
-from assay.release.promotion import promote
+from assay.release.promotion import Promotion, promote
 from assay.release.sides import Side, SideBuilder
 from assay.release.summary import Summary
 
@@ -227,9 +227,7 @@ def decide(
         ),
     }
     notes = [
-        note
-        for note in (_same(candidate, baseline), group_note(promotion.pairs))
-        if note is not None
+        note for note in (_same(candidate, baseline), shared_groups(promotion)) if note is not None
     ]
     if notes := [*terms.regraded, *notes]:
         extra["notes"] = notes
@@ -247,6 +245,14 @@ def decide(
         extra["slices"] = slices_of(promotion, rules, list(terms.slices), looks=terms.looks)
         promotion = with_slices(promotion, extra["slices"], rules)
     return decision(promotion, candidate, baseline, rules, plan=plan, **extra)
+
+
+def shared_groups(promotion: Promotion) -> str | None:
+    """A note where samples share too few groups."""
+    if promotion.tally is None:
+        return None
+    scores = promotion.tally.compared.scores
+    return group_note(scores.shares_groups, scores.clusters)
 
 
 def _same(candidate: Side, baseline: Side) -> str | None:

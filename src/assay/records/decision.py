@@ -70,6 +70,14 @@ class MissingSamples(Struct, frozen=True, kw_only=True):
     candidate: list[str]
     baseline: list[str]
     quarantined: list[str]
+    candidate_total: int | UnsetType = UNSET
+    """How many there are, where the list has only the first of them."""
+    baseline_total: int | UnsetType = UNSET
+
+    def total(self, side: str) -> int:
+        """How many samples a side lacks."""
+        counted = getattr(self, f"{side}_total", UNSET)
+        return len(getattr(self, side)) if counted is UNSET else counted
 
 
 class WorseSample(Struct, frozen=True, kw_only=True):

@@ -97,8 +97,8 @@ def decision(
         rules=list(promotion.rules),
         comparison=comparison_record(
             promotion.comparison,
-            n_candidate=len(candidate.rows),
-            n_baseline=len(baseline.rows),
+            n_candidate=candidate.size,
+            n_baseline=baseline.size,
             n_paired=promotion.n_paired,
             mcnemar_p=_passes(promotion),
             adjusted=promotion.adjusted_difference,

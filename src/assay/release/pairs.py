@@ -138,13 +138,9 @@ def cluster_count(groups: Sequence[str | None]) -> int:
     )
 
 
-def group_note(pairs: Sequence[Pair]) -> str | None:
-    """What to say where groups are shared and too few."""
-    groups = [pair.group for pair in pairs]
-    if not shares_groups(groups) or cluster_count(groups) >= MINIMUM:
+def group_note(shared: bool, clusters: int) -> str | None:
+    """What to say where samples share groups, and these are too few."""
+    if not shared or clusters >= MINIMUM:
         return None
-    found = (
-        f"the samples come from {cluster_count(groups)} groups, too few to estimate how groups"
-        " differ"
-    )
+    found = f"the samples come from {clusters} groups, too few to estimate how groups differ"
     return f"{found}; samples are treated as independent, and other groups may score differently"

@@ -109,6 +109,8 @@ def promote_tally(
         candidate=tally.missing_candidate.first,
         baseline=tally.missing_baseline.first,
         quarantined=list(quarantined),
+        candidate_total=tally.missing_candidate.cut,
+        baseline_total=tally.missing_baseline.cut,
     )
     comparison = whole.scores.compare(rules)
     adjusted = adjusted_difference(whole, shrinkage) if tally.n_paired else None

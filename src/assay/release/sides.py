@@ -131,6 +131,13 @@ class Side(NamedTuple):
     """What each sample was, in all of its repeats; one that does not say is absent."""
     imported: bool = False
     """Whether runs of another tool are among them."""
+    counted: int | None = None
+    """How many samples it has, where they were counted elsewhere and have no rows here."""
+
+    @property
+    def size(self) -> int:
+        """How many samples it has."""
+        return len(self.rows) if self.counted is None else self.counted
 
     @property
     def fingerprint_digest(self) -> str:

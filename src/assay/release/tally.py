@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import UNSET, UnsetType
+
 from assay.records.decision import WorseSample
 from assay.stats.clusters import Groups
 from assay.stats.comparison import Comparison, compare_differences
@@ -34,6 +36,11 @@ class Listed(NamedTuple):
 
     first: list[Any]
     total: int
+
+    @property
+    def cut(self) -> int | UnsetType:
+        """How many there are, where not all are listed."""
+        return UNSET if self.total == len(self.first) else self.total
 
 
 class LostThings(NamedTuple):

@@ -33,14 +33,20 @@ class Counts:
         """How many were counted."""
         return self.counts.total()
 
+    @property
+    def total(self) -> int:
+        """Their sum."""
+        return sum(value * count for value, count in self.counts.items())
+
+    @property
+    def squares(self) -> int:
+        """The sum of their squares."""
+        return sum(value * value * count for value, count in self.counts.items())
+
     def mean(self) -> float | None:
         """The mean, rounded once."""
         n = self.n
-        return (
-            sum(value * count for value, count in self.counts.items()) / (n * self.scale)
-            if n
-            else None
-        )
+        return self.total / (n * self.scale) if n else None
 
     def sd(self) -> float | None:
         """The standard deviation with n - 1; None for fewer than two values, because one value
@@ -49,8 +55,7 @@ class Counts:
         n = self.n
         if n < 2:
             return None
-        total = sum(value * count for value, count in self.counts.items())
-        squares = sum(value * value * count for value, count in self.counts.items())
+        total, squares = self.total, self.squares
         return sqrt((n * squares - total * total) / (n * (n - 1))) / self.scale
 
     def quantile(self, percent: int) -> float | None:
@@ -59,15 +64,16 @@ class Counts:
         if not n:
             return None
         place, part = divmod((n - 1) * percent, 100)
-        low = self._at(place)
-        high = self._at(min(place + 1, n - 1))
+        low = self.at(place)
+        high = self.at(min(place + 1, n - 1))
         return (low * 100 + (high - low) * part) / (100 * self.scale)
 
     def quantiles(self) -> dict[str, float | None]:
         """The percentiles of the reporting bundle."""
         return {f"p{percent}": self.quantile(percent) for percent in QUANTILES}
 
-    def _at(self, place: int) -> int:
+    def at(self, place: int) -> int:
+        """The value at a place in their order, from 0."""
         for value in sorted(self.counts):
             place -= self.counts[value]
             if place < 0:

@@ -125,8 +125,9 @@ def _between(low: float | None, high: float | None, reason: str | UnsetType) -> 
     return f"[{low:+.2f}, {high:+.2f}]"
 
 
-def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - FEW:,} more" if len(names) > FEW else ""
+def _few(names: Sequence[str], total: int | None = None) -> str:
+    n = len(names) if total is None else total
+    more = f" and {n - FEW:,} more" if n > FEW else ""
     return ", ".join(names[:FEW]) + more
 
 
@@ -159,8 +160,8 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
     for side, worth in LOST.items():
         names = getattr(missing, side)
         if names:
-            lacks = f"{count(len(names), 'sample')} of the {side}, counted as {worth}"
-            facts.append(("missing", f"{lacks}: {_few(names)}"))
+            lacks = f"{count(missing.total(side), 'sample')} of the {side}, counted as {worth}"
+            facts.append(("missing", f"{lacks}: {_few(names, missing.total(side))}"))
     facts += terms_facts(decision)
     if missing.quarantined:
         facts.append(("left out", f"{_few(missing.quarantined)}, as requested"))

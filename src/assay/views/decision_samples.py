@@ -83,11 +83,12 @@ def worse_section(decision: Decision, links: RunLinks) -> Section:
     for side, title in titles.items():
         names = getattr(decision.missing, side)
         if names:
-            more = f" and {len(names) - MAX_ROWS:,} more" if len(names) > MAX_ROWS else ""
+            n, listed_here = decision.missing.total(side), min(len(names), MAX_ROWS)
+            more = f" and {n - listed_here:,} more" if n > listed_here else ""
             side_of_run = "baseline" if side == "candidate" else "candidate"
             linked = (links.to(name, side_of_run) for name in names[:MAX_ROWS])
             text = phrase(listed(linked), more)
-            gone.append(section(f"{title} ({len(names):,})", Paragraph(text), level=3))
+            gone.append(section(f"{title} ({n:,})", Paragraph(text), level=3))
     return section(
         "Got worse",
         Table(

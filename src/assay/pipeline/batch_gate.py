@@ -1,0 +1,256 @@
+"""A decision on two batches: their records say what they were graded by, an engine counts their
+pairs, and the rules are those of every other decision.
+
+What a batch is held to is the plan that the shelf has, never what the record says of itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from assay.batch.engine import BatchEngine
+from assay.batch.pair_query import BatchView, PairQuery, ask, count_if, literal
+from assay.batch.pair_sums import count_pairs_of, stratum_of
+from assay.batch.plan import BatchPlan
+from assay.batch.side_sums import SideSums, side_sums
+from assay.batch.targets import Target
+from assay.canon import digest
+from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.files.json_files import open_input, read_json
+from assay.grading.policy import Rules
+from assay.pipeline.deciding import declared, shared_groups
+from assay.records.batch import BatchRecord, read_batch_record
+from assay.records.decision import Decision, FlakySample
+from assay.records.summary import value_interval
+from assay.release.comparability import SAME_EVIDENCE, mismatch_error, mismatches
+from assay.release.decision import decision
+from assay.release.policy import ReleaseRules
+from assay.release.promotion import promote_tally
+from assay.release.sides import Side
+
+ONLY_PROFILE = "These are batches: only the profile's gates are compared."
+
+
+class BatchSide(NamedTuple):
+    """A batch output with its record, its files checked against it."""
+
+    path: str
+    record: BatchRecord
+    files: tuple[tuple[str, str], ...]
+    """Each file and the SHA-256 of its bytes."""
+
+
+def is_batch(path: str) -> bool:
+    """Whether a path is what `assay batch` writes, or a Parquet file that should be."""
+    target = _target(path)
+    return os.path.isfile(path) if not target.is_folder else os.path.isfile(target.record)
+
+
+def _target(path: str) -> Target:
+    folder = os.path.isdir(path)
+    form = "parquet" if folder or path.endswith(".parquet") else ""
+    return Target(path.rstrip("/") if folder else path, form, folder)
+
+
+def read_batch_side(path: str) -> BatchSide:
+    """A batch by its path. A file that isn't the one that was written is refused."""
+    target = _target(path)
+    if not os.path.isfile(target.record):
+        raise InputError(
+            "BAT-060",
+            f"has no record {target.record}, so nothing says what graded it.",
+            where=path,
+            fix="Give an output of `assay batch`, with its record next to it.",
+        )
+    record = read_batch_record(read_json(target.record))
+    if record.family != "workflow":
+        raise InputError(
+            "BAT-060",
+            f"was graded by {record.policy}, and a decision over batches is about workflows.",
+            where=path,
+        )
+    if record.sample is not None:
+        raise InputError(
+            "BAT-060",
+            f"has {record.sample:,} runs that were drawn with --sample; the others are missing.",
+            where=path,
+            fix="Grade all runs: `assay batch` without --sample.",
+        )
+    folder, files = os.path.dirname(target.record), []
+    for one in record.outputs:
+        parts = one.name.split("/")
+        if os.path.isabs(one.name) or ".." in parts or one.digest is None:
+            raise InputError(
+                "BAT-060",
+                f"the record names {one.name!r}, which isn't a file next to it with a digest.",
+                where=target.record,
+            )
+        file = os.path.join(folder, one.name)
+        found = _file_digest(file)
+        if f"sha256:{found}" != one.digest:
+            raise InputError(
+                "BAT-060",
+                "isn't the file that the batch wrote: its digest is not the record's.",
+                where=file,
+                fix="Grade again with `assay batch`.",
+            )
+        files.append((file, found))
+    if not files or not record.counts.runs:
+        raise NotEnoughEvidence("REL-003", "the batch has no runs.", where=path)
+    return BatchSide(path, record, tuple(files))
+
+
+def _file_digest(path: str) -> str:
+    found = sha256()
+    with open_input(path) as stream:
+        while block := stream.read(1 << 20):
+            found.update(block)
+    return found.hexdigest()
+
+
+def fingerprint_of(record: BatchRecord) -> dict[str, list[str]]:
+    """What a batch shares with another one that it can be compared with."""
+    return {
+        "profile": [record.profile or ""],
+        "profile_digest": [record.digests.get("profile", "")],
+        "rubric_digest": [record.digests.get("rubric", "")],
+        "policy": [record.policy],
+        "policy_digest": [record.digests.get("policy", "")],
+        "plan": [record.plan],
+        "scoringSystem": [record.scoring_system],
+        "gradingSystem": [record.grading_system],
+    }
+
+
+def decide_batches(
+    engine: BatchEngine,
+    candidate: BatchSide,
+    baseline: BatchSide,
+    plan: BatchPlan,
+    rules: ReleaseRules,
+    grading: Rules,
+    *,
+    roles: dict[str, str],
+    quarantine: Sequence[str] = (),
+) -> Decision:
+    """The decision on two batches, as `assay.decision/1`. `plan` is what the shelf makes of the
+    baseline's profile and policy, and `roles` has the role of each criterion that has one.
+    """
+    prints = [fingerprint_of(side.record) for side in (candidate, baseline)]
+    empty: Any = None
+    sides = [
+        Side(name, {}, fields, empty, {}, 0)
+        for name, fields in zip(("candidate", "baseline"), prints, strict=True)
+    ]
+    if different := mismatches(*sides):
+        raise mismatch_error(different)
+    if plan.digest != baseline.record.plan:
+        raise InputError(
+            "BAT-060",
+            f"was graded by other numbers than {plan.profile} and {plan.policy} have here.",
+            where=baseline.path,
+            fix="Name the profile and the policy that graded it with --profile and"
+            " --grading-policy, or grade both sides again.",
+        )
+    views = []
+    for side in (candidate, baseline):
+        view = engine.attach([file for file, _ in side.files])
+        views.append(BatchView(view, frozenset(one.name for one in engine.columns(view))))
+    query = PairQuery(plan, *views, left_out=quarantine)
+    summed = [
+        side_sums(engine, query, view, where=side.path, name=name)
+        for view, side, name in zip(
+            views, (candidate, baseline), ("candidate", "baseline"), strict=True
+        )
+    ]
+    _check_names(engine, query, quarantine)
+    made = [
+        bare._replace(
+            summary=sums.summary,
+            digests={"evidence": digest([one.digest for one in side.record.outputs])},
+            runs=sums.runs,
+            counted=sums.samples,
+        )
+        for bare, sums, side in zip(sides, summed, (candidate, baseline), strict=True)
+    ]
+    tally = count_pairs_of(engine, query, rules, stratum=stratum_of(query), roles=roles)
+    if not tally.n_paired:
+        raise InputError(
+            "REL-002",
+            "the two batches share no sample, so nothing can be paired.",
+            fix="Carry the sample's name through both batches with `--keep sample`; without it runs"
+            " are paired by their id.",
+        )
+    promotion = promote_tally(
+        tally,
+        rules,
+        shrinkage=grading.shrinkage,
+        quarantined=sorted(quarantine),
+        without_gates=grading.cards.without_gates,
+    )
+    notes = [_same(engine, query), shared_groups(promotion), _flaky_note(summed), ONLY_PROFILE]
+    return decision(
+        promotion,
+        made[0],
+        made[1],
+        rules,
+        plan=declared(None, rules, looks=1, slices=()).plan,
+        looks=1,
+        flaky=_flaky(summed, quarantine),
+        notes=[note for note in notes if note is not None],
+    )
+
+
+def _check_names(engine: BatchEngine, query: PairQuery, quarantine: Sequence[str]) -> None:
+    for name in quarantine:
+        (row,) = ask(
+            engine,
+            query.over_pairs(f"SELECT COUNT(*) FROM joined WHERE sample = {literal(name)}"),  # noqa: S608
+        )
+        if not row[0]:
+            raise UsageError("CLI-001", f"there is no sample '{name}' to leave out.")
+
+
+def _same(engine: BatchEngine, query: PairQuery) -> str | None:
+    """A warning where both sides came to the same: a comparison with itself shows nothing."""
+    columns = ["score", *(f"n{index}" for index in range(len(query.plan.criteria)))]
+    columns += [f"g{index}" for index, _ in query.gates]
+    other = " OR ".join(f"o_{column} <> t_{column}" for column in columns)
+    (row,) = ask(
+        engine,
+        query.over_pairs(f"SELECT COUNT(*), {count_if(other)} FROM joined WHERE has_o AND has_t"),  # noqa: S608
+    )
+    if row[1]:
+        return None
+    return (
+        f"{SAME_EVIDENCE}: all {row[0]} shared samples have the same scores and verdicts on both"
+        " sides. Is this the candidate, or the baseline again?"
+    )
+
+
+def _flaky(summed: Sequence[SideSums], quarantine: Sequence[str]) -> list[FlakySample]:
+    found = [
+        FlakySample(
+            sample=item.name,
+            side=side,
+            repeats=item.n,
+            passed=item.passed,
+            rate=value_interval(item.rate),
+            quarantined=item.name in quarantine,
+            leave_out=f"--quarantine {item.name}",
+        )
+        for side, sums in zip(("candidate", "baseline"), summed, strict=True)
+        for item in sums.flaky
+    ]
+    return sorted(found, key=lambda item: (item.sample, item.side))
+
+
+def _flaky_note(summed: Sequence[SideSums]) -> str | None:
+    cut = [sums for sums in summed if sums.flaky_total > len(sums.flaky)]
+    if not cut:
+        return None
+    n = sum(sums.flaky_total for sums in summed)
+    return f"The repeats of {n:,} samples disagree on passing; the first of them are listed."
