@@ -13,6 +13,7 @@ from assay.cli.ledger import storing
 from assay.cli.run_settings import is_typed
 from assay.errors import UsageError
 from assay.files.atomic import write_file
+from assay.files.own_files import is_batch_output
 from assay.registry import is_path
 from assay.release.decision import exit_code
 from assay.release.policy import Bars, make_release_rules
@@ -69,6 +70,10 @@ def rules_of(options: argparse.Namespace) -> ReleaseRules:
 def decision_of(options: argparse.Namespace) -> Decision:
     """The decision between two sides, kept in a ledger where the options ask for that."""
     rules, choice = rules_of(options), choice_of(options)
+    if any(map(is_batch_output, [*options.files, *options.baseline])):
+        from assay.cli.gate_batch import decide_on_batches
+
+        return decide_on_batches(options, rules)
     with storing(options) as store:
         return (
             _decide(options, rules, choice.grader())
@@ -203,7 +208,9 @@ def _finish(options: argparse.Namespace, document: Decision) -> int:
 
         write_charts(decision_charts(document, options.pairs), options.charts)
     if options.step_summary:
-        _step_summary(page)
+        from assay.cli.gate_worst import write_step_summary
+
+        write_step_summary(page)
     if options.attest:
         _attest(options, document)
     for note in document.notes or ():
@@ -238,22 +245,6 @@ def _sarif(options: argparse.Namespace, document: Decision) -> bytes:
     )
 
 
-def _step_summary(text: str) -> None:
-    import os
-
-    path = os.environ.get("GITHUB_STEP_SUMMARY")
-    if not path:
-        raise UsageError(
-            "CLI-001",
-            "--step-summary needs the file that $GITHUB_STEP_SUMMARY names, and it is not set.",
-        )
-    try:
-        with open(path, "a", encoding="utf-8", errors="replace") as stream:
-            stream.write(text)
-    except OSError as error:
-        raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None
-
-
 def _attest(options: argparse.Namespace, document: Decision) -> None:
     from datetime import UTC, datetime
 
@@ -276,8 +267,8 @@ COMMANDS = {
                 metavar="CANDIDATE",
                 nargs="*",
                 help=(
-                    "runs, scorecards or grades of the candidate; .json or .jsonl, or an"
-                    " evaluation's name, latest, latest~1"
+                    "runs, scorecards or grades of the candidate; .json or .jsonl, an"
+                    " evaluation's name, latest, latest~1, or an output of `assay batch`"
                 ),
             ).of_runs(),
             repeated(

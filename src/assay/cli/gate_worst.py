@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
+from assay.errors import UsageError
 from assay.views.blocks import section
 from assay.views.documents import plain
 from assay.views.evaluation import WorstRun, keep_worst
@@ -55,3 +57,18 @@ class CandidateWorst:
         ]
         title = "Worst samples of the candidate"
         return [section(title, *folds, id="worst")] if folds else []
+
+
+def write_step_summary(text: str) -> None:
+    """Add a page to the summary of a step of GitHub Actions."""
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        raise UsageError(
+            "CLI-001",
+            "--step-summary needs the file that $GITHUB_STEP_SUMMARY names, and it is not set.",
+        )
+    try:
+        with open(path, "a", encoding="utf-8", errors="replace") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None

@@ -19,13 +19,20 @@ def looks_own(path: str) -> bool:
     """
     if path == "-":
         return stdin_start()[:1] in (b"", b"{", b"[")
-    if not os.path.isfile(path):
+    if not os.path.isfile(path) or is_batch_output(path):
         return True
     try:
         with open(path, "rb") as stream:
             return _OWN.search(stream.read(HEAD)) is not None
     except (OSError, ValueError):
         return True
+
+
+def is_batch_output(path: str) -> bool:
+    """Whether a path is what `assay batch` writes: a folder or a Parquet file with its record."""
+    if path.endswith(".parquet") and os.path.isfile(path):
+        return os.path.isfile(path.removesuffix(".parquet") + ".batch.json")
+    return os.path.isfile(os.path.join(path, "batch.json"))
 
 
 def stdin_start() -> bytes:

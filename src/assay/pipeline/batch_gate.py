@@ -43,12 +43,6 @@ class BatchSide(NamedTuple):
     """Each file and the SHA-256 of its bytes."""
 
 
-def is_batch(path: str) -> bool:
-    """Whether a path is what `assay batch` writes, or a Parquet file that should be."""
-    target = _target(path)
-    return os.path.isfile(path) if not target.is_folder else os.path.isfile(target.record)
-
-
 def _target(path: str) -> Target:
     folder = os.path.isdir(path)
     form = "parquet" if folder or path.endswith(".parquet") else ""
@@ -152,8 +146,8 @@ def decide_batches(
             "BAT-060",
             f"was graded by other numbers than {plan.profile} and {plan.policy} have here.",
             where=baseline.path,
-            fix="Name the profile and the policy that graded it with --profile and"
-            " --grading-policy, or grade both sides again.",
+            fix="Name what graded it with --profile, --rubric and --grading-policy, or grade both"
+            " sides again.",
         )
     views = []
     for side in (candidate, baseline):

@@ -1,0 +1,145 @@
+"""`assay gate` over two batches gives the decision that it gives over the same scorecards."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import json as msgjson
+from msgspec import to_builtins
+
+from assay import grade_table
+from assay.files.own_files import is_batch_output
+from assay.library.shelf import Shelf
+from assay.pipeline.batching import plan_batch, scoring_plan
+from assay.records.batch import BatchCounts, BatchEngineUsed, BatchFile, BatchRecord
+from assay.release.attestation import file_digest
+
+duckdb = pytest.importorskip("duckdb")
+PROFILE = "dag-review@2"
+PLAN = plan_batch(Shelf(), profile=PROFILE)
+SCORING = scoring_plan(Shelf(), profile=PROFILE)
+DECIDED = ("outcome", "reason", "rules", "comparison", "would_change", "missing", "worse", "policy")
+
+
+def runs(seed: int, *, drop: float, groups: int = 0) -> list[dict[str, Any]]:
+    """Runs of forty samples, with what each criterion and gate came to."""
+    found = []
+    for n in range(40):
+        drawn = random.Random(f"{n}")
+        own = random.Random(f"{seed} {n}")
+        raws = {
+            one.spec.id: max(1, drawn.choice([4, 5, 5]) - (own.random() < drop))
+            for one in SCORING.criteria
+        }
+        gates = {one.id: own.random() > drop / 20 for one in SCORING.gates}
+        group = f"g{n % groups}" if groups else None
+        found.append(
+            {
+                "run": f"{seed}-{n}",
+                "sample": f"s{n:02}",
+                "group": group,
+                "raws": raws,
+                "gates": gates,
+            }
+        )
+    return found
+
+
+def cards(path: Path, rows: list[dict[str, Any]]) -> Path:
+    lines = []
+    for row in rows:
+        card = {
+            "schema": "assay.scorecard/1",
+            "run_id": row["run"],
+            "sample_id": row["sample"],
+            "hard_gates": row["gates"],
+            "criteria": [
+                to_builtins(one.spec.scored(row["raws"][one.spec.id], n=1))
+                for one in SCORING.criteria
+            ],
+        }
+        if row["group"] is not None:
+            card["group"] = row["group"]
+        lines.append(json.dumps(card, default=float))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def batch(path: Path, rows: list[dict[str, Any]], **changes: Any) -> Path:
+    """The same runs as the output of a batch, with its record."""
+    wide = path.with_suffix(".jsonl")
+    wide.write_text(
+        "".join(
+            json.dumps(
+                {
+                    "run": r["run"],
+                    "sample": r["sample"],
+                    "group": r["group"],
+                    **r["raws"],
+                    **r["gates"],
+                }
+            )
+            + "\n"
+            for r in rows
+        )
+    )
+    keep = ["sample", "group"] if rows[0]["group"] else ["sample"]
+    source = duckdb.connect()
+    grades = grade_table(str(wide), profile=PROFILE, connection=source, keep=keep)
+    grades.write_parquet(str(path))
+    record = BatchRecord(
+        profile=PLAN.profile,
+        policy=PLAN.policy,
+        scoring_system=PLAN.scoring_system,
+        grading_system=PLAN.grading_system,
+        **{
+            "plan": PLAN.digest,
+            "digests": dict(PLAN.digests),
+            "engine": BatchEngineUsed(name="duckdb", version="1"),
+            "sql": PLAN.digest,
+            "keep": keep,
+            "inputs": [],
+            "outputs": [BatchFile(name=path.name, digest=f"sha256:{file_digest(str(path))}")],
+            "counts": BatchCounts(
+                rows=1, runs=len(rows), passed=0, invalid=0, grades={}, rejects={}
+            ),
+            **changes,
+        },
+    )
+    path.with_suffix(".batch.json").write_bytes(msgjson.encode(record))
+    assert is_batch_output(str(path))
+    return path
+
+
+@pytest.mark.req("W-033")
+def test_a_decision_over_batches_is_that_over_scorecards(tmp_path: Path, assay: Any) -> None:
+    outcomes = set()
+    for place, (drop, lost, groups) in enumerate(
+        [(0.0, 0, 0), (0.1, 0, 0), (0.4, 0, 8), (0.05, 2, 8), (0.0, 1, 0)]
+    ):
+        ours, theirs = runs(2, drop=drop, groups=groups)[lost:], runs(1, drop=0.05, groups=groups)
+        if lost:
+            theirs = theirs[:-1]
+        made = []
+        for kind, maker in (("cards", cards), ("batch", batch)):
+            suffix = "jsonl" if kind == "cards" else "parquet"
+            files = [
+                str(maker(tmp_path / f"{kind}{place}{name}.{suffix}", rows))
+                for name, rows in (("ours", ours), ("theirs", theirs))
+            ]
+            done = assay("gate", files[0], "--baseline", files[1], "--profile", PROFILE, "--json")
+            assert done.out, done.err
+            made.append(done.json())
+            assert done.code == {"promote": 0, "not_enough_evidence": 4}.get(made[-1]["outcome"], 1)
+        for name in DECIDED:
+            assert made[1][name] == made[0][name], name
+        for side in ("candidate", "baseline"):
+            for name in ("n", "pass_rate", "grades", "criteria", "gates"):
+                if not groups:
+                    assert made[1][side][name] == made[0][side][name], name
+        outcomes.add(made[0]["outcome"])
+    assert len(outcomes) > 1
