@@ -7,13 +7,19 @@ one query over thousands of runs costs as much as one over ten.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import Decimal
 from random import Random
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 from hypothesis import strategies as st
 
-from assay.batch.replay import COUNTS, RowScore, RowVerdict
+from assay.batch.layout import COUNTS
+from assay.batch.plan import make_batch_plan
+from assay.batch.relational import batch_queries
+from assay.batch.replay import RowReject, RowScore, RowVerdict, replay_rows
+from assay.canon import number_text
 from assay.files.json_files import Document
 from assay.grading.policy import Rules, load_policy, make_rules
 from assay.records.grade import LETTERS
@@ -259,3 +265,165 @@ def _counts(formula: str, random: Random, bad: bool) -> Any:
         key = random.choice(COUNTS[formula])
         counts[key] = random.choice((None, -1, 10**12, 0))
     return counts
+
+
+LAYOUTS = ("long", "long in two", "wide", "wide scores", "wide gates")
+
+
+def tables(by: Graded, given: list[GivenRun], layout: str) -> list[pa.Table]:
+    """The runs as tables, to be united by column name."""
+    scores = _long_scores(given) if not layout.startswith("wide") or layout == "wide gates" else []
+    verdicts = [
+        {"run": run.run, "gate": one.gate, "verdict": one.verdict}
+        for run in given
+        for one in run.verdicts
+    ]
+    if layout == "long":
+        return [pa.Table.from_pylist(scores + verdicts, _LONG)]
+    if layout == "long in two":
+        gates = pa.schema([_LONG.field(name) for name in ("run", "gate", "verdict")])
+        names = [name for name in _LONG.names if name not in ("gate", "verdict")]
+        return [
+            pa.Table.from_pylist(scores, pa.schema([_LONG.field(name) for name in names])),
+            pa.Table.from_pylist(verdicts, gates),
+        ]
+    wide_gates = pa.schema(
+        [("run", pa.string()), *((planned.id, pa.bool_()) for planned in by.plan.gates)]
+    )
+    wide = _wide_schema(by)
+    if layout == "wide gates":
+        return [
+            pa.Table.from_pylist(scores, _LONG),
+            pa.Table.from_pylist(_spread(given, scores=False), wide_gates),
+        ]
+    if layout == "wide scores":
+        gates = pa.schema([_LONG.field(name) for name in ("run", "gate", "verdict")])
+        return [
+            pa.Table.from_pylist(_spread(given, gates=False), wide),
+            pa.Table.from_pylist(verdicts, gates),
+        ]
+    both = pa.schema([*wide, *list(wide_gates)[1:]])
+    return [pa.Table.from_pylist(_spread(given), both)]
+
+
+_LONG = pa.schema(
+    [
+        ("run", pa.string()),
+        ("criterion", pa.string()),
+        ("raw", pa.float64()),
+        ("n", pa.int64()),
+        *((key, pa.int64()) for keys in COUNTS.values() for key in keys),
+        ("gate", pa.string()),
+        ("verdict", pa.bool_()),
+    ]
+)
+
+
+def _long_scores(given: list[GivenRun]) -> list[dict[str, Any]]:
+    return [
+        {
+            "run": run.run,
+            "criterion": one.criterion,
+            "n": one.n,
+            **(one.raw if isinstance(one.raw, dict) else {"raw": one.raw}),
+        }
+        for run in given
+        for one in run.scores
+    ]
+
+
+def _wide_schema(by: Graded) -> pa.Schema:
+    fields: list[Any] = [("run", pa.string())]
+    for planned in by.plan.criteria:
+        name, formula = planned.spec.id, planned.spec.formula
+        keys = COUNTS.get(formula, ())
+        fields += [(f"{name}_{key}", pa.int64()) for key in keys] or [(name, pa.float64())]
+        fields.append((f"{name}_n", pa.int64()))
+    return pa.schema(fields)
+
+
+def _spread(
+    given: list[GivenRun], *, scores: bool = True, gates: bool = True
+) -> list[dict[str, Any]]:
+    """One row for each run; what stands twice goes to a second row, and so on."""
+    rows: list[dict[str, Any]] = []
+    for run in given:
+        cells: list[dict[str, Any]] = []
+        if scores:
+            for one in run.scores:
+                raw = one.raw
+                named = (
+                    {f"{one.criterion}_{key}": count for key, count in raw.items()}
+                    if isinstance(raw, dict)
+                    else {one.criterion: raw}
+                )
+                cells.append({**named, f"{one.criterion}_n": one.n})
+        if gates:
+            cells += [{one.gate: one.verdict} for one in run.verdicts]
+        made: list[dict[str, Any]] = [{"run": run.run}]
+        for cell in cells:
+            place = next((row for row in made if not row.keys() & cell.keys()), None)
+            if place is None:
+                made.append(place := {"run": run.run})
+            place.update(cell)
+        rows += made
+    return rows
+
+
+class Difference(NamedTuple):
+    """A run whose row an engine makes otherwise than Python."""
+
+    run: Any
+    column: str
+    engine: Any
+    python: Any
+    rows: list[dict[str, Any]]
+
+
+def differences(
+    engine: Any, view: str, source: list[dict[str, Any]], by: Graded, *, keep: tuple[str, ...] = ()
+) -> list[Difference]:
+    """Where an engine's rows and rejects differ from those of the Python engine, run by run."""
+    plan = make_batch_plan(by.plan, by.rules)
+    queries = batch_queries(plan, view, engine.columns(view), engine.dialect, keep=keep)
+    columns = list(engine.relation(queries.grades).columns)
+    made = {row[0]: dict(zip(columns, row, strict=True)) for row in engine.rows(queries.grades)}
+    refused: dict[Any, list[RowReject]] = {}
+    for run, criterion, gate, _raw, code, _reason in engine.rows(queries.rejects):
+        refused.setdefault(run, []).append(
+            RowReject(gate if criterion is None else criterion, code)
+        )
+    runs: dict[Any, list[dict[str, Any]]] = {}
+    for row in source:
+        runs.setdefault(row["run"], []).append(row)
+    assert made.keys() == runs.keys()
+    found = []
+    for run, rows in runs.items():
+        row, rejects = replay_rows(run, rows, queries.layout, by.plan, by.rules)
+        assert list(row) == columns
+        pairs = [(column, plain(made[run][column]), plain(row[column])) for column in columns]
+        pairs.append(("rejects", _sorted(refused.get(run, ())), _sorted(rejects)))
+        found += [
+            Difference(run, column, one, other, rows)
+            for column, one, other in pairs
+            if one != other
+        ]
+    return found
+
+
+def _sorted(rejects: Iterable[RowReject]) -> list[RowReject]:
+    return sorted(rejects, key=lambda one: (one.subject or "", one.code))
+
+
+def plain(value: Any) -> Any:
+    """A value of any engine, to compare: one text for each number."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | float | Decimal):
+        return number_text(value)
+    return [plain(one) for one in value]
+
+
+def united(given: list[pa.Table]) -> pa.Table:
+    """Tables as one, columns matched by name."""
+    return pa.concat_tables(given, promote_options="default")

@@ -13,6 +13,10 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from assay import exact
+from assay.batch import row_faults as fault
+from assay.batch.layout import COUNTS, Layout, ScoreCells
+from assay.batch.norms import EXACT, MAX_COUNT, MAX_DIGITS, largest_n
+from assay.batch.source_rows import MAX_RUN_ID
 from assay.errors import FormulaError
 from assay.formulas import normalise
 from assay.grading.grade import grade
@@ -20,14 +24,12 @@ from assay.grading.policy import Rules
 from assay.records.grade import Grade
 from assay.records.scorecard import SCORECARD_SCHEMA, SCORING_SYSTEM, Scorecard
 from assay.records.systems import scored_under
+from assay.registry import identifier_fault
 from assay.scoring.profile import ProfileCriterion, ScoringPlan
 from assay.scoring.requirements import hold_to
 
-MAX_COUNT = 2_000_000_000
-MAX_WHOLE = 2**53
-MAX_DIGITS = 15
-COUNTS = {"pairwise": ("wins", "losses", "ties"), "ratio": ("passed", "total")}
 INVALID = "invalid_evidence"
+_NONE: frozenset[str] = frozenset()
 _MISSING = "the batch has no score for it"
 
 
@@ -50,15 +52,25 @@ class RowReject(NamedTuple):
     """Why a row doesn't count."""
 
     subject: str | None
-    """The criterion or the gate."""
+    """The criterion or the gate; None for a row as a whole."""
     code: str
 
 
 class RunRows(NamedTuple):
     """What the rows of one run say."""
 
-    scores: list[RowScore]
-    verdicts: list[RowVerdict]
+    scores: Sequence[RowScore]
+    verdicts: Sequence[RowVerdict]
+    size: int = 0
+    """How many rows the run has."""
+    strays: int = 0
+    """Rows with a score or a verdict that belongs to nothing."""
+    wide: Sequence[int] = ()
+    """How many rows give scores, and how many verdicts, in columns named after them."""
+    kept: Mapping[str, Any] = {}
+    """The columns to carry through; None where there are several values."""
+    conflicts: int = 0
+    """How many of them have several values."""
 
 
 class ReplayedRun(NamedTuple):
@@ -68,187 +80,235 @@ class ReplayedRun(NamedTuple):
     rejects: tuple[RowReject, ...]
 
 
-def read_rows(rows: Iterable[Mapping[str, Any]], plan: ScoringPlan) -> RunRows:
+def read_rows(rows: Sequence[Mapping[str, Any]], layout: Layout, plan: ScoringPlan) -> RunRows:
     """The scores and verdicts in the rows of a run, long and wide.
 
-    Each row has a value for each column, under the name that a batch knows it by; files that lack a
-    column have NULL there. So NULL in a wide column says nothing, and NULL in a long row says that
-    the score is missing.
+    Files that lack a column have NULL there, once they are united. So NULL in a wide column says
+    nothing; NULL in a long row says that the score is missing.
     """
-    found = RunRows([], [])
     specs = {planned.spec.id: planned.spec for planned in plan.criteria}
+    scores: list[RowScore] = []
+    verdicts: list[RowVerdict] = []
+    strays = wide_scores = wide_verdicts = 0
     for row in rows:
-        name, gate = row.get("criterion"), row.get("gate")
-        if name is not None:
-            formula = specs[name].formula if name in specs else ""
-            found.scores.append(RowScore(name, _raw(row, "raw", "", formula), row.get("n")))
-        if gate is not None:
-            found.verdicts.append(RowVerdict(gate, row.get("verdict")))
-        for name, spec in specs.items():
-            raw, n = _raw(row, name, f"{name}_", spec.formula), row.get(f"{name}_n")
-            if raw is not None or n is not None:
-                found.scores.append(RowScore(name, raw, n))
-        found.verdicts.extend(
-            RowVerdict(planned.id, row[planned.id])
-            for planned in plan.gates
-            if row.get(planned.id) is not None
-        )
-    return found
+        is_stray = False
+        if layout.criterion is not None:
+            name, cells = row[layout.criterion.name], layout.score
+            given = [cell for cell in (cells.raw, *cells.counts.values()) if cell is not None]
+            if name is not None:
+                formula = specs[name].formula if name in specs else ""
+                scores.append(_score(row, name, cells, formula))
+            else:
+                is_stray = any(row[cell.name] is not None for cell in given)
+        if layout.gate is not None and layout.verdict is not None:
+            gate, verdict = row[layout.gate.name], row[layout.verdict.name]
+            if gate is not None:
+                verdicts.append(RowVerdict(gate, verdict))
+            else:
+                is_stray = is_stray or verdict is not None
+        strays += is_stray
+        found = [
+            _score(row, name, cells, specs[name].formula) for name, cells in layout.wide.items()
+        ]
+        found = [score for score in found if score.raw is not None]
+        judged = [
+            RowVerdict(gate, row[cell.name])
+            for gate, cell in layout.wide_gates.items()
+            if row[cell.name] is not None
+        ]
+        wide_scores += bool(found)
+        wide_verdicts += bool(judged)
+        scores += found
+        verdicts += judged
+    values = {cell.name: {row[cell.name] for row in rows} - {None} for cell in layout.keep}
+    return RunRows(
+        scores,
+        verdicts,
+        len(rows),
+        strays,
+        (wide_scores, wide_verdicts),
+        {name: next(iter(found)) if len(found) == 1 else None for name, found in values.items()},
+        sum(len(found) > 1 for found in values.values()),
+    )
 
 
-def _raw(row: Mapping[str, Any], column: str, prefix: str, formula: str) -> Any:
-    """The raw score in a row: the number, or an object of the counts that its formula takes."""
-    counts = {key: row.get(prefix + key) for key in COUNTS.get(formula, ())}
-    given = row.get(column)
-    if all(count is None for count in counts.values()):
-        return given
-    return counts if given is None else {"raw": given, **counts}
+def _score(row: Mapping[str, Any], name: str, cells: ScoreCells, formula: str) -> RowScore:
+    """The score in a row: a number, or an object of the counts that the formula takes."""
+    raw = None if cells.raw is None else row[cells.raw.name]
+    n = None if cells.n is None else row[cells.n.name]
+    keys = [key for key in COUNTS.get(formula, ()) if key in cells.counts]
+    counts = {key: row[cells.counts[key].name] for key in keys}
+    if raw is not None or all(count is None for count in counts.values()):
+        return RowScore(name, raw, n)
+    return RowScore(name, counts, n)
+
+
+def replay_rows(
+    run: Any, rows: Sequence[Mapping[str, Any]], layout: Layout, plan: ScoringPlan, rules: Rules
+) -> ReplayedRun:
+    """The output row of a run, by the Python engine, from the rows of a source."""
+    shows_n = frozenset(
+        planned.spec.id
+        for planned in plan.criteria
+        if layout.score.n is not None
+        or (planned.spec.id in layout.wide and layout.wide[planned.spec.id].n is not None)
+    )
+    return replay_run(run, read_rows(rows, layout, plan), plan, rules, shows_n=shows_n)
 
 
 def replay_run(
-    run: str | None,
-    scores: Sequence[RowScore],
-    verdicts: Sequence[RowVerdict],
-    plan: ScoringPlan,
-    rules: Rules,
+    run: Any, rows: RunRows, plan: ScoringPlan, rules: Rules, *, shows_n: frozenset[str] = _NONE
 ) -> ReplayedRun:
-    """The output row of a run, by the Python engine."""
+    """The output row of a run, by the Python engine, from what its rows say. `shows_n` names the
+    criteria whose sample sizes the rows can give.
+    """
     specs = {planned.spec.id: planned.spec for planned in plan.criteria}
-    unknown = [RowReject(one.criterion, "BAT-012") for one in scores if one.criterion not in specs]
-    known = [one for one in scores if one.criterion in specs]
-    faults = list(_faults(run, known, verdicts, specs, largest_n(rules.shrinkage)))
-    rejects = (*unknown, *faults)
-    if faults:
-        return ReplayedRun(_invalid_row(run, plan, rules, len(rejects)), rejects)
-    given = {one.criterion: one for one in known}
-    assert run is not None
+    rejects = tuple(_rejects(run, rows, specs, largest_n(rules.shrinkage)))
+    if any(one.code != fault.UNKNOWN_CRITERION.code for one in rejects):
+        row = _invalid_row(plan, shows_n)
+    else:
+        row = _row(_graded(str(run), rows, plan, rules), rows, shows_n)
+    return ReplayedRun(
+        {
+            "run": run,
+            **rows.kept,
+            **row,
+            "faults": _fault_count(rows, rejects),
+            "profile": plan.profile.id,
+            "policy": rules.policy,
+            "scoring_system": scored_under(SCORING_SYSTEM, plan.scoring_system),
+            "grading_system": rules.grading_system,
+        },
+        rejects,
+    )
+
+
+def _graded(run: str, rows: RunRows, plan: ScoringPlan, rules: Rules) -> Grade:
+    """The grade of the scorecard that the rows of a run are."""
+    given = {one.criterion: one for one in rows.scores}
+    verdicts = {one.gate: one.verdict for one in rows.verdicts}
+    required = [planned.id for planned in plan.gates]
+    extra = sorted(verdicts.keys() - set(required))
+    criteria = []
+    for planned in plan.criteria:
+        score = given.get(planned.spec.id)
+        if score is None or score.raw is None:
+            criteria.append(planned.spec.scored(None, n=0, missing=_MISSING))
+        else:
+            criteria.append(planned.spec.scored(score.raw, n=_n(score)))
     card = Scorecard(
         schema=SCORECARD_SCHEMA,
         run_id=run,
-        hard_gates=_gates(verdicts, plan),
-        criteria=[
-            spec.scored(None, n=0, missing=_MISSING)
-            if name not in given or given[name].raw is None
-            else spec.scored(given[name].raw, n=_n(given[name].n))
-            for name, spec in specs.items()
-        ],
+        hard_gates={name: verdicts.get(name) for name in (*required, *extra)},
+        criteria=criteria,
         scoring_system=scored_under(SCORING_SYSTEM, plan.scoring_system),
     )
     terms = plan.judge
-    made = grade(
+    return grade(
         hold_to(card, plan),
         rules,
         judges={},
         calibrated=terms is not None and terms.calibration == "required",
         both_orders=terms is not None and terms.order == "both",
     )
-    return ReplayedRun(_row(made, given, len(rejects)), rejects)
 
 
-def _gates(verdicts: Iterable[RowVerdict], plan: ScoringPlan) -> dict[str, bool | None]:
-    """The plan's gates in its order, then the others by name."""
-    given = {one.gate: one.verdict for one in verdicts}
-    required = [planned.id for planned in plan.gates]
-    extra = sorted(given.keys() - set(required))
-    return {name: given.get(name) for name in (*required, *extra)}
-
-
-def _faults(
-    run: str | None,
-    scores: Sequence[RowScore],
-    verdicts: Sequence[RowVerdict],
-    specs: Mapping[str, ProfileCriterion],
-    max_n: int,
+def _rejects(
+    run: Any, rows: RunRows, specs: Mapping[str, ProfileCriterion], max_n: int
 ) -> Iterable[RowReject]:
-    """Every row that makes the run invalid."""
-    twice = {name for name, n in Counter(one.criterion for one in scores).items() if n > 1}
-    gates_twice = {name for name, n in Counter(one.gate for one in verdicts).items() if n > 1}
-    for score in scores:
-        code = (
-            "BAT-013"
-            if run is None or run == ""
-            else score_fault(score, specs[score.criterion], max_n)
-            or ("GRD-102" if score.criterion in twice else None)
-        )
-        if code is not None:
-            yield RowReject(score.criterion, code)
-    for verdict in verdicts:
-        if run is None or run == "":
-            yield RowReject(verdict.gate, "BAT-013")
-        elif verdict.gate in gates_twice:
-            yield RowReject(verdict.gate, "GRD-102")
+    """Every row that doesn't count, and why. All but unknown criteria make the run invalid."""
+    if run is None or (isinstance(run, str) and not 0 < len(run) <= MAX_RUN_ID):
+        yield from [RowReject(None, fault.NO_RUN.code)] * rows.size
+        return
+    yield from [RowReject(None, fault.STRAY.code)] * rows.strays
+    yield from [RowReject(None, fault.TWO_VALUES.code)] * rows.conflicts
+    for times in rows.wide:
+        if times > 1:
+            yield from [RowReject(None, fault.TWICE.code)] * times
+    scored = Counter(one.criterion for one in rows.scores)
+    for score in rows.scores:
+        spec = specs.get(score.criterion)
+        code = fault.UNKNOWN_CRITERION.code if spec is None else score_fault(score, spec, max_n)
+        if code is not None or scored[score.criterion] > 1:
+            yield RowReject(score.criterion, code or fault.TWICE.code)
+    judged = Counter(one.gate for one in rows.verdicts)
+    for verdict in rows.verdicts:
+        if identifier_fault(verdict.gate) is not None:
+            yield RowReject(verdict.gate, fault.BAD_GATE_NAME.code)
+        elif judged[verdict.gate] > 1:
+            yield RowReject(verdict.gate, fault.TWICE.code)
+
+
+def _fault_count(rows: RunRows, rejects: Sequence[RowReject]) -> int:
+    """The number in the column `faults`: what is given twice counts once less than it is given."""
+    codes = [one.code for one in rejects]
+    surplus = sum(times - 1 for times in rows.wide if times > 1)
+    unknown = {one.subject for one in rejects if one.code == fault.UNKNOWN_CRITERION.code}
+    known = [one.criterion for one in rows.scores if one.criterion not in unknown]
+    for names in (known, [one.gate for one in rows.verdicts]):
+        surplus += len(names) - len(set(names))
+    if fault.NO_RUN.code in codes:
+        return len(codes)
+    return len(codes) - codes.count(fault.TWICE.code) + surplus
 
 
 def score_fault(score: RowScore, spec: ProfileCriterion, max_n: int) -> str | None:
     """The code of what is wrong with a score; None for a score that counts, or that is missing."""
     if score.n is not None and not (_is_whole(score.n) and score.n <= max_n):
-        return "BAT-011"
-    raw = score.raw
-    if raw is None:
+        return fault.BAD_N.code
+    if score.raw is None:
         return None
-    if isinstance(raw, dict):
-        too_long = all(map(_is_whole, raw.values())) and sum(raw.values()) > MAX_COUNT
-        if spec.formula == "ratio" and too_long:
-            too_long = max(raw.values()) > MAX_COUNT
-    else:
-        too_long = exact.is_number(raw) and _is_too_long(raw)
-    if too_long:
-        return "BAT-010"
+    if _is_too_long(score.raw, spec.formula):
+        return fault.TOO_PRECISE.code
     try:
-        normalise(raw, spec.formula, spec.params)
+        normalise(score.raw, spec.formula, spec.params)
     except FormulaError as error:
         return error.code
     return None
-
-
-def largest_n(pull: exact.Pull) -> int:
-    """The largest sample size whose pull fits into 64 bits."""
-    top = 2**63 - 1 - 2 * pull.add - pull.base
-    return min(top // (2 * exact.NORM_ONE * pull.per + pull.per), MAX_WHOLE)
 
 
 def _is_whole(value: Any) -> bool:
     return exact.is_amount(value) and exact.ratio(value).den == 1
 
 
-def _is_too_long(value: Any) -> bool:
-    """Whether a number that isn't a double has more digits than a double keeps."""
-    if isinstance(value, Decimal):
-        number = value.normalize()
+def _is_too_long(raw: Any, formula: str) -> bool:
+    """Whether an engine can't compute with it exactly, though Python can."""
+    if isinstance(raw, dict):
+        if not all(map(_is_whole, raw.values())):
+            return False
+        total = sum(raw.values()) if formula == "pairwise" else max(raw.values())
+        return bool(total > MAX_COUNT)
+    if isinstance(raw, Decimal) and raw.is_finite():
+        number = raw.normalize()
         exponent = number.as_tuple().exponent
         assert isinstance(exponent, int)
         return max(number.adjusted() + 1, 0) + max(-exponent, 0) > MAX_DIGITS
-    return isinstance(value, int) and abs(value) > MAX_WHOLE
+    return isinstance(raw, int) and abs(raw) > EXACT
 
 
-def _n(value: Any) -> int:
-    return 1 if value is None else int(value)
+def _n(score: RowScore) -> int:
+    return 1 if score.n is None else int(score.n)
 
 
-def _row(made: Grade, given: Mapping[str, RowScore], faults: int) -> dict[str, Any]:
+def _row(made: Grade, rows: RunRows, shows_n: frozenset[str]) -> dict[str, Any]:
+    given = {one.criterion: one for one in rows.scores}
     row: dict[str, Any] = {
-        "run": made.run_id,
         "grade": made.grade,
         "provisional_grade": made.provisional_grade,
         "passed": made.passed,
         "reason": made.reason,
-        "score": _decimal(made.score_units, 2),
-        "adjusted_score": _decimal(made.adjusted_score_units, 2),
+        "score": _decimal(made.score_units, exact.SCORE_DIGITS),
+        "adjusted_score": _decimal(made.adjusted_score_units, exact.SCORE_DIGITS),
         "failed_gates": list(made.hard_gate_failures),
         "failed_floors": list(made.floor_failures),
         "missing": [one.name for one in made.criteria if one.criterion.raw_score is None],
     }
     for one in made.criteria:
-        row[f"norm_{one.name}"] = _decimal(one.norm_units, 9)
-        row[f"adjusted_{one.name}"] = _decimal(one.adjusted_units, 9)
+        row[f"norm_{one.name}"] = _decimal(one.norm_units, exact.NORM_DIGITS)
+        row[f"adjusted_{one.name}"] = _decimal(one.adjusted_units, exact.NORM_DIGITS)
         row[f"contribution_{one.name}"] = _decimal(one.contribution_units, 6)
-    profile = made.scorecard.profile
-    assert profile is not None
-    row["faults"] = faults
-    row["profile"] = profile.id
-    row["policy"] = made.policy
-    row["scoring_system"] = made.scoring_system
-    row["grading_system"] = made.grading_system
+        if one.name in shows_n:
+            row[f"n_{one.name}"] = _n(given[one.name]) if one.name in given else None
     return row
 
 
@@ -256,23 +316,17 @@ def _decimal(units: int, digits: int) -> Decimal:
     return Decimal(units).scaleb(-digits)
 
 
-def _invalid_row(run: str | None, plan: ScoringPlan, rules: Rules, faults: int) -> dict[str, Any]:
+def _invalid_row(plan: ScoringPlan, shows_n: frozenset[str]) -> dict[str, Any]:
     """The row of a run that can't be graded: it fails, and has no number."""
-    names = [planned.spec.id for planned in plan.criteria]
     row: dict[str, Any] = {
-        "run": run,
         "grade": None,
         "provisional_grade": None,
         "passed": False,
         "reason": INVALID,
         **dict.fromkeys(("score", "adjusted_score", "failed_gates", "failed_floors", "missing")),
     }
-    for name in names:
+    for name in (planned.spec.id for planned in plan.criteria):
         row |= dict.fromkeys((f"norm_{name}", f"adjusted_{name}", f"contribution_{name}"))
-    return row | {
-        "faults": faults,
-        "profile": plan.profile.id,
-        "policy": rules.policy,
-        "scoring_system": plan.scoring_system,
-        "grading_system": rules.grading_system,
-    }
+        if name in shows_n:
+            row[f"n_{name}"] = None
+    return row
