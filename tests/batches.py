@@ -380,10 +380,17 @@ class Difference(NamedTuple):
     rows: list[dict[str, Any]]
 
 
-def differences(
+class Compared(NamedTuple):
+    """The rows of an engine by run, and where they differ from those of the Python engine."""
+
+    made: dict[Any, dict[str, Any]]
+    differences: list[Difference]
+
+
+def compared(
     engine: Any, view: str, source: list[dict[str, Any]], by: Graded, *, keep: tuple[str, ...] = ()
-) -> list[Difference]:
-    """Where an engine's rows and rejects differ from those of the Python engine, run by run."""
+) -> Compared:
+    """Grade a view by an engine and its rows by Python: every column, every reject."""
     plan = make_batch_plan(by.plan, by.rules)
     queries = batch_queries(plan, view, engine.columns(view), engine.dialect, keep=keep)
     columns = list(engine.relation(queries.grades).columns)
@@ -408,7 +415,7 @@ def differences(
             for column, one, other in pairs
             if one != other
         ]
-    return found
+    return Compared(made, found)
 
 
 def _sorted(rejects: Iterable[RowReject]) -> list[RowReject]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,14 +13,19 @@ from hypothesis import strategies as st
 
 import batches
 from assay.batch.duckdb_engine import DuckDBEngine
-from examples import repeats, share
+from assay.errors import InputError
+from assay.files.json_files import Document
+from assay.grading.policy import make_rules
+from assay.library.shelf import Shelf
+from assay.scoring.profile import load_profile, make_plan
+from examples import each, repeats, share
 
 settings_here = settings(
     # a failure names the run and its rows, which shrinking a whole batch would not make clearer
-    max_examples=share(40),
+    max_examples=share(20),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
-RUNS = repeats(250, 1000)
+RUNS = repeats(200, 1000)
 
 
 @pytest.fixture(scope="module")
@@ -45,4 +51,160 @@ def test_duckdb_gives_the_letters_cents_and_rejects_of_python(
         paths.append(str(folder / f"{index}.parquet"))
         pq.write_table(table, paths[-1])
     source = batches.united(tables).to_pylist()
-    assert batches.differences(engine, engine.attach(paths), source, by)[:2] == []
+    assert batches.compared(engine, engine.attach(paths), source, by).differences[:2] == []
+
+
+FORMULAS = ("binary", "likert_1_5", "zero_one", "lower_is_better", "ratio")
+PLAN = make_plan(
+    load_profile(
+        Document(
+            {
+                "profile": "all",
+                "version": 1,
+                "title": "Some formulas",
+                "family": "all",
+                "gates": [],
+                "criteria": [
+                    {
+                        "id": formula,
+                        "label": formula,
+                        "weight": 1,
+                        "layer": 2,
+                        "formula": formula,
+                        **(
+                            {"params": {"slo_good": 8, "slo_bad": 30}}
+                            if formula == "lower_is_better"
+                            else {}
+                        ),
+                    }
+                    for formula in FORMULAS
+                ],
+            },
+            "all.yaml",
+        )
+    ),
+    why="a test",
+)
+ALL = batches.Graded(PLAN, make_rules(Shelf().policy("workflow")))
+VERDICTS = ", ".join(f"('{planned.id}')" for planned in PLAN.gates)
+
+
+def graded(engine: DuckDBEngine, *parts: str, keep: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
+    """Grade the union of queries, hold it to Python, and give run, passed and reason."""
+    engine.connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE given AS {' UNION ALL BY NAME '.join(parts)}"
+    )
+    view = engine.attach_relation("given")
+    table = engine.connection.table("given")
+    source = [dict(zip(table.columns, row, strict=True)) for row in table.fetchall()]
+    found = batches.compared(engine, view, source, ALL, keep=keep)
+    assert found.differences == []
+    runs = sorted(found.made, key=str)
+    return [(run, found.made[run]["passed"], found.made[run]["reason"]) for run in runs]
+
+
+def verdicts(run: str = "'r'", verdict: str = "true") -> str:
+    return f"SELECT {run} AS run, gate, {verdict} AS verdict FROM (VALUES {VERDICTS}) AS t(gate)"
+
+
+SCORES = """
+    SELECT 'r' AS run, criterion, raw::DOUBLE AS raw, passed, passed AS total
+        FROM (VALUES ('binary', 1, NULL), ('likert_1_5', 5, NULL), ('zero_one', 1, NULL),
+        ('lower_is_better', 2, NULL), ('ratio', NULL, 3)) AS t(criterion, raw, passed)"""
+
+
+def test_evidence_that_is_whole_passes(engine: DuckDBEngine) -> None:
+    assert graded(engine, SCORES, verdicts()) == [("r", True, "passed")]
+
+
+@each(
+    "more",
+    [
+        "SELECT 'r' AS run, 'schema_contract_valid' AS gate, true AS verdict",
+        "SELECT 'r' AS run, true AS schema_contract_valid",
+        "SELECT 'r' AS run, 'binary' AS criterion, 1::DOUBLE AS raw",
+        "SELECT 'r' AS run, 1::DOUBLE AS zero_one",
+        "SELECT 'r' AS run, 0.5::DOUBLE AS raw",
+        "SELECT 'r' AS run, true AS verdict",
+        "SELECT 'r' AS run, '' AS gate, true AS verdict",
+        "SELECT 'r' AS run, 'schema_contract_valid ' AS gate, true AS verdict",
+        "SELECT 'r' AS run, 'schem\u0430_contract_valid' AS gate, true AS verdict",
+        "SELECT 'r' AS run, 'safe' || chr(10) AS gate, true AS verdict",
+        "SELECT 'r' AS run, 'other' AS gate, NULL::BOOLEAN AS verdict",
+        "SELECT 'r' AS run, 'other' AS gate, false AS verdict",
+    ],
+)
+def test_one_row_too_many_fails_the_run(engine: DuckDBEngine, more: str) -> None:
+    assert not graded(engine, SCORES, verdicts(), more)[0][1]
+
+
+@each("run", ["''", "NULL::VARCHAR", "repeat('x', 501)"])
+def test_a_run_without_an_id_fails(engine: DuckDBEngine, run: str) -> None:
+    scores = SCORES.replace("'r' AS run", f"{run} AS run", 1)
+    assert [row[2] for row in graded(engine, scores, verdicts(run))] == ["invalid_evidence"]
+
+
+@each("run", ["'r '", "'R'", "'r' || chr(0)", "'\u0072\u200b'"])
+def test_a_run_that_looks_like_another_is_another(engine: DuckDBEngine, run: str) -> None:
+    found = graded(engine, SCORES, verdicts(run))
+    assert [row[1] for row in found] == [False, False]
+
+
+@each(
+    "kind, values",
+    [
+        ("TINYINT", "0, 1, 2, 5, 127, -3"),
+        ("BIGINT", "1, 9007199254740992, 9007199254740993, -9223372036854775807"),
+        ("UBIGINT", "1, 18446744073709551615"),
+        ("HUGEINT", "1, 170141183460469231731687303715884105727"),
+        ("FLOAT", "0.7, 1e38, 1e-40, 'nan', '-inf', 16777217"),
+        ("DOUBLE", "-0.0, 1e308, 5e-324, 1e-300, 9.99e-301, 1e300, 1e301, 'nan', 'inf'"),
+        ("DECIMAL(5,2)", "0.5, 999.99, -2"),
+        ("DECIMAL(18,9)", "0.5000000005, 123456789.123456789, 1.000000001"),
+        ("DECIMAL(38,20)", "0.5, 0.12345678901234567890, 0.123456789012345, 4.99999999999999"),
+        ("DECIMAL(38,0)", "3, 1000000000000000, 99999999999999999999"),
+        ("DECIMAL(20,5)", "999999999999999.5, 12.5, -0.00001"),
+    ],
+)
+def test_every_type_of_number_means_what_it_means_to_python(
+    engine: DuckDBEngine, kind: str, values: str
+) -> None:
+    names = ", ".join(f"('{one}')" for one in FORMULAS)
+    rows = ", ".join(f"({i}, {one}::{kind})" for i, one in enumerate(values.split(", ")))
+    graded(
+        engine,
+        f"SELECT criterion || i AS run, criterion, raw FROM (VALUES {names}) AS c(criterion),"
+        f" (VALUES {rows}) AS v(i, raw)",
+        verdicts(),
+    )
+
+
+@each(
+    "part, rows",
+    [
+        ("VARCHAR", (SCORES, verdicts(verdict="'true'"))),
+        ("INTEGER", (SCORES, verdicts(verdict="1"))),
+        ("VARCHAR", (SCORES.replace("raw::DOUBLE", "raw::VARCHAR"), verdicts())),
+        ("BOOLEAN", (SCORES.replace("passed AS total", "true AS total"), verdicts())),
+        ("DOUBLE", (SCORES.replace("'r' AS run", "0.1::DOUBLE AS run"), verdicts("0.1::DOUBLE"))),
+        (
+            "'run' is missing",
+            (SCORES.replace("AS run", 'AS "Run"'), verdicts().replace("AS run", 'AS "Run"')),
+        ),
+    ],
+)
+def test_a_column_of_another_type_or_name_is_never_guessed(
+    engine: DuckDBEngine, part: str, rows: tuple[str, ...]
+) -> None:
+    with pytest.raises(InputError, match=part):
+        graded(engine, *rows)
+
+
+def test_a_kept_column_never_replaces_one_of_the_grade(engine: DuckDBEngine) -> None:
+    for name in ("grade", "Reason", "norm_ratio", "run"):
+        scores = SCORES.replace("'r' AS run,", f"'r' AS run, 'A' AS {name},")
+        rows = (scores, verdicts()) if name != "run" else (SCORES, verdicts())
+        with pytest.raises(InputError, match="can't be kept"):
+            graded(engine, *rows, keep=(name,))
+    two = SCORES.replace("'r' AS run,", "'r' AS run, criterion AS sample,")
+    assert graded(engine, two, verdicts(), keep=("sample",)) != []

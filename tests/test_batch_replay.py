@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import batches
-from assay.batch.replay import RowScore, RowVerdict, read_rows, replay_run
+from assay.batch.engine import Column
+from assay.batch.layout import find_layout
+from assay.batch.plan import make_batch_plan
+from assay.batch.replay import ReplayedRun, RowScore, RowVerdict, RunRows, read_rows, replay_run
 from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.grading.policy import make_rules
@@ -42,8 +45,12 @@ def best(formula: str) -> Any:
 SCORES = [RowScore(name, best(spec.formula)) for name, spec in SPECS.items()]
 
 
+def replayed(run: Any, scores: list[RowScore], verdicts: list[RowVerdict]) -> ReplayedRun:
+    return replay_run(run, RunRows(scores, verdicts, len(scores) + len(verdicts)), PLAN, RULES)
+
+
 def test_a_run_with_all_its_evidence_is_an_a() -> None:
-    made = replay_run("r-1", SCORES, GATES, PLAN, RULES)
+    made = replayed("r-1", SCORES, GATES)
     assert (made.row["grade"], made.row["passed"], made.row["score"]) == ("A", True, Decimal(100))
     assert made.rejects == ()
     assert made.row["failed_gates"] == made.row["failed_floors"] == made.row["missing"] == []
@@ -76,9 +83,9 @@ def test_a_row_has_the_letter_and_cents_of_the_scorecard_that_it_is(
             ],
         }
         twice = len({one.gate for one in run.verdicts}) != len(run.verdicts)
-        row, rejects = replay_run(run.run, run.scores, run.verdicts, by.plan, by.rules)
+        row, rejects = replay_run(run.run, RunRows(run.scores, run.verdicts), by.plan, by.rules)
         try:
-            made = grader.grade_card(grader.required(_read(tree)))
+            made = grader.grade_card(grader.required(read_scorecard(Document(tree, "card.json"))))
         except InputError:
             assert row["reason"] == "invalid_evidence"
             assert not row["passed"]
@@ -110,22 +117,6 @@ def _given(by: batches.Graded) -> Grader:
     return grader
 
 
-def _read(tree: dict[str, Any]) -> Any:
-    gates = {name: passed for name, passed in tree["hard_gates"].items() if name.isascii()}
-    known = {name.strip(): passed for name, passed in gates.items()}
-    others = {name: passed for name, passed in tree["hard_gates"].items() if name not in known}
-    if others:  # the reader of files refuses such names, so the card is built without them
-        tree = {**tree, "hard_gates": {k: v for k, v in gates.items() if k in known}}
-        card = read_scorecard(Document(tree, "card.json"))
-        return type(card)(
-            **{
-                **{name: getattr(card, name) for name in card.__struct_fields__},
-                "hard_gates": {**card.hard_gates, **others},
-            }
-        )
-    return read_scorecard(Document(tree, "card.json"))
-
-
 @each(
     "raw, code",
     [
@@ -142,36 +133,39 @@ def _read(tree: dict[str, Any]) -> Any:
 def test_a_number_that_is_none_or_too_long_fails_the_run(raw: Any, code: str) -> None:
     name = next(name for name, spec in SPECS.items() if spec.formula == "lower_is_better")
     scores = [one._replace(raw=raw) if one.criterion == name else one for one in SCORES]
-    row, rejects = replay_run("r-1", scores, GATES, PLAN, RULES)
+    row, rejects = replayed("r-1", scores, GATES)
     assert [one.code for one in rejects] == [code]
     assert (row["passed"], row["grade"], row["score"]) == (False, None, None)
     assert row["reason"] == "invalid_evidence"
 
 
 def test_duplicates_and_rows_without_a_run_are_all_rejected() -> None:
-    row, rejects = replay_run("r-1", [*SCORES, SCORES[0]], [*GATES, GATES[0]], PLAN, RULES)
+    row, rejects = replayed("r-1", [*SCORES, SCORES[0]], [*GATES, GATES[0]])
     assert [one.code for one in rejects] == ["GRD-102"] * 4
     assert not row["passed"]
     for run in (None, ""):
-        row, rejects = replay_run(run, SCORES, GATES, PLAN, RULES)
+        row, rejects = replayed(run, SCORES, GATES)
         assert {one.code for one in rejects} == {"BAT-013"}
         assert not row["passed"]
 
 
 def test_an_unknown_criterion_is_rejected_and_the_run_is_still_graded() -> None:
-    row, rejects = replay_run("r-1", [*SCORES, RowScore("charm", 1)], GATES, PLAN, RULES)
+    row, rejects = replayed("r-1", [*SCORES, RowScore("charm", 1)], GATES)
     assert [(one.subject, one.code) for one in rejects] == [("charm", "BAT-012")]
     assert (row["grade"], row["faults"]) == ("A", 1)
 
 
 def test_a_look_alike_of_a_gate_opens_nothing() -> None:
-    for name in ("No_Sandbox_Violation", "no_sandbox_violation ", "nо_sandbox_violation"):
+    for name, reason in (
+        ("No_Sandbox_Violation", "hard_gate_failure"),
+        ("no_sandbox_violation ", "invalid_evidence"),
+        ("n\u043e_sandbox_violation", "invalid_evidence"),
+    ):
         verdicts = [
             one._replace(gate=name) if one.gate == "no_sandbox_violation" else one for one in GATES
         ]
-        row, _ = replay_run("r-1", SCORES, verdicts, PLAN, RULES)
-        assert row["failed_gates"] == ["no_sandbox_violation"]
-        assert row["grade"] == "F"
+        row, _ = replayed("r-1", SCORES, verdicts)
+        assert (row["passed"], row["reason"]) == (False, reason)
 
 
 def test_long_and_wide_rows_say_the_same() -> None:
@@ -182,9 +176,20 @@ def test_long_and_wide_rows_say_the_same() -> None:
     wide: dict[str, Any] = {one.gate: one.verdict for one in GATES}
     for one in SCORES:
         wide |= {f"{one.criterion}_n": 4, **_parts(one, one.criterion, f"{one.criterion}_")}
-    first, second = (read_rows(rows, PLAN) for rows in (long, [wide]))
-    assert first == second
-    assert replay_run("r", *first, PLAN, RULES).row["grade"] == "A"
+    first, second = (_read(rows) for rows in (long, [wide]))
+    assert first[:2] == second[:2]
+    for rows in (first, second):
+        assert replay_run("r", rows, PLAN, RULES).row["grade"] == "A"
+
+
+def _read(rows: list[dict[str, Any]]) -> RunRows:
+    """The rows in a source that has the columns of all of them."""
+    kinds = {bool: "BOOLEAN", str: "VARCHAR", int: "BIGINT"}
+    types = {name: kinds[type(value)] for row in rows for name, value in row.items()}
+    columns = [Column("run", "VARCHAR"), *(Column(name, kind) for name, kind in types.items())]
+    layout = find_layout(make_batch_plan(PLAN, RULES), columns)
+    whole = [{"run": "r", **dict.fromkeys(types), **row} for row in rows]
+    return read_rows(whole, layout, PLAN)
 
 
 def _parts(one: RowScore, column: str, prefix: str) -> dict[str, Any]:
@@ -194,11 +199,11 @@ def _parts(one: RowScore, column: str, prefix: str) -> dict[str, Any]:
 
 
 def test_forgetting_a_row_never_helps() -> None:
-    whole = replay_run("r", SCORES, GATES, PLAN, RULES).row
+    whole = replayed("r", SCORES, GATES).row
     for index in range(len(SCORES)):
-        row = replay_run("r", SCORES[:index] + SCORES[index + 1 :], GATES, PLAN, RULES).row
+        row = replayed("r", SCORES[:index] + SCORES[index + 1 :], GATES).row
         assert row["score"] <= whole["score"]
         assert row["missing"] == [SCORES[index].criterion]
     for index in range(len(GATES)):
-        row = replay_run("r", SCORES, GATES[:index] + GATES[index + 1 :], PLAN, RULES).row
+        row = replayed("r", SCORES, GATES[:index] + GATES[index + 1 :]).row
         assert not row["passed"]

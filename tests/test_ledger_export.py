@@ -14,7 +14,10 @@ from typing import Any
 import duckdb
 
 import assay as package
-from assay.batch.replay import read_rows, replay_run
+from assay.batch.engine import Column
+from assay.batch.layout import find_layout
+from assay.batch.plan import make_batch_plan
+from assay.batch.replay import replay_rows
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf
 from assay.scoring.profile import make_plan
@@ -290,11 +293,15 @@ def test_the_rows_of_an_export_give_the_stored_letters_again(assay: Any, tmp_pat
     rules = make_rules(shelf.policy("workflow"))
     found = duckdb.read_parquet(f"{tmp_path}/lake/**/*.parquet", hive_partitioning=True)
     listed = [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+    columns = [
+        Column(name, str(kind).upper())
+        for name, kind in zip(found.columns, found.types, strict=True)
+    ]
     for name in {row["run"] for row in listed}:
         own = [row for row in listed if row["run"] == name]
         plan = make_plan(shelf.profile(own[0]["profile"]), why="exported")
-        scores, verdicts = read_rows(own, plan)
-        again = replay_run(name, scores, verdicts, plan, rules).row
+        layout = find_layout(make_batch_plan(plan, rules), columns)
+        again = replay_rows(name, own, layout, plan, rules).row
         assert (again["grade"], again["score"], again["passed"]) == (
             own[0]["stored_grade"],
             own[0]["stored_score"],

@@ -23,11 +23,33 @@ COUNTS: Mapping[str, tuple[str, ...]] = {
 ROLES = ("run", "criterion", "raw", "n", "gate", "verdict", *COUNTS["pairwise"], *COUNTS["ratio"])
 """The names of columns that mean something; a source may call them otherwise."""
 
+GRADE_COLUMNS = (
+    "run",
+    "grade",
+    "provisional_grade",
+    "passed",
+    "reason",
+    "score",
+    "adjusted_score",
+    "failed_gates",
+    "failed_floors",
+    "missing",
+    "faults",
+    "profile",
+    "policy",
+    "scoring_system",
+    "grading_system",
+)
+"""The columns of a grade that don't belong to one criterion."""
+
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "INT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _LONG = {"BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT", "LONG"}
 _FLOAT = {"DOUBLE", "FLOAT", "REAL"}
 _TEXT = {"VARCHAR", "STRING", "TEXT", "CHAR"}
 _DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
+
+
+_EXPECTED = {"any": "a plain value", "name": "text or whole numbers", "number": "a number"}
 
 
 class Cell(NamedTuple):
@@ -81,12 +103,12 @@ def find_layout(
     Raises `InputError` where a column that is needed is missing, or has another type.
     """
     finder = _Finder(columns, names or {})
-    run = finder.needed("run")
+    run = finder.needed("run", "name")
     criterion = finder.role("criterion", "text")
     gate = finder.role("gate", "text")
     score = ScoreCells(None, None, {})
     if criterion is not None:
-        used = {key for item in plan.criteria for key in COUNTS.get(item.formula, ())}
+        used = dict.fromkeys(key for item in plan.criteria for key in COUNTS.get(item.formula, ()))
         counts = {key: cell for key in used if (cell := finder.role(key, "number")) is not None}
         score = ScoreCells(finder.role("raw", "number"), finder.role("n", "number"), counts)
         if score.raw is None and not counts:
@@ -197,6 +219,12 @@ class _Finder:
             )
         if cell.kind == "nested":
             raise self._wrong(cell, "a plain value")
+        if name.lower() in {column.lower() for column in grade_columns(plan)}:
+            raise InputError(
+                "BAT-003",
+                f"the column '{name}' can't be kept: the grades have a column of that name.",
+                fix="Rename it where the rows are made.",
+            )
         self._used.add(name)
         return cell
 
@@ -220,9 +248,10 @@ class _Finder:
             (kind == "number" and not is_number)
             or (kind in ("text", "boolean") and cell.kind != kind)
             or cell.kind == "nested"
+            or (kind == "name" and cell.kind == "float")  # NaN, -0.0 and 0.1 + 0.2 name nothing
         )
         if wrong:
-            raise self._wrong(cell, {"any": "a plain value"}.get(kind, kind))
+            raise self._wrong(cell, _EXPECTED.get(kind, kind))
         return cell
 
     def _wrong(self, cell: Cell, expected: str) -> InputError:
@@ -232,6 +261,13 @@ class _Finder:
             f" {expected}.",
             fix="Convert it where the rows are made: a batch never guesses what a text means.",
         )
+
+
+def grade_columns(plan: BatchPlan) -> list[str]:
+    """The names of the columns that grades may have."""
+    names = [item.name for item in plan.criteria]
+    parts = ("norm", "adjusted", "contribution", "n")
+    return [*GRADE_COLUMNS, *(f"{part}_{name}" for name in names for part in parts)]
 
 
 def cell_of(column: Column) -> Cell:

@@ -55,7 +55,8 @@ def score_code(criterion: BatchCriterion, cells: ScoreCells, max_n: int) -> str:
         more, norm = _counted(criterion.formula, cells)
     else:
         more, norm = _scored(criterion, cells.raw)
-    return case(checks + more, norm)
+    # without the type, an engine would multiply two constants in 32 bits
+    return f"CAST({case(checks + more, norm)} AS BIGINT)"
 
 
 def is_count(cell: Cell, limit: int) -> str:
@@ -197,7 +198,13 @@ def _counted(formula: str, cells: ScoreCells) -> tuple[list[Branch], str]:
     """The norm of counts."""
     keys = COUNTS[formula]
     if any(key not in cells.counts for key in keys):
-        return [], str(fault.NO_SCORE)
+        # without its columns, whatever a row has instead of counts is no score
+        given = [] if cells.raw is None else [(cells.raw, fault.NOT_COUNTS)]
+        given += [(cell, fault.PARTIAL_COUNTS) for cell in cells.counts.values()]
+        refused = [
+            Branch(f"NOT {identifier(cell.name)} IS NULL", why.number) for cell, why in given
+        ]
+        return refused, str(fault.NO_SCORE)
     counts = [cells.counts[key] for key in keys]
     names = [identifier(cell.name) for cell in counts]
     none = " AND ".join(f"{name} IS NULL" for name in names)

@@ -121,7 +121,9 @@ class _Grades:
             columns.append(f"{rows.wide_code(index)} AS w{index}")
             n = rows.wide_n(index)
             if n is not None:
-                columns.append(f"{rows.sample_size(n)} AS wn{index}")
+                # an empty cell has no sample size: its row may be another file's
+                given = f"NOT ({rows.wide_code(index)}) IS NULL"
+                columns.append(f"CASE WHEN {given} THEN {rows.sample_size(n)} END AS wn{index}")
         columns += [f"{rows.wide_verdict(index)} AS wg{index}" for index in rows.wide_gates]
         stray = rows.stray()
         if stray is not None:
@@ -322,7 +324,8 @@ class _Grades:
                 f"({points}) / 1e6 AS {identifier('contribution_' + item.name)}",
             ]
             if self._has_n(i):
-                columns.append(f"n{i} AS {identifier('n_' + item.name)}")
+                shown = f"CASE WHEN invalid THEN NULL ELSE n{i} END"
+                columns.append(f"{shown} AS {identifier('n_' + item.name)}")
         return [
             *columns,
             "faults",
