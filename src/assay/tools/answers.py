@@ -88,10 +88,15 @@ def dimension_of(question_id: str) -> str | None:
     >>> dimension_of("Q-api-availability"), dimension_of("Q-single-test-04")
     ('apiAvailability', None)
     """
-    return _BY_FOLD.get(_FOLD.sub("", question_id.removeprefix("Q-").lower()))
+    return _BY_FOLD.get(folded(question_id.removeprefix("Q-")))
 
 
-_BY_FOLD = {_FOLD.sub("", name.lower()): name for name in (*DIMENSIONS, *LEGACY_DIMENSIONS)}
+def folded(name: str) -> str:
+    """A name in lower case, only its letters and digits."""
+    return _FOLD.sub("", name.lower())
+
+
+_BY_FOLD = {folded(name): name for name in (*DIMENSIONS, *LEGACY_DIMENSIONS)}
 
 
 def check_score(score: object) -> None:

@@ -1,0 +1,157 @@
+"""Columns of answers and marks as texts, decimals and moments. What can't be read as such is NULL,
+and the text next to it says what was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from assay.batch.engine import Column
+from assay.batch.layout import cell_of
+from assay.batch.quoting import identifier, text
+from assay.errors import InputError
+from assay.registry import near_miss
+
+_NUMBER = "^-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$"
+_SHORT = "^-?[0-9]{1,9}([.][0-9]{1,6}0*)?$"
+_MOMENT = (
+    "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?"
+    "(Z|[+-][0-9]{2}:[0-9]{2})$"
+)
+MAX_NAME = 500
+"""The longest id of a subject or a sitting."""
+NO_TEXT = "CAST(NULL AS VARCHAR)"
+
+
+class DecimalColumn(NamedTuple):
+    """A column of numbers as SQL: the value as a DOUBLE, NULL where it is no number or has more
+    than six decimals, and whether it has.
+    """
+
+    value: str
+    is_long: str
+
+
+def find_columns(
+    columns: Sequence[Column],
+    names: Mapping[str, str],
+    *,
+    required: Sequence[str],
+    optional: Sequence[str],
+) -> dict[str, Column]:
+    """The columns of a source by what they mean. `names` says what the source calls one of them."""
+    by_name = {column.name: column for column in columns}
+    shown = ", ".join(by_name) or "no columns"
+    known = (*required, *optional)
+    for role in names:
+        if role not in known:
+            raise InputError(
+                "BAT-003",
+                f"'{role}' is not a column that this batch reads.{near_miss(role, known)}",
+                fix=f"It reads: {', '.join(known)}.",
+            )
+    found = {}
+    for role in known:
+        name = names.get(role, role)
+        if name in by_name:
+            found[role] = by_name[name]
+        elif role in required or role in names:
+            raise InputError(
+                "BAT-003",
+                f"the column '{name}' is missing.{near_miss(name, list(by_name))}",
+                fix=f"Found: {shown}. Say which one it is: `--map {role}=COLUMN`.",
+            )
+    for column in found.values():
+        if cell_of(column).kind == "nested":
+            raise _wrong_type(column, "a plain value")
+    return found
+
+
+def kept_columns(columns: Sequence[Column], keep: Sequence[str]) -> list[Column]:
+    """The columns to carry through."""
+    by_name = {column.name: column for column in columns}
+    for name in keep:
+        if name not in by_name:
+            raise InputError(
+                "BAT-003",
+                f"there is no column '{name}' to keep.{near_miss(name, list(by_name))}",
+                fix=f"Found: {', '.join(by_name)}.",
+            )
+        if cell_of(by_name[name]).kind == "nested":
+            raise _wrong_type(by_name[name], "a plain value")
+    return [by_name[name] for name in keep]
+
+
+def is_json(column: Column) -> bool:
+    """Whether a column holds JSON, where a text keeps its quotation marks."""
+    return column.type == "JSON"
+
+
+def is_text(column: Column) -> bool:
+    """Whether a column holds texts."""
+    return is_json(column) or cell_of(column).kind == "text"
+
+
+def text_of(column: Column | None) -> str:
+    """A column as text; NULL where the source has none."""
+    return NO_TEXT if column is None else f"CAST({identifier(column.name)} AS VARCHAR)"
+
+
+def decimal_of(column: Column) -> DecimalColumn:
+    """A column as decimals. A DECIMAL goes through its text: as a double it could lose digits and
+    pass for a shorter number.
+    """
+    kind = cell_of(column).kind
+    if kind in ("whole", "long", "float"):
+        return DecimalColumn(f"CAST({identifier(column.name)} AS DOUBLE)", "FALSE")
+    if kind == "decimal" or is_text(column):
+        written = text_of(column)
+        short, number = _matches(written, _SHORT), _matches(written, _NUMBER)
+        return DecimalColumn(
+            f"CASE WHEN {short} THEN TRY_CAST({written} AS DOUBLE) END",
+            f"COALESCE({number} AND NOT {short}, FALSE)",
+        )
+    raise _wrong_type(column, "a number")
+
+
+def moment_of(column: Column | None) -> str:
+    """A column as something that orders moments."""
+    if column is None:
+        return "CAST(NULL AS BIGINT)"
+    is_time = column.type.startswith(("TIMESTAMP", "DATE"))
+    if is_time or cell_of(column).kind in ("whole", "long"):
+        return identifier(column.name)
+    if is_text(column):
+        written = text_of(column)
+        return f"CASE WHEN {_matches(written, _MOMENT)} THEN TRY_CAST({written} AS TIMESTAMPTZ) END"
+    raise _wrong_type(column, "a time")
+
+
+def listed(parts: Iterable[str]) -> str:
+    """Parts of a query, with commas between them."""
+    return ", ".join(parts)
+
+
+def lookup(value: str, rows: Mapping[str, object], otherwise: str = "NULL") -> str:
+    """A CASE over the values of an expression."""
+    whens = " ".join(f"WHEN {key} THEN {made}" for key, made in rows.items())
+    return f"CASE {value} {whens} ELSE {otherwise} END"
+
+
+def no_id(column: str) -> str:
+    """Whether a row has no id to group it by, or one that is too long to be one."""
+    return f"({column} IS NULL OR {column} = '' OR LENGTH({column}) > {MAX_NAME})"
+
+
+def _matches(written: str, pattern: str) -> str:
+    # in Java's patterns, which Spark uses, `$` lets a line break at the end through
+    return f"(REGEXP_MATCHES({written}, {text(pattern)}) AND NOT CONTAINS({written}, CHR(10)))"
+
+
+def _wrong_type(column: Column, expected: str) -> InputError:
+    return InputError(
+        "BAT-004",
+        f"the column '{column.name}' has the type {column.type}; it must be {expected}.",
+        fix="Convert it where the rows are made.",
+    )
