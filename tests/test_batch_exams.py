@@ -124,7 +124,7 @@ def test_every_verdict_and_number_is_that_of_the_python_gate(setting: Setting) -
         baseline = setting.checked("regression", before)
         plan = make_exam_plan(setting.exams["capstone"], marking, policy, baseline=baseline)
         rows, expected = [], {}
-        for index in range(800):
+        for index in range(400):
             run = f"r{index}"
             first = sitting(rng, names["capstone"], None) or {names["capstone"][0]: 0}
             second = sitting(rng, names["regression"], before)
@@ -255,7 +255,8 @@ def test_rows_that_do_not_count_are_rejected_with_a_reason(setting: Setting) -> 
         assert found[code]["faults"] == 1
         assert (found[code]["score"] is None) is not is_harmless
         assert [row["code"] for row in refused if row["run"] == code] == [code]
-    assert [row["code"] for row in refused if row["run"] in (None, "nan")] == ["BAT-013", "EXM-009"]
+    codes = {row["run"]: row["code"] for row in refused}
+    assert (codes[None], codes["nan"]) == ("BAT-013", "EXM-009")
     assert (found[None]["passed"], found["nan"]["passed"]) == (False, False)
     assert sum(row["faults"] for row in found.values()) == len(refused)
 

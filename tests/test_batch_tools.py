@@ -6,17 +6,20 @@ import random
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
 import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import assay
 from assay.batch.engine import Column
 from assay.batch.quoting import in_dialect
 from assay.batch.tool_query import ToolQuery, folded_question
-from assay.errors import InputError, ShelfError
+from assay.errors import AssayError, InputError, ShelfError
 from assay.library.shelf import Shelf
 from assay.pipeline.batch_tools import make_tool_plan
 from assay.records.tool_entry import CategoricalVeto, GradedAnswer, GraderIdentity
@@ -204,16 +207,16 @@ def test_rows_that_do_not_count_are_rejected_and_leave_no_grade(rules: SchemaRul
     ]
     cases["SCO-004"] = [{"weight": weight} for weight in (-1.0, None, float("nan"))]
     cases["BAT-010"] = [{"score": text} for text in ("4.0000001", "4e0", "4.00000000000000000001")]
-    cases["BAT-061"] = [{"weight": weight} for weight in (1001.0, 0.1234567, float("inf"))]
+    cases["BAT-071"] = [{"weight": weight} for weight in (1001.0, 0.1234567, float("inf"))]
     cases["NA-001"] = [{"score": "n/a", "na_reason": reason} for reason in (None, "too hard")]
     cases["GRD-011"] = [{"determinism": text} for text in (None, "Deterministic")]
-    cases["BAT-062"] = [{"timestamp": text} for text in ("2026-01-01T00:00:00", "yesterday")]
+    cases["BAT-072"] = [{"timestamp": text} for text in ("2026-01-01T00:00:00", "yesterday")]
     cases["VET-001"] = [{"veto": "malicious-modul"}]
     cases["GRD-003"] = [{"tier": "autonomus"}]
-    cases["BAT-060"] = [{"cap": "E"}]
+    cases["BAT-070"] = [{"cap": "E"}]
     cases["BAT-014"] = [{"question": None}]
-    cases["BAT-063"] = [{"question": "Q-1", "timestamp": when, "score": "1"}]
-    cases["BAT-064"] = [{"tier": "autonomous"}]
+    cases["BAT-073"] = [{"question": "Q-1", "timestamp": when, "score": "1"}]
+    cases["BAT-074"] = [{"tier": "autonomous"}]
     rows, expected = [*fine], {}
     for code, changes in cases.items():
         for place, change in enumerate(changes):
@@ -224,7 +227,7 @@ def test_rows_that_do_not_count_are_rejected_and_leave_no_grade(rules: SchemaRul
     rows += [{**fine[1], "subject": "no tier"}, {**fine[1], "subject": None}]
     heavy = [{**fine[1], "question": f"Q-{n}", "weight": 1000.0} for n in range(1001)]
     rows += [{**row, "subject": "heavy"} for row in [fine[0], *heavy]]
-    expected |= {"no tier": "GRD-003", "heavy": "BAT-061"}
+    expected |= {"no tier": "GRD-003", "heavy": "BAT-071"}
     found = grade(rows, rules)
     made, table = query(rows, rules)
     refused = ask(made.rejects(), table)
@@ -305,3 +308,24 @@ def test_columns_that_are_missing_are_named(rules: SchemaRules) -> None:
         ToolQuery(plan, "answers", columns, names={})
     with pytest.raises(InputError, match="Did you mean 'tier'"):
         ToolQuery(plan, "answers", columns, names={"tiers": "x"})
+
+
+def test_the_family_of_the_policy_decides_what_a_row_is(tmp_path: Path) -> None:
+    rows = Answers([("Q-1", "pass", 1, None, "non-deterministic")], "group-bound").rows("s")
+    path = tmp_path / "answers.parquet"
+    every = [dict.fromkeys(TEXTS) | row | {"who": row["subject"]} for row in rows]
+    pq.write_table(pa.Table.from_pylist(every), path)
+    found = assay.grade_table(str(path), policy="flowmcp@1", columns={"subject": "who"})
+    assert found.select("subject", "grade", "passed", "policy").fetchall() == [
+        ("s", "A", True, "flowmcp@1")
+    ]
+    refused = assay.grade_table(str(path), policy="flowmcp@1", rejects=True)
+    assert refused.fetchall() == []
+    for policy, options, match in (
+        ("flowmcp@1", {"profile": "rag@2"}, "--profile means nothing"),
+        ("flowmcp@1", {"exams": ["e.yaml"]}, "--exam means nothing"),
+        ("workflow@1", {}, "a profile says"),
+        ("exam@2", {}, "needs the capstone exam"),
+    ):
+        with pytest.raises(AssayError, match=match):
+            assay.grade_table(str(path), policy=policy, **options)

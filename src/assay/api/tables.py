@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.batch.duckdb_engine import DuckDBEngine
-from assay.batch.relational import batch_queries
 from assay.errors import UsageError
 from assay.library.shelf import Shelf
-from assay.pipeline.batching import plan_batch
+from assay.pipeline.batching import family_queries, plan_family
 from assay.pipeline.grading import DEFAULT_POLICY
 
 ENGINES = ("duckdb",)
@@ -18,7 +17,7 @@ ENGINES = ("duckdb",)
 def grade_table(
     source: Any,
     *,
-    profile: str,
+    profile: str | None = None,
     policy: str = DEFAULT_POLICY,
     rubric: str | None = None,
     library: str | None = None,
@@ -27,6 +26,8 @@ def grade_table(
     columns: Mapping[str, str] | None = None,
     keep: Sequence[str] = (),
     rejects: bool = False,
+    exams: Sequence[str] = (),
+    baseline: str | None = None,
 ) -> Any:
     """Grade the rows of a table: one row for each run, as a relation of the engine.
 
@@ -36,6 +37,10 @@ def grade_table(
     the grades; a run with such rows has `faults` above 0. The relation is lazy: nothing runs until
     it is read.
 
+    The policy's family decides what a row is: a policy such as `flowmcp@1` reads answers about
+    tools and takes no profile; `exam@2` reads marks and takes the files of the exam in `exams`,
+    and with a regression set the graded exam of the `baseline`.
+
     >>> import assay, duckdb
     >>> scores = duckdb.sql("SELECT 'r-1' AS run, 'correctness' AS criterion, 4 AS raw")
     >>> grades = assay.grade_table(scores, profile="dag-review@2", connection=duckdb)
@@ -44,8 +49,13 @@ def grade_table(
     """
     if engine not in ENGINES:
         raise UsageError("BAT-009", f"no engine is named {engine!r}.", fix="Use 'duckdb'.")
-    plan = plan_batch(
-        Shelf(*filter(None, [library])), profile=profile, policy=policy, rubric=rubric
+    plan = plan_family(
+        Shelf(*filter(None, [library])),
+        policy=policy,
+        profile=profile,
+        rubric=rubric,
+        exams=exams,
+        baseline=baseline,
     )
     runner = DuckDBEngine(connection)
     if isinstance(source, str):
@@ -54,7 +64,7 @@ def grade_table(
         view = runner.attach(list(source))
     else:
         view = runner.attach_relation(source)
-    queries = batch_queries(
+    queries = family_queries(
         plan, view, runner.columns(view), runner.dialect, names=columns, keep=keep
     )
     return runner.relation(queries.rejects if rejects else queries.grades)

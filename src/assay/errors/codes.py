@@ -243,4 +243,10 @@ CODES: dict[str, str] = {
     "BAT-013": "A row has no run id.",
     "BAT-014": "A row has a score without a criterion, or a verdict without a gate.",
     "BAT-015": "A run has several values in a column to keep.",
+    "BAT-070": "The cap of a tool's answers is not a letter of the policy.",
+    "BAT-071": "The weights of answers are beyond what a batch computes exactly.",
+    "BAT-072": "The timestamp of an answer is not a time with a zone.",
+    "BAT-073": "The newest answers to a question contradict each other.",
+    "BAT-074": "The answers about a subject have several tiers or caps.",
+    "BAT-075": "A batch of exams lacks an exam or its baseline, or can't use one.",
 }

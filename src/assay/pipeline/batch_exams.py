@@ -32,14 +32,14 @@ def plan_exams(
         by_set.setdefault(read_exam([path]).set, []).append(path)
     if CAPSTONE not in by_set:
         raise InputError(
-            "BAT-065",
+            "BAT-075",
             "a batch of exams needs the capstone exam: it says which items there are, and the hard"
             " gate is on it.",
             fix=f"Give its file with --exam; its `set` is {CAPSTONE}.",
         )
     if (REGRESSION in by_set) != (baseline is not None):
         raise InputError(
-            "BAT-065",
+            "BAT-075",
             "a regression set is judged against a baseline, and only one of the two was given.",
             fix="Give the regression set with --exam, and its graded baseline with --baseline.",
         )
@@ -63,7 +63,7 @@ def make_exam_plan(
     items = tuple(item.id for item in capstone.items)
     if len(items) + (len(baseline.bits) if baseline else 0) > MAX_ITEMS:
         raise InputError(
-            "BAT-065",
+            "BAT-075",
             f"the exams have more than {MAX_ITEMS} items, too many for one query.",
             fix="Split the exam, or grade it with `assay exam grade`.",
         )
@@ -92,7 +92,7 @@ def _marking(shelf: Shelf, rules: ExamRules, exams: list[Exam]) -> Marking:
     named = {exam.rubric or rules.policy.default_rubric for exam in exams}
     if len(named) > 1:
         raise InputError(
-            "BAT-065",
+            "BAT-075",
             f"the exams are marked by different rubrics: {', '.join(sorted(named))}.",
             fix="Grade them in separate batches.",
         )

@@ -1,13 +1,41 @@
-"""From names on the shelf to the plan of a batch."""
+"""From names on the shelf to the plan of a batch. The family of the policy says which kind of rows
+a batch reads: scorecards, answers about tools, or marks of exams.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from assay.batch.engine import Column
+from assay.batch.exam_marks import ExamBatchPlan
+from assay.batch.exam_query import ExamQuery
 from assay.batch.plan import BatchPlan, make_batch_plan
+from assay.batch.quoting import in_dialect
+from assay.batch.relational import batch_queries
+from assay.batch.tool_answers import ToolBatchPlan
+from assay.batch.tool_query import ToolQuery
+from assay.errors import UsageError
+from assay.exams.policy import ExamPolicy, ExamRules
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf
+from assay.pipeline.batch_exams import plan_exams
+from assay.pipeline.batch_tools import make_tool_plan
 from assay.pipeline.grading import DEFAULT_POLICY
 from assay.pipeline.selection import WORKFLOW, select_profile, select_rubric
 from assay.scoring.profile import ScoringPlan, make_plan
+from assay.tools.policy import SchemaPolicy, SchemaRules
+
+FamilyPlan = BatchPlan | ToolBatchPlan | ExamBatchPlan
+
+
+class FamilyQueries(NamedTuple):
+    """The queries of a batch of any family, in an engine's dialect."""
+
+    grades: str
+    """One row for each run, subject or sitting."""
+    rejects: str
+    """One row for each entry that was refused."""
 
 
 def plan_batch(
@@ -23,3 +51,65 @@ def scoring_plan(shelf: Shelf, *, profile: str, rubric: str | None = None) -> Sc
     chosen, why = select_profile(shelf, profile, None, None, said_by=WORKFLOW)
     own, rubric_why = select_rubric(shelf, rubric, None, said_by=WORKFLOW)
     return make_plan(chosen, why=why, rubric=own, rubric_why=rubric_why)
+
+
+def plan_family(
+    shelf: Shelf,
+    *,
+    policy: str = DEFAULT_POLICY,
+    profile: str | None = None,
+    rubric: str | None = None,
+    exams: Sequence[str] = (),
+    baseline: str | None = None,
+) -> FamilyPlan:
+    """The plan for the family that a policy belongs to. Scorecards need a profile; exams need their
+    files, and a graded baseline where one of them is a regression set.
+    """
+    rules = shelf.load("policies", policy)
+    if isinstance(rules, SchemaPolicy | ExamPolicy):
+        _refuse(rules.id, profile=profile, rubric=rubric)
+    if isinstance(rules, ExamPolicy):
+        return plan_exams(shelf, ExamRules(rules), exams, baseline=baseline)
+    _refuse(rules.id, exam=exams, baseline=baseline)
+    if isinstance(rules, SchemaPolicy):
+        return make_tool_plan(SchemaRules(rules))
+    if profile is None:
+        raise UsageError(
+            "CLI-001",
+            f"the policy {rules.id} grades scorecards, and a profile says what belongs on them.",
+            fix="Name one with --profile; `assay library list profiles` shows them.",
+        )
+    return plan_batch(shelf, profile=profile, policy=policy, rubric=rubric)
+
+
+def family_queries(
+    plan: FamilyPlan,
+    view: str,
+    columns: Sequence[Column],
+    dialect: str,
+    *,
+    names: Mapping[str, str] | None = None,
+    keep: Sequence[str] = (),
+) -> FamilyQueries:
+    """The queries of a plan over a view."""
+    if isinstance(plan, BatchPlan):
+        queries = batch_queries(plan, view, columns, dialect, names=names, keep=keep)
+        return FamilyQueries(queries.grades, queries.rejects)
+    if isinstance(plan, ToolBatchPlan):
+        tools = ToolQuery(plan, view, columns, names=names or {}, keep=keep)
+        made = (tools.grades(), tools.rejects())
+    else:
+        sittings = ExamQuery(plan, view, columns, names=names or {}, keep=keep)
+        made = (sittings.verdicts(), sittings.rejects())
+    return FamilyQueries(*(in_dialect(query, dialect) for query in made))
+
+
+def _refuse(policy: str, **given: object) -> None:
+    """Refuse what the policy's family has no use for: ignored, it would seem to have counted."""
+    for name, value in given.items():
+        if value:
+            raise UsageError(
+                "CLI-001",
+                f"--{name} means nothing to the policy {policy}.",
+                fix=f"Leave --{name} out, or choose another policy.",
+            )
