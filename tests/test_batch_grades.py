@@ -509,6 +509,14 @@ def test_bounds_too_precise_for_doubles_are_refused_by_name(tmp_path: Path) -> N
         Batch(plan, "run VARCHAR, latency DOUBLE", [])
 
 
+def test_criteria_that_differ_only_in_case_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "case.yaml"
+    path.write_text(PROFILE.replace("id: depth", "id: Tone"), encoding="utf-8")
+    plan = plan_batch(Shelf(), profile=str(path))
+    with pytest.raises(InputError, match="would be named 'norm_Tone'"):
+        Batch(plan, "run VARCHAR, tone DOUBLE", [])
+
+
 def test_grade_table_returns_a_relation_to_join(
     plan: BatchPlan, profile: str, tmp_path: Path
 ) -> None:

@@ -102,6 +102,7 @@ def find_layout(
 
     Raises `InputError` where a column that is needed is missing, or has another type.
     """
+    _check_names(plan)
     finder = _Finder(columns, names or {})
     run = finder.needed("run", "name")
     criterion = finder.role("criterion", "text")
@@ -145,6 +146,19 @@ def find_layout(
         tuple(absent),
         finder.unused(),
     )
+
+
+def _check_names(plan: BatchPlan) -> None:
+    """To engines, names that differ only in case are the same column."""
+    seen: set[str] = set()
+    for name in grade_columns(plan):
+        if name.lower() in seen:
+            raise InputError(
+                "BAT-016",
+                f"two columns of the grades of {plan.profile} would be named '{name}'.",
+                fix="Give its criteria ids that differ in more than case.",
+            )
+        seen.add(name.lower())
 
 
 class _Finder:

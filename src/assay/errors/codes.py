@@ -249,4 +249,5 @@ CODES: dict[str, str] = {
     "BAT-073": "The newest answers to a question contradict each other.",
     "BAT-074": "The answers about a subject have several tiers or caps.",
     "BAT-075": "A batch of exams lacks an exam or its baseline, or can't use one.",
+    "BAT-016": "Two columns of a batch's output would have the same name.",
 }
