@@ -38,6 +38,20 @@ criteria:
   - {id: latency_ms, label: Latency, weight: 0.15, layer: 3, formula: lower_is_better, params: {slo_good: 800, slo_bad: 4000}}
   - {id: grounded, label: Grounded, weight: 0.20, layer: 2, formula: zero_one, critical_floor: {norm: 0.5}}
 """
+GATES = (
+    "required_outputs_present",
+    "overall_status_success",
+    "no_critical_step_failures",
+    "dataset_workflow_compatible",
+)
+"""Gates that every run passes; `schema_contract_valid` fails for one run in fifty."""
+VERDICTS = ", ".join(
+    f"CASE WHEN criterion = 'correct' THEN {verdict} END AS {name}"
+    for name, verdict in (
+        *((name, "true") for name in GATES),
+        ("schema_contract_valid", "hash(run) % 50 > 0"),
+    )
+)
 RANDOM = """
 SELECT i // 4 AS run, ['correct', 'helpful', 'latency_ms', 'grounded'][i % 4 + 1] AS criterion,
   CASE i % 4 WHEN 0 THEN (hash(i) % 100 < 93)::INT WHEN 1 THEN 1 + hash(i) % 5
@@ -84,7 +98,7 @@ def make(kind: str, rows: int, path: str) -> None:
     query = TIES.format(rows=rows) if kind == "ties" else RANDOM.format(rows=rows, order=order)
     connection = connected()
     connection.execute("SET preserve_insertion_order = true")
-    connection.sql(query).write_parquet(path)
+    connection.sql(f"SELECT *, {VERDICTS} FROM ({query})").write_parquet(path)
 
 
 def work(name: str, source: str, made: str, library: str) -> None:
@@ -99,9 +113,7 @@ def work(name: str, source: str, made: str, library: str) -> None:
         __import__("sqlglot")
     started = time.perf_counter()
     if name == "scan and write":
-        connection.execute(
-            "SELECT sum(run), count(criterion), sum(raw) FROM read_parquet(?)", [source]
-        )
+        connection.execute("SELECT min(COLUMNS(*)) FROM read_parquet(?)", [source])
         connection.fetchall()
         connection.read_parquet(made).write_parquet(target)
     elif name == "hand-written SQL":
@@ -175,7 +187,7 @@ def differences(source: str, made: str, library: str, part: int, parts: int) -> 
     """How many of the runs of one part were compared with the Python engine, and how many differ in
     any column.
     """
-    from assay.batch.replay import RowScore, replay_run
+    from assay.batch.replay import RowScore, RowVerdict, replay_run
     from assay.grading.policy import make_rules
     from assay.library.shelf import Shelf
     from assay.scoring.profile import make_plan
@@ -184,16 +196,20 @@ def differences(source: str, made: str, library: str, part: int, parts: int) -> 
     plan = make_plan(shelf.profile("bench@1"), why="asked for")
     rules = make_rules(shelf.policy("workflow@1"))
     joined = connected().execute(
-        "SELECT out.*, c, v FROM read_parquet(?) out JOIN (SELECT run AS r, list(criterion) AS c,"
-        " list(raw) AS v FROM read_parquet(?) WHERE run % ? = ? GROUP BY run) ON r = out.run",
+        "SELECT out.*, c, v, ok FROM read_parquet(?) out"
+        " JOIN (SELECT run AS r, list(criterion) AS c,"
+        " list(raw) AS v, bool_and(schema_contract_valid) AS ok FROM read_parquet(?)"
+        " WHERE run % ? = ? GROUP BY run) ON r = out.run",
         [made, source, parts, part],
     )
-    names = [column[0] for column in joined.description[:-2]]
+    names = [column[0] for column in joined.description[:-3]]
+    passed = [RowVerdict(name, True) for name in GATES]
     compared = wrong = 0
     while rows := joined.fetchmany(10_000):
-        for *row, criteria, values in rows:
+        for *row, criteria, values, valid in rows:
             given = [*map(RowScore, criteria, values)]
-            wanted = replay_run(str(row[0]), given, [], plan, rules).row
+            verdicts = [RowVerdict("schema_contract_valid", valid), *passed]
+            wanted = replay_run(str(row[0]), given, verdicts, plan, rules).row
             own = dict(zip(names, row, strict=True))
             own["run"] = str(own["run"])
             wrong += any(plain(own[name]) != plain(value) for name, value in wanted.items())

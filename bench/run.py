@@ -30,6 +30,7 @@ if __name__ == "__main__":
         "listing.py",
         "pages.py",
         "report.py",
+        "batch.py",
     )
     codes = [
         subprocess.run([sys.executable, str(HERE / name)], check=False).returncode for name in names

@@ -309,3 +309,12 @@ def test_the_rows_of_an_export_give_the_stored_letters_again(assay: Any, tmp_pat
         )
         seen.add(again["grade"])
     assert seen == {*"ABCDF"}
+    for folder in (tmp_path / "lake" / "project=default").iterdir():
+        grades = package.grade_table(
+            str(folder),
+            profile=folder.name.removeprefix("profile="),
+            keep=["stored_grade", "stored_passed"],
+        )
+        by_engine = grades.select("grade", "stored_grade", "passed", "stored_passed").fetchall()
+        assert len(by_engine) == 7
+        assert all(row[::2] == row[1::2] for row in by_engine)

@@ -11,6 +11,7 @@ from assay.cli import options as opt
 from assay.cli.frame import Command, arg
 from assay.cli.ledger import open_for
 from assay.cli.progress import Progress
+from assay.cli.verbs import VERBS
 from assay.errors import ExitCode, NotEnoughEvidence, printable
 from assay.views.pieces import count
 
@@ -110,7 +111,9 @@ def _show(document: dict[str, Any], folder: str) -> None:
 
 
 def _hints(profiles: list[str], folder: str) -> list[str]:
-    """A command for each profile that grades its rows."""
+    """A command for each profile that grades its rows, where this version has it."""
+    if "batch" not in VERBS:
+        return []
     lines: list[str] = []
     for name in profiles[:SHOWN]:
         profile = unquote(name.rpartition("profile=")[2])
