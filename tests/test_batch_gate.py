@@ -93,10 +93,10 @@ def batch(path: Path, rows: list[dict[str, Any]], **changes: Any) -> Path:
     grades.write_parquet(str(path))
     record = BatchRecord(
         profile=PLAN.profile,
-        policy=PLAN.policy,
         scoring_system=PLAN.scoring_system,
         grading_system=PLAN.grading_system,
         **{
+            "policy": PLAN.policy,
             "plan": PLAN.digest,
             "digests": dict(PLAN.digests),
             "engine": BatchEngineUsed(name="duckdb", version="1"),
@@ -143,3 +143,57 @@ def test_a_decision_over_batches_is_that_over_scorecards(tmp_path: Path, assay: 
                     assert made[1][side][name] == made[0][side][name], name
         outcomes.add(made[0]["outcome"])
     assert len(outcomes) > 1
+
+
+@pytest.mark.req("W-033")
+def test_a_batch_that_cannot_be_trusted_or_compared_opens_no_gate(
+    tmp_path: Path, assay: Any
+) -> None:
+    rows = runs(1, drop=0.0)
+    theirs = batch(tmp_path / "theirs.parquet", rows)
+    ours = batch(tmp_path / "ours.parquet", runs(2, drop=0.0))
+    other = "sha256:" + 64 * "0"
+
+    def refused(candidate: object, code: str, exit_code: int, *more: str) -> str:
+        done = assay("gate", candidate, "--baseline", theirs, *more)
+        assert (done.code, code in done.err) == (exit_code, True), done.err
+        return str(done.err)
+
+    assert assay("gate", ours, "--baseline", theirs).code in (0, 1)
+    for option in (["--looks", "2"], ["--slice", "group"], ["--allow-unpaired"], ["-o", "d.sarif"]):
+        assert option[0] in refused(ours, "BAT-061", 2, *option)
+    refused(cards(tmp_path / "cards.jsonl", rows), "BAT-061", 2)
+    refused(ours, "CLI-001", 2, "--quarantine", "nobody")
+    twice = batch(tmp_path / "twice.parquet", [*rows, {**rows[0], "run": "again"}])
+    assert "'s00' stands twice in the candidate" in refused(twice, "REL-004", 3)
+    invalid = [{**rows[0], "raws": {**rows[0]["raws"], SCORING.criteria[0].spec.id: 99}}, *rows[1:]]
+    refused(batch(tmp_path / "invalid.parquet", invalid), "BAT-060", 3)
+    strangers = [{**row, "sample": f"x{row['sample']}"} for row in rows]
+    refused(batch(tmp_path / "strangers.parquet", strangers), "REL-002", 3)
+    drawn = batch(tmp_path / "drawn.parquet", rows, sample=40)
+    assert "--sample" in refused(drawn, "BAT-060", 3)
+    refused(batch(tmp_path / "planned.parquet", rows, plan=other), "REL-002", 3)
+    refused(batch(tmp_path / "graded.parquet", rows, policy="workflow@9"), "REL-002", 3)
+    outside = [BatchFile(name="../theirs.parquet", digest=other)]
+    refused(batch(tmp_path / "outside.parquet", rows, outputs=outside), "BAT-060", 3)
+    ours.write_bytes(theirs.read_bytes())
+    assert "isn't the file that the batch wrote" in refused(ours, "BAT-060", 3)
+
+
+def test_a_profile_that_changed_since_a_batch_was_graded_is_refused(
+    tmp_path: Path, assay: Any
+) -> None:
+    changed = {"plan": "sha256:" + 64 * "1"}
+    files = [
+        batch(tmp_path / f"{name}.parquet", runs(seed, drop=0.0), **changed)
+        for seed, name in enumerate(("ours", "theirs"))
+    ]
+    done = assay("gate", files[0], "--baseline", files[1])
+    assert done.code == 3
+    assert "other numbers than dag-review@2" in done.err
+
+
+def test_the_same_batch_on_both_sides_is_named(tmp_path: Path, assay: Any) -> None:
+    file = batch(tmp_path / "one.parquet", runs(1, drop=0.0))
+    done = assay("gate", file, "--baseline", file, "--json")
+    assert any(note.startswith("SAME EVIDENCE") for note in done.json()["notes"])
