@@ -27,6 +27,8 @@ class JobNeeds(NamedTuple):
     extra: str = ""
     modules: tuple[tuple[str, str], ...] = ()
     """Each module that must be importable, with the package that brings it."""
+    java: bool = False
+    """Whether it needs Java."""
 
 
 class JobCheck(NamedTuple):
@@ -63,6 +65,18 @@ JOBS: dict[str, JobNeeds] = {
         "ask judges through litellm", "litellm", (("aiohttp", "aiohttp"), ("litellm", "litellm"))
     ),
     "parquet": JobNeeds("read and write Parquet", "parquet", (("duckdb", "duckdb"),)),
+    "batch": JobNeeds(
+        "grade millions of rows on DuckDB",
+        "batch",
+        (("duckdb", "duckdb"), ("sqlglot", "sqlglot")),
+    ),
+    "arrow": JobNeeds("grade rows in Arrow files", "arrow", (("pyarrow", "pyarrow"),)),
+    "spark": JobNeeds(
+        "grade millions of rows on Apache Spark",
+        "spark",
+        (("sqlglot", "sqlglot"), ("pyspark.sql.connect.session", "pyspark")),
+        java=True,
+    ),
     "excel": JobNeeds("read Excel workbooks", "excel", (("openpyxl", "openpyxl"),)),
     "inspect": JobNeeds(
         "read inspect_ai logs packed with Zstandard", "inspect", (("zstandard", "zstandard"),)
@@ -127,13 +141,15 @@ def check_job(name: str) -> JobCheck:
             faults.append(fault)
         else:
             found.append(f"{package} {package_version(package)}")
+    fix = install_hint(needs.extra) if faults else ""
+    if needs.java and not faults:
+        from assay.batch import java
+
+        fault = java.java_fault()
+        if fault:
+            faults, fix = [fault], java.INSTALL
     return JobCheck(
-        name,
-        needs.what,
-        not faults,
-        "; ".join(faults) or ", ".join(found),
-        install_hint(needs.extra) if faults else "",
-        needs.extra,
+        name, needs.what, not faults, "; ".join(faults) or ", ".join(found), fix, needs.extra
     )
 
 

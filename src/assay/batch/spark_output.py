@@ -1,0 +1,126 @@
+"""Where Spark writes: next to the final name, which the output takes when it is whole.
+
+Spark writes a folder of files. On this machine, and on any file system that a session of this
+process reaches, that folder has a hidden name until it is complete. Over Spark Connect nobody can
+rename files on the server: there the final folder counts as whole once it has `_SUCCESS`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Any, Protocol
+from uuid import uuid4
+
+from assay.errors import AssayError, UsageError
+
+FILE_ENDS = (".parquet", ".csv", ".jsonl")
+"""An output whose name ends so is one file; any other is a folder."""
+
+
+def is_uri(path: str) -> bool:
+    """Whether a path names its file system.
+
+    >>> is_uri("s3a://lake/scores"), is_uri("scores/day=1")
+    (True, False)
+    """
+    return "://" in path
+
+
+def spark_path(path: str) -> str:
+    """A path as Spark takes it, pattern characters escaped. Without a scheme it is a file of this
+    machine, whatever Spark's default file system is.
+
+    >>> spark_path("/data/a[1].parquet")
+    'file:/data/a\\\\[1].parquet'
+    """
+    name = path if is_uri(path) else f"file:{os.path.abspath(path)}"
+    return "".join(f"\\{sign}" if sign in "*?[{\\" else sign for sign in name)
+
+
+class SparkOutput(Protocol):
+    """One output that Spark is about to write."""
+
+    part: str
+    """Where Spark writes, without escapes."""
+
+    def keep(self) -> None:
+        """Give what was written its final name."""
+
+    def discard(self) -> None:
+        """Remove what was written, if anything."""
+
+
+def make_output(path: str, session: Any, *, is_remote: bool) -> SparkOutput:
+    """The output for a path that doesn't exist yet."""
+    if not is_uri(path):
+        return LocalOutput(path)
+    return DirectOutput(path) if is_remote else HadoopOutput(path, session)
+
+
+class LocalOutput:
+    """A file or a folder on this machine."""
+
+    def __init__(self, path: str) -> None:
+        self._path = os.path.abspath(path)
+        if os.path.lexists(self._path):
+            raise _exists(path)
+        folder, name = os.path.split(self._path)
+        os.makedirs(folder, exist_ok=True)
+        self._folder = os.path.join(folder, f".{name}.{uuid4().hex}.part")
+        self.part = f"file:{self._folder}"
+
+    def keep(self) -> None:
+        """Rename the folder, or the one file in it."""
+        if self._path.lower().endswith(FILE_ENDS):
+            names = [name for name in os.listdir(self._folder) if name.startswith("part-")]
+            if len(names) != 1:
+                raise AssayError("BAT-023", f"Spark wrote {len(names)} files.", where=self._path)
+            os.rename(os.path.join(self._folder, names[0]), self._path)
+            shutil.rmtree(self._folder)
+        else:
+            os.rename(self._folder, self._path)
+
+    def discard(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class HadoopOutput:
+    """A folder on a file system of the cluster."""
+
+    def __init__(self, path: str, session: Any) -> None:
+        path = path.rstrip("/")
+        folder, _, name = path.rpartition("/")
+        self.part = f"{folder}/.{name}.{uuid4().hex}.part"
+        paths = session._jvm.org.apache.hadoop.fs.Path
+        self._name, self._final, self._part = path, paths(path), paths(self.part)
+        self._files = self._final.getFileSystem(session._jsc.hadoopConfiguration())
+        if self._files.exists(self._final):
+            raise _exists(path)
+
+    def keep(self) -> None:
+        """Rename the folder: one step on HDFS, a copy on an object store."""
+        if not self._files.rename(self._part, self._final):
+            raise AssayError("BAT-023", "can't be renamed to its final name.", where=self._name)
+
+    def discard(self) -> None:
+        """Remove the folder."""
+        self._files.delete(self._part, True)
+
+
+class DirectOutput:
+    """A folder that only a Spark Connect server reaches."""
+
+    def __init__(self, path: str) -> None:
+        self.part = path
+
+    def keep(self) -> None:
+        """It has its name. Spark refuses one that exists."""
+
+    def discard(self) -> None:
+        """Only the server can remove it; it has no `_SUCCESS`."""
+
+
+def _exists(path: str) -> UsageError:
+    return UsageError("BAT-011", "is there already.", where=path, fix="Choose another name.")

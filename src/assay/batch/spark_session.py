@@ -1,0 +1,229 @@
+"""A Spark session for a batch: one that was given, one over Spark Connect, or one that is made.
+
+Letters depend on `SETTINGS`. A session that is made here gets them; one that was given must have
+them, because changing them under its owner would change what other queries mean.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from assay.batch import java
+from assay.errors import AssayError, InputError, UsageError, printable
+from assay.installing import install_hint
+
+SETTINGS = {
+    # A number that overflows must stop the batch. Otherwise it wraps around to a wrong score.
+    "spark.sql.ansi.enabled": "true",
+    # A file that can't be read must stop the batch. Otherwise its rows are missing in silence.
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    # How Spark reads the literals in the SQL: doubles with an exponent, and escapes in texts.
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+}
+"""What every session of a batch must have set."""
+
+_LOCAL = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+"""A session on this machine alone talks to nobody else."""
+
+_LOG_TAIL = 2000
+
+
+class SparkSource(NamedTuple):
+    """Which session to use: given, or how to make one."""
+
+    session: Any = None
+    master: str | None = None
+    remote: str | None = None
+    memory: str | None = None
+    """Of the driver, such as `4g`; with a local master that is all the memory there is."""
+
+
+class OpenSession(NamedTuple):
+    """A session, and whether the batch made it and so must stop it."""
+
+    session: Any
+    made: bool
+    is_remote: bool
+
+
+def open_session(source: SparkSource) -> OpenSession:
+    """The session that was given, else the one that is active in this process, else a new one: over
+    Spark Connect where `remote` or SPARK_REMOTE names a server, else on `master` (`local[*]`).
+    """
+    pyspark = _import("pyspark.sql")
+    if source.master and source.remote:
+        raise UsageError(
+            "CLI-001",
+            "--master and --remote are two ways to reach Spark.",
+            fix="Give one of them.",
+        )
+    remote = source.remote or ("" if source.master else os.environ.get("SPARK_REMOTE", ""))
+    given = source.session
+    if given is None and not source.master and not source.remote:
+        given = pyspark.SparkSession.getActiveSession()
+    if given is not None:
+        is_remote = "connect" in type(given).__module__
+        _quieten()
+        _check(given)
+        return OpenSession(given, made=False, is_remote=is_remote)
+    session = _connect(remote) if remote else _start(source)
+    _quieten()
+    with spark_faults("start"):
+        for name, value in SETTINGS.items():
+            session.conf.set(name, value)
+    return OpenSession(session, made=True, is_remote=bool(remote))
+
+
+def _check(session: Any) -> None:
+    with spark_faults("start"):
+        wrong = {
+            name: value
+            for name, value in SETTINGS.items()
+            if str(session.conf.get(name, value)).lower() != value
+        }
+    if wrong:
+        lines = "; ".join(f'spark.conf.set("{name}", "{value}")' for name, value in wrong.items())
+        raise UsageError(
+            "BAT-021",
+            f"this Spark session has settings that change letters: {', '.join(wrong)}.",
+            fix=f"Set them: {lines}",
+        )
+
+
+def _connect(remote: str) -> Any:
+    if not remote.startswith("sc://"):
+        raise UsageError(
+            "CLI-001",
+            f"'{remote}' is not the address of a Spark Connect server.",
+            fix="Write sc://HOST:PORT.",
+        )
+    connect = _import("pyspark.sql.connect.session")
+    with spark_faults("start", where=remote):
+        return connect.SparkSession.builder.remote(remote).create()
+
+
+def _start(source: SparkSource) -> Any:
+    """A session of our own, in a Java process that ends with this one. What Java prints goes to a
+    file without a name, and from there into the error if Spark doesn't start.
+    """
+    pyspark, gateways = _import("pyspark"), _import("pyspark.java_gateway")
+    sql = _import("pyspark.sql")
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    fault = "" if submitted else java.java_fault()
+    if fault:
+        raise UsageError("BAT-020", f"Spark can't start: {fault}.", fix=java.INSTALL)
+    conf = pyspark.SparkConf()
+    conf.set("spark.app.name", "assay batch").set("spark.ui.showConsoleProgress", "false")
+    master = source.master or ("" if submitted else "local[*]")
+    if master:
+        conf.set("spark.master", master)
+    if source.memory:
+        conf.set("spark.driver.memory", source.memory)
+    if master.startswith("local"):
+        for name, value in _LOCAL.items():
+            conf.set(name, value)
+    with tempfile.TemporaryFile() as log:
+        try:
+            gateway = pyspark.SparkContext._gateway  # of an earlier session of this process
+            if gateway is None:
+                gateway = gateways.launch_gateway(conf, {"stdout": log, "stderr": log})
+            return sql.SparkSession(pyspark.SparkContext(conf=conf, gateway=gateway))
+        except Exception as error:
+            log.seek(0, os.SEEK_END)
+            log.seek(max(0, log.tell() - _LOG_TAIL))
+            lines = log.read().decode("utf-8", "replace").strip().splitlines()
+            reason = _reason(error)
+            raise UsageError(
+                "BAT-020",
+                f"Spark can't start on {master or 'the master it was submitted to'}: {reason}",
+                fix=f"The last lines it printed: {' | '.join(lines[-5:])}" if lines else "",
+            ) from None
+
+
+def _import(name: str) -> ModuleType:
+    """A module of pyspark. It warns about versions of pandas, which a batch doesn't use."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module = import_module(name)
+            if name == "pyspark.sql":
+                import_module("pyspark.sql.classic.dataframe")
+            return module
+    except ImportError as error:
+        raise UsageError(
+            "BAT-020",
+            f"Spark can't start: {error.name or error} is not installed.",
+            fix=install_hint("spark"),
+        ) from None
+
+
+def _quieten() -> None:
+    """Pyspark logs each failed query as JSON to stderr, with its Java stack; the error has it."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).disabled = True
+
+
+@contextmanager
+def spark_faults(doing: str, *, where: str = "") -> Iterator[None]:
+    """Turn what Spark raises into an error that says where, what and what to do."""
+    try:
+        yield
+    except AssayError:
+        raise
+    except Exception as error:
+        if not _of_spark(error):
+            raise
+        raise _fault(doing, where, error) from None
+
+
+def _of_spark(error: Exception) -> bool:
+    """Whether Spark, the bridge to Java or the connection to a server raised it."""
+    names = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    return bool(names & {"pyspark", "py4j", "grpc"}) or isinstance(error, ConnectionError)
+
+
+def _fault(doing: str, where: str, error: Exception) -> AssayError:
+    reason = _reason(error)
+    if doing == "start":
+        return UsageError("BAT-020", f"Spark can't be reached: {reason}", where=where)
+    if doing == "read":
+        return InputError("BAT-022", f"Spark can't read it: {reason}", where=where)
+    return AssayError(  # neither the input nor the command is wrong
+        "BAT-023",
+        f"Spark did not finish: {reason}",
+        where=where,
+        fix="Nothing was written. Run the batch again, or look into Spark's own log.",
+    )
+
+
+def _reason(error: Exception) -> str:
+    """What Spark says, in one line: the last cause of a chain, without stacks of Java."""
+    java_error = getattr(error, "java_exception", None)
+    text = str(error)
+    if java_error is not None:
+        try:
+            text = str(java_error.toString())
+        except Exception:  # Java is gone
+            text = str(error)
+    if type(error).__name__ in ("Py4JNetworkError", "ConnectionRefusedError", "Py4JError") or not (
+        text.strip()
+    ):
+        return "its Java process ended."
+    lines = [line.strip() for line in text.strip().splitlines()]
+    first = printable(lines[0].removeprefix("org.apache.spark.SparkException: "))
+    return first if first.endswith(".") else f"{first}."
