@@ -6,7 +6,6 @@ that all its machines reach (`hdfs://`, `s3a://`), and inputs also as `table:NAM
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import reduce
@@ -15,13 +14,19 @@ from typing import Any
 from uuid import uuid4
 
 from assay.batch.engine import Column
-from assay.batch.sources import kind_of
-from assay.batch.spark_output import FILE_ENDS, is_uri, make_output, spark_path
-from assay.batch.spark_session import SparkSource, open_session, spark_faults
+from assay.batch.sources import Source, find_sources, kind_of
+from assay.batch.spark_output import FILE_ENDS, escaped, is_uri, make_output, spark_path
+from assay.batch.spark_session import SparkSource, import_spark, open_session, spark_faults
 from assay.errors import AssayError, UsageError
 
 TABLE = "table:"
-_FORMATS = {"parquet": "parquet", "csv": "csv", "jsonl": "json"}
+_FORMATS = {
+    "parquet": "parquet",
+    "csv": "csv",
+    "jsonl": "json",
+    "delta": "delta",
+    "iceberg": "iceberg",
+}
 _READING: dict[str, dict[str, Any]] = {
     # A column that only some files of a folder have must not be lost, nor be misread where its
     # place differs; a line that can't be parsed must not become a row without values.
@@ -56,14 +61,27 @@ class SparkEngine:
         with spark_faults("start"):
             self.version = str(self.session.version)
 
-    def attach(self, sources: Sequence[str]) -> str:
-        """Files, folders, URIs and tables as one view."""
-        with spark_faults("read", where=", ".join(sources)):
-            frame = reduce(_united, map(self._read, sources))
-            name = f"assay_{uuid4().hex}"
-            frame.createOrReplaceTempView(name)
-        self._views.append(name)
-        return name
+    def attach(self, sources: Sequence[str | Source]) -> str:
+        """Files, folders, URIs and tables as one view, columns matched by name."""
+        resolved = [
+            source
+            for given in sources
+            for source in ([given] if isinstance(given, Source) else _resolved(given))
+        ]
+        with spark_faults("read", where=", ".join(source.name for source in resolved)):
+            return self._view(reduce(_united, map(self._read, resolved)))
+
+    def attach_relation(self, relation: Any) -> str:
+        """A DataFrame, or the name of a table, as a view."""
+        with spark_faults("read", where=relation if isinstance(relation, str) else ""):
+            return self._view(
+                self.session.table(relation) if isinstance(relation, str) else relation
+            )
+
+    def define(self, sql: str) -> str:
+        """A query as a view."""
+        with spark_faults("run"):
+            return self._view(self.session.sql(sql))
 
     def columns(self, view: str) -> list[Column]:
         """The columns of a view, in order."""
@@ -87,19 +105,18 @@ class SparkEngine:
         """Write a query to a path that doesn't exist yet: one file where the name ends like one,
         else a folder of files.
         """
-        from pyspark.sql import Observation
-        from pyspark.sql import functions as f
-
+        package = "pyspark.sql.connect" if self._is_remote else "pyspark.sql"
+        written = import_spark(f"{package}.observation").Observation()
+        count = import_spark(f"{package}.functions").expr("count(1)").alias("rows")
         output = make_output(path, self.session, is_remote=self._is_remote)
-        written = Observation()
         try:
             with spark_faults("run", where=path):
-                frame = self.session.sql(sql).observe(written, f.count(f.lit(1)).alias("rows"))
+                frame = self.session.sql(sql).observe(written, count)
                 if kind == "csv":  # it has no lists
-                    lists = [name for name, type in frame.dtypes if type.startswith("array")]
-                    frame = frame.withColumns(
-                        {name: frame[_quoted(name)].cast("string") for name in lists}
-                    )
+                    lists = {
+                        name.lower() for name, type in frame.dtypes if type.startswith("array")
+                    }
+                    frame = _as_text(frame, lists)
                 if path.lower().endswith(FILE_ENDS):
                     frame = frame.repartition(1)
                 writer = frame.write.format(_FORMATS[kind]).options(**_WRITING[kind])
@@ -122,21 +139,34 @@ class SparkEngine:
             if self._made:
                 self.session.stop()
 
-    def _read(self, source: str) -> Any:
-        if source.startswith(TABLE):
-            return self.session.table(source.removeprefix(TABLE))
-        kind = kind_of(source) or ("parquet" if is_uri(source) or os.path.isdir(source) else None)
-        if kind not in _FORMATS:
+    def _view(self, frame: Any) -> str:
+        name = f"assay_{uuid4().hex}"
+        frame.createOrReplaceTempView(name)
+        self._views.append(name)
+        return name
+
+    def _read(self, source: Source) -> Any:
+        if source.kind == "table":
+            return self.session.table(source.table)
+        if source.kind not in _FORMATS:
             raise UsageError(
-                "BAT-010",
-                f"Spark can't read '{source}'.",
-                fix="It reads .parquet, .csv and .jsonl, folders of Parquet files, and table:NAME.",
+                "BAT-020",
+                f"Spark can't read '{source.name}'.",
+                fix="It reads Parquet, CSV and JSON Lines, Delta and Iceberg with their"
+                " connectors, and tables of its catalog as table:NAME. Or use --engine duckdb.",
             )
-        return (
-            self.session.read.format(_FORMATS[kind])
-            .options(**_READING[kind])
-            .load(spark_path(source))
-        )
+        for file in source.files:
+            if file.rpartition("/")[2].startswith((".", "_")):
+                raise UsageError(
+                    "BAT-020",
+                    f"Spark passes over '{file}', because its name begins with '.' or '_'.",
+                    fix="Rename it.",
+                )
+        reader = self.session.read.format(_FORMATS[source.kind])
+        if source.folder:  # where `key=value` in a path begins to be a column
+            reader = reader.option("basePath", escaped(spark_path(source.folder)))
+        reader = reader.options(**_READING.get(source.kind, {}))
+        return reader.load([escaped(spark_path(file)) for file in source.files])
 
     def _check_whole(self, part: str, kind: str, rows: int) -> None:
         """Workers that don't share a file system with this machine write to disks of their own, and
@@ -144,10 +174,10 @@ class SparkEngine:
         """
         reader = self.session.read.format(_FORMATS[kind])
         options = {"header": True, "multiLine": True, "escape": '"'} if kind == "csv" else {}
-        found = reader.options(**options).load(spark_path(part)).count()
+        found = reader.options(**options).load(escaped(part)).count()
         if found != rows:
             raise AssayError(
-                "BAT-023",
+                "BAT-033",
                 f"Spark wrote {rows} rows, and {found} of them can be read back.",
                 where=part,
                 fix="Its workers may have other disks than this machine: write to a URI that all of"
@@ -156,20 +186,101 @@ class SparkEngine:
 
     @contextmanager
     def _watched(self, progress: Callable[[float], None] | None) -> Iterator[None]:
-        """Report how far the tasks are. A batch has two stages: rows to runs, and runs to grades;
-        later stages don't move the bar.
-        """
+        """Report the share of tasks that are done, as Spark gets to know them."""
         if progress is None:
             yield
-            return
-        ended = Event()
-        watcher = Thread(target=self._watch, args=(progress, ended), daemon=True)
-        if self._is_remote:
-            ...
-        watcher.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            watcher.join()
-        progress(1.0)
+        elif self._is_remote:
+            report = _Share(progress)
+
+            def handle(stages: Any, **_: Any) -> None:
+                for number, stage in enumerate(stages or ()):
+                    report.stage(number, stage.num_completed_tasks, stage.num_tasks)
+
+            self.session.registerProgressHandler(handle)
+            try:
+                yield
+            finally:
+                self.session.removeProgressHandler(handle)
+        else:
+            ended = Event()
+            watcher = Thread(target=self._watch, args=(_Share(progress), ended), daemon=True)
+            watcher.start()
+            try:
+                yield
+            finally:
+                ended.set()
+                watcher.join()
+
+    def _watch(self, report: _Share, ended: Event) -> None:
+        tracker = self.session.sparkContext.statusTracker()
+        with suppress(Exception):  # Java is gone: the query itself says so
+            while not ended.wait(_POLL_SECONDS):
+                for number in tracker.getActiveStageIds():
+                    stage = tracker.getStageInfo(number)
+                    if stage is not None:
+                        report.stage(number, stage.numCompletedTasks, stage.numTasks)
+
+
+class _Share:
+    """How far a batch is: it has a stage that reads rows and one that grades runs. The bar never
+    goes back, and is full only when the caller says so.
+    """
+
+    def __init__(self, progress: Callable[[float], None]) -> None:
+        self._progress = progress
+        self._stages: dict[int, float] = {}
+        self._reached = 0.0
+
+    def stage(self, number: int, done: int, tasks: int) -> None:
+        """Note how many tasks of a stage are done."""
+        self._stages[number] = done / tasks if tasks else 0.0
+        earlier = len(self._stages) - 1
+        share = min(0.99, (earlier + self._stages[max(self._stages)]) / max(2, earlier + 1))
+        if share > self._reached:
+            self._reached = share
+            self._progress(share)
+
+
+def _resolved(name: str) -> list[Source]:
+    """What a name stands for: a table, a URI, or files of this machine."""
+    if name.startswith(TABLE):
+        return [Source(name, "table", table=name.removeprefix(TABLE))]
+    if is_uri(name):
+        return [Source(name, kind_of(name) or "parquet", (name,))]
+    return find_sources([name])
+
+
+def _united(left: Any, right: Any) -> Any:
+    """Both frames, columns matched by name. Where one has text and the other doesn't, the column is
+    text, as on DuckDB: Spark would turn the text into numbers, or stop at the first that is none.
+    """
+    types = {name.lower(): type for name, type in left.dtypes}
+    mixed = {
+        name.lower()
+        for name, type in right.dtypes
+        if type != types.get(name.lower(), type) and "string" in (type, types[name.lower()])
+    }
+    return _as_text(left, mixed).unionByName(_as_text(right, mixed), allowMissingColumns=True)
+
+
+def _as_text(frame: Any, names: set[str]) -> Any:
+    """A frame with some columns, given in lower case, turned into text."""
+    if not names:
+        return frame
+    return frame.selectExpr(
+        *(
+            f"CAST({_quoted(name)} AS STRING) AS {_quoted(name)}"
+            if name.lower() in names
+            else _quoted(name)
+            for name in frame.columns
+        )
+    )
+
+
+def _quoted(name: str) -> str:
+    """A column's name in an expression.
+
+    >>> _quoted("a.b`c")
+    '`a.b``c`'
+    """
+    return "`" + name.replace("`", "``") + "`"

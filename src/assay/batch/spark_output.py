@@ -28,21 +28,29 @@ def is_uri(path: str) -> bool:
 
 
 def spark_path(path: str) -> str:
-    """A path as Spark takes it, pattern characters escaped. Without a scheme it is a file of this
-    machine, whatever Spark's default file system is.
+    """A path as Spark writes to it. Without a scheme it is a file of this machine, whatever Spark's
+    default file system is.
 
-    >>> spark_path("/data/a[1].parquet")
-    'file:/data/a\\\\[1].parquet'
+    >>> spark_path("/data/scores"), spark_path("s3a://lake/scores")
+    ('file:/data/scores', 's3a://lake/scores')
     """
-    name = path if is_uri(path) else f"file:{os.path.abspath(path)}"
-    return "".join(f"\\{sign}" if sign in "*?[{\\" else sign for sign in name)
+    return path if is_uri(path) else f"file:{os.path.abspath(path)}"
+
+
+def escaped(path: str) -> str:
+    r"""A path as Spark reads it, where some characters are a pattern.
+
+    >>> print(escaped("file:/data/a[1].csv"))
+    file:/data/a\[1].csv
+    """
+    return "".join(f"\\{sign}" if sign in "*?[{\\" else sign for sign in path)
 
 
 class SparkOutput(Protocol):
     """One output that Spark is about to write."""
 
     part: str
-    """Where Spark writes, without escapes."""
+    """Where Spark writes."""
 
     def keep(self) -> None:
         """Give what was written its final name."""
@@ -68,14 +76,14 @@ class LocalOutput:
         folder, name = os.path.split(self._path)
         os.makedirs(folder, exist_ok=True)
         self._folder = os.path.join(folder, f".{name}.{uuid4().hex}.part")
-        self.part = f"file:{self._folder}"
+        self.part = spark_path(self._folder)
 
     def keep(self) -> None:
         """Rename the folder, or the one file in it."""
         if self._path.lower().endswith(FILE_ENDS):
             names = [name for name in os.listdir(self._folder) if name.startswith("part-")]
             if len(names) != 1:
-                raise AssayError("BAT-023", f"Spark wrote {len(names)} files.", where=self._path)
+                raise AssayError("BAT-033", f"Spark wrote {len(names)} files.", where=self._path)
             os.rename(os.path.join(self._folder, names[0]), self._path)
             shutil.rmtree(self._folder)
         else:
@@ -102,7 +110,7 @@ class HadoopOutput:
     def keep(self) -> None:
         """Rename the folder: one step on HDFS, a copy on an object store."""
         if not self._files.rename(self._part, self._final):
-            raise AssayError("BAT-023", "can't be renamed to its final name.", where=self._name)
+            raise AssayError("BAT-033", "can't be renamed to its final name.", where=self._name)
 
     def discard(self) -> None:
         """Remove the folder."""
@@ -123,4 +131,4 @@ class DirectOutput:
 
 
 def _exists(path: str) -> UsageError:
-    return UsageError("BAT-011", "is there already.", where=path, fix="Choose another name.")
+    return UsageError("BAT-021", "is there already.", where=path, fix="Choose another name.")

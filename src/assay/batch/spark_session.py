@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ SETTINGS = {
     # A file that can't be read must stop the batch. Otherwise its rows are missing in silence.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
+    # A partition `run=007` must not become the number 7.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # How Spark reads the literals in the SQL: doubles with an exponent, and escapes in texts.
     "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
@@ -65,7 +68,7 @@ def open_session(source: SparkSource) -> OpenSession:
     """The session that was given, else the one that is active in this process, else a new one: over
     Spark Connect where `remote` or SPARK_REMOTE names a server, else on `master` (`local[*]`).
     """
-    pyspark = _import("pyspark.sql")
+    pyspark = import_spark("pyspark.sql")
     if source.master and source.remote:
         raise UsageError(
             "CLI-001",
@@ -84,22 +87,27 @@ def open_session(source: SparkSource) -> OpenSession:
     session = _connect(remote) if remote else _start(source)
     _quieten()
     with spark_faults("start"):
-        for name, value in SETTINGS.items():
+        for name, value in _wrong(session).items():
             session.conf.set(name, value)
     return OpenSession(session, made=True, is_remote=bool(remote))
 
 
+def _wrong(session: Any) -> dict[str, str]:
+    """The settings that a session has otherwise, as they must be."""
+    return {
+        name: value
+        for name, value in SETTINGS.items()
+        if str(session.conf.get(name, value)).lower() != value
+    }
+
+
 def _check(session: Any) -> None:
     with spark_faults("start"):
-        wrong = {
-            name: value
-            for name, value in SETTINGS.items()
-            if str(session.conf.get(name, value)).lower() != value
-        }
+        wrong = _wrong(session)
     if wrong:
         lines = "; ".join(f'spark.conf.set("{name}", "{value}")' for name, value in wrong.items())
         raise UsageError(
-            "BAT-021",
+            "BAT-031",
             f"this Spark session has settings that change letters: {', '.join(wrong)}.",
             fix=f"Set them: {lines}",
         )
@@ -112,7 +120,7 @@ def _connect(remote: str) -> Any:
             f"'{remote}' is not the address of a Spark Connect server.",
             fix="Write sc://HOST:PORT.",
         )
-    connect = _import("pyspark.sql.connect.session")
+    connect = import_spark("pyspark.sql.connect.session")
     with spark_faults("start", where=remote):
         return connect.SparkSession.builder.remote(remote).create()
 
@@ -121,12 +129,12 @@ def _start(source: SparkSource) -> Any:
     """A session of our own, in a Java process that ends with this one. What Java prints goes to a
     file without a name, and from there into the error if Spark doesn't start.
     """
-    pyspark, gateways = _import("pyspark"), _import("pyspark.java_gateway")
-    sql = _import("pyspark.sql")
+    pyspark, gateways = import_spark("pyspark"), import_spark("pyspark.java_gateway")
+    sql = import_spark("pyspark.sql")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     fault = "" if submitted else java.java_fault()
     if fault:
-        raise UsageError("BAT-020", f"Spark can't start: {fault}.", fix=java.INSTALL)
+        raise UsageError("BAT-030", f"Spark can't start: {fault}.", fix=java.INSTALL)
     conf = pyspark.SparkConf()
     conf.set("spark.app.name", "assay batch").set("spark.ui.showConsoleProgress", "false")
     master = source.master or ("" if submitted else "local[*]")
@@ -149,24 +157,24 @@ def _start(source: SparkSource) -> Any:
             lines = log.read().decode("utf-8", "replace").strip().splitlines()
             reason = _reason(error)
             raise UsageError(
-                "BAT-020",
+                "BAT-030",
                 f"Spark can't start on {master or 'the master it was submitted to'}: {reason}",
                 fix=f"The last lines it printed: {' | '.join(lines[-5:])}" if lines else "",
             ) from None
 
 
-def _import(name: str) -> ModuleType:
+def import_spark(name: str) -> ModuleType:
     """A module of pyspark. It warns about versions of pandas, which a batch doesn't use."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             module = import_module(name)
             if name == "pyspark.sql":
-                import_module("pyspark.sql.classic.dataframe")
+                import_module("pyspark.testing.utils")  # which it would load at the first session
             return module
     except ImportError as error:
         raise UsageError(
-            "BAT-020",
+            "BAT-030",
             f"Spark can't start: {error.name or error} is not installed.",
             fix=install_hint("spark"),
         ) from None
@@ -200,30 +208,39 @@ def _of_spark(error: Exception) -> bool:
 def _fault(doing: str, where: str, error: Exception) -> AssayError:
     reason = _reason(error)
     if doing == "start":
-        return UsageError("BAT-020", f"Spark can't be reached: {reason}", where=where)
-    if doing == "read":
-        return InputError("BAT-022", f"Spark can't read it: {reason}", where=where)
+        return UsageError("BAT-030", f"Spark can't be reached: {reason}", where=where)
+    if doing == "read" or "[FAILED_READ_FILE" in reason:
+        return InputError(
+            "BAT-032", f"Spark can't read it: {reason}", where="" if doing == "run" else where
+        )
     return AssayError(  # neither the input nor the command is wrong
-        "BAT-023",
+        "BAT-033",
         f"Spark did not finish: {reason}",
         where=where,
-        fix="Nothing was written. Run the batch again, or look into Spark's own log.",
+        fix="Nothing was written under that name. Run the batch again.",
     )
 
 
+_ENDED = "its Java process ended."
+_LIMIT = 400
+
+
 def _reason(error: Exception) -> str:
-    """What Spark says, in one line: the last cause of a chain, without stacks of Java."""
-    java_error = getattr(error, "java_exception", None)
+    """What Spark says, in one line and without stacks of Java."""
+    if isinstance(error, ConnectionError) or type(error).__name__ in _LOST:
+        return _ENDED
     text = str(error)
+    java_error = getattr(error, "java_exception", None)
     if java_error is not None:
         try:
             text = str(java_error.toString())
         except Exception:  # Java is gone
-            text = str(error)
-    if type(error).__name__ in ("Py4JNetworkError", "ConnectionRefusedError", "Py4JError") or not (
-        text.strip()
-    ):
-        return "its Java process ended."
-    lines = [line.strip() for line in text.strip().splitlines()]
-    first = printable(lines[0].removeprefix("org.apache.spark.SparkException: "))
+            return _ENDED
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()] or [_ENDED]
+    first = re.sub(r"(^org\.apache\.spark\.\S+: )|( *\bSQLSTATE: \w+)|;$", "", lines[0])
+    first = printable(first.strip())[:_LIMIT]
     return first if first.endswith(".") else f"{first}."
+
+
+_LOST = {"Py4JNetworkError", "Py4JError", "Py4JErrorCapturedException"}
+"""What pyspark raises where Java no longer answers."""

@@ -1,0 +1,167 @@
+"""Spark as the engine of a batch: over Spark Connect for most tests, and in a Java process of our
+own for those that kill it or its workers.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.batch.spark_engine import SparkEngine
+from assay.batch.spark_output import LocalOutput
+from assay.batch.spark_session import SETTINGS, SparkSource, open_session
+from assay.errors import AssayError, InputError, UsageError
+from spark import need_java, spark_address
+
+__all__ = ["spark_address"]
+
+ROWS = (
+    "SELECT id AS run, array('a', 'b') AS failed, CAST(id / 100 AS DECIMAL(5,2)) AS score,"
+    " if(id = 1, NULL, true) AS passed FROM range(3)"
+)
+
+
+@pytest.fixture(scope="module")
+def engine(spark_address: str) -> Iterator[SparkEngine]:
+    made = SparkEngine(SparkSource(remote=spark_address))
+    yield made
+    made.close()
+
+
+def refused(kind: type[AssayError], run: Any, *given: Any, **more: Any) -> str:
+    with pytest.raises(kind) as caught:
+        run(*given, **more)
+    return f"{caught.value.code} {caught.value}"
+
+
+def test_sources_become_one_view_whose_columns_are_matched_by_name(
+    engine: SparkEngine, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text('run,raw,n\nr1,"a, ""x""\ny",3\nr2,b,\n')
+    (tmp_path / "b.jsonl").write_text('{"run": "r3", "raw": 0.5, "verdict": true}\n')
+    day = tmp_path / "days" / "day=01"
+    engine.write("SELECT 'r4' AS run, 1 AS `odd ``name`", str(day / "x.parquet"), kind="parquet")
+    engine.write("SELECT 'r5' AS run, 2 AS other", str(day / "y.parquet"), kind="parquet")
+    sources = [str(tmp_path / "a.csv"), str(tmp_path / "b.jsonl"), str(tmp_path / "days")]
+    view = engine.attach(sources)
+    columns = {column.name: column.type for column in engine.columns(view)}
+    assert columns["raw"] == "STRING"
+    assert columns["day"] == "STRING"
+    rows = engine.rows(f"SELECT run, raw, verdict, `odd ``name`, other, day FROM {view}")
+    assert sorted(rows, key=str) == [
+        ("r1", 'a, "x"\ny', None, None, None, None),
+        ("r2", "b", None, None, None, None),
+        ("r3", "0.5", True, None, None, None),
+        ("r4", None, None, 1, None, "01"),
+        ("r5", None, None, None, 2, "01"),
+    ]
+    assert engine.relation(f"SELECT count(*) FROM {view}").collect() == [(5,)]
+    again = engine.attach_relation(engine.relation(f"SELECT run FROM {view} WHERE run = 'r1'"))
+    assert engine.rows(f"SELECT * FROM {engine.define(f'SELECT * FROM {again}')}") == [("r1",)]
+    assert engine.rows(f"SELECT * FROM {engine.attach([f'table:{again}'])}") == [("r1",)]
+
+
+def test_a_name_with_an_extension_is_one_file_and_any_other_a_folder(
+    engine: SparkEngine, tmp_path: Path
+) -> None:
+    shares: list[float] = []
+    for kind in ("parquet", "csv", "jsonl"):
+        path = str(tmp_path / f"a [b] é.{kind}")
+        assert engine.write(ROWS, path, kind=kind, progress=shares.append) == 3
+    assert shares == sorted(shares)
+    assert set(shares) <= {share for share in shares if 0 < share < 1}
+    csv = (tmp_path / "a [b] é.csv").read_text().splitlines()
+    assert csv[:3] == ["run,failed,score,passed", '0,"[a, b]",0.00,true', '1,"[a, b]",0.01,']
+    assert '{"run":1,"failed":["a","b"],"score":0.01,"passed":null}' in (
+        (tmp_path / "a [b] é.jsonl").read_text().splitlines()
+    )
+    assert engine.write(ROWS, str(tmp_path / "folder"), kind="parquet") == 3
+    view = engine.attach([str(tmp_path / "folder")])
+    assert engine.rows(f"SELECT count(*), sum(score) FROM {view}")[0][0] == 3
+    assert sorted(os.listdir(tmp_path)) == [
+        "a [b] é.csv",
+        "a [b] é.jsonl",
+        "a [b] é.parquet",
+        "folder",
+    ]
+    assert "BAT-021" in refused(
+        UsageError, engine.write, ROWS, str(tmp_path / "folder"), kind="parquet"
+    )
+
+
+def test_a_query_that_fails_leaves_nothing_and_says_why(
+    engine: SparkEngine, tmp_path: Path
+) -> None:
+    overflow = "SELECT 9223372036854775807 + id AS x FROM range(2)"
+    path = str(tmp_path / "out")
+    said = refused(AssayError, engine.write, overflow, path, kind="parquet")
+    assert said.startswith(f"BAT-033 {path}: Spark did not finish: [ARITHMETIC_OVERFLOW]")
+    assert "\n" not in said
+    assert os.listdir(tmp_path) == []
+    assert "`nope`" in refused(AssayError, engine.rows, "SELECT nope FROM range(1)")
+
+
+def test_an_input_that_cannot_be_read_stops_the_batch(engine: SparkEngine, tmp_path: Path) -> None:
+    good = tmp_path / "good.parquet"
+    engine.write("SELECT id AS run FROM range(1000)", str(good), kind="parquet")
+    bytes_ = good.read_bytes()
+    (tmp_path / "head.parquet").write_bytes(b"PAR1" + bytes(100))
+    (tmp_path / "page.parquet").write_bytes(bytes_[:30] + bytes(60) + bytes_[90:])
+    (tmp_path / "short.csv").write_text("run,raw\nr1,1\nr2\n")
+    (tmp_path / "bad.jsonl").write_text('{"run": 1}\n{bad\n')
+    (tmp_path / "_hidden.parquet").write_bytes(bytes_)
+    (tmp_path / "x.arrow").write_bytes(b"")
+
+    def read(name: str) -> None:
+        view = engine.attach([str(tmp_path / name)])
+        engine.write(f"SELECT * FROM {view}", str(tmp_path / "out"), kind="parquet")
+
+    for name in ("head.parquet", "page.parquet", "short.csv", "bad.jsonl"):
+        said = refused(InputError, read, name)
+        assert said.startswith("BAT-032")
+        assert name in said
+    for name in ("_hidden.parquet", "x.arrow"):
+        assert refused(UsageError, read, name).startswith("BAT-020")
+    assert not (tmp_path / "out").exists()
+    assert "nope" in refused(InputError, engine.attach, ["table:nope"])
+    assert refused(InputError, read, "none.parquet").startswith("FIL-001")
+
+
+def test_a_session_that_was_given_keeps_its_settings_and_stays_open(
+    engine: SparkEngine,
+) -> None:
+    engine.session.conf.set("spark.sql.ansi.enabled", "false")
+    said = refused(UsageError, SparkEngine, SparkSource(session=engine.session))
+    assert said.startswith("BAT-031")
+    assert 'spark.conf.set("spark.sql.ansi.enabled", "true")' in said
+    engine.session.conf.set("spark.sql.ansi.enabled", "true")
+    given = SparkEngine(SparkSource(session=engine.session))
+    view = given.attach_relation(engine.relation("SELECT 1 AS x"))
+    given.close()
+    assert engine.rows("SELECT 1") == [(1,)]
+    assert view in refused(AssayError, engine.rows, f"SELECT * FROM {view}")
+    assert all(engine.session.conf.get(name) == value for name, value in SETTINGS.items())
+
+
+def test_spark_that_is_not_there_is_said_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def opened(**how: Any) -> str:
+        return refused(UsageError, open_session, SparkSource(**how))
+
+    assert "Give one of them" in opened(master="local[1]", remote="sc://x")
+    assert "sc://HOST:PORT" in opened(remote="http://x")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    said = opened(master="local[1]")
+    assert said.startswith("BAT-030 Spark can't start")
+    assert "apt-get install default-jre-headless" in said
+    (tmp_path / "bin").mkdir()
+    java = tmp_path / "bin" / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    java.chmod(0o755)
+    assert "is Java 11, and Spark needs 17 or newer" in opened(master="local[1]")
