@@ -5,7 +5,6 @@ own for those that kill it or its workers.
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ from typing import Any
 import pytest
 
 from assay.batch.spark_engine import SparkEngine
-from assay.batch.spark_output import LocalOutput
 from assay.batch.spark_session import SETTINGS, SparkSource, open_session
 from assay.errors import AssayError, InputError, UsageError
-from spark import need_java, spark_address
+from spark import spark_address
 
 __all__ = ["spark_address"]
 
@@ -33,8 +31,8 @@ def engine(spark_address: str) -> Iterator[SparkEngine]:
     made.close()
 
 
-def refused(kind: type[AssayError], run: Any, *given: Any, **more: Any) -> str:
-    with pytest.raises(kind) as caught:
+def refused(error: type[AssayError], run: Any, *given: Any, **more: Any) -> str:
+    with pytest.raises(error) as caught:
         run(*given, **more)
     return f"{caught.value.code} {caught.value}"
 
@@ -71,24 +69,27 @@ def test_a_name_with_an_extension_is_one_file_and_any_other_a_folder(
 ) -> None:
     shares: list[float] = []
     for kind in ("parquet", "csv", "jsonl"):
-        path = str(tmp_path / f"a [b] é.{kind}")
+        path = str(tmp_path / f"a é.{kind}")
         assert engine.write(ROWS, path, kind=kind, progress=shares.append) == 3
     assert shares == sorted(shares)
     assert set(shares) <= {share for share in shares if 0 < share < 1}
-    csv = (tmp_path / "a [b] é.csv").read_text().splitlines()
+    csv = (tmp_path / "a é.csv").read_text().splitlines()
     assert csv[:3] == ["run,failed,score,passed", '0,"[a, b]",0.00,true', '1,"[a, b]",0.01,']
     assert '{"run":1,"failed":["a","b"],"score":0.01,"passed":null}' in (
-        (tmp_path / "a [b] é.jsonl").read_text().splitlines()
+        (tmp_path / "a é.jsonl").read_text().splitlines()
     )
     assert engine.write(ROWS, str(tmp_path / "folder"), kind="parquet") == 3
     view = engine.attach([str(tmp_path / "folder")])
     assert engine.rows(f"SELECT count(*), sum(score) FROM {view}")[0][0] == 3
     assert sorted(os.listdir(tmp_path)) == [
-        "a [b] é.csv",
-        "a [b] é.jsonl",
-        "a [b] é.parquet",
+        "a é.csv",
+        "a é.jsonl",
+        "a é.parquet",
         "folder",
     ]
+    odd = str(tmp_path / "[b]")
+    assert "BAT-021" in refused(UsageError, engine.write, ROWS, odd, kind="csv")
+    assert engine.write(ROWS, odd, kind="parquet") == 3
     assert "BAT-021" in refused(
         UsageError, engine.write, ROWS, str(tmp_path / "folder"), kind="parquet"
     )

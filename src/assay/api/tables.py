@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.batch.duckdb_engine import DuckDBEngine
+from assay.batch.spark_engine import SparkEngine
+from assay.batch.spark_session import SparkSource
 from assay.errors import UsageError
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import family_queries, plan_family
 from assay.pipeline.grading import DEFAULT_POLICY
 
-ENGINES = ("duckdb",)
+ENGINES = ("duckdb", "spark")
 
 
 def grade_table(
@@ -23,6 +25,7 @@ def grade_table(
     library: str | None = None,
     engine: str = "duckdb",
     connection: Any = None,
+    session: Any = None,
     columns: Mapping[str, str] | None = None,
     keep: Sequence[str] = (),
     rejects: bool = False,
@@ -31,7 +34,8 @@ def grade_table(
 ) -> Any:
     """Grade the rows of a table: one row for each run, as a relation of the engine.
 
-    `source` is a path, a list of paths (united by column name), or a relation of `connection`.
+    `source` is a path, a list of paths (united by column name), or a relation of `connection`; on
+    Spark, a DataFrame of `session`. Without a `session` the active one serves, or one is started.
     `columns` says what the source calls the columns: `{"run": "run_id", "raw": "value"}`. `keep`
     names columns to carry through. With `rejects`, the rows that were refused come back in place of
     the grades; a run with such rows has `faults` above 0. The relation is lazy: nothing runs until
@@ -48,7 +52,9 @@ def grade_table(
     [('r-1', 'F', 'hard_gate_failure', 0.75)]
     """
     if engine not in ENGINES:
-        raise UsageError("BAT-009", f"no engine is named {engine!r}.", fix="Use 'duckdb'.")
+        raise UsageError(
+            "BAT-009", f"no engine is named {engine!r}.", fix="Use 'duckdb' or 'spark'."
+        )
     plan = plan_family(
         Shelf(*filter(None, [library])),
         policy=policy,
@@ -57,7 +63,7 @@ def grade_table(
         exams=exams,
         baseline=baseline,
     )
-    runner = DuckDBEngine(connection)
+    runner = SparkEngine(SparkSource(session)) if engine == "spark" else DuckDBEngine(connection)
     if isinstance(source, str):
         view = runner.attach([source])
     elif isinstance(source, Sequence):

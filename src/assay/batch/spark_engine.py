@@ -108,6 +108,13 @@ class SparkEngine:
         package = "pyspark.sql.connect" if self._is_remote else "pyspark.sql"
         written = import_spark(f"{package}.observation").Observation()
         count = import_spark(f"{package}.functions").expr("count(1)").alias("rows")
+        if kind == "csv" and escaped(path) != path:
+            raise UsageError(
+                "BAT-021",
+                "Spark can't read CSV back from a path with * ? [ { or a backslash.",
+                where=path,
+                fix="Write to another path, or write Parquet.",
+            )
         output = make_output(path, self.session, is_remote=self._is_remote)
         try:
             with spark_faults("run", where=path):

@@ -27,14 +27,15 @@ SETTINGS = {
     # A file that can't be read must stop the batch. Otherwise its rows are missing in silence.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
-    # A partition `run=007` must not become the number 7.
-    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # How Spark reads the literals in the SQL: doubles with an exponent, and escapes in texts.
     "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
 }
 """What every session of a batch must have set."""
+
+_TEXT_PARTITIONS = {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}
+"""A partition `run=007` is a text, as on DuckDB; set where the session is ours."""
 
 _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -87,18 +88,19 @@ def open_session(source: SparkSource) -> OpenSession:
     session = _connect(remote) if remote else _start(source)
     _quieten()
     with spark_faults("start"):
-        for name, value in _wrong(session).items():
+        for name, value in {**_wrong(session), **_TEXT_PARTITIONS}.items():
             session.conf.set(name, value)
     return OpenSession(session, made=True, is_remote=bool(remote))
 
 
 def _wrong(session: Any) -> dict[str, str]:
     """The settings that a session has otherwise, as they must be."""
-    return {
-        name: value
-        for name, value in SETTINGS.items()
-        if str(session.conf.get(name, value)).lower() != value
-    }
+    return {name: value for name, value in SETTINGS.items() if _current(session, name) != value}
+
+
+def _current(session: Any, name: str) -> str:
+    """What a session has set, or Spark's own default: that of ANSI mode differs by version."""
+    return str(session.conf.get(name)).lower()
 
 
 def _check(session: Any) -> None:
@@ -154,12 +156,13 @@ def _start(source: SparkSource) -> Any:
         except Exception as error:
             log.seek(0, os.SEEK_END)
             log.seek(max(0, log.tell() - _LOG_TAIL))
-            lines = log.read().decode("utf-8", "replace").strip().splitlines()
+            text = log.read().decode("utf-8", "replace").strip()
+            lines = [line for line in text.splitlines() if not line.startswith("\tat ")]
             reason = _reason(error)
             raise UsageError(
                 "BAT-030",
                 f"Spark can't start on {master or 'the master it was submitted to'}: {reason}",
-                fix=f"The last lines it printed: {' | '.join(lines[-5:])}" if lines else "",
+                fix=f"The last lines it printed: {' | '.join(lines[-3:])}" if lines else "",
             ) from None
 
 
