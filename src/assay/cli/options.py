@@ -43,6 +43,8 @@ ENVIRONMENT = {
         " meanings"
     ),
     "TERM": "`dumb` turns off the rich terminal output",
+    "JAVA_HOME": "the Java that Spark runs on",
+    "SPARK_REMOTE": "the Spark Connect server, sc://HOST:PORT",
 }
 """Every variable of the environment that a command reads, and what it does. Names of keys and
 headers come from your own files.
