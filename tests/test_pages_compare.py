@@ -597,9 +597,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
 def test_changed_answers_can_be_filtered_and_the_order_is_said(shop: Api) -> None:
     both = get(shop, "?of=one&of=three")
     assert f"Answer changed {N}" in both.text
-    assert (
-        "what got worse comes first, then what stayed the same, then what got better" in both.text
-    )
+    assert "what got worse comes first, newly failed gates before lost points" in both.text
     expecting = [{**one, "expected": {"answer": "At nine."}} for one in dated(faq(1, 3))]
     put(shop, "expecting", answered(expecting, "The same."))
     last = [{**one, "expected": {"answer": "At ten."}} for one in dated(faq(2, 3))]

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from assay.archive.release_settings import ReleaseSettings
+from assay.release.policy import Bars
 from documents import run, scorecard
 from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from serving import API, Api, runs, serving
+from stocked import faq
 
 
 @pytest.fixture
@@ -341,3 +344,19 @@ def test_a_dataset_that_does_not_fit_is_refused_with_reasons_before_anything_run
     assert refused.json()["reasons"] == ["missing: issue"]
     assert refused.json()["message"]
     assert api.get(f"/runs/{head['run_id']}/events").status_code == 404
+
+
+def test_a_decision_is_made_by_the_release_rules_of_the_project(tmp_path: Path) -> None:
+    sides = {"candidate": faq(2, 32), "baseline": faq(1, 32)}
+    strict = ReleaseSettings(config="assay.yaml", bars=Bars(min_pass_rate=1.0))
+    with serving(f"{tmp_path}/l.db", release=strict) as api:
+        made = api.post("/decisions", sides)
+        assert made.status_code == 201, made.text
+        rules = [one.get("id") or one.get("name") for one in made.json()["decision"]["rules"]]
+        assert "pass_rate" in rules, "the bar of assay.yaml is a rule of the decision"
+        other = api.post("/decisions", {**sides, "policy": "no-such"})
+        assert other.status_code in (404, 422)
+    only = ReleaseSettings(config="assay.yaml", only_command=("looks",))
+    with serving(f"{tmp_path}/l.db", release=only) as api:
+        refused = api.post("/decisions", sides)
+        assert (refused.status_code, "assay gate" in refused.text) == (422, True)

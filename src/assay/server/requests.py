@@ -55,7 +55,8 @@ class DecisionRequest(RequestBody, frozen=True):
 
     candidate: SideBody
     baseline: SideBody
-    policy: Text = "release"
+    policy: Text | None = None
+    """The project's release policy where it is left out."""
     grading_policy: Text | None = None
     profile: Text | None = None
     rubric: Text | None = None

@@ -226,7 +226,10 @@ def samples_table(
 
 def order_hint(n: int, query: CompareQuery) -> Paragraph:
     """How many samples there are, and in which order they come."""
-    usual = "what got worse comes first, then what stayed the same, then what got better"
+    usual = (
+        "what got worse comes first, newly failed gates before lost points; then what stayed the"
+        " same, then what got better"
+    )
     order = _ORDERED.get(query.sort, "")
     said = order if order else "by name" if query.unmoved else usual
     return Paragraph(f"{count(n, 'sample')}: {said}.", "hint")

@@ -20,6 +20,7 @@ from assay.views.blocks import (
     Table,
     section,
 )
+from assay.views.label_pairs import pairs_won
 from assay.views.pieces import absent, clip, link, listed, moment, number, phrase
 
 DRAWN = {
@@ -230,7 +231,9 @@ def results_view(
         section("Disagreements", *_disagreed(results, seen, href), id="disagreements"),
     ]
     if results.stored.set.other and results.labels:
-        parts.insert(1, section("Who won", *_won(results), id="won"))
+        chosen = Counter(str(one.label.pair.choice) for one in results.labels if one.label.pair)
+        won = pairs_won(results.stored.set, chosen, results.preferred, results.preferred_n)
+        parts.insert(1, section("Who won", *won, id="won"))
     for title, found in (
         ("Changed minds", _changed(results, seen, href)),
         ("Comments", _comments(results, seen, href)),
@@ -238,37 +241,6 @@ def results_view(
         if found:
             parts.append(section(title, *found, id=title.split()[0].lower()))
     return parts
-
-
-def _won(results: LabelResults) -> list[Part]:
-    """How often each version of a set of pairs was preferred, over all labels that count; and by
-    pair, with an interval: the labels of one pair are not independent.
-    """
-    made, rows = results.stored.set, []
-    chosen = Counter(str(one.label.pair.choice) for one in results.labels if one.label.pair)
-    other = made.other.name if made.other else ""
-    for key, text in (("a", made.evaluation.name), ("tie", "tie"), ("b", other)):
-        share = f"{chosen[key] / chosen.total():.1%}"
-        rows.append([text, f"{chosen[key]:,}", share])
-    columns = ("Preferred", Column("Labels", "n"), Column("Share", "n"))
-    parts: list[Part] = [Table("Preferred answers", columns, rows)]
-    won = results.preferred
-    if won is not None and won.value is not None:
-        parts.insert(0, Paragraph(_preferred(made, won, results.preferred_n)))
-    return parts
-
-
-def _preferred(made: LabelSet, share: ValueInterval, n: int) -> str:
-    """Which version people prefer, as far as the pairs tell."""
-    low, high = share.low or 0.0, 1.0 if share.high is None else share.high
-    other = made.other.name if made.other else ""
-    clear = made.evaluation.name if low > 0.5 else other if high < 0.5 else ""
-    says = f"People prefer {clear}." if clear else "The labels don't show which one people prefer."
-    return phrase(
-        f"{says} {made.evaluation.name} wins ",
-        number(share.value, interval=share, n=n, percent=True),
-        " of the pairs; a tie counts half.",
-    )
 
 
 def _progress(results: LabelResults) -> list[Part]:

@@ -105,14 +105,15 @@ async def store_last(services: Services, project: str, drafts: list[Draft]) -> S
 def _decided(
     services: Services, project: str, author: str, asked: DecisionRequest, terms: Terms
 ) -> tuple[Decision, list[Draft]]:
-    rules = make_release_rules(services.shelf.policy_of("release", on_shelf(asked.policy)))
+    rules = _rules(services, asked.policy)
     plan = None if asked.plan is None else check_plan(asked.plan, where="plan")
     said = declared(plan, rules, looks=terms.looks, slices=terms.slices)
     drafts: dict[bytes, Draft] = {}  # the evidence first, each record once, and the decision last
     candidate = read_evidence(services, project, asked.candidate, "candidate", rules)
     judged = versions_of(one.tree for one in candidate.documents)
     baseline = read_evidence(services, project, asked.baseline, "baseline", rules, judged=judged)
-    grader = _grader(services, project, _given(asked), baseline, candidate)
+    # as the command, which counts only the cards that it is given
+    grader = _grader(services, project, _given(asked), baseline, candidate, stored_cards=False)
     ours = _side(candidate, author, grader, drafts, "candidate")
     theirs = _side(baseline, author, grader, drafts, "baseline")
     notes = [
@@ -147,6 +148,32 @@ def _decided(
     ]
 
 
+def _rules(services: Services, policy: str | None) -> ReleaseRules:
+    """The release rules of the project, with its margins and bars. A request may not decide by
+    others: a decision by weaker rules would be stored like any other.
+    """
+    own = services.settings.release
+    if own.only_command:
+        raise Problem(
+            422,
+            f"{own.source} sets {', '.join(own.only_command)}, which this request can't apply.",
+            fix="Decide with `assay gate`.",
+        )
+    project = make_release_rules(services.shelf.policy_of("release", own.policy), own.bars)
+    if policy is None:
+        return project
+    named = services.shelf.policy_of("release", on_shelf(policy))
+    chosen = make_release_rules(named, own.bars)
+    if own.config is not None and chosen.digest != project.digest:
+        raise Problem(
+            422,
+            f"{policy[:80]!r} is not the release policy of {own.source}, {own.policy!r}.",
+            where="policy",
+            fix="Leave `policy` out.",
+        )
+    return chosen
+
+
 def _given(asked: DecisionRequest | BaselineRequest) -> dict[str, str]:
     """The rules that a request names."""
     rubric = asked.rubric if isinstance(asked, DecisionRequest) else None
@@ -160,6 +187,8 @@ def _grader(
     given: Mapping[str, str],
     baseline: Evidence,
     candidate: Evidence | None = None,
+    *,
+    stored_cards: bool = True,
 ) -> BasedGrader:
     """The grader of both sides: by the rules that are given, else as their evaluations were
     graded.
@@ -172,6 +201,7 @@ def _grader(
             policy=given.get("policy"),
             profile=given.get("profile"),
             rubric=given.get("rubric"),
+            stored_cards=stored_cards,
         )
     if not theirs and baseline.kept is None:
         for name, settings in ours.items():
@@ -186,6 +216,7 @@ def _grader(
         profile=None if choice.own is not None else choice.profile,
         rubric=choice.rubric,
         own=choice.own,
+        stored_cards=stored_cards,
     )
 
 

@@ -1,0 +1,44 @@
+"""Which version people prefer, by the labels of a set of pairs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from assay.views.blocks import Column, Paragraph, Part, Table
+from assay.views.pieces import number, phrase
+
+if TYPE_CHECKING:
+    from assay.records.label import LabelSet
+    from assay.records.summary import ValueInterval
+
+
+def pairs_won(
+    made: LabelSet, chosen: Counter[str], won: ValueInterval | None, n: int
+) -> list[Part]:
+    """How often each version was preferred, over all labels that count; and by pair, with an
+    interval: the labels of one pair are not independent.
+    """
+    rows = []
+    other = made.other.name if made.other else ""
+    for key, text in (("a", made.evaluation.name), ("tie", "tie"), ("b", other)):
+        share = f"{chosen[key] / chosen.total():.1%}"
+        rows.append([text, f"{chosen[key]:,}", share])
+    columns = ("Preferred", Column("Labels", "n"), Column("Share", "n"))
+    parts: list[Part] = [Table("Preferred answers", columns, rows)]
+    if won is not None and won.value is not None:
+        parts.insert(0, Paragraph(_preferred(made, won, n)))
+    return parts
+
+
+def _preferred(made: LabelSet, share: ValueInterval, n: int) -> str:
+    """Which version people prefer, as far as the pairs tell."""
+    low, high = share.low or 0.0, 1.0 if share.high is None else share.high
+    other = made.other.name if made.other else ""
+    clear = made.evaluation.name if low > 0.5 else other if high < 0.5 else ""
+    says = f"People prefer {clear}." if clear else "The labels don't show which one people prefer."
+    return phrase(
+        f"{says} {made.evaluation.name} wins ",
+        number(share.value, interval=share, n=n, percent=True),
+        " of the pairs; a tie counts half.",
+    )
