@@ -18,7 +18,7 @@ import pytest
 import assay
 from assay.batch.engine import Column
 from assay.batch.quoting import in_dialect
-from assay.batch.tool_query import ToolQuery, folded_question
+from assay.batch.tool_query import ToolAnswersQuery, folded_question
 from assay.errors import AssayError, InputError, ShelfError
 from assay.library.shelf import Shelf
 from assay.pipeline.batch_tools import make_tool_plan
@@ -103,12 +103,12 @@ TEXTS = (*ALL, "determinism", "na_reason")
 
 def query(
     rows: list[dict[str, Any]], rules: SchemaRules, *, keep: tuple[str, ...] = ()
-) -> tuple[ToolQuery, pa.Table]:
+) -> tuple[ToolAnswersQuery, pa.Table]:
     names = list(dict.fromkeys([*TEXTS, *keep]))
     kinds = {name: pa.float64() if name == "weight" else pa.string() for name in names}
     table = pa.Table.from_pylist(rows, schema=pa.schema(list(kinds.items())))
     columns = [Column(name, "DOUBLE" if name == "weight" else "VARCHAR") for name in names]
-    return ToolQuery(make_tool_plan(rules), "answers", columns, names={}, keep=keep), table
+    return ToolAnswersQuery(make_tool_plan(rules), "answers", columns, names={}, keep=keep), table
 
 
 def grade(
@@ -279,7 +279,7 @@ def test_numbers_and_json_are_read_as_what_they_are(rules: SchemaRules) -> None:
             )
             types = {"subject": "VARCHAR", "question": "VARCHAR", "weight": "INTEGER"}
             columns = [Column(*pair) for pair in (types | {"tier": "VARCHAR"}).items()]
-            made = ToolQuery(plan, "answers", [*columns, Column("score", kind)], names={})
+            made = ToolAnswersQuery(plan, "answers", [*columns, Column("score", kind)], names={})
             found = connection.execute(in_dialect(made.grades(), "duckdb")).fetchone()
             assert found is not None
             assert found[1] == letter, score
@@ -305,9 +305,9 @@ def test_columns_that_are_missing_are_named(rules: SchemaRules) -> None:
     plan = make_tool_plan(rules)
     columns = [Column(name, "VARCHAR") for name in ALL if name != "tier"]
     with pytest.raises(InputError, match="'tier' is missing"):
-        ToolQuery(plan, "answers", columns, names={})
+        ToolAnswersQuery(plan, "answers", columns, names={})
     with pytest.raises(InputError, match="Did you mean 'tier'"):
-        ToolQuery(plan, "answers", columns, names={"tiers": "x"})
+        ToolAnswersQuery(plan, "answers", columns, names={"tiers": "x"})
 
 
 def test_the_family_of_the_policy_decides_what_a_row_is(tmp_path: Path) -> None:

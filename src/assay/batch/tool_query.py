@@ -75,7 +75,7 @@ newest answer is one aggregate.
 """
 
 
-class ToolQuery:
+class ToolAnswersQuery:
     """The queries of a plan over a view."""
 
     def __init__(

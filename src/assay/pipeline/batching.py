@@ -14,7 +14,7 @@ from assay.batch.plan import BatchPlan, make_batch_plan
 from assay.batch.quoting import in_dialect
 from assay.batch.relational import batch_queries
 from assay.batch.tool_answers import ToolBatchPlan
-from assay.batch.tool_query import ToolQuery
+from assay.batch.tool_query import ToolAnswersQuery
 from assay.errors import UsageError
 from assay.exams.policy import ExamPolicy, ExamRules
 from assay.grading.policy import make_rules
@@ -96,7 +96,7 @@ def family_queries(
         queries = batch_queries(plan, view, columns, dialect, names=names, keep=keep)
         return FamilyQueries(queries.grades, queries.rejects)
     if isinstance(plan, ToolBatchPlan):
-        tools = ToolQuery(plan, view, columns, names=names or {}, keep=keep)
+        tools = ToolAnswersQuery(plan, view, columns, names=names or {}, keep=keep)
         made = (tools.grades(), tools.rejects())
     else:
         sittings = ExamQuery(plan, view, columns, names=names or {}, keep=keep)
