@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from assay.batch.sources import Source
+
 
 class Column(NamedTuple):
     """A column of a source: its name, and its type as the engine writes it, in upper case."""
@@ -21,10 +23,13 @@ class BatchEngine(Protocol):
     """What `sqlglot` calls it."""
     version: str
 
-    def attach(self, sources: Sequence[str]) -> str:
+    def attach(self, sources: Sequence[str | Source]) -> str:
         """Make files or a table readable as one relation, columns matched by name; the name of
         the view.
         """
+
+    def define(self, sql: str) -> str:
+        """A query as a view; its name."""
 
     def columns(self, view: str) -> list[Column]:
         """The columns of a view, in order."""

@@ -59,6 +59,14 @@ class Source(NamedTuple):
     """How to connect, with the password."""
 
 
+class CsvHead(NamedTuple):
+    """The names in the first line of a CSV file, and what separates them."""
+
+    names: tuple[str, ...]
+    delimiter: str
+    """A comma, a tab or a semicolon."""
+
+
 class Partition(NamedTuple):
     """The part of a folder under one `key=value` path, which a batch grades by itself."""
 
@@ -129,7 +137,7 @@ def _resolved(name: str) -> Iterator[Source]:
                 " postgresql://HOST/DATABASE#TABLE.",
             )
         if kind == "csv":
-            _check_head(name)
+            csv_head(name)
         yield Source(name, kind, (_checked(name),))
 
 
@@ -160,7 +168,7 @@ def _folder(folder: str) -> Iterator[Source]:
         else:
             by_kind.setdefault(own, []).append(_checked(file))
             if own == "csv":
-                _check_head(file)
+                csv_head(file)
     if others:
         raise InputError(
             "BAT-020",
@@ -243,13 +251,15 @@ def _checked(path: str) -> str:
     return path
 
 
-def _check_head(path: str) -> None:
-    """Refuse a CSV file that names a column twice: an engine would rename one of them."""
+def csv_head(path: str) -> CsvHead:
+    """The columns of a CSV file. One that names a column twice is refused: an engine would rename
+    one of them.
+    """
     opened = gzip.open if path.endswith(".gz") else open
     try:
         with opened(path, "rb") as stream:
             line = stream.readline(_MAX_HEAD)
-            text = line.decode("utf-8-sig")
+            head = line.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(
             "FIL-001", "is not UTF-8.", where=path, fix="Convert it to UTF-8."
@@ -257,20 +267,18 @@ def _check_head(path: str) -> None:
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError("FIL-001", f"can't be read: {reason}.", where=path) from None
-    if not text.strip():
+    if not head.strip():
         raise InputError("FIL-005", "there is nothing in the file.", where=path)
-    delimiter = delimiter_of(text)
-    names = [name.strip().lower() for name in next(csv.reader([text], delimiter=delimiter))]
-    twice = sorted(name for name, count in Counter(names).items() if count > 1)
-    if twice:
+    delimiter = max(",\t;", key=head.count)
+    names = tuple(name.strip() for name in next(csv.reader([head], delimiter=delimiter)))
+    counted = Counter(name.lower() for name in names)
+    twice = sorted(name for name, count in counted.items() if count > 1)
+    if twice or "" in counted:
         raise InputError(
             "BAT-020",
-            f"the first line names {len(names)} columns, and '{twice[0]}' twice.",
+            f"the first line has {len(names)} columns, and "
+            + (f"'{twice[0]}' is there twice." if twice and twice[0] else "one has no name."),
             where=path,
             fix="Give each column its own name.",
         )
-
-
-def delimiter_of(head: str) -> str:
-    """What separates the columns of CSV, by its first line: a comma, a tab or a semicolon."""
-    return max(",\t;", key=head.count)
+    return CsvHead(names, delimiter)

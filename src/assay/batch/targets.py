@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from assay.errors import UsageError
-from assay.records.batch import BATCH_RECORD
+from assay.records.batch import BATCH_RECORD, BatchRecord
 
 FORMS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl"}
 """What a file can be written as, by its extension; a folder has Parquet files."""
@@ -89,6 +89,29 @@ class Workplace(NamedTuple):
         path = os.path.join(self.folder, kind, *partition.split("/"))
         os.makedirs(os.path.dirname(path), exist_ok=True)
         return path
+
+    def files(self) -> tuple[list[str], list[str]]:
+        """The files of grades and of rejects that were written, in order of their names."""
+        if self.target.is_folder:
+            places = (os.path.join(self.folder, kind) for kind in (GRADES, REJECTS))
+        else:
+            places = (self.grades(), self.rejects())  # type: ignore[assignment]
+        grades, rejects = map(files_of, places)
+        return grades, rejects
+
+    def final_name(self, path: str) -> str:
+        """What a file is called from the folder of the record, once it is published."""
+        if self.target.is_folder:
+            return os.path.relpath(path, self.folder)
+        final = self.target.grades if path == self.grades() else self.target.rejects
+        return os.path.basename(final)
+
+    def partition_of(self, path: str) -> str | None:
+        """The partition that a written file belongs to; None where there are none."""
+        if not self.target.is_folder:
+            return None
+        below = os.path.relpath(os.path.dirname(path), self.folder).split(os.sep)[1:]
+        return "/".join(below) or None
 
     def publish(self, *, overwrite: bool) -> None:
         """Give everything its final name."""
@@ -225,6 +248,26 @@ def target_of(path: str) -> Target:
     return Target(path, form or "parquet", form is None)
 
 
+def files_of(path: str) -> list[str]:
+    """A file, or the files of data below a folder; empty where there is nothing."""
+    if not os.path.isdir(path):
+        return [path] if os.path.exists(path) else []
+    return sorted(
+        os.path.join(place, name)
+        for place, _, names in os.walk(path)
+        for name in names
+        if not name.startswith((".", "_"))
+    )
+
+
 def record_of(path: str) -> str:
     """The record of a batch output that is named by its file, its folder or the record itself."""
     return path if path.endswith((BATCH_RECORD, RECORD_IN_FOLDER)) else target_of(path).record
+
+
+def target_at(record: str, made: BatchRecord) -> Target:
+    """The target whose record is at a path."""
+    folder, name = os.path.split(record)
+    if name == RECORD_IN_FOLDER:
+        return Target(folder or os.curdir, "parquet", True)
+    return target_of(os.path.join(folder, made.outputs[0].name))

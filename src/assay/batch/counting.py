@@ -1,0 +1,141 @@
+"""What a batch came to, counted by the engine over the output that was written.
+
+The same queries work on Parquet, where a column has its type, and on CSV and JSON Lines, where it
+is text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from assay.batch.engine import BatchEngine
+from assay.batch.quoting import identifier, in_dialect
+
+INVALID = "invalid_evidence"
+MOST_LISTS = 1000
+"""Different lists of failed gates that are looked at; rarer ones don't change what fails most."""
+EXAMPLES = 3
+
+
+class RejectCount(NamedTuple):
+    """Rows that were rejected for one reason."""
+
+    code: str
+    reason: str
+    n: int
+    examples: tuple[str, ...]
+
+
+class Tally(NamedTuple):
+    """The counts of an output."""
+
+    runs: int
+    passed: int
+    invalid: int
+    faults: int
+    """Entries that were rejected."""
+    grades: dict[str, int]
+    reasons: dict[str, int]
+    """Runs that failed, by reason."""
+    gates: dict[str, int]
+    """Failed gates, the most frequent first."""
+    floors: dict[str, int]
+    missing: dict[str, int]
+    """Criteria without a score."""
+    rejects: tuple[RejectCount, ...]
+
+
+def count_output(engine: BatchEngine, outputs: Sequence[str], rejects: Sequence[str]) -> Tally:
+    """The counts of grades and rejects that were written."""
+    view = identifier(engine.attach(list(outputs)))
+    groups = _rows(
+        engine,
+        "SELECT CAST(grade AS VARCHAR), CAST(reason AS VARCHAR), CAST(passed AS BOOLEAN), COUNT(*),"
+        f" CAST(SUM(CAST(faults AS BIGINT)) AS BIGINT) FROM {view} GROUP BY 1, 2, 3",
+    )
+    grades: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    passed = 0
+    for grade, reason, holds, count, _ in groups:
+        if grade is not None:
+            grades[grade] += count
+        if holds is True:
+            passed += count
+        else:
+            reasons[reason] += count
+    return Tally(
+        runs=sum(count for *_, count, _ in groups),
+        passed=passed,
+        invalid=reasons[INVALID],
+        faults=sum(int(faults or 0) for *_, faults in groups),
+        grades=dict(sorted(grades.items())),
+        reasons={reason: n for reason, n in reasons.most_common() if n},
+        gates=_named(engine, view, "failed_gates"),
+        floors=_named(engine, view, "failed_floors"),
+        missing=_named(engine, view, "missing"),
+        rejects=_rejected(engine, rejects),
+    )
+
+
+def find_split_runs(engine: BatchEngine, outputs: Sequence[str]) -> list[str]:
+    """Some runs that an output has more than once."""
+    view = identifier(engine.attach(list(outputs)))
+    found = _rows(
+        engine,
+        f"SELECT CAST(run AS VARCHAR) FROM {view} WHERE NOT run IS NULL GROUP BY 1"
+        f" HAVING COUNT(*) > 1 ORDER BY 1 LIMIT {EXAMPLES}",
+    )
+    return [row[0] for row in found]
+
+
+def _named(engine: BatchEngine, view: str, column: str) -> dict[str, int]:
+    """How often each name is in a column of lists."""
+    lists = _rows(
+        engine,
+        f"SELECT {column}, COUNT(*) AS n FROM {view} WHERE NOT {column} IS NULL"
+        f" GROUP BY {column} ORDER BY n DESC LIMIT {MOST_LISTS}",
+    )
+    counted: Counter[str] = Counter()
+    for names, count in lists:
+        for name in _names(names):
+            counted[name] += count
+    return dict(counted.most_common())
+
+
+def _names(value: Any) -> Iterable[str]:
+    names: Iterable[str] = json.loads(value) if isinstance(value, str) else value
+    return names
+
+
+def _rejected(engine: BatchEngine, rejects: Sequence[str]) -> tuple[RejectCount, ...]:
+    if not rejects:
+        return ()
+    view = identifier(engine.attach(list(rejects)))
+    counts = _rows(
+        engine,
+        f"SELECT code, reason, COUNT(*) AS n FROM {view} GROUP BY code, reason"
+        " ORDER BY n DESC, code, reason",
+    )
+    examples: dict[tuple[str, str], list[str]] = {}
+    listed = _rows(
+        engine,
+        "SELECT code, reason, run, criterion, gate, raw FROM (SELECT *, ROW_NUMBER() OVER"
+        f" (PARTITION BY code, reason ORDER BY run, criterion, gate, raw) AS place FROM {view})"
+        f" AS numbered WHERE place <= {EXAMPLES} ORDER BY code, reason, place",
+    )
+    for code, reason, run, criterion, gate, raw in listed:
+        subject = " ".join(str(one) for one in (criterion, gate) if one is not None)
+        value = "" if raw is None else f" = {str(raw)[:40]}"
+        name = "(no run)" if run is None else str(run)[:80]
+        examples.setdefault((code, reason), []).append(f"{name} {subject}{value}".rstrip())
+    return tuple(
+        RejectCount(code, reason, count, tuple(examples.get((code, reason), ())))
+        for code, reason, count in counts
+    )
+
+
+def _rows(engine: BatchEngine, sql: str) -> list[tuple[Any, ...]]:
+    return engine.rows(in_dialect(sql, engine.dialect))

@@ -1,0 +1,237 @@
+"""Sources as DuckDB reads them: one SELECT for each, united by column name.
+
+Nothing is guessed from a sample of rows: CSV and JSON Lines give text, which the plan turns into
+numbers or rejects row by row, so a number keeps the digits it was written with. No line is taken
+for a comment, and none is skipped.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from assay.batch.quoting import identifier, text
+from assay.batch.sources import CsvHead, Source, csv_head, find_sources
+from assay.errors import InputError, UsageError
+from assay.installing import install_hint
+
+MAX_COLUMNS = 10_000
+MAX_LINE = 16 * 1024 * 1024
+_EXTENSIONS = {"delta": "delta_scan", "iceberg": "iceberg_scan"}
+_FILE = "assay_file"
+_LONG_NUMBER = r"(-?[0-9][0-9.]{15,}(?:[eE][+-]?[0-9]+)?)"
+"""A number in JSON that may have more digits than a double: DuckDB's parser would round it."""
+
+
+def views_sql(connection: Any, sources: Sequence[str | Source]) -> str:
+    """One query over all sources."""
+    resolved: list[Source] = []
+    for given in sources:
+        resolved += [given] if isinstance(given, Source) else find_sources([given])
+    return " UNION ALL BY NAME ".join(
+        select for source in resolved for select in _selects(connection, source)
+    )
+
+
+def _selects(connection: Any, source: Source) -> list[str]:
+    if source.kind == "parquet":
+        read = f"read_parquet({_names(source.files)}, union_by_name = true, {_filename(source)})"
+        return [_with_partitions(connection, source, f"SELECT * FROM {read}")]
+    if source.kind == "csv":
+        return [
+            _with_partitions(connection, source, _csv(files, source))
+            for files in _by_head(source.files)
+        ]
+    if source.kind == "jsonl":
+        return [_with_partitions(connection, source, _jsonl(connection, source))]
+    if source.kind == "arrow":
+        return [f"SELECT * FROM {identifier(_registered(connection, source))}"]
+    if source.kind == "duckdb":
+        return [f"SELECT * FROM {_attached(connection, source)}"]
+    if source.kind in _EXTENSIONS:
+        return [_extension_scan(connection, source)]
+    raise UsageError(
+        "BAT-020",
+        f"DuckDB can't read '{source.name}'.",
+        fix="Copy it to Parquet first, or use --engine spark.",
+    )
+
+
+# --- files
+
+
+def _csv(files: Sequence[str], source: Source) -> str:
+    head, delimiter = csv_head(files[0])
+    columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in head)
+    return (
+        f"SELECT * FROM read_csv({_names(files)}, auto_detect = false, header = true, skip = 0,"
+        f" delim = {text(delimiter)}, quote = '\"', escape = '\"', comment = '', nullstr = '',"
+        f" strict_mode = true, null_padding = false, ignore_errors = false,"
+        f" max_line_size = {MAX_LINE}, columns = {{{columns}}}, {_filename(source)})"
+    )
+
+
+def _by_head(files: Iterable[str]) -> list[list[str]]:
+    """Files with the same columns in the same order."""
+    by_head: dict[CsvHead, list[str]] = {}
+    for file in files:
+        by_head.setdefault(csv_head(file), []).append(file)
+    return list(by_head.values())
+
+
+def _jsonl(connection: Any, source: Source) -> str:
+    """Every value as text. The keys come from all lines, not from a sample of them."""
+    lines = (
+        f"read_json_objects({_names(source.files)}, format = 'newline_delimited',"
+        f" maximum_object_size = {MAX_LINE}, {_filename(source)})"
+    )
+    shapes = connection.execute(
+        "SELECT json_type(json) = 'OBJECT', json_keys(json), count(*)"
+        f" FROM {lines} GROUP BY ALL ORDER BY ALL LIMIT {MAX_COLUMNS + 1}"
+    ).fetchall()
+    if len(shapes) > MAX_COLUMNS:
+        raise InputError(
+            "FIL-004", f"has lines of more than {MAX_COLUMNS:,} shapes.", where=source.name
+        )
+    names: dict[str, None] = {}
+    for is_object, keys, count in shapes:
+        if not is_object:
+            raise InputError(
+                "FIL-006",
+                f"{count:,} line{'s are' if count > 1 else ' is'} JSON, but no object.",
+                where=source.name,
+                fix='Each line is one row: {"run": "r-1", "criterion": "correctness", "raw": 4}.',
+            )
+        twice = next((key for key in keys if keys.count(key) > 1), None)
+        if twice is not None:
+            raise InputError(
+                "FIL-003",
+                f"{count:,} line{'s have' if count > 1 else ' has'} the key '{twice}' twice.",
+                where=source.name,
+            )
+        names |= dict.fromkeys(keys)
+    if len({name.lower() for name in names}) < len(names):
+        raise InputError(
+            "BAT-020",
+            "some of its keys differ only in case, and DuckDB can't tell them apart.",
+            where=source.name,
+            fix="Spell each key in one way.",
+        )
+    columns = [f"{_json_text(name)} AS {identifier(name)}" for name in names]
+    return f"SELECT {', '.join([*columns, _FILE])} FROM {lines}"
+
+
+def _json_text(name: str) -> str:
+    """The value under a key as text, with every digit that was written."""
+    plain = f"json_extract_string(json, {text('/' + name.replace('~', '~0').replace('/', '~1'))})"
+    if not name.isascii() or not name.isprintable():
+        return plain
+    number = text(rf'"{_escaped(name)}"\s*:\s*{_LONG_NUMBER}')
+    return f"COALESCE(NULLIF(regexp_extract(json, {number}, 1), ''), {plain})"
+
+
+def _filename(source: Source) -> str:
+    return f"filename = {text(_FILE)}"
+
+
+def _with_partitions(connection: Any, source: Source, select: str) -> str:
+    """A query over files without the name of the file, and with a column for each `key=value` in
+    the path below the folder.
+    """
+    columns = {row[0].lower() for row in connection.execute(f"DESCRIBE {select}").fetchall()}
+    if len(columns) > MAX_COLUMNS:
+        raise InputError("FIL-004", f"has more than {MAX_COLUMNS:,} columns.", where=source.name)
+    keys: dict[str, None] = {}
+    for file in source.files if source.folder else ():
+        path = os.path.relpath(os.path.dirname(file), source.folder)
+        keys |= dict.fromkeys(part.partition("=")[0] for part in path.split(os.sep) if "=" in part)
+    below = f"substr({_FILE}, {len(source.folder) + 1})"
+    made = [
+        f"url_decode(regexp_extract({below}, {text(f'/{_escaped(key)}=([^/]*)/')}, 1))"
+        f" AS {identifier(key)}"
+        for key in keys
+        if key.lower() not in columns
+    ]
+    return f"SELECT * EXCLUDE ({_FILE}){''.join(f', {column}' for column in made)} FROM ({select})"
+
+
+def _escaped(name: str) -> str:
+    """A text in a regular expression."""
+    return "".join(sign if sign.isalnum() or sign == "_" else "\\" + sign for sign in name)
+
+
+def _names(files: Iterable[str]) -> str:
+    return f"[{', '.join(map(text, files))}]"
+
+
+# --- tables
+
+
+def _attached(connection: Any, source: Source) -> str:
+    """A table of a DuckDB file, read only."""
+    attached = connection.execute("SELECT database_name, path FROM duckdb_databases()").fetchall()
+    path = os.path.realpath(source.files[0])
+    alias = next((name for name, where in attached if where == path), None)
+    if alias is None:
+        alias = f"assay_{len(attached)}"
+        connection.execute(f"ATTACH {text(path)} AS {identifier(alias)} (READ_ONLY)")
+    tables = connection.execute(
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ?"
+        " UNION ALL SELECT schema_name, view_name FROM duckdb_views()"
+        " WHERE database_name = ? AND NOT internal",
+        [alias, alias],
+    ).fetchall()
+    for schema, table in tables:
+        if source.table in (table, f"{schema}.{table}"):
+            return ".".join(map(identifier, (alias, schema, table)))
+    found = ", ".join(sorted(table for _, table in tables)) or "no table"
+    raise InputError(
+        "BAT-020",
+        f"there is no table '{source.table}' in it.",
+        where=source.files[0],
+        fix=f"Found: {found}.",
+    )
+
+
+def _registered(connection: Any, source: Source) -> str:
+    """Arrow files as one relation, read in batches."""
+    try:
+        import pyarrow as arrow
+        import pyarrow.dataset as datasets
+    except ImportError:
+        raise UsageError(
+            "RUN-004", "reading Arrow files needs pyarrow.", fix=install_hint("arrow")
+        ) from None
+    try:
+        parts = [datasets.dataset(file, format="ipc") for file in source.files]
+        whole = parts[0] if len(parts) == 1 else datasets.dataset(parts)
+    except (arrow.ArrowException, OSError) as error:
+        raise InputError(
+            "BAT-022",
+            f"isn't an Arrow IPC file, or is damaged: {str(error).splitlines()[0]}",
+            where=source.name,
+        ) from None
+    name = f"assay_arrow_{abs(hash(source.files)):x}"
+    connection.register(name, whole)
+    return name
+
+
+def _extension_scan(connection: Any, source: Source) -> str:
+    """A Delta or Iceberg table. An extension is never downloaded here: that is the owner's to
+    decide.
+    """
+    import duckdb
+
+    try:
+        connection.execute(f"LOAD {source.kind}")
+    except duckdb.Error:
+        raise UsageError(
+            "BAT-020",
+            f"it is {'a Delta' if source.kind == 'delta' else 'an Iceberg'} table, and DuckDB"
+            f" reads it with an extension that isn't installed.",
+            where=source.name,
+            fix="Install it once: python -c"
+            f" \"import duckdb; duckdb.sql('INSTALL {source.kind}')\"",
+        ) from None
+    return f"SELECT * FROM {_EXTENSIONS[source.kind]}({text(source.files[0])})"

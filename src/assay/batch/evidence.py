@@ -1,0 +1,121 @@
+"""What is graded, as a query over what was read: text as numbers, and norms as scores.
+
+CSV and JSON Lines give text. A text that isn't a number, or has more digits than a batch computes
+exactly, becomes NaN, which the plan rejects with its row. The output of an earlier batch gives
+norms: they are graded again as scores from 0 to 1, so no evidence is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from assay.batch.engine import Column
+from assay.batch.plan import BatchPlan
+from assay.batch.quoting import identifier, text
+
+NUMBER = r"^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,3})?$"
+_FEW_DIGITS = r"^[+-]?0*[.]?0*[0-9]{1,15}([eE][+-]?[0-9]{1,3})?$"
+_MAX_DIGITS = 15
+_TEXT = ("VARCHAR", "STRING")
+_NAN = "CAST('NaN' AS DOUBLE)"
+REJECTED = "(rejected before)"
+
+
+def typed_text(
+    view: str, columns: Sequence[Column], *, numbers: Collection[str], verdicts: Collection[str]
+) -> str | None:
+    """A query in DuckDB's dialect that reads columns of text as numbers and verdicts; None where
+    there is no such text.
+    """
+    texts = {column.name for column in columns if column.type in _TEXT}
+    made = []
+    for column in columns:
+        name = identifier(column.name)
+        if column.name in texts and column.name in numbers:
+            made.append(f"{_number(name)} AS {name}")
+        elif column.name in texts and column.name in verdicts:
+            made.append(f"{_verdict(name)} AS {name}")
+        else:
+            made.append(name)
+    if not texts.intersection({*numbers, *verdicts}):
+        return None
+    return f"SELECT {', '.join(made)} FROM {identifier(view)}"
+
+
+def bad_verdicts(view: str, columns: Sequence[Column], verdicts: Collection[str]) -> str | None:
+    """A query for a text that is no verdict, with its column; None where no verdict is text."""
+    found = [
+        f"SELECT {text(column.name)} AS name, MIN({identifier(column.name)}) AS value"
+        f" FROM {identifier(view)} WHERE NOT {identifier(column.name)} IS NULL"
+        f" AND NOT LOWER({identifier(column.name)}) IN ('true', 't', 'false', 'f')"
+        for column in columns
+        if column.type in _TEXT and column.name in verdicts
+    ]
+    return " UNION ALL ".join(found) or None
+
+
+def _number(name: str) -> str:
+    digits = f"REGEXP_EXTRACT({name}, '^[+-]?([^eE]+)', 1)"
+    fits = (
+        f"(REGEXP_MATCHES({name}, {text(_FEW_DIGITS)})"
+        f" OR LENGTH(REPLACE({digits}, '.', '')) <= {_MAX_DIGITS})"
+    )
+    return (
+        f"CASE WHEN {name} IS NULL THEN NULL"
+        f" WHEN REGEXP_MATCHES({name}, {text(NUMBER)}) AND {fits}"
+        f" THEN COALESCE(TRY_CAST({name} AS DOUBLE), {_NAN}) ELSE {_NAN} END"
+    )
+
+
+def _verdict(name: str) -> str:
+    return (
+        f"CASE WHEN LOWER({name}) IN ('true', 't') THEN TRUE"
+        f" WHEN LOWER({name}) IN ('false', 'f') THEN FALSE END"
+    )
+
+
+def norms_plan(plan: BatchPlan) -> BatchPlan:
+    """The plan with every criterion read as its norm: floors, weights and bands stay."""
+    criteria = tuple(one._replace(formula="zero_one", params={}) for one in plan.criteria)
+    return plan._replace(criteria=criteria)
+
+
+def norms_evidence(
+    view: str, columns: Sequence[Column], plan: BatchPlan, keep: Sequence[str]
+) -> str:
+    """A query in DuckDB's dialect that turns the output of a batch into evidence: a wide row for
+    each run, and a long row for each failed gate that the plan lacks and each rejected entry.
+    """
+    there = {column.name for column in columns}
+    kept = [identifier(name) for name in keep]
+    source, first = identifier(view), plan.criteria[0].name
+    wide = ["run", *kept]
+    for item in plan.criteria:
+        name, norm = identifier(item.name), identifier(f"norm_{item.name}")
+        bad = f" WHEN reason = 'invalid_evidence' THEN {_NAN}" if item.name == first else ""
+        wide.append(
+            f"CASE{bad} WHEN LIST_CONTAINS(missing, {text(item.name)}) THEN NULL"
+            f" ELSE CAST({norm} AS DOUBLE) END AS {name}"
+        )
+        if f"n_{item.name}" in there:
+            size = identifier(f"n_{item.name}")
+            wide.append(f"{size} AS {identifier(f'{item.name}_n')}")
+    wide += [
+        f"NOT LIST_CONTAINS(failed_gates, {text(gate)}) AS {identifier(gate)}"
+        for gate in plan.gates
+    ]
+    known = ", ".join(map(text, plan.gates)) or "''"
+    carried = ", ".join(["run", *kept])
+    gates = (
+        f"SELECT {carried}, gate, FALSE AS verdict FROM (SELECT {carried}, UNNEST(failed_gates) AS"
+        f" gate FROM {source}) AS failed WHERE NOT gate IN ({known})"
+    )
+    rejected = (
+        f"SELECT {carried}, {text(REJECTED)} AS criterion FROM (SELECT {carried}, UNNEST(RANGE("
+        "CASE WHEN reason = 'invalid_evidence' THEN faults - 1 ELSE faults END)) AS place"
+        f" FROM {source} WHERE faults > 0) AS entries"
+    )
+    return (
+        f"SELECT {', '.join(wide)}, CAST(NULL AS DOUBLE) AS raw FROM {source}"
+        f" UNION ALL BY NAME {gates} UNION ALL BY NAME {rejected}"
+    )

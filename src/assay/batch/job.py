@@ -1,0 +1,453 @@
+"""One batch from sources to a published output: grade, count, record, and only then give it a name.
+
+A folder with `key=value` subfolders, graded into a folder, is graded partition by partition. Done
+again, only partitions whose files are new or changed, by digest, are graded; the others keep their
+grades, once these prove to be the bytes that the record names.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from msgspec import json
+
+from assay.batch.counting import Tally, count_output, find_split_runs
+from assay.batch.digests import DigestedFile, check_unchanged, digest_files
+from assay.batch.engine import BatchEngine, Column
+from assay.batch.evidence import bad_verdicts
+from assay.batch.quoting import identifier, in_dialect
+from assay.batch.sources import Partition, Source, find_partitions, find_sources
+from assay.batch.staging import stage_tables
+from assay.batch.targets import Target, Workplace, check_target, files_of, open_workplace
+from assay.canon import digest
+from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.files.atomic import write_file
+from assay.files.json_files import read_json
+from assay.records.batch import (
+    BatchCounts,
+    BatchEngineUsed,
+    BatchFile,
+    BatchRecord,
+    read_batch_record,
+)
+
+VIEW = "batch_input"
+"""What the source is called in the SQL that a record names and `--explain-sql` prints."""
+_TABLE = "a table of a database, which has no bytes of its own"
+
+
+class Queries(Protocol):
+    """What a plan makes of a view."""
+
+    @property
+    def grades(self) -> str:
+        """One row for each run."""
+
+    @property
+    def rejects(self) -> str:
+        """One row for each entry that was refused."""
+
+
+class Earlier(NamedTuple):
+    """The output of an earlier batch."""
+
+    target: Target
+    record: BatchRecord
+
+
+def _as_it_is(view: str, columns: Sequence[Column]) -> str | None:
+    return None
+
+
+class BatchTask(NamedTuple):
+    """What to compute, whichever family it is of."""
+
+    family: str
+    profile: str | None
+    policy: str
+    scoring_system: str
+    grading_system: str
+    plan: str
+    """The digest of the plan."""
+    digests: Mapping[str, str]
+    queries: Callable[[str, Sequence[Column], str], Queries]
+    """The queries over a view with these columns, in a dialect."""
+    names: Mapping[str, str] = {}
+    keep: tuple[str, ...] = ()
+    evidence: Callable[[str, Sequence[Column]], str | None] = _as_it_is
+    """A query in DuckDB's dialect that is graded in the place of a view."""
+    verdicts: frozenset[str] = frozenset()
+    """The columns that are true, false or empty."""
+    earlier: Earlier | None = None
+    """The output that is graded again from its norms."""
+
+
+class BatchOptions(NamedTuple):
+    """How a batch runs."""
+
+    overwrite: bool = False
+    sample: int | None = None
+    progress: Callable[[int, int], None] | None = None
+    """Told how many bytes of how many are graded."""
+
+
+class BatchResult(NamedTuple):
+    """What a batch came to."""
+
+    record: BatchRecord
+    tally: Tally
+    graded: tuple[str, ...]
+    """The partitions that were graded; empty where the input has none."""
+    kept: tuple[str, ...]
+    """The partitions whose grades are those of an earlier batch."""
+
+
+class _Part(NamedTuple):
+    """What is graded by one query."""
+
+    partition: str | None
+    sources: tuple[Source, ...]
+    files: tuple[DigestedFile, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+
+def explain_batch(task: BatchTask, engine: BatchEngine, sources: Sequence[Source]) -> Queries:
+    """The queries of a batch, in the engine's dialect, without running them."""
+    view = _evidence(task, engine, engine.attach(list(sources)))
+    return task.queries(VIEW, engine.columns(view), engine.dialect)
+
+
+def run_batch(
+    task: BatchTask,
+    engine: BatchEngine,
+    names: Sequence[str],
+    target: Target,
+    options: BatchOptions,
+) -> BatchResult:
+    """Grade sources into a target."""
+    if task.earlier is not None:
+        sources, partitions = earlier_grades(task.earlier)
+    else:
+        sources = find_sources(names)
+        partitions = find_partitions(sources)
+    if options.sample or not target.is_folder:
+        partitions = []
+    old = _earlier(task, target) if partitions and not options.overwrite else None
+    inputs = [source.folder or file for source in sources for file in source.files]
+    check_target(target, inputs, overwrite=options.overwrite or old is not None)
+    with open_workplace(target) as work:
+        staged = stage_tables(sources, work.scratch)
+        parts = _parts(staged, partitions)
+        kept = [part for part in parts if old is not None and _keep(part, old, target, work)]
+        fresh = [part for part in parts if part not in kept]
+        grading = _Grading(task, engine, work, options, sum(part.size for part in fresh))
+        for part in fresh:
+            grading.grade(part)
+        files = [file for part in parts for file in part.files]
+        check_unchanged(files)
+        outputs, rejects = work.files()
+        tally = count_output(engine, outputs, rejects)
+        if partitions:
+            _check_whole_runs(engine, outputs)
+        if not tally.runs:
+            raise NotEnoughEvidence(
+                "FIL-005",
+                "there is nothing to grade.",
+                where=", ".join(source.name for source in sources),
+                fix="An empty input never passes.",
+            )
+        rows = grading.rows + _rows_of(engine, kept)
+        record = BatchRecord(
+            family=task.family,
+            profile=task.profile,
+            policy=task.policy,
+            scoring_system=task.scoring_system,
+            grading_system=task.grading_system,
+            plan=task.plan,
+            digests=dict(task.digests),
+            engine=BatchEngineUsed(name=engine.name, version=engine.version),  # type: ignore[arg-type]
+            sql=old.sql if old is not None and not fresh else grading.sql_digest,
+            columns=dict(task.names),
+            keep=list(task.keep),
+            sample=options.sample,
+            inputs=_inputs(sources, parts),
+            outputs=_written(work, outputs),
+            rejects=_written(work, rejects),
+            counts=BatchCounts(
+                rows=rows,
+                runs=tally.runs,
+                passed=tally.passed,
+                invalid=tally.invalid,
+                grades=tally.grades,
+                rejects={reject.code: reject.n for reject in tally.rejects},
+            ),
+        )
+        write_file(work.record, json.format(json.encode(record), indent=2) + b"\n")
+        work.publish(overwrite=options.overwrite)
+    return BatchResult(
+        record,
+        tally,
+        tuple(part.partition for part in fresh if part.partition is not None),
+        tuple(part.partition for part in kept if part.partition is not None),
+    )
+
+
+class _Grading:
+    """Grades the parts of a batch one after the other."""
+
+    def __init__(
+        self,
+        task: BatchTask,
+        engine: BatchEngine,
+        work: Workplace,
+        options: BatchOptions,
+        total: int,
+    ) -> None:
+        self._task = task
+        self._engine = engine
+        self._work = work
+        self._options = options
+        self._total = total
+        self._done = 0
+        self._sql: set[str] = set()
+        self.rows = 0
+
+    def grade(self, part: _Part) -> None:
+        """Write the grades of a part, and what was rejected."""
+        engine, work, name = self._engine, self._work, part.partition or ""
+        view = engine.attach(list(part.sources))
+        self.rows += _count(engine, view)
+        view = _evidence(self._task, engine, view)
+        columns = engine.columns(view)
+        if self._options.sample is not None:
+            drawn = _sampled(view, self._run_column(), self._options.sample)
+            view = engine.define(in_dialect(drawn, engine.dialect))
+        self._sql.add(self._task.queries(VIEW, columns, engine.dialect).grades)
+        queries = self._task.queries(view, columns, engine.dialect)
+        kind = work.target.form
+        engine.write(queries.grades, work.grades(name), kind=kind, progress=self._progress(part))
+        if count_output(engine, files_of(work.grades(name)), []).faults:
+            engine.write(self._rejects(part, queries), work.rejects(name), kind=kind)
+        self._done += part.size
+
+    def _rejects(self, part: _Part, queries: Queries) -> str:
+        """The query of what was rejected: norms come with what was rejected when they were made."""
+        earlier = self._task.earlier
+        if earlier is None:
+            return queries.rejects
+        files = earlier_files(earlier, earlier.record.rejects, part.partition)
+        view = self._engine.attach(files)
+        return in_dialect(f"SELECT * FROM {identifier(view)}", self._engine.dialect)
+
+    @property
+    def sql_digest(self) -> str:
+        """The digest of the queries."""
+        return digest(sorted(self._sql))
+
+    def _run_column(self) -> str:
+        return self._task.names.get("run", "run")
+
+    def _progress(self, part: _Part) -> Callable[[float], None] | None:
+        told = self._options.progress
+        if told is None:
+            return None
+        done, total = self._done, self._total
+        return lambda share: told(done + int(share * part.size), total)
+
+
+def _evidence(task: BatchTask, engine: BatchEngine, view: str) -> str:
+    """The view that is graded."""
+    columns = engine.columns(view)
+    check = bad_verdicts(view, columns, task.verdicts)
+    if check is not None:
+        for name, value in engine.rows(in_dialect(check, engine.dialect)):
+            if value is not None:
+                raise InputError(
+                    "BAT-025",
+                    f"the column '{name}' has '{value[:80]}', which is no verdict.",
+                    fix="Write true or false, and leave it empty where there is no verdict.",
+                )
+    sql = task.evidence(view, columns)
+    return view if sql is None else engine.define(in_dialect(sql, engine.dialect))
+
+
+def earlier_grades(earlier: Earlier) -> tuple[list[Source], list[Partition]]:
+    """The grades of an earlier batch as a source. Raises `InputError` where a file isn't the one
+    that was written: its norms could be anybody's.
+    """
+    files = earlier_files(earlier, earlier.record.outputs)
+    source = Source(earlier.target.path, "parquet", tuple(files))
+    if any(not file.endswith(".parquet") for file in files):
+        raise UsageError(
+            "BAT-020",
+            "is no Parquet, so its norms can't be graded again.",
+            where=earlier.target.grades,
+            fix="Grade the evidence again.",
+        )
+    by_name: dict[str, list[str]] = {}
+    for file, path in zip(earlier.record.outputs, files, strict=True):
+        if file.partition is not None:
+            by_name.setdefault(file.partition, []).append(path)
+    return [source], [
+        Partition(name, source._replace(files=tuple(paths)))
+        for name, paths in sorted(by_name.items())
+    ]
+
+
+def earlier_files(
+    earlier: Earlier, files: Sequence[BatchFile], partition: str | None = None
+) -> list[str]:
+    """Where files of an earlier batch are, each checked against its digest."""
+    chosen = [one for one in files if partition is None or one.partition == partition]
+    folder = os.path.dirname(earlier.target.record)
+    paths = [os.path.join(folder, one.name) for one in chosen]
+    for file, there in zip(chosen, digest_files(paths), strict=True):
+        if file.digest != there.digest:
+            raise InputError(
+                "BAT-026",
+                "isn't the file that the record of the batch names: it was changed.",
+                where=there.path,
+                fix="Grade the evidence again.",
+            )
+    return paths
+
+
+def _sampled(view: str, run: str, size: int) -> str:
+    """The rows of some runs: those whose id has the lowest MD5, so that a sample is always the
+    same, on every engine.
+    """
+    run, view = identifier(run), identifier(view)
+    drawn = (
+        f"SELECT r FROM (SELECT DISTINCT {run} AS r FROM {view} WHERE NOT {run} IS NULL) AS runs"
+        f" ORDER BY MD5(CAST(r AS VARCHAR)), r LIMIT {size}"
+    )
+    return f"SELECT * FROM {view} WHERE {run} IN ({drawn})"
+
+
+def _count(engine: BatchEngine, view: str) -> int:
+    sql = in_dialect(f"SELECT COUNT(*) FROM {identifier(view)}", engine.dialect)
+    return int(engine.rows(sql)[0][0])
+
+
+def _rows_of(engine: BatchEngine, parts: Sequence[_Part]) -> int:
+    sources = [source for part in parts for source in part.sources]
+    return _count(engine, engine.attach(sources)) if sources else 0
+
+
+def _parts(sources: Sequence[Source], partitions: Sequence[Partition]) -> list[_Part]:
+    """The input as what is graded by one query each, with its digests."""
+    if not partitions:
+        files = [file for source in sources for file in source.files if os.path.isfile(file)]
+        return [_Part(None, tuple(sources), tuple(digest_files(files)))]
+    found = iter(digest_files(file for one in partitions for file in one.source.files))
+    return [
+        _Part(one.name, (one.source,), tuple(next(found) for _ in one.source.files))
+        for one in partitions
+    ]
+
+
+# --- an earlier output
+
+
+def _earlier(task: BatchTask, target: Target) -> BatchRecord | None:
+    """The record of an output that this batch may bring up to date; None where there is none."""
+    if not os.path.exists(target.record):
+        return None
+    old = read_batch_record(read_json(target.record))
+    differences = [
+        f"{what} ({before} before, {now} now)"
+        for what, before, now in (
+            ("the profile", old.profile, task.profile),
+            ("the policy", old.policy, task.policy),
+            ("the columns", old.columns, dict(task.names)),
+            ("the kept columns", old.keep, list(task.keep)),
+            ("the sample", old.sample, None),
+        )
+        if before != now
+    ]
+    if not differences and old.plan != task.plan:
+        differences = ["the rules of its profile or policy"]
+    if differences:
+        raise UsageError(
+            "BAT-021",
+            f"was graded in another way: {'; '.join(differences)}.",
+            where=target.path,
+            fix="Grade all of it again with --overwrite, or write to another -o.",
+        )
+    return old
+
+
+def _keep(part: _Part, old: BatchRecord, target: Target, work: Workplace) -> bool:
+    """Take over the grades of a partition, if its files are those that were graded and the grades
+    are those that were written.
+    """
+    before = {
+        (os.path.basename(file.name), file.digest)
+        for file in old.inputs
+        if file.partition == part.partition
+    }
+    if before != {(os.path.basename(file.path), file.digest) for file in part.files}:
+        return False
+    made = [file for file in (*old.outputs, *old.rejects) if file.partition == part.partition]
+    paths = [os.path.join(target.path, file.name) for file in made]
+    if not made or not all(map(os.path.isfile, paths)):
+        return False
+    for file, there in zip(made, digest_files(paths), strict=True):
+        if file.digest != there.digest:
+            return False
+    for file, path in zip(made, paths, strict=True):
+        copy = os.path.join(work.folder, file.name)
+        os.makedirs(os.path.dirname(copy), exist_ok=True)
+        try:
+            os.link(path, copy)
+        except OSError:  # a file system without links
+            shutil.copy2(path, copy)
+    return True
+
+
+def _check_whole_runs(engine: BatchEngine, outputs: Sequence[str]) -> None:
+    """Refuse runs whose rows are in several partitions: each would be graded without the rest."""
+    split = find_split_runs(engine, outputs)
+    if split:
+        raise InputError(
+            "BAT-024",
+            f"the run '{split[0]}' has rows in several partitions, so none of them has all of it.",
+            fix="Keep the rows of a run in one partition, or grade the folder as a whole into one"
+            " file: -o grades.parquet.",
+        )
+
+
+# --- the record
+
+
+def _inputs(sources: Sequence[Source], parts: Sequence[_Part]) -> list[BatchFile]:
+    files = [
+        BatchFile(name=file.path, size=file.size, digest=file.digest, partition=part.partition)
+        for part in parts
+        for file in part.files
+    ]
+    copies = {file for source in sources for file in source.files}
+    files = [file for file in files if file.name in copies]
+    return files + [
+        BatchFile(name=source.name, undigested=_TABLE)
+        for source in sources
+        if source.kind in ("postgresql", "delta", "iceberg")
+    ]
+
+
+def _written(work: Workplace, paths: Sequence[str]) -> list[BatchFile]:
+    return [
+        BatchFile(
+            name=work.final_name(file.path),
+            size=file.size,
+            digest=file.digest,
+            partition=work.partition_of(file.path),
+        )
+        for file in digest_files(paths)
+    ]

@@ -1,0 +1,145 @@
+"""What a batch computes, from names on the shelf: a plan, as queries over any view."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from assay.batch.engine import Column
+from assay.batch.evidence import norms_evidence, norms_plan, typed_text
+from assay.batch.job import BatchTask, Earlier, Queries
+from assay.batch.layout import COUNTS, ROLES
+from assay.batch.plan import BatchPlan
+from assay.batch.relational import batch_queries
+from assay.batch.targets import record_of, target_at
+from assay.errors import InputError, UsageError
+from assay.files.json_files import read_json
+from assay.library.shelf import Shelf
+from assay.pipeline.batching import plan_batch
+from assay.records.batch import read_batch_record
+
+
+def batch_task(
+    shelf: Shelf,
+    inputs: Sequence[str],
+    *,
+    profile: str | None,
+    policy: str,
+    rubric: str | None = None,
+    names: Mapping[str, str] | None = None,
+    keep: Sequence[str] = (),
+) -> BatchTask:
+    """Rows of scores and verdicts, graded by a profile under a policy; or the norms of an earlier
+    batch, where that is the input.
+    """
+    earlier = _earlier(inputs)
+    if profile is None and earlier is not None:
+        profile = earlier.record.profile
+    if profile is None:
+        raise UsageError(
+            "CLI-001",
+            "--profile is missing: rows don't say what they are scored by.",
+            fix="`assay library list profiles` shows them.",
+        )
+    plan = plan_batch(shelf, profile=profile, policy=policy, rubric=rubric)
+    if earlier is not None:
+        return _regrading(plan, earlier, names or {}, keep)
+    return _grading(plan, names or {}, keep)
+
+
+def _grading(plan: BatchPlan, names: Mapping[str, str], keep: Sequence[str]) -> BatchTask:
+    numbers = {names.get(role, role) for role in ROLES if role not in _WORDS}
+    for item in plan.criteria:
+        ends = ("", "_n", *(f"_{key}" for key in COUNTS.get(item.formula, ())))
+        numbers |= {f"{item.name}{end}" for end in ends}
+    numbers -= {names.get(role, role) for role in _WORDS}
+    verdicts = frozenset({*plan.gates, names.get("verdict", "verdict")})
+    return _task(plan, partial(_queries, plan, dict(names), tuple(keep)))._replace(
+        names=dict(names),
+        keep=tuple(keep),
+        evidence=partial(typed_text, numbers=numbers, verdicts=verdicts),
+        verdicts=verdicts,
+    )
+
+
+_WORDS = ("run", "criterion", "gate", "verdict")
+"""The columns that are no numbers."""
+
+
+def _regrading(
+    plan: BatchPlan, earlier: Earlier, names: Mapping[str, str], keep: Sequence[str]
+) -> BatchTask:
+    """The norms of an earlier batch under this plan. They are the profile's, so it has to be the
+    one that made them.
+    """
+    record = earlier.record
+    if names or keep:
+        raise UsageError(
+            "CLI-001",
+            "--map and --keep don't go with the output of an earlier batch.",
+            fix="It keeps the columns that it has.",
+        )
+    made = {name: value for name, value in record.digests.items() if name != "policy"}
+    own = {name: value for name, value in plan.digests.items() if name != "policy"}
+    if record.family != "workflow" or made != own or record.scoring_system != plan.scoring_system:
+        raise InputError(
+            "BAT-027",
+            f"its norms are those of {record.profile}, {record.scoring_system}, and not of"
+            f" {plan.profile}, {plan.scoring_system}, as it is now.",
+            where=earlier.target.path,
+            fix="Grade the evidence again.",
+        )
+    if record.sample is not None:
+        raise UsageError(
+            "CLI-001",
+            "is only a sample of its input.",
+            where=earlier.target.path,
+            fix="Grade the evidence again.",
+        )
+    norms, kept = norms_plan(plan), tuple(record.keep)
+    return _task(plan, partial(_queries, norms, {}, kept))._replace(
+        keep=kept,
+        evidence=lambda view, columns: norms_evidence(view, columns, plan, kept),
+        earlier=earlier,
+    )
+
+
+def _earlier(inputs: Sequence[str]) -> Earlier | None:
+    """The earlier batch that the input is; None for evidence."""
+    found = [(name, record_of(name)) for name in inputs if os.path.exists(record_of(name))]
+    if not found:
+        return None
+    if len(inputs) > 1:
+        raise UsageError(
+            "CLI-001",
+            f"'{found[0][0]}' is the output of a batch.",
+            fix="Grade it again by itself, without other inputs.",
+        )
+    ((name, path),) = found
+    record = read_batch_record(read_json(path))
+    return Earlier(target_at(path, record), record)
+
+
+def _task(plan: BatchPlan, queries: Callable[[str, Sequence[Column], str], Queries]) -> BatchTask:
+    return BatchTask(
+        family="workflow",
+        profile=plan.profile,
+        policy=plan.policy,
+        scoring_system=plan.scoring_system,
+        grading_system=plan.grading_system,
+        plan=plan.digest,
+        digests=plan.digests,
+        queries=queries,
+    )
+
+
+def _queries(
+    plan: BatchPlan,
+    names: Mapping[str, str],
+    keep: Sequence[str],
+    view: str,
+    columns: Sequence[Column],
+    dialect: str,
+) -> Queries:
+    return batch_queries(plan, view, columns, dialect, names=names, keep=keep)
