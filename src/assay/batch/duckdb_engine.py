@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
+from assay.batch.duckdb_views import views_sql
 from assay.batch.engine import Column
 from assay.batch.quoting import identifier, text
+from assay.batch.sources import Source
 from assay.errors import InputError, UsageError
 from assay.installing import install_hint
 
 if TYPE_CHECKING:
     import duckdb
 
-READERS = {
-    ".parquet": "read_parquet",
-    ".csv": "read_csv",
-    ".tsv": "read_csv",
-    ".jsonl": "read_json",
-    ".ndjson": "read_json",
-    ".json": "read_json",
-}
-"""By the extension of a file, perhaps before `.gz` or `.zst`."""
 FORMATS = {"parquet": "FORMAT PARQUET", "csv": "FORMAT CSV, HEADER", "jsonl": "FORMAT JSON"}
+FILE_ENDS = tuple(f".{kind}" for kind in FORMATS)
+"""A path with another end is a folder of files."""
+_POLL_SECONDS = 0.2
 _names = count(1)
 
 
@@ -40,6 +38,7 @@ class DuckDBEngine:
         *,
         threads: int | None = None,
         memory: str | None = None,
+        scratch: str | None = None,
     ) -> None:
         module = _duckdb()
         self.version: str = module.__version__
@@ -51,17 +50,25 @@ class DuckDBEngine:
                 config["threads"] = threads
             if memory is not None:
                 config["memory_limit"] = memory
+            if scratch is not None:
+                config["temp_directory"] = scratch
             connection = module.connect(config=config)
             # the order of runs means nothing, and keeping it holds rows in memory
             connection.execute("SET preserve_insertion_order = false")
         self.connection = connection
 
-    def attach(self, sources: Sequence[str]) -> str:
-        """Files as one view, columns matched by name."""
-        parts = [f"SELECT * FROM {self._reader(source)}" for source in sources]
+    def attach(self, sources: Sequence[str | Source]) -> str:
+        """Files and tables as one view, columns matched by name."""
+        try:
+            return self.define(views_sql(self.connection, sources))
+        except self._error as error:
+            names = [one if isinstance(one, str) else one.name for one in sources]
+            raise _unreadable(error, ", ".join(dict.fromkeys(names))) from None
+
+    def define(self, sql: str) -> str:
+        """A query as a view."""
         view = f"assay_batch_{next(_names)}"
-        made = " UNION ALL BY NAME ".join(parts)
-        self._run(f"CREATE TEMP VIEW {identifier(view)} AS {made}")
+        self.connection.execute(f"CREATE TEMP VIEW {identifier(view)} AS {sql}")
         return view
 
     def attach_relation(self, relation: Any) -> str:
@@ -93,35 +100,53 @@ class DuckDBEngine:
     def write(
         self, sql: str, path: str, *, kind: str, progress: Callable[[float], None] | None = None
     ) -> int:
-        """Write a query to a file that doesn't exist yet; the number of rows."""
-        if os.path.exists(path):
-            raise UsageError("BAT-006", f"{path} exists already.", fix="Write to another path.")
-        found = self._run(f"COPY ({sql}) TO {text(path)} ({FORMATS[kind]})").fetchone()
-        if progress is not None:
-            progress(1.0)
+        """Write a query to a file, or into a folder, that doesn't exist yet; the number of rows."""
+        if kind == "csv":  # it has no lists
+            described = self._run(f"DESCRIBE {sql}").fetchall()
+            lists = [
+                f"to_json({identifier(name)}) AS {identifier(name)}"
+                for name, type, *_ in described
+                if type.endswith("[]")
+            ]
+            if lists:
+                sql = f"SELECT * REPLACE ({', '.join(lists)}) FROM ({sql})"
+        if not path.endswith(FILE_ENDS):
+            os.mkdir(path)
+            path = os.path.join(path, f"part-0.{kind}")
+        with self._watched(progress):
+            found = self._run(f"COPY ({sql}) TO {text(path)} ({FORMATS[kind]})").fetchone()
         assert found is not None
         return int(found[0])
+
+    @contextmanager
+    def _watched(self, progress: Callable[[float], None] | None) -> Iterator[None]:
+        """Report how far the query is, from a thread next to it."""
+        if progress is None:
+            yield
+            return
+        self._run("SET enable_progress_bar = true")
+        self._run("SET enable_progress_bar_print = false")
+        ended = Event()
+
+        def watch() -> None:
+            while not ended.wait(_POLL_SECONDS):
+                share = self.connection.query_progress()
+                if share > 0:
+                    progress(min(share / 100, 1.0))
+
+        watcher = Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
+        progress(1.0)
 
     def close(self) -> None:
         """Close the connection, unless it was given."""
         if self._own:
             self.connection.close()
-
-    def _reader(self, source: str) -> str:
-        path = source
-        for packed in (".gz", ".zst"):
-            path = path.removesuffix(packed)
-        reader = READERS.get(os.path.splitext(path)[1].lower())
-        if reader is None and os.path.isdir(source):
-            reader, source = "read_parquet", os.path.join(source, "**", "*.parquet")
-        if reader is None:
-            raise InputError(
-                "BAT-007",
-                f"can't tell what {source} is.",
-                fix=f"A batch reads files that end in {', '.join(READERS)}.",
-            )
-        more = ", union_by_name = true" if reader == "read_parquet" else ""
-        return f"{reader}({text(source)}{more})"
 
     def _run(self, sql: str) -> duckdb.DuckDBPyConnection:
         try:
@@ -131,8 +156,26 @@ class DuckDBEngine:
 
 
 def _failed(error: Exception) -> InputError:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return InputError("BAT-008", f"DuckDB refused: {lines[0]}")
+    return InputError("BAT-008", f"DuckDB refused: {_first_lines(error)}")
+
+
+def _unreadable(error: Exception, where: str) -> InputError:
+    return InputError(
+        "BAT-022",
+        f"DuckDB can't read it: {_first_lines(error)}",
+        where=where,
+        fix="Nothing was written.",
+    )
+
+
+def _first_lines(error: Exception) -> str:
+    """What is wrong, without the query and the settings that DuckDB prints after it."""
+    lines: list[str] = []
+    for line in str(error).strip().splitlines():
+        if not line.strip() or line.startswith(("LINE ", "Possible", "Try setting")):
+            break
+        lines.append(line.strip())
+    return ". ".join(lines)[:500].rstrip(".") + "."
 
 
 def _duckdb() -> Any:

@@ -119,7 +119,7 @@ class _Part(NamedTuple):
 
 def explain_batch(task: BatchTask, engine: BatchEngine, sources: Sequence[Source]) -> Queries:
     """The queries of a batch, in the engine's dialect, without running them."""
-    view = _evidence(task, engine, engine.attach(list(sources)))
+    view = graded_view(task, engine, engine.attach(list(sources)))
     return task.queries(VIEW, engine.columns(view), engine.dialect)
 
 
@@ -223,7 +223,7 @@ class _Grading:
         engine, work, name = self._engine, self._work, part.partition or ""
         view = engine.attach(list(part.sources))
         self.rows += _count(engine, view)
-        view = _evidence(self._task, engine, view)
+        view = graded_view(self._task, engine, view)
         columns = engine.columns(view)
         if self._options.sample is not None:
             drawn = _sampled(view, self._run_column(), self._options.sample)
@@ -261,7 +261,7 @@ class _Grading:
         return lambda share: told(done + int(share * part.size), total)
 
 
-def _evidence(task: BatchTask, engine: BatchEngine, view: str) -> str:
+def graded_view(task: BatchTask, engine: BatchEngine, view: str) -> str:
     """The view that is graded."""
     columns = engine.columns(view)
     check = bad_verdicts(view, columns, task.verdicts)

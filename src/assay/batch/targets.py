@@ -86,7 +86,7 @@ class Workplace(NamedTuple):
     def _place(self, kind: str, partition: str) -> str:
         if not self.target.is_folder:
             return os.path.join(self.folder, f"{kind}.{self.target.form}")
-        path = os.path.join(self.folder, kind, *partition.split("/"))
+        path = os.path.join(self.folder, kind, *filter(None, partition.split("/")))
         os.makedirs(os.path.dirname(path), exist_ok=True)
         return path
 

@@ -56,7 +56,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
         ),
         "grade": Verb("grade", "turn runs or scorecards into grades; exit 0 only if all passed"),
         "batch": Verb(
-            "batch", "grade millions of rows where they are: files and tables, on DuckDB or Spark"
+            "batch", "grade millions of rows where they are: files and tables, on DuckDB"
         ),
         "explain": Verb("explain", "explain a grade, and the smallest change that moves it"),
         "evals": Verb("evals", "list the evaluations in the ledger, with pass rate and score"),

@@ -45,10 +45,11 @@ def batch_task(
     plan = plan_batch(shelf, profile=profile, policy=policy, rubric=rubric)
     if earlier is not None:
         return _regrading(plan, earlier, names or {}, keep)
-    return _grading(plan, names or {}, keep)
+    return grading_task(plan, names or {}, keep)
 
 
-def _grading(plan: BatchPlan, names: Mapping[str, str], keep: Sequence[str]) -> BatchTask:
+def grading_task(plan: BatchPlan, names: Mapping[str, str], keep: Sequence[str]) -> BatchTask:
+    """Rows of scores and verdicts, graded by a plan."""
     numbers = {names.get(role, role) for role in ROLES if role not in _WORDS}
     for item in plan.criteria:
         ends = ("", "_n", *(f"_{key}" for key in COUNTS.get(item.formula, ())))
@@ -107,16 +108,16 @@ def _regrading(
 
 def _earlier(inputs: Sequence[str]) -> Earlier | None:
     """The earlier batch that the input is; None for evidence."""
-    found = [(name, record_of(name)) for name in inputs if os.path.exists(record_of(name))]
+    found = [name for name in inputs if os.path.exists(record_of(name))]
     if not found:
         return None
     if len(inputs) > 1:
         raise UsageError(
             "CLI-001",
-            f"'{found[0][0]}' is the output of a batch.",
+            f"'{found[0]}' is the output of a batch.",
             fix="Grade it again by itself, without other inputs.",
         )
-    ((name, path),) = found
+    path = record_of(found[0])
     record = read_batch_record(read_json(path))
     return Earlier(target_at(path, record), record)
 

@@ -203,7 +203,7 @@ def _set_statistics() -> None:
     for table, indexes in _STATISTICS.items():
         for index, numbers in indexes.items():
             op.execute(
-                f"INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ('{table}', '{index}',"
+                f"INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ('{table}', '{index}',"  # noqa: S608
                 f" '{' '.join(map(str, numbers))}')"
             )  # constants of this file
     op.execute("ANALYZE sqlite_master")  # loads it
@@ -244,12 +244,12 @@ def _guard_postgresql() -> None:
         "never": f"BEGIN {refuse}; END",
         "records": (
             # constants of this file
-            f"BEGIN IF TG_OP = 'UPDATE' THEN IF NEW.body IS NULL AND {same} AND EXISTS "
+            f"BEGIN IF TG_OP = 'UPDATE' THEN IF NEW.body IS NULL AND {same} AND EXISTS "  # noqa: S608
             "(SELECT 1 FROM tombstones t WHERE t.project = OLD.project AND t.digest = OLD.digest) "
             f"THEN RETURN NEW; END IF; END IF; {refuse}; END"
         ),
         "sides": (
-            "BEGIN IF TG_OP = 'DELETE' THEN IF EXISTS "  # as above
+            "BEGIN IF TG_OP = 'DELETE' THEN IF EXISTS "  # as above  # noqa: S608
             "(SELECT 1 FROM records r JOIN tombstones t ON t.project = r.project AND t.digest ="
             " r.digest "
             "WHERE r.project = OLD.project AND r.seq = OLD.seq) THEN RETURN OLD; END IF; END IF;"

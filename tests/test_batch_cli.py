@@ -1,0 +1,274 @@
+"""`assay batch`: real files of every kind in, grades, rejects and a record out."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.feather
+import pytest
+
+from assay import library as assay_library
+from assay.batch.sources import find_sources
+from assay.errors import AssayError
+from assay.files.json_files import read_json
+from assay.library.shelf import Shelf
+from assay.pipeline.batching import plan_batch
+from assay.records.batch import read_batch_record
+
+PROFILE = "rag-measured@2"
+PLAN = plan_batch(Shelf(), profile=PROFILE, policy="workflow")
+GATES = ", ".join(f'true AS "{gate}"' for gate in PLAN.gates)
+WIDE = (
+    "'r-' || i AS run, 9 AS answer_correctness_passed, 10 AS answer_correctness_total,"
+    " CASE WHEN i = 3 THEN 0.5 ELSE 0.95 END AS lexical_support,"
+    " 5 AS citation_resolution_passed, 5 AS citation_resolution_total,"
+    f" 0.9 AS context_precision, 0.9 AS context_recall, 9000 AS efficiency, {GATES}"
+)
+
+
+def rows(where: str = "range(5) t(i)") -> str:
+    return f"SELECT {WIDE} FROM {where}"
+
+
+def write(path: Path, sql: str, form: str = "parquet") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    duckdb.sql(f"COPY ({sql}) TO '{path}' (FORMAT {form})")
+
+
+def grades(path: Path) -> list[tuple[Any, ...]]:
+    return duckdb.sql(
+        f"SELECT run, grade, passed, reason, score FROM read_parquet('{path}') ORDER BY run"
+    ).fetchall()
+
+
+def test_every_kind_of_input_gives_the_same_grades_and_a_record_of_itself(
+    assay: Any, tmp_path: Path
+) -> None:
+    write(tmp_path / "s.parquet", rows())
+    write(tmp_path / "s.csv", rows(), "csv")
+    write(tmp_path / "s.jsonl", rows(), "json")
+    pyarrow.feather.write_feather(duckdb.sql(rows()).to_arrow_table(), tmp_path / "s.arrow")
+    with duckdb.connect(str(tmp_path / "lake.duckdb")) as lake:
+        lake.execute(f"CREATE TABLE scores AS {rows()}")
+    made = {}
+    for name in ("s.parquet", "s.csv", "s.jsonl", "s.arrow", "lake.duckdb#scores"):
+        out = f"{name.replace('#', '-')}.graded.parquet"
+        done = assay("batch", name, "-o", out, "--profile", PROFILE)
+        assert done.code == 1, (name, done.err)
+        assert "✗ 4 of 5 runs passed (80.0%)" in done.out
+        assert "lexical_support 1" in done.out
+        made[name] = grades(tmp_path / out)
+        record = read_batch_record(read_json(str(tmp_path / f"{out[:-8]}.batch.json")))
+        assert (record.counts.runs, record.counts.passed, record.counts.rows) == (5, 4, 5)
+        assert record.inputs[0].digest is not None
+        assert not record.rejects
+    first = made["s.parquet"]
+    assert [row[3] for row in first].count("critical_floor_failure") == 1
+    assert all(rest == first for rest in made.values())
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")], "nothing is left"
+
+
+def test_csv_and_jsonl_outputs_hold_the_same_rows(assay: Any, tmp_path: Path) -> None:
+    write(tmp_path / "s.parquet", rows())
+    for form in ("csv", "jsonl"):
+        done = assay("batch", "s.parquet", "-o", f"g.{form}", "--profile", PROFILE, "--json")
+        assert done.code == 1
+        assert done.json()["failed"]["floors"] == {"lexical_support": 1}
+        found = duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/g.{form}'").fetchall()
+        assert found == [(5,)]
+        (tmp_path / "g.batch.json").unlink()
+
+
+def test_rows_that_count_for_nothing_are_shown_and_fail_the_exit_code(
+    assay: Any, tmp_path: Path
+) -> None:
+    write(tmp_path / "s.parquet", f"{rows()} UNION ALL {rows('range(4, 5) t(i)')}")
+    (tmp_path / "more.csv").write_text(
+        "run,lexical_support\nx-1,abc\nx-2,0.12345678901234567\nx-3,nan\n", encoding="utf-8"
+    )
+    done = assay("batch", "s.parquet", "-o", "g.parquet", "--profile", PROFILE)
+    assert done.code == 3
+    assert "GRD-102" in done.out
+    assert "r-4" in done.out
+    assert "g.rejects.parquet" in done.out
+    assert ("r-4", None, False, "invalid_evidence", None) in grades(tmp_path / "g.parquet")
+    done = assay("batch", "more.csv", "-o", "m.parquet", "--profile", PROFILE, "--json")
+    assert done.code == 3
+    assert sum(one["count"] for one in done.json()["rejected"]) == 3
+    assert done.json()["record"]["counts"]["invalid"] == 3
+
+
+def test_an_input_that_cannot_be_read_leaves_nothing_behind(assay: Any, tmp_path: Path) -> None:
+    write(tmp_path / "s.parquet", rows())
+    whole = (tmp_path / "s.parquet").read_bytes()
+    (tmp_path / "cut.parquet").write_bytes(whole[:-40])
+    middle = len(whole) // 3
+    broken = whole[:middle] + bytes(64) + whole[middle + 64 :]
+    (tmp_path / "broken.parquet").write_bytes(broken)
+    (tmp_path / "ragged.csv").write_text("run,lexical_support\na,1\nb,1,2\n", encoding="utf-8")
+    (tmp_path / "twice.csv").write_text("run,raw,raw\na,1,1\n", encoding="utf-8")
+    (tmp_path / "bad.jsonl").write_text('{"run": "a"}\nnot json\n', encoding="utf-8")
+    (tmp_path / "keys.jsonl").write_text('{"run": "a", "run": "b"}\n', encoding="utf-8")
+    (tmp_path / "bad.arrow").write_bytes(b"ARROW1 no")
+    (tmp_path / "yes.csv").write_text(f"run,lexical_support,{PLAN.gates[0]}\na,1,yes\n")
+    write(tmp_path / "typed.parquet", "SELECT 'a' AS run, [1] AS lexical_support")
+    (tmp_path / "delta" / "_delta_log").mkdir(parents=True)
+    write(tmp_path / "delta" / "part.parquet", rows())
+    (tmp_path / "empty.csv").write_text("run,lexical_support\n", encoding="utf-8")
+    before = sorted(os.listdir(tmp_path))
+    for name, code in {
+        "cut.parquet": 3,
+        "broken.parquet": 3,
+        "ragged.csv": 3,
+        "twice.csv": 3,
+        "bad.jsonl": 3,
+        "keys.jsonl": 3,
+        "bad.arrow": 3,
+        "yes.csv": 3,
+        "typed.parquet": 3,
+        "delta": 2,
+        "empty.csv": 4,
+        "absent.parquet": 3,
+        "s.xlsx": 3,
+    }.items():
+        done = assay("batch", name, "-o", "g.parquet", "--profile", PROFILE)
+        assert done.code == code, (name, done.code, done.err, done.out)
+        assert "Traceback" not in done.err
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_an_output_that_exists_stays_unless_overwriting_is_asked_for(
+    assay: Any, tmp_path: Path
+) -> None:
+    write(tmp_path / "s.parquet", rows())
+    (tmp_path / "g.parquet").write_bytes(b"mine")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "mine.txt").write_text("mine", encoding="utf-8")
+    run = ("batch", "s.parquet", "--profile", PROFILE)
+    assert assay(*run, "-o", "g.parquet").code == 2
+    assert (tmp_path / "g.parquet").read_bytes() == b"mine"
+    assert assay(*run, "-o", "g.parquet", "--overwrite").code == 1
+    assert len(grades(tmp_path / "g.parquet")) == 5
+    assert assay(*run, "-o", "folder", "--overwrite").code == 2, "that isn't a batch's output"
+    assert assay(*run, "-o", "s.parquet", "--overwrite").code == 2, "the input is never overwritten"
+    assert (tmp_path / "folder" / "mine.txt").exists()
+    assert assay(*run, "-o", "out").code == 1
+    assert assay(*run, "-o", "out").code == 2
+    assert assay(*run, "-o", "out", "--overwrite").code == 1
+    assert len(grades(tmp_path / "out" / "grades" / "*.parquet")) == 5
+
+
+def test_only_new_and_changed_partitions_are_graded_again(assay: Any, tmp_path: Path) -> None:
+    for day in (1, 2):
+        write(tmp_path / f"in/day={day}/a.parquet", rows(f"range({10 * day}, {10 * day + 3}) t(i)"))
+    run = ("batch", "in", "-o", "out", "--profile", PROFILE, "--keep", "day", "--json")
+    first = assay(*run)
+    assert first.code == 0, first.err
+    assert first.json()["partitions"] == {"graded": ["day=1", "day=2"], "kept": []}
+    os.utime(tmp_path / "in/day=1/a.parquet")
+    again = assay(*run).json()
+    assert again["partitions"] == {"graded": [], "kept": ["day=1", "day=2"]}
+    assert again["record"] == first.json()["record"], "touching a file changes nothing"
+    write(tmp_path / "in/day=3/a.parquet", rows("range(3, 4) t(i)"))
+    write(tmp_path / "in/day=2/a.parquet", rows("range(20, 25) t(i)"))
+    third = assay(*run)
+    assert third.code == 1
+    assert third.json()["partitions"] == {"graded": ["day=2", "day=3"], "kept": ["day=1"]}
+    assert third.json()["record"]["counts"]["runs"] == 9
+    written = tmp_path / "out/grades/day=1/part-0.parquet"
+    write(written, f"SELECT * REPLACE (true AS passed) FROM '{written}'")
+    fourth = assay(*run).json()["partitions"]
+    assert fourth == {"graded": ["day=1"], "kept": ["day=2", "day=3"]}, "changed grades don't count"
+    assert assay(*run, "--policy", "workflow", "--keep", "run").code == 2, "graded in another way"
+    write(tmp_path / "in/day=4/a.parquet", rows("range(20, 21) t(i)"))
+    split = assay(*run)
+    assert split.code == 3
+    assert json.loads(split.err)["error"]["code"] == "BAT-024"
+    assert not (tmp_path / "out/grades/day=4").exists()
+
+
+def test_a_stricter_policy_grades_norms_again_without_the_evidence(
+    assay: Any, tmp_path: Path
+) -> None:
+    write(tmp_path / "s.parquet", f"{rows()} UNION ALL {rows('range(4, 5) t(i)')}")
+    assert assay("batch", "s.parquet", "-o", "old", "--profile", PROFILE).code == 3
+    once = assay("batch", "s.parquet", "-o", "new.parquet", "--profile", PROFILE)
+    assert once.code == 3
+    (tmp_path / "s.parquet").unlink()
+    again = assay("batch", "old", "-o", "again.parquet")
+    assert again.code == 3, (again.out, again.err)
+    query = "SELECT * FROM '{}' ORDER BY run"
+    old = duckdb.sql(query.format(tmp_path / "new.parquet")).fetchall()
+    new = duckdb.sql(query.format(tmp_path / "again.parquet")).fetchall()
+    assert new == old, "the same policy gives the same rows, faults included"
+    policy = Path(assay_library.__file__).parent / "policies" / "workflow@1.yaml"
+    strict = policy.read_text(encoding="utf-8").replace("pass_threshold: 70", "pass_threshold: 99")
+    (tmp_path / "strict.yaml").write_text(strict.replace("policy: workflow", "policy: strict"))
+    done = assay("batch", "old", "-o", "strict", "--policy", "strict.yaml", "--json")
+    assert done.code == 3, done.err
+    assert done.json()["record"]["counts"]["passed"] == 0
+    assert done.json()["failed"]["reasons"]["below_pass_threshold"] == 3
+    written = tmp_path / "old/grades/part-0.parquet"
+    write(written, f"SELECT * REPLACE (1.0 AS norm_lexical_support) FROM '{written}'")
+    forged = assay("batch", "old", "-o", "forged.parquet", "--json")
+    assert forged.code == 3
+    assert json.loads(forged.err)["error"]["code"] == "BAT-026"
+    other = assay("batch", "new.parquet", "-o", "o.parquet", "--profile", "rag-measured@1")
+    assert other.code == 3
+    assert "Grade the evidence again" in other.err
+
+
+def test_a_batch_that_is_killed_leaves_nothing_under_its_name(tmp_path: Path) -> None:
+    write(tmp_path / "s.parquet", rows("range(200000) t(i)"))
+    command = [sys.executable, "-m", "assay", "batch", "s.parquet", "-o", "g.parquet"]
+    with subprocess.Popen([*command, "--profile", PROFILE], cwd=tmp_path) as process:
+        while process.poll() is None:
+            if list(tmp_path.glob(".g.parquet.*.part")):
+                break
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert not list(tmp_path.glob("g.*"))
+
+
+def test_a_sample_is_always_the_same_runs(assay: Any, tmp_path: Path) -> None:
+    write(tmp_path / "s.parquet", rows("range(100) t(i)"))
+    write(tmp_path / "t.parquet", f"SELECT * FROM ({rows('range(100) t(i)')}) ORDER BY run DESC")
+    found = []
+    for name in ("s", "t"):
+        done = assay(
+            "batch", f"{name}.parquet", "-o", f"{name}-g.parquet", "--profile", PROFILE,
+            "--sample", "7", "--json",
+        )  # fmt: skip
+        assert done.json()["record"]["sample"] == 7
+        found.append(grades(tmp_path / f"{name}-g.parquet"))
+    assert len(found[0]) == 7
+    assert found[0] == found[1]
+
+
+def test_the_queries_are_printed_and_run_in_the_engine(assay_anew: Any, tmp_path: Path) -> None:
+    write(tmp_path / "s.parquet", rows())
+    done = assay_anew("batch", "s.parquet", "--profile", PROFILE, "--explain-sql", "--json")
+    assert done.code == 0, done.err
+    duckdb.sql(f"CREATE OR REPLACE TEMP VIEW batch_input AS FROM '{tmp_path}/s.parquet'")
+    assert len(duckdb.sql(done.json()["grades"]).fetchall()) == 5
+    assert duckdb.sql(done.json()["rejects"]).fetchall() == []
+    assert sorted(os.listdir(tmp_path)) == ["s.parquet"]
+
+
+def test_names_that_an_engine_reads_as_patterns_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "a1.parquet", rows())
+    (tmp_path / "a[1].parquet").write_bytes((tmp_path / "a1.parquet").read_bytes())
+    for name in ("a[1].parquet", ".", "a1.parquet#x"):
+        with pytest.raises(AssayError):
+            find_sources([str(tmp_path / name)])
+    with pytest.raises(AssayError, match="twice"):
+        find_sources([str(tmp_path / "a1.parquet")] * 2)
+    (shown,) = find_sources(["postgresql://me:secret@host/db?password=x#scores"])
+    assert "secret" not in shown.name + str(shown.name)
