@@ -264,11 +264,9 @@ def _show(
         )
         for one in doing.worst[:1]
     ]
-    carried = ("--library",) if stored else GRADED_BY
-    browse = command("view", runs, options=options, carry=carried)
-    page = command("grade", runs, "-o", "report.html", options=options, carry=GRADED_BY)
-    commands.append((browse + more, "every sample, in your browser"))
-    commands.append((page + more, "every run on one page"))
+    browse = command("view", runs, options=options, carry=carry or ("--library",)) + more
+    page = command("grade", runs, "-o", "report.html", options=options, carry=GRADED_BY) + more
+    commands += [(browse, "every sample, in your browser"), (page, "every run on one page")]
     view = evaluation_view(
         evaluation, worst=doing.worst, notes=notes, floors=doing.floors, commands=commands
     )
