@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from decimal import Decimal
 from itertools import pairwise
@@ -99,6 +100,12 @@ def make(kind: str, rows: int, path: str) -> None:
     connection = connected()
     connection.execute("SET preserve_insertion_order = true")
     connection.sql(f"SELECT *, {VERDICTS} FROM ({query})").write_parquet(path)
+
+
+def apart(function: Callable[..., None], *arguments: Any) -> None:
+    """Call a function in its own process: a child starts with the peak memory of its parent."""
+    with ProcessPoolExecutor(1) as pool:
+        pool.submit(function, *arguments).result()
 
 
 def work(name: str, source: str, made: str, library: str) -> None:
@@ -187,7 +194,7 @@ def differences(source: str, made: str, library: str, part: int, parts: int) -> 
     """How many of the runs of one part were compared with the Python engine, and how many differ in
     any column.
     """
-    from assay.batch.replay import RowScore, RowVerdict, replay_run
+    from assay.batch.replay import RowScore, RowVerdict, RunRows, replay_run
     from assay.grading.policy import make_rules
     from assay.library.shelf import Shelf
     from assay.scoring.profile import make_plan
@@ -209,9 +216,8 @@ def differences(source: str, made: str, library: str, part: int, parts: int) -> 
         for *row, criteria, values, valid in rows:
             given = [*map(RowScore, criteria, values)]
             verdicts = [RowVerdict("schema_contract_valid", valid), *passed]
-            wanted = replay_run(str(row[0]), given, verdicts, plan, rules).row
+            wanted = replay_run(row[0], RunRows(given, verdicts, len(given)), plan, rules).row
             own = dict(zip(names, row, strict=True))
-            own["run"] = str(own["run"])
             wrong += any(plain(own[name]) != plain(value) for name, value in wanted.items())
             compared += 1
     return compared, wrong
@@ -275,7 +281,7 @@ def main() -> bool:
         sorted_seconds = 0.0
         for kind in ("sorted", "shuffled", "ties"):
             source, made = (os.path.join(folder, f"{kind}-{end}.parquet") for end in ("in", "out"))
-            make(kind, options.rows, source)
+            apart(make, kind, options.rows, source)
             best, peaks = compete(names, source, made, library, rounds=options.rounds)
             rivals = [best[name] for name in names[3:]]
             limits = (
@@ -312,7 +318,7 @@ def scale(folder: str, library: str, *, full: bool) -> bool:
     each: list[float] = []
     for rows in (10**5, 10**6, 10**7, *((10**8,) if full else ())):
         source, made = (os.path.join(folder, f"{rows}-{end}.parquet") for end in ("in", "out"))
-        make("sorted", rows, source)
+        apart(make, "sorted", rows, source)
         seconds, peak = min(timed("assay", source, made, library) for _ in range(2))
         print(f"| {rows:,} | {seconds:.2f} | {rows / seconds:,.0f} | {peak:.0f} |", flush=True)
         each.append(seconds / rows)
