@@ -68,7 +68,8 @@ numbered AS (
   FROM ties WHERE g BETWEEN 500000000 AND 1000000000)
 SELECT i AS run, unnest(['correct', 'helpful', 'latency_ms', 'grounded']) AS criterion,
   unnest([1.0::DOUBLE, 1.0::DOUBLE + likert, 4000.0::DOUBLE - m, g::DOUBLE / 1e9::DOUBLE]) AS raw
-FROM range({rows} // 4) AS t(i) JOIN numbered ON k = hash(i) % size ORDER BY i
+FROM (SELECT i, (hash(i) % (SELECT max(size) FROM numbered))::BIGINT AS j
+  FROM range({rows} // 4) AS t(i)) JOIN numbered ON k = j ORDER BY i
 """
 BY_HAND = """
 SELECT run, (total + 400) // 800 AS score, gate, CASE WHEN gate THEN 'F' WHEN score >= 9000 THEN 'A'

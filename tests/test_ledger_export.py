@@ -14,10 +14,6 @@ from typing import Any
 import duckdb
 
 import assay as package
-from assay.batch.engine import Column
-from assay.batch.layout import find_layout
-from assay.batch.plan import make_batch_plan
-from assay.batch.replay import replay_rows
 from assay.store.ledger import open_ledger
 from documents import FAMILIES, run, scorecard
 from postgres import ledger_url, postgres_url
