@@ -119,3 +119,15 @@ def norms_evidence(
         f"SELECT {', '.join(wide)}, CAST(NULL AS DOUBLE) AS raw FROM {source}"
         f" UNION ALL BY NAME {gates} UNION ALL BY NAME {rejected}"
     )
+
+
+def sampled(view: str, run: str, size: int) -> str:
+    """The rows of some runs: those whose id has the lowest MD5, so that a sample is always the
+    same, on every engine.
+    """
+    run, view = identifier(run), identifier(view)
+    drawn = (
+        f"SELECT r FROM (SELECT DISTINCT {run} AS r FROM {view} WHERE NOT {run} IS NULL) AS runs"
+        f" ORDER BY MD5(CAST(r AS VARCHAR)), r LIMIT {size}"
+    )
+    return f"SELECT * FROM {view} WHERE {run} IN ({drawn})"

@@ -16,8 +16,9 @@ from msgspec import json
 
 from assay.batch.counting import Tally, count_output, find_split_runs
 from assay.batch.digests import DigestedFile, check_unchanged, digest_files
+from assay.batch.earlier import Earlier, earlier_files, earlier_grades
 from assay.batch.engine import BatchEngine, Column
-from assay.batch.evidence import bad_verdicts
+from assay.batch.evidence import bad_verdicts, sampled
 from assay.batch.quoting import identifier, in_dialect
 from assay.batch.sources import Partition, Source, find_partitions, find_sources
 from assay.batch.staging import stage_tables
@@ -49,13 +50,6 @@ class Queries(Protocol):
     @property
     def rejects(self) -> str:
         """One row for each entry that was refused."""
-
-
-class Earlier(NamedTuple):
-    """The output of an earlier batch."""
-
-    target: Target
-    record: BatchRecord
 
 
 def _as_it_is(view: str, columns: Sequence[Column]) -> str | None:
@@ -226,7 +220,7 @@ class _Grading:
         view = graded_view(self._task, engine, view)
         columns = engine.columns(view)
         if self._options.sample is not None:
-            drawn = _sampled(view, self._run_column(), self._options.sample)
+            drawn = sampled(view, self._run_column(), self._options.sample)
             view = engine.define(in_dialect(drawn, engine.dialect))
         self._sql.add(self._task.queries(VIEW, columns, engine.dialect).grades)
         queries = self._task.queries(view, columns, engine.dialect)
@@ -275,59 +269,6 @@ def graded_view(task: BatchTask, engine: BatchEngine, view: str) -> str:
                 )
     sql = task.evidence(view, columns)
     return view if sql is None else engine.define(in_dialect(sql, engine.dialect))
-
-
-def earlier_grades(earlier: Earlier) -> tuple[list[Source], list[Partition]]:
-    """The grades of an earlier batch as a source. Raises `InputError` where a file isn't the one
-    that was written: its norms could be anybody's.
-    """
-    files = earlier_files(earlier, earlier.record.outputs)
-    source = Source(earlier.target.path, "parquet", tuple(files))
-    if any(not file.endswith(".parquet") for file in files):
-        raise UsageError(
-            "BAT-020",
-            "is no Parquet, so its norms can't be graded again.",
-            where=earlier.target.grades,
-            fix="Grade the evidence again.",
-        )
-    by_name: dict[str, list[str]] = {}
-    for file, path in zip(earlier.record.outputs, files, strict=True):
-        if file.partition is not None:
-            by_name.setdefault(file.partition, []).append(path)
-    return [source], [
-        Partition(name, source._replace(files=tuple(paths)))
-        for name, paths in sorted(by_name.items())
-    ]
-
-
-def earlier_files(
-    earlier: Earlier, files: Sequence[BatchFile], partition: str | None = None
-) -> list[str]:
-    """Where files of an earlier batch are, each checked against its digest."""
-    chosen = [one for one in files if partition is None or one.partition == partition]
-    folder = os.path.dirname(earlier.target.record)
-    paths = [os.path.join(folder, one.name) for one in chosen]
-    for file, there in zip(chosen, digest_files(paths), strict=True):
-        if file.digest != there.digest:
-            raise InputError(
-                "BAT-026",
-                "isn't the file that the record of the batch names: it was changed.",
-                where=there.path,
-                fix="Grade the evidence again.",
-            )
-    return paths
-
-
-def _sampled(view: str, run: str, size: int) -> str:
-    """The rows of some runs: those whose id has the lowest MD5, so that a sample is always the
-    same, on every engine.
-    """
-    run, view = identifier(run), identifier(view)
-    drawn = (
-        f"SELECT r FROM (SELECT DISTINCT {run} AS r FROM {view} WHERE NOT {run} IS NULL) AS runs"
-        f" ORDER BY MD5(CAST(r AS VARCHAR)), r LIMIT {size}"
-    )
-    return f"SELECT * FROM {view} WHERE {run} IN ({drawn})"
 
 
 def _count(engine: BatchEngine, view: str) -> int:

@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from assay.batch.earlier import Earlier
 from assay.batch.engine import Column
 from assay.batch.evidence import norms_evidence, norms_plan, typed_text
-from assay.batch.job import BatchTask, Earlier, Queries
+from assay.batch.job import BatchTask, Queries
 from assay.batch.layout import COUNTS, ROLES
 from assay.batch.plan import BatchPlan
 from assay.batch.relational import batch_queries

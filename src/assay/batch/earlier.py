@@ -1,0 +1,61 @@
+"""The output of an earlier batch as an input: its files, each checked against the record."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from assay.batch.digests import digest_files
+from assay.batch.sources import Partition, Source
+from assay.batch.targets import Target
+from assay.errors import InputError, UsageError
+from assay.records.batch import BatchFile, BatchRecord
+
+
+class Earlier(NamedTuple):
+    """The output of an earlier batch."""
+
+    target: Target
+    record: BatchRecord
+
+
+def earlier_grades(earlier: Earlier) -> tuple[list[Source], list[Partition]]:
+    """The grades of an earlier batch as a source. Raises `InputError` where a file isn't the one
+    that was written: its norms could be anybody's.
+    """
+    files = earlier_files(earlier, earlier.record.outputs)
+    source = Source(earlier.target.path, "parquet", tuple(files))
+    if any(not file.endswith(".parquet") for file in files):
+        raise UsageError(
+            "BAT-020",
+            "is no Parquet, so its norms can't be graded again.",
+            where=earlier.target.grades,
+            fix="Grade the evidence again.",
+        )
+    by_name: dict[str, list[str]] = {}
+    for file, path in zip(earlier.record.outputs, files, strict=True):
+        if file.partition is not None:
+            by_name.setdefault(file.partition, []).append(path)
+    return [source], [
+        Partition(name, source._replace(files=tuple(paths)))
+        for name, paths in sorted(by_name.items())
+    ]
+
+
+def earlier_files(
+    earlier: Earlier, files: Sequence[BatchFile], partition: str | None = None
+) -> list[str]:
+    """Where files of an earlier batch are, each checked against its digest."""
+    chosen = [one for one in files if partition is None or one.partition == partition]
+    folder = os.path.dirname(earlier.target.record)
+    paths = [os.path.join(folder, one.name) for one in chosen]
+    for file, there in zip(chosen, digest_files(paths), strict=True):
+        if file.digest != there.digest:
+            raise InputError(
+                "BAT-026",
+                "isn't the file that the record of the batch names: it was changed.",
+                where=there.path,
+                fix="Grade the evidence again.",
+            )
+    return paths
