@@ -272,3 +272,63 @@ def test_names_that_an_engine_reads_as_patterns_are_refused(tmp_path: Path) -> N
         find_sources([str(tmp_path / "a1.parquet")] * 2)
     (shown,) = find_sources(["postgresql://me:secret@host/db?password=x#scores"])
     assert "secret" not in shown.name + str(shown.name)
+
+
+def test_the_family_of_the_policy_says_what_the_rows_are(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "answers.csv").write_text(
+        "subject,question,score,weight,tier,veto,team\n"
+        "now,Q-tos-match,5,1,autonomous,,a\nold,Q-tos-match,5,1,autonomous,malicious-module,a\n"
+        "odd,Q-tos-match,good,1,autonomous,,b\n"
+    )
+    done = assay(
+        "batch", "answers.csv", "-o", "tools", "--policy", "flowmcp@1", "--keep", "team", "--json"
+    )
+    assert done.code == 3, done.err
+    record, failed = done.json()["record"], done.json()["failed"]["reasons"]
+    assert (record["family"], record["profile"], record["policy"]) == ("flowmcp", None, "flowmcp@1")
+    assert failed == {"veto": 1, "invalid_evidence": 1}
+    assert done.json()["rejected"][0]["examples"] == ["odd Q-tos-match = good"]
+    written = tmp_path / "tools/grades/part-0.parquet"
+    found = duckdb.sql(f"SELECT subject, team, grade FROM '{written}' ORDER BY 1")
+    assert found.fetchall() == [("now", "a", "B"), ("odd", "b", None), ("old", "a", "REJECTED")]
+    for wrong in (("--profile", PROFILE), ("--exam", "x.yaml"), ("--map", "run=subject")):
+        refused = assay("batch", "answers.csv", "-o", "t", "--policy", "flowmcp@1", *wrong)
+        assert refused.code in (2, 3), (wrong, refused.err)
+    assert "no norms" in assay("batch", "tools", "-o", "t", "--policy", "flowmcp@1").err
+    sampled = assay(
+        "batch", "answers.csv", "-o", "s.jsonl", "--policy", "flowmcp@1", "--sample", "1", "--json"
+    )
+    assert sampled.json()["record"]["counts"]["runs"] == 1
+
+
+def test_marks_are_held_against_the_exam_and_its_baseline(assay: Any, tmp_path: Path) -> None:
+    item = "{id: i-1, prompt: p, expected_contains: [ate], gloss_contains: [comió]}"
+    for which in ("capstone", "regression"):
+        head = f"exam: {which}\nversion: 1\nrubric: tutor@1\nset: {which}\n"
+        (tmp_path / f"{which}.yaml").write_text(f"{head}items:\n  - {item}\n", encoding="utf-8")
+    said = {"correction": "She ate.", "gloss": "Ella comió.", "explanation": "Irregular."}
+    answer = json.dumps({"item": "i-1", "response": said, "latency_ms": 5})
+    (tmp_path / "a.jsonl").write_text(answer + "\n", encoding="utf-8")
+    axes = ("correctness", "spanish_gloss", "schema", "conciseness")
+    marks = [
+        (run, which, "i-1", axis, 0 if (run, which) == ("bad", "regression") else 1)
+        for run in ("good", "bad")
+        for which in ("capstone", "regression")
+        for axis in axes
+    ]
+    lines = [",".join(map(str, row)) for row in [("run", "set", "item", "axis", "mark"), *marks]]
+    (tmp_path / "marks.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    graded = assay("exam", "grade", "regression.yaml", "--answers", "a.jsonl", "-o", "base.json")
+    assert (tmp_path / "base.json").exists(), graded.err
+    run = ("batch", "marks.csv", "--policy", "exam@2", "--exam", "capstone.yaml")
+    both = (*run, "--exam", "regression.yaml", "--baseline", "base.json", "--json")
+    done = assay(*both, "-o", "v.csv")
+    assert done.code == 1, (done.err, done.out)
+    assert done.json()["record"]["family"] == "exam"
+    assert done.json()["record"]["counts"]["grades"] == {}
+    assert done.json()["failed"]["reasons"] == {"regression_drop": 1}
+    alone = assay(*run, "-o", "alone.parquet")
+    assert alone.code == 3, "marks of a set that the batch has no exam for"
+    assert "2 of 2 sittings passed" in alone.out
+    assert "EXM-013  8" in alone.out
+    assert assay(*run, "--exam", "regression.yaml", "-o", "x.parquet").code == 3

@@ -18,6 +18,9 @@ INVALID = "invalid_evidence"
 MOST_LISTS = 1000
 """Different lists of failed gates that are looked at; rarer ones don't change what fails most."""
 EXAMPLES = 3
+_VALUES = ("raw", "score", "mark")
+"""The column of rejected rows with what was written, whichever family they are of."""
+_NOT_SHOWN = ("code", "reason", "weight", *_VALUES)
 
 
 class RejectCount(NamedTuple):
@@ -49,12 +52,20 @@ class Tally(NamedTuple):
 
 
 def count_output(engine: BatchEngine, outputs: Sequence[str], rejects: Sequence[str]) -> Tally:
-    """The counts of grades and rejects that were written."""
-    view = identifier(engine.attach(list(outputs)))
+    """The counts of grades and rejects that were written. Exams have no letters, and only
+    scorecards have gates and floors.
+    """
+    attached = engine.attach(list(outputs))
+    view, names = identifier(attached), {column.name for column in engine.columns(attached)}
+    letter = "grade" if "grade" in names else "NULL"
+    lists = {
+        name: _named(engine, view, name) if name in names and "failed_gates" in names else {}
+        for name in ("failed_gates", "failed_floors", "missing")
+    }
     groups = _rows(
         engine,
-        "SELECT CAST(grade AS VARCHAR), CAST(reason AS VARCHAR), CAST(passed AS BOOLEAN), COUNT(*),"
-        f" CAST(SUM(CAST(faults AS BIGINT)) AS BIGINT) FROM {view} GROUP BY 1, 2, 3",
+        f"SELECT CAST({letter} AS VARCHAR), CAST(reason AS VARCHAR), CAST(passed AS BOOLEAN),"
+        f" COUNT(*), CAST(SUM(CAST(faults AS BIGINT)) AS BIGINT) FROM {view} GROUP BY 1, 2, 3",
     )
     grades: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
@@ -73,19 +84,19 @@ def count_output(engine: BatchEngine, outputs: Sequence[str], rejects: Sequence[
         faults=sum(int(faults or 0) for *_, faults in groups),
         grades=dict(sorted(grades.items())),
         reasons={reason: n for reason, n in reasons.most_common() if n},
-        gates=_named(engine, view, "failed_gates"),
-        floors=_named(engine, view, "failed_floors"),
-        missing=_named(engine, view, "missing"),
+        gates=lists["failed_gates"],
+        floors=lists["failed_floors"],
+        missing=lists["missing"],
         rejects=_rejected(engine, rejects),
     )
 
 
-def find_split_runs(engine: BatchEngine, outputs: Sequence[str]) -> list[str]:
-    """Some runs that an output has more than once."""
-    view = identifier(engine.attach(list(outputs)))
+def find_split_runs(engine: BatchEngine, outputs: Sequence[str], key: str) -> list[str]:
+    """Some runs that an output has more than once; `key` is the column of their ids."""
+    view, run = identifier(engine.attach(list(outputs))), identifier(key)
     found = _rows(
         engine,
-        f"SELECT CAST(run AS VARCHAR) FROM {view} WHERE NOT run IS NULL GROUP BY 1"
+        f"SELECT CAST({run} AS VARCHAR) FROM {view} WHERE NOT {run} IS NULL GROUP BY 1"
         f" HAVING COUNT(*) > 1 ORDER BY 1 LIMIT {EXAMPLES}",
     )
     return [row[0] for row in found]
@@ -113,7 +124,11 @@ def _names(value: Any) -> Iterable[str]:
 def _rejected(engine: BatchEngine, rejects: Sequence[str]) -> tuple[RejectCount, ...]:
     if not rejects:
         return ()
-    view = identifier(engine.attach(list(rejects)))
+    attached = engine.attach(list(rejects))
+    view, names = identifier(attached), [column.name for column in engine.columns(attached)]
+    key, *places = (name for name in names if name not in _NOT_SHOWN)
+    value = next(name for name in names if name in _VALUES)
+    shown = ", ".join(map(identifier, (key, *places, value)))
     counts = _rows(
         engine,
         f"SELECT code, reason, COUNT(*) AS n FROM {view} GROUP BY code, reason"
@@ -122,15 +137,15 @@ def _rejected(engine: BatchEngine, rejects: Sequence[str]) -> tuple[RejectCount,
     examples: dict[tuple[str, str], list[str]] = {}
     listed = _rows(
         engine,
-        "SELECT code, reason, run, criterion, gate, raw FROM (SELECT *, ROW_NUMBER() OVER"
-        f" (PARTITION BY code, reason ORDER BY run, criterion, gate, raw) AS place FROM {view})"
-        f" AS numbered WHERE place <= {EXAMPLES} ORDER BY code, reason, place",
+        f"SELECT code, reason, {shown} FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY code, reason"
+        f" ORDER BY {shown}) AS place FROM {view}) AS numbered WHERE place <= {EXAMPLES}"
+        " ORDER BY code, reason, place",
     )
-    for code, reason, run, criterion, gate, raw in listed:
-        subject = " ".join(str(one) for one in (criterion, gate) if one is not None)
-        value = "" if raw is None else f" = {str(raw)[:40]}"
-        name = "(no run)" if run is None else str(run)[:80]
-        examples.setdefault((code, reason), []).append(f"{name} {subject}{value}".rstrip())
+    for code, reason, run, *subject, written in listed:
+        parts = [f"(no {key})" if run is None else str(run)[:80]]
+        parts += [str(one)[:80] for one in subject if one is not None]
+        parts += [] if written is None else [f"= {str(written)[:40]}"]
+        examples.setdefault((code, reason), []).append(" ".join(parts))
     return tuple(
         RejectCount(code, reason, count, tuple(examples.get((code, reason), ())))
         for code, reason, count in counts

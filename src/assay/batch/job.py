@@ -77,6 +77,10 @@ class BatchTask(NamedTuple):
     """The columns that are true, false or empty."""
     earlier: Earlier | None = None
     """The output that is graded again from its norms."""
+    key: str = "run"
+    """The column of the ids, unless `names` calls it something else."""
+    noun: str = "runs"
+    """What has a grade each."""
 
 
 class BatchOptions(NamedTuple):
@@ -148,7 +152,7 @@ def run_batch(
         outputs, rejects = work.files()
         tally = count_output(engine, outputs, rejects)
         if partitions:
-            _check_whole_runs(engine, outputs)
+            _check_whole_runs(engine, outputs, task.key)
         if not tally.runs:
             raise NotEnoughEvidence(
                 "FIL-005",
@@ -245,7 +249,7 @@ class _Grading:
         return digest(sorted(self._sql))
 
     def _run_column(self) -> str:
-        return self._task.names.get("run", "run")
+        return self._task.names.get(self._task.key, self._task.key)
 
     def _progress(self, part: _Part) -> Callable[[float], None] | None:
         told = self._options.progress
@@ -352,14 +356,14 @@ def _keep(part: _Part, old: BatchRecord, target: Target, work: Workplace) -> boo
     return True
 
 
-def _check_whole_runs(engine: BatchEngine, outputs: Sequence[str]) -> None:
+def _check_whole_runs(engine: BatchEngine, outputs: Sequence[str], key: str) -> None:
     """Refuse runs whose rows are in several partitions: each would be graded without the rest."""
-    split = find_split_runs(engine, outputs)
+    split = find_split_runs(engine, outputs, key)
     if split:
         raise InputError(
             "BAT-024",
-            f"the run '{split[0]}' has rows in several partitions, so none of them has all of it.",
-            fix="Keep the rows of a run in one partition, or grade the folder as a whole into one"
+            f"the {key} '{split[0]}' has rows in several partitions, so none has all of it.",
+            fix="Keep all its rows in one partition, or grade the folder as a whole into one"
             " file: -o grades.parquet.",
         )
 

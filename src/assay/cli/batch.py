@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
 from assay.cli.bars import pass_bar
-from assay.cli.frame import BARS, Command, arg, flag, policy_option, repeated
+from assay.cli.frame import BARS, Command, arg, flag, repeated
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, UsageError, printable
 
@@ -17,18 +17,16 @@ if TYPE_CHECKING:
 
     from assay.batch.engine import BatchEngine
     from assay.batch.job import BatchResult, BatchTask
-    from assay.batch.targets import Target
     from assay.release.pass_rate import BarResult
 
 ENGINES = ("duckdb",)
-SHOWN = 5
-"""Gates, floors and partitions that the summary names."""
 
 
 def run(options: argparse.Namespace) -> int:
     """Grade the rows of the options into their output, and show what came of it."""
     from assay.batch.job import BatchOptions, run_batch
     from assay.batch.targets import target_of
+    from assay.cli.batch_summary import batch_document, batch_summary
     from assay.pipeline.batch_tasks import batch_task
     from assay.release.pass_rate import check_pass_rate
 
@@ -41,6 +39,8 @@ def run(options: argparse.Namespace) -> int:
         profile=options.profile,
         policy=options.policy,
         rubric=options.rubric,
+        exams=options.exam,
+        baseline=options.baseline,
         names=names,
         keep=keep,
     )
@@ -75,9 +75,10 @@ def run(options: argparse.Namespace) -> int:
     checked = None if bar is None else check_pass_rate(tally.passed, tally.runs, bar)
     code = _exit_code(result, checked)
     if options.json:
-        opt.print_json(_document(result, target, checked))
+        opt.print_json(batch_document(result, target, checked))
     else:
-        opt.print_lines(map(printable, _summary(result, target, options, checked)))
+        lines = batch_summary(result, target, checked, noun=task.noun)
+        opt.print_lines(map(printable, lines))
     return code
 
 
@@ -159,93 +160,6 @@ def _pairs(texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
-# --- what people and programs get
-
-
-def _document(result: BatchResult, target: Target, checked: BarResult | None) -> dict[str, Any]:
-    from msgspec import to_builtins
-
-    tally = result.tally
-    made: dict[str, Any] = {
-        "record": to_builtins(result.record),
-        "output": target.grades,
-        "rejects": target.rejects if result.record.rejects else None,
-        "record_file": target.record,
-        "failed": {
-            "reasons": tally.reasons,
-            "gates": tally.gates,
-            "floors": tally.floors,
-            "missing": tally.missing,
-        },
-        "rejected": [
-            {"code": one.code, "reason": one.reason, "count": one.n, "examples": one.examples}
-            for one in tally.rejects
-        ],
-        "partitions": {"graded": result.graded, "kept": result.kept},
-    }
-    if checked is not None:
-        made["bar"] = checked.shown()
-    return made
-
-
-def _summary(
-    result: BatchResult, target: Target, options: argparse.Namespace, checked: BarResult | None
-) -> Iterable[str]:
-    record, tally = result.record, result.tally
-    counts = record.counts
-    mark = "✓" if tally.passed == tally.runs else "✗"
-    share = tally.passed / tally.runs
-    yield f"passed      {mark} {tally.passed:,} of {tally.runs:,} runs passed ({_percent(share)})"
-    if record.sample is not None:
-        yield f"sample      {record.sample:,} runs were asked for; the rest was not graded"
-    yield f"rows        {counts.rows:,}"
-    yield f"grades      {'  '.join(f'{letter} {n:,}' for letter, n in tally.grades.items())}"
-    for label, names in (
-        ("gates", tally.gates),
-        ("floors", tally.floors),
-        ("no score", tally.missing),
-    ):
-        if names:
-            yield f"{label:<12}{_most(names)}"
-    if result.graded or result.kept:
-        yield (
-            f"partitions  {len(result.graded):,} graded, {len(result.kept):,} unchanged and kept"
-        )
-    if tally.rejects:
-        rejected = sum(one.n for one in tally.rejects)
-        yield f"rejected    {rejected:,} entries; {tally.invalid:,} runs have no grade for it"
-        for one in tally.rejects:
-            yield f"  {one.code}  {one.n:,}: {one.reason}; such as {'; '.join(one.examples)}"
-    yield f"by          {_versions(record)}"
-    if checked is not None:
-        yield f"bar         {checked.reason}"
-    yield f"wrote       {target.grades}"
-    if record.rejects:
-        yield f"rejects     {target.rejects}"
-    yield f"record      {target.record}"
-    if tally.rejects:
-        yield "Fix or remove the rejected rows, then run this again with --overwrite."
-
-
-def _versions(record: Any) -> str:
-    profile = "" if record.profile is None else f"profile {record.profile} · "
-    return (
-        f"{profile}policy {record.policy} · {record.scoring_system} · {record.grading_system}"
-        f" · {record.engine.name} {record.engine.version}"
-    )
-
-
-def _most(names: dict[str, int]) -> str:
-    shown = [f"{name} {count:,}" for name, count in list(names.items())[:SHOWN]]
-    more = len(names) - SHOWN
-    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
-
-
-def _percent(share: float) -> str:
-    """Rounded down, so that one failure in a million isn't shown as 100%."""
-    return f"{int(share * 1000) / 10:.1f}%"
-
-
 COMMANDS = {
     "batch": Command(
         run,
@@ -271,8 +185,26 @@ COMMANDS = {
                 help="a file (.parquet .csv .jsonl), or a folder of Parquet files",
             ),
             "--profile",
-            policy_option("workflow"),
+            arg(
+                "--policy",
+                metavar="Q",
+                default="workflow",
+                help=(
+                    "policy by name, name@version or YAML file (default: workflow); its family says"
+                    " what the rows are: scores, answers about tools (flowmcp), marks (exam)"
+                ),
+            ),
             "--rubric",
+            repeated(
+                "--exam",
+                "EXAM",
+                "a file of the exam that marks are of, capstone or regression set; may be repeated",
+            ),
+            arg(
+                "--baseline",
+                metavar="B",
+                help="the graded regression set that a sitting may not fall behind: a file",
+            ),
             "--library",
             arg(
                 "--engine",

@@ -9,16 +9,20 @@ from functools import partial
 from assay.batch.earlier import Earlier
 from assay.batch.engine import Column
 from assay.batch.evidence import norms_evidence, norms_plan, typed_text
+from assay.batch.exam_marks import ExamBatchPlan
 from assay.batch.job import BatchTask, Queries
 from assay.batch.layout import COUNTS, ROLES
 from assay.batch.plan import BatchPlan
 from assay.batch.relational import batch_queries
 from assay.batch.targets import record_of, target_at
+from assay.batch.tool_answers import ToolBatchPlan
 from assay.errors import InputError, UsageError
 from assay.files.json_files import read_json
 from assay.library.shelf import Shelf
-from assay.pipeline.batching import plan_batch
+from assay.pipeline.batching import family_queries, plan_family
 from assay.records.batch import read_batch_record
+
+WORKFLOW_FAMILY = "workflow"
 
 
 def batch_task(
@@ -28,25 +32,57 @@ def batch_task(
     profile: str | None,
     policy: str,
     rubric: str | None = None,
+    exams: Sequence[str] = (),
+    baseline: str | None = None,
     names: Mapping[str, str] | None = None,
     keep: Sequence[str] = (),
 ) -> BatchTask:
-    """Rows of scores and verdicts, graded by a profile under a policy; or the norms of an earlier
+    """Rows graded under a policy, whose family says what they are; or the norms of an earlier
     batch, where that is the input.
     """
     earlier = _earlier(inputs)
-    if profile is None and earlier is not None:
-        profile = earlier.record.profile
-    if profile is None:
-        raise UsageError(
-            "CLI-001",
-            "--profile is missing: rows don't say what they are scored by.",
-            fix="`assay library list profiles` shows them.",
-        )
-    plan = plan_batch(shelf, profile=profile, policy=policy, rubric=rubric)
+    if earlier is not None:
+        if earlier.record.family != WORKFLOW_FAMILY:
+            raise UsageError(
+                "BAT-020",
+                "is the output of a batch that has no norms, so it can't be graded again.",
+                where=earlier.target.path,
+                fix="Grade the evidence again.",
+            )
+        profile = profile or earlier.record.profile
+    plan = plan_family(
+        shelf, policy=policy, profile=profile, rubric=rubric, exams=exams, baseline=baseline
+    )
+    if not isinstance(plan, BatchPlan):
+        return _family_task(plan, dict(names or {}), tuple(keep))
     if earlier is not None:
         return _regrading(plan, earlier, names or {}, keep)
     return grading_task(plan, names or {}, keep)
+
+
+def _family_task(
+    plan: ToolBatchPlan | ExamBatchPlan, names: dict[str, str], keep: tuple[str, ...]
+) -> BatchTask:
+    """Answers about tools, or marks of exams."""
+    tools = isinstance(plan, ToolBatchPlan)
+
+    def queries(view: str, columns: Sequence[Column], dialect: str) -> Queries:
+        return family_queries(plan, view, columns, dialect, names=names, keep=keep)
+
+    return BatchTask(
+        family="flowmcp" if tools else "exam",
+        profile=None,
+        policy=plan.policy,
+        scoring_system=plan.scoring_system,
+        grading_system=plan.grading_system,
+        plan=plan.digest,
+        digests=plan.digests,
+        queries=queries,
+        names=names,
+        keep=keep,
+        key="subject" if tools else "run",
+        noun="subjects" if tools else "sittings",
+    )
 
 
 def grading_task(plan: BatchPlan, names: Mapping[str, str], keep: Sequence[str]) -> BatchTask:
@@ -84,7 +120,7 @@ def _regrading(
         )
     made = {name: value for name, value in record.digests.items() if name != "policy"}
     own = {name: value for name, value in plan.digests.items() if name != "policy"}
-    if record.family != "workflow" or made != own or record.scoring_system != plan.scoring_system:
+    if made != own or record.scoring_system != plan.scoring_system:
         raise InputError(
             "BAT-027",
             f"its norms are those of {record.profile}, {record.scoring_system}, and not of"
@@ -125,7 +161,7 @@ def _earlier(inputs: Sequence[str]) -> Earlier | None:
 
 def _task(plan: BatchPlan, queries: Callable[[str, Sequence[Column], str], Queries]) -> BatchTask:
     return BatchTask(
-        family="workflow",
+        family=WORKFLOW_FAMILY,
         profile=plan.profile,
         policy=plan.policy,
         scoring_system=plan.scoring_system,

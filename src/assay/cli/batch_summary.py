@@ -1,0 +1,105 @@
+"""What `assay batch` shows of its result, to people and to programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from assay.batch.job import BatchResult
+    from assay.batch.targets import Target
+    from assay.release.pass_rate import BarResult
+
+SHOWN = 5
+"""Gates, floors and partitions that the summary names."""
+
+
+def batch_document(
+    result: BatchResult, target: Target, checked: BarResult | None
+) -> dict[str, Any]:
+    """What a batch came to, for programs."""
+    from msgspec import to_builtins
+
+    tally = result.tally
+    made: dict[str, Any] = {
+        "record": to_builtins(result.record),
+        "output": target.grades,
+        "rejects": target.rejects if result.record.rejects else None,
+        "record_file": target.record,
+        "failed": {
+            "reasons": tally.reasons,
+            "gates": tally.gates,
+            "floors": tally.floors,
+            "missing": tally.missing,
+        },
+        "rejected": [
+            {"code": one.code, "reason": one.reason, "count": one.n, "examples": one.examples}
+            for one in tally.rejects
+        ],
+        "partitions": {"graded": result.graded, "kept": result.kept},
+    }
+    if checked is not None:
+        made["bar"] = checked.shown()
+    return made
+
+
+def batch_summary(
+    result: BatchResult, target: Target, checked: BarResult | None, *, noun: str
+) -> Iterable[str]:
+    """The same for people; `noun` is what has a grade each."""
+    record, tally = result.record, result.tally
+    counts = record.counts
+    mark = "✓" if tally.passed == tally.runs else "✗"
+    share = tally.passed / tally.runs
+    yield f"passed      {mark} {tally.passed:,} of {tally.runs:,} {noun} passed ({_percent(share)})"
+    if record.sample is not None:
+        yield f"sample      {record.sample:,} {noun} were asked for; the rest was not graded"
+    yield f"rows        {counts.rows:,}"
+    if tally.grades:
+        yield f"grades      {'  '.join(f'{letter} {n:,}' for letter, n in tally.grades.items())}"
+    for label, names in (
+        ("failed", tally.reasons),
+        ("gates", tally.gates),
+        ("floors", tally.floors),
+        ("no score", tally.missing),
+    ):
+        if names:
+            yield f"{label:<12}{_most(names)}"
+    if result.graded or result.kept:
+        yield (
+            f"partitions  {len(result.graded):,} graded, {len(result.kept):,} unchanged and kept"
+        )
+    if tally.rejects:
+        rejected = sum(one.n for one in tally.rejects)
+        yield f"rejected    entries: {rejected:,}; {noun} without a grade for it: {tally.invalid:,}"
+        for one in tally.rejects:
+            yield f"  {one.code}  {one.n:,}: {one.reason}; such as {'; '.join(one.examples)}"
+    yield f"by          {_versions(record)}"
+    if checked is not None:
+        yield f"bar         {checked.reason}"
+    yield f"wrote       {target.grades}"
+    if record.rejects:
+        yield f"rejects     {target.rejects}"
+    yield f"record      {target.record}"
+    if tally.rejects:
+        yield "Fix or remove the rejected rows, then run this again with --overwrite."
+
+
+def _versions(record: Any) -> str:
+    profile = "" if record.profile is None else f"profile {record.profile} · "
+    return (
+        f"{profile}policy {record.policy} · {record.scoring_system} · {record.grading_system}"
+        f" · {record.engine.name} {record.engine.version}"
+    )
+
+
+def _most(names: dict[str, int]) -> str:
+    shown = [f"{name} {count:,}" for name, count in list(names.items())[:SHOWN]]
+    more = len(names) - SHOWN
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
+def _percent(share: float) -> str:
+    """Rounded down, so that one failure in a million isn't shown as 100%."""
+    return f"{int(share * 1000) / 10:.1f}%"
