@@ -69,7 +69,7 @@ def _pivot(given: _Given, index: int, key: str, value: str, wide: str) -> str:
 
 def _names(none: str, names: list[str], more: str = "") -> str:
     """A list of names out of expressions that are NULL for the names that don't belong to it."""
-    found = f"LIST_FILTER([{', '.join(names)}], x -> NOT x IS NULL)" if names else NO_NAMES
+    found = f"LIST_FILTER([{', '.join(names)}], LAMBDA x: NOT x IS NULL)" if names else NO_NAMES
     if more:
         found = f"LIST_CONCAT({found}, COALESCE(LIST_SORT({more}), {NO_NAMES}))"
     return f"CASE WHEN invalid THEN NULL WHEN {none} THEN {NO_NAMES} ELSE {found} END"
