@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
+import duckdb
+
+from assay import library as assay_library
 from assay.batch.duckdb_engine import DuckDBEngine
 from assay.batch.plan import make_batch_plan
 from assay.batch.relational import batch_queries
@@ -45,6 +50,109 @@ def test_a_stored_row_is_made_again_and_a_changed_one_is_found() -> None:
     engine.connection.execute("DELETE FROM grades WHERE run = 'r1'")
     engine.connection.execute("UPDATE given SET raw = 0.71 WHERE run = 'r2'")
     found = row_differences(engine, "given", "grades", [*runs, "no'ne"], PLAN, RULES)
-    assert [(one.run, one.column) for one in found[:2]] == [("r0", "passed"), ("r1", "run")]
+    assert [(one.run, one.column) for one in found[:2]] == [("r0", "passed"), ("r1", "")]
     assert [one.run for one in found] == ["r0", "r1", "r2", "no'ne"]
     engine.close()
+
+
+GATES = ", ".join(f'true AS "{gate.id}"' for gate in PLAN.gates)
+SCORES = ", ".join(f"0.9 AS {one.spec.id}" for one in PLAN.criteria)
+ROWS = f"SELECT 'r-' || i AS run, i AS sample, {SCORES}, {GATES} FROM range(5) t(i)"
+
+
+def write(path: Path, sql: str, form: str = "parquet") -> None:
+    duckdb.sql(f"COPY ({sql}) TO '{path}' (FORMAT {form})")
+
+
+def copy_profile(folder: Path) -> Path:
+    """The profile as a file of a library, to be changed."""
+    found = Path(assay_library.__file__).parent / "profiles" / "rag@1.yaml"
+    copy = folder / "mine.yaml"
+    copy.write_text(found.read_text(encoding="utf-8").replace("profile: rag", "profile: mine"))
+    return copy
+
+
+def test_an_output_is_verified_and_every_change_to_it_is_found(assay: Any, tmp_path: Path) -> None:
+    profile = copy_profile(tmp_path)
+    write(tmp_path / "in.parquet", ROWS)
+    by = ("--profile", "mine.yaml")
+    for out in ("g.parquet", "g.csv", "g.jsonl", "folder"):
+        made = assay("batch", "in.parquet", "-o", out, *by, "--keep", "sample", "--overwrite")
+        assert made.code in (0, 1), made.err
+        done = assay("batch", "in.parquet", "-o", out, *by, "--verify")
+        assert done.code == 0, (out, done.out, done.err)
+        assert "rows        ✓ 5 rows made again by Python" in done.out
+        assert f"verified    ✓ {out} is what its record says" in done.out
+        (tmp_path / "g.batch.json").unlink(missing_ok=True)
+    grades, record = tmp_path / "folder/grades/part-0.parquet", tmp_path / "folder/batch.json"
+    verify = ("batch", "in.parquet", "-o", "folder", *by, "--verify", "--json")
+
+    def faults(*more: str) -> dict[str, list[str]]:
+        done = assay(*verify, *more)
+        found = {one["name"]: one["faults"] for one in done.json()["checks"] if one["faults"]}
+        assert done.code == bool(found)
+        return found
+
+    def digest(path: Path) -> str:
+        return f"sha256:{sha256(path.read_bytes()).hexdigest()}"
+
+    assert faults("--run", "r-3") == {}
+    assert faults("--run", "r-9") == {"rows": ["the input has no run 'r-9'"]}
+    # one byte
+    whole, written = grades.read_bytes(), record.read_text(encoding="utf-8")
+    grades.write_bytes(whole[:10] + bytes([whole[10] ^ 1]) + whole[11:])
+    assert "grades/part-0.parquet is missing" in faults()["output"][0]
+    grades.unlink()
+    assert {"output", "rows"} == faults().keys()
+    # one letter, and a record that was changed with it
+    grades.write_bytes(whole)
+    before = digest(grades)
+    forged = "CASE WHEN run = 'r-2' THEN 'A+' ELSE grade END AS grade"
+    write(tmp_path / "new.parquet", f"SELECT * REPLACE ({forged}) FROM '{grades}'")
+    os.replace(tmp_path / "new.parquet", grades)
+    assert {"output", "counts", "rows"} == faults().keys()
+    record.write_text(written.replace(before, digest(grades)), encoding="utf-8")
+    found = faults()
+    assert "output" not in found
+    assert found["rows"][0].startswith("r-2: grade is A+, and Python makes it ")
+    assert faults("--run", "r-1").keys() == {"counts"}
+    # a run that was taken out, with a record that says so
+    write(tmp_path / "new.parquet", f"SELECT * FROM '{grades}' WHERE run <> 'r-2'")
+    os.replace(tmp_path / "new.parquet", grades)
+    record.write_text(written.replace(before, digest(grades)), encoding="utf-8")
+    assert faults()["runs"] == ["the run 'r-2' has no row"]
+    grades.write_bytes(whole)
+    record.write_text(written, encoding="utf-8")
+    assert faults() == {}
+    # the profile
+    text = profile.read_text(encoding="utf-8")
+    profile.write_text(text.replace("weight: ", "weight: 1", 1), encoding="utf-8")
+    assert faults() == {"plan": ["the profile isn't the one that the batch was graded by"]}
+    profile.write_text(text, encoding="utf-8")
+    # one row of the input
+    write(
+        tmp_path / "in.parquet",
+        f"SELECT * REPLACE (CASE WHEN run = 'r-4' THEN 0.1 ELSE {PLAN.criteria[0].spec.id} END"
+        f" AS {PLAN.criteria[0].spec.id}) FROM ({ROWS})",
+    )
+    found = faults()
+    assert found["input"] == [
+        "in.parquet isn't a file that was graded, or was changed since",
+        "in.parquet was graded, and no input has its bytes",
+    ]
+    assert [fault.partition(":")[0] for fault in found["rows"]] == ["r-4"]
+
+
+def test_verifying_is_refused_where_it_would_prove_nothing(assay: Any, tmp_path: Path) -> None:
+    write(tmp_path / "in.parquet", ROWS)
+    run = ("batch", "in.parquet", "-o", "g.parquet", "--profile", "rag@1")
+    none = assay(*run, "--verify")
+    assert none.code == 3
+    assert "there is no record of a batch next to this output" in none.err
+    assert assay(*run, "--run", "r-1").code == 2
+    assert assay(*run, "--verify", "--map", "run=id").code == 2
+    assert assay(*run).code in (0, 1)
+    assert assay("batch", "g.parquet", "-o", "again.parquet").code in (0, 1)
+    norms = assay("batch", "g.parquet", "-o", "again.parquet", "--verify")
+    assert norms.code == 2
+    assert "from evidence, not norms" in norms.err

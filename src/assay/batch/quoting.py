@@ -42,15 +42,8 @@ def double(value: float) -> str:
 
 
 def in_dialect(sql: str, dialect: str) -> str:
-    """The same query for an engine. For DuckDB, whose dialect it is in, there is nothing to do:
-    reading a plan and writing it again takes longer than grading a small table.
-    """
-    return sql if dialect == DIALECT else pretty_sql(sql, dialect)
-
-
-def pretty_sql(sql: str, dialect: str, *, read: str = DIALECT) -> str:
-    """A query in lines that people read."""
-    return str(sqlglot().transpile(sql, read=read, write=dialect, pretty=True)[0])
+    """The same query for an engine."""
+    return str(sqlglot().transpile(sql, read=DIALECT, write=dialect, pretty=True)[0])
 
 
 @cache

@@ -69,7 +69,7 @@ def _pivot(given: _Given, index: int, key: str, value: str, wide: str) -> str:
 
 def _names(none: str, names: list[str], more: str = "") -> str:
     """A list of names out of expressions that are NULL for the names that don't belong to it."""
-    found = f"LIST_FILTER([{', '.join(names)}], LAMBDA x: NOT x IS NULL)" if names else NO_NAMES
+    found = f"LIST_FILTER([{', '.join(names)}], x -> NOT x IS NULL)" if names else NO_NAMES
     if more:
         found = f"LIST_CONCAT({found}, COALESCE(LIST_SORT({more}), {NO_NAMES}))"
     return f"CASE WHEN invalid THEN NULL WHEN {none} THEN {NO_NAMES} ELSE {found} END"
@@ -303,10 +303,6 @@ class _Grades:
         ]
         extras = "extra_failures" if layout.gate is not None else ""
         columns.append(f"{_names('gates_pass', failed, extras)} AS failed_gates")
-        # a gate that the profile lacks, and that passes, is in no other column: without this one
-        # nothing would notice that the next version drops it
-        none, more = ("extra_count = 0", "extras") if layout.gate is not None else ("TRUE", "")
-        columns.append(f"{_names(none, [], more)} AS extra_gates")
         floors = [
             f"CASE WHEN floor{i} THEN {text(item.name)} END"
             for i, item in enumerate(plan.criteria)

@@ -5,11 +5,14 @@ A verified row proves itself, not its neighbours: a caller says how many rows we
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from hashlib import file_digest
 from typing import Any, NamedTuple
+
+from msgspec import DecodeError, json
 
 from assay.batch.engine import BatchEngine
 from assay.batch.layout import find_layout
@@ -21,12 +24,23 @@ from assay.grading.policy import Rules
 from assay.records.batch import BatchFile, BatchRecord
 from assay.scoring.profile import ScoringPlan
 
+SHOWN = 5
+"""Runs that are named where many are missing."""
+
+
+class RunColumn(NamedTuple):
+    """A view, and its column of run ids."""
+
+    view: str
+    column: str
+
 
 class RowDifference(NamedTuple):
     """The first column in which a stored row isn't what Python makes of the evidence."""
 
-    run: Any
+    run: str
     column: str
+    """Empty where the run hasn't exactly one row: then the values are numbers of rows."""
     stored: Any
     recomputed: Any
 
@@ -67,35 +81,80 @@ def row_differences(
     """
     columns = engine.columns(evidence)
     layout = find_layout(make_batch_plan(plan, rules), columns, names=names, keep=keep)
+    given = _rows(engine, evidence, layout.run.name, runs)
+    stored = _rows(engine, grades, "run", runs)
     found = []
     for run in runs:
-        given = _rows(engine, evidence, layout.run.name, run)
-        stored = _rows(engine, grades, "run", run)
-        if not given or len(stored) != 1:
-            found.append(RowDifference(run, "run", len(stored), int(bool(given))))
+        if run not in given or len(stored.get(run, ())) != 1:
+            found.append(RowDifference(run, "", len(stored.get(run, ())), int(run in given)))
             continue
-        name = given[0][layout.run.name]
-        made = replay_rows(name, given, layout, plan, rules).row
-        for column in made | stored[0]:
-            one, other = (_plain(row.get(column)) for row in (stored[0], made))
-            if one != other:
-                found.append(RowDifference(run, column, one, other))
+        name = given[run][0][layout.run.name]
+        made = replay_rows(name, given[run], layout, plan, rules).row
+        (row,) = stored[run]
+        for column in made | row:
+            recomputed = _plain(made.get(column))
+            one = _plain(_typed(row.get(column), made.get(column)))
+            if one != recomputed or column not in row:
+                found.append(RowDifference(run, column, one, recomputed))
                 break
     return found
 
 
-def _rows(engine: BatchEngine, view: str, column: str, run: str) -> list[dict[str, Any]]:
-    names = [one.name for one in engine.columns(view)]
+def sample_of_runs(engine: BatchEngine, view: str, column: str, size: int) -> list[str]:
+    """The ids of some runs, always the same: those with the lowest MD5."""
+    run = identifier(column)
     sql = (
-        f"SELECT {', '.join(map(identifier, names))} FROM {identifier(view)}"
-        f" WHERE CAST({identifier(column)} AS VARCHAR) = {text(run)}"
+        f"SELECT r FROM (SELECT DISTINCT CAST({run} AS VARCHAR) AS r FROM {identifier(view)}"
+        f" WHERE NOT {run} IS NULL) AS runs ORDER BY MD5(r), r LIMIT {size}"
     )
-    rows = engine.rows(in_dialect(sql, engine.dialect))
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    return [row[0] for row in engine.rows(in_dialect(sql, engine.dialect))]
+
+
+def runs_without(engine: BatchEngine, left: RunColumn, right: RunColumn) -> list[str]:
+    """Some runs of a view that another one lacks."""
+    sides = (
+        f"SELECT COALESCE(CAST({identifier(side.column)} AS VARCHAR), '') AS r"
+        f" FROM {identifier(side.view)}"
+        for side in (left, right)
+    )
+    sql = f"SELECT r FROM ({' EXCEPT '.join(sides)}) AS lost ORDER BY r LIMIT {SHOWN}"
+    return [row[0] for row in engine.rows(in_dialect(sql, engine.dialect))]
+
+
+def _rows(
+    engine: BatchEngine, view: str, column: str, runs: Sequence[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """The rows of some runs, by the run's id as text: one pass over the view for all of them."""
+    names = [one.name for one in engine.columns(view)]
+    run = f"CAST({identifier(column)} AS VARCHAR)"
+    sql = (
+        f"SELECT {run}, {', '.join(map(identifier, names))} FROM {identifier(view)}"
+        f" WHERE {run} IN ({', '.join(map(text, runs)) or 'NULL'})"
+    )
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, *row in engine.rows(in_dialect(sql, engine.dialect)):
+        found.setdefault(name, []).append(dict(zip(names, row, strict=True)))
+    return found
+
+
+def _typed(stored: Any, made: Any) -> Any:
+    """A text of a CSV or JSON Lines file as the type that the computed value has."""
+    if not isinstance(stored, str) or made is None or isinstance(made, str):
+        return stored
+    try:
+        if isinstance(made, bool):
+            return {"true": True, "false": False}.get(stored, stored)
+        if isinstance(made, int | float | Decimal):
+            return Decimal(stored)
+        if isinstance(made, list):
+            return json.decode(stored)
+    except (ArithmeticError, DecodeError):
+        return stored
+    return made if str(made) == stored else stored
 
 
 def _plain(value: Any) -> Any:
     """A stored value and a computed one in one form: one text for each number."""
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-        return number_text(value)
+        return number_text(value) if math.isfinite(value) else str(value)
     return [_plain(one) for one in value] if isinstance(value, list | tuple) else value

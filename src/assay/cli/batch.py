@@ -32,6 +32,8 @@ def run(options: argparse.Namespace) -> int:
 
     bar = pass_bar(options)
     _check_numbers(options)
+    if options.verify or options.run_ids:
+        return _verify(options)
     names, keep = _pairs(options.map), [name for text in options.keep for name in _split(text)]
     task = batch_task(
         opt.shelf_of(options),
@@ -46,13 +48,7 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.explain_sql:
         return _explain(options, task)
-    if options.output is None:
-        raise UsageError(
-            "CLI-001",
-            "-o is missing.",
-            fix="Name a file, such as -o grades.parquet, or a folder, such as -o graded.",
-        )
-    target = target_of(options.output)
+    target = target_of(_output(options))
     bars = Progress(0, "batch")
 
     def report(done: int, total: int) -> None:
@@ -99,6 +95,33 @@ def _engine(options: argparse.Namespace) -> BatchEngine:
     place = os.path.dirname(os.path.abspath(options.output)) if options.output else None
     scratch = None if place is None else os.path.join(place, f".assay-spill-{os.getpid()}")
     return DuckDBEngine(threads=options.threads, memory=options.memory, scratch=scratch)
+
+
+def _output(options: argparse.Namespace) -> str:
+    if options.output is None:
+        raise UsageError(
+            "CLI-001",
+            "-o is missing.",
+            fix="Name a file, such as -o grades.parquet, or a folder, such as -o graded.",
+        )
+    return str(options.output)
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from assay.batch.targets import target_of
+    from assay.cli.batch_verify import run_verification
+
+    if not options.verify:
+        raise UsageError("CLI-001", "--run goes with --verify.", fix="Add --verify.")
+    for name in ("map", "keep", "sample", "overwrite", "explain_sql"):
+        if getattr(options, name):
+            raise UsageError(
+                "CLI-001",
+                f"--{name.replace('_', '-')} doesn't go with --verify.",
+                fix="The record of the batch says how it was graded.",
+            )
+    target = target_of(_output(options))
+    return run_verification(options, _engine(options), target)
 
 
 def _explain(options: argparse.Namespace, task: BatchTask) -> int:
@@ -236,6 +259,18 @@ COMMANDS = {
                 help="memory of the engine, such as 8GB; DuckDB spills beyond it to disk",
             ),
             flag("--explain-sql", "print the queries and stop"),
+            flag(
+                "--verify",
+                "grade nothing: check -o against its record and IN, and make rows again in Python;"
+                " exit 1 if anything differs",
+            ),
+            repeated(
+                "--run",
+                "ID",
+                "with --verify, a run whose row is made again (default: 100 runs, always the same"
+                " ones)",
+                dest="run_ids",
+            ),
         ),
     )
 }

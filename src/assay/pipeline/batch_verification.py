@@ -1,0 +1,239 @@
+"""Whether the output of a batch is what its record says, and what Python makes of the evidence."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from assay.batch.counting import count_output
+from assay.batch.digests import digest_files
+from assay.batch.engine import BatchEngine
+from assay.batch.job import graded_view
+from assay.batch.plan import make_batch_plan
+from assay.batch.sources import find_sources
+from assay.batch.staging import stage_tables
+from assay.batch.targets import Target, record_of
+from assay.batch.verification import (
+    SHOWN,
+    RowDifference,
+    RunColumn,
+    changed_files,
+    row_differences,
+    runs_without,
+    sample_of_runs,
+)
+from assay.errors import AssayError, InputError, UsageError
+from assay.files.json_files import read_json
+from assay.grading.policy import Rules, make_rules
+from assay.library.shelf import Shelf
+from assay.pipeline.batch_tasks import grading_task
+from assay.pipeline.batching import scoring_plan
+from assay.records.batch import BatchFile, BatchRecord, read_batch_record
+from assay.scoring.profile import ScoringPlan
+
+SAMPLE = 100
+"""Runs whose rows are made again unless some are named."""
+
+
+class BatchCheck(NamedTuple):
+    """One thing that was checked."""
+
+    name: str
+    faults: tuple[str, ...]
+    """What differs; empty where it is as the record says."""
+    note: str
+    """What was compared."""
+
+
+def verify_batch(
+    shelf: Shelf,
+    engine: BatchEngine,
+    inputs: Sequence[str],
+    target: Target,
+    *,
+    profile: str | None = None,
+    policy: str | None = None,
+    rubric: str | None = None,
+    runs: Sequence[str] = (),
+) -> list[BatchCheck]:
+    """Check the files, the plan and the counts of an output against its record, and make rows again
+    by the Python engine: those of the runs that are named, or of a sample that is always the same.
+    """
+    record = _record(target, inputs)
+    plan = scoring_plan(shelf, profile=profile or record.profile or "", rubric=rubric)
+    rules = make_rules(shelf.policy(policy or record.policy))
+    with tempfile.TemporaryDirectory() as scratch:
+        sources = stage_tables(find_sources(inputs), scratch)
+        paths = [file for source in sources for file in source.files if os.path.isfile(file)]
+        checks = [
+            _outputs(record, target),
+            _inputs(record, [path for path in paths if not path.startswith(scratch)]),
+            _plan(record, plan, rules),
+        ]
+        task = grading_task(make_batch_plan(plan, rules), record.columns, record.keep)
+        evidence = graded_view(task, engine, engine.attach(sources))
+        try:
+            folder = os.path.dirname(target.record)
+            files, rejects = (
+                [os.path.join(folder, file.name) for file in listed]
+                for listed in (record.outputs, record.rejects)
+            )
+            grades = engine.attach(files)
+            checks.append(_counts(engine, record, files, rejects))
+            checks.append(_runs(engine, record, evidence, grades))
+            if not checks[2].faults:
+                checks.append(_rows(engine, record, evidence, grades, runs, plan, rules))
+        except (AssayError, OSError) as error:
+            checks.append(BatchCheck("rows", (f"the output can't be read: {error}",), ""))
+    return checks
+
+
+def _record(target: Target, inputs: Sequence[str]) -> BatchRecord:
+    if not os.path.exists(target.record):
+        raise InputError(
+            "FIL-001",
+            "there is no record of a batch next to this output.",
+            where=target.path,
+            fix=f"The batch wrote it to {target.record}. Without it, grade the evidence again.",
+        )
+    record = read_batch_record(read_json(target.record))
+    if record.family != "workflow":
+        raise UsageError(
+            "CLI-001",
+            f"--verify makes rows of scorecards again, and this batch is of the family"
+            f" {record.family}.",
+            where=target.path,
+            fix="Grade the evidence again and compare the outputs.",
+        )
+    for name in inputs:
+        if os.path.exists(record_of(name)):
+            raise UsageError(
+                "CLI-001",
+                "is the output of a batch. --verify makes rows again from evidence, not norms.",
+                where=name,
+                fix="Verify that output with its own inputs.",
+            )
+    return record
+
+
+def _outputs(record: BatchRecord, target: Target) -> BatchCheck:
+    files = [*record.outputs, *record.rejects]
+    changed = changed_files(files, os.path.dirname(target.record))
+    faults = [f"{name} is missing, or isn't the file that the batch wrote" for name in changed]
+    return BatchCheck("output", tuple(faults), _files(len(files)))
+
+
+def _inputs(record: BatchRecord, paths: Iterable[str]) -> BatchCheck:
+    """The files by their digests: a copy in another folder is the same evidence."""
+    recorded = Counter(file.digest for file in record.inputs if file.digest is not None)
+    given = digest_files(paths)
+    left = Counter(recorded)
+    faults = []
+    for file in given:
+        if left[file.digest] > 0:
+            left[file.digest] -= 1
+        else:
+            faults.append(f"{file.path} isn't a file that was graded, or was changed since")
+    lost = left
+    for one in record.inputs:
+        if one.digest is not None and lost[one.digest] > 0:
+            lost[one.digest] -= 1
+            faults.append(f"{one.name} was graded, and no input has its bytes")
+    tables = [one for one in record.inputs if one.digest is None]
+    return BatchCheck("input", tuple(faults), _files(len(given)) + _undigested(tables))
+
+
+def _undigested(tables: Sequence[BatchFile]) -> str:
+    if not tables:
+        return ""
+    names = ", ".join(one.name for one in tables)
+    return f"; {names} has no digest, so only the rows that were made again speak for it"
+
+
+def _plan(record: BatchRecord, plan: ScoringPlan, rules: Rules) -> BatchCheck:
+    now = make_batch_plan(plan, rules)
+    note = f"profile {now.profile}, policy {now.policy}"
+    if now.digest == record.plan:
+        return BatchCheck("plan", (), note)
+    digests: Mapping[str, str] = now.digests
+    faults = [
+        f"the {what} isn't the one that the batch was graded by"
+        for what in sorted({*digests, *record.digests})
+        if digests.get(what) != record.digests.get(what)
+    ]
+    other = f"its rules aren't those of the batch: {record.scoring_system}, {record.grading_system}"
+    return BatchCheck("plan", tuple(faults) or (other,), note)
+
+
+def _counts(
+    engine: BatchEngine, record: BatchRecord, files: Sequence[str], rejects: Sequence[str]
+) -> BatchCheck:
+    tally = count_output(engine, files, rejects)
+    written = record.counts
+    faults = [
+        f"the record has {what} {before}, and the output {now}"
+        for what, before, now in (
+            ("runs", written.runs, tally.runs),
+            ("passed", written.passed, tally.passed),
+            ("invalid", written.invalid, tally.invalid),
+            ("grades", _listed(written.grades), _listed(tally.grades)),
+            ("rejects", written.rejected, sum(reject.n for reject in tally.rejects)),
+        )
+        if before != now
+    ]
+    return BatchCheck("counts", tuple(faults), f"{tally.passed:,} of {tally.runs:,} runs passed")
+
+
+def _listed(grades: Mapping[str, int]) -> str:
+    return ", ".join(f"{letter} {count:,}" for letter, count in sorted(grades.items()))
+
+
+def _runs(engine: BatchEngine, record: BatchRecord, evidence: str, grades: str) -> BatchCheck:
+    """Whether exactly the runs of the input have a row."""
+    given, stored = RunColumn(evidence, record.columns.get("run", "run")), RunColumn(grades, "run")
+    faults = [f"'{run}' is no run of the input" for run in runs_without(engine, stored, given)]
+    if record.sample is None:
+        lost = runs_without(engine, given, stored)
+        faults += [f"the run '{run}' has no row" for run in lost]
+        note = "every run of the input has a row"
+    else:
+        note = f"a sample of {record.sample:,} runs"
+    return BatchCheck("runs", tuple(faults), note)
+
+
+def _rows(
+    engine: BatchEngine,
+    record: BatchRecord,
+    evidence: str,
+    grades: str,
+    runs: Sequence[str],
+    plan: ScoringPlan,
+    rules: Rules,
+) -> BatchCheck:
+    size = SAMPLE if record.sample is None else min(SAMPLE, record.sample)
+    chosen = list(dict.fromkeys(runs)) or sample_of_runs(
+        engine, evidence, record.columns.get("run", "run"), size
+    )
+    found = row_differences(
+        engine, evidence, grades, chosen, plan, rules, names=record.columns, keep=record.keep
+    )
+    faults = [_difference(one) for one in found[:SHOWN]]
+    if len(found) > SHOWN:
+        faults.append(f"{len(found) - SHOWN:,} more rows differ")
+    made = f"{len(chosen):,} row{'' if len(chosen) == 1 else 's'} made again by Python"
+    return BatchCheck("rows", tuple(faults), made)
+
+
+def _difference(one: RowDifference) -> str:
+    if not one.column:
+        if not one.recomputed:
+            return f"the input has no run '{one.run}'"
+        return f"the run '{one.run}' has {one.stored} rows in the output"
+    return f"{one.run}: {one.column} is {one.stored}, and Python makes it {one.recomputed}"
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count:,} files"
