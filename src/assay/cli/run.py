@@ -8,17 +8,21 @@ finished sample), `judge.journal` (each paid answer), from which a killed run go
 from __future__ import annotations
 
 import os
-import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
 from assay.cli.bars import pass_bar
 from assay.cli.frame import BARS, CHOICES, STORE, Command, arg
 from assay.cli.grade import Grading, choice_of
-from assay.cli.hints import GRADED_BY, command
-from assay.cli.ledger import ledger_options
 from assay.cli.run_judge import ARGUMENTS, RunJudge, calls_of, judge_of, report
+from assay.cli.run_screen import (
+    already_begun,
+    report_repeats,
+    resume_command,
+    say,
+    show_evaluation,
+)
 from assay.cli.run_settings import (
     DEFAULT_FOLDER,
     DEFAULT_WORKFLOW,
@@ -27,9 +31,8 @@ from assay.cli.run_settings import (
     remember,
     settings_of,
 )
-from assay.errors import UsageError, printable
-from assay.files.atomic import atomic_write, write_file
-from assay.views.documents import pretty
+from assay.errors import UsageError
+from assay.files.atomic import atomic_write
 from assay.views.exporters import FORMATS
 from assay.views.pieces import count
 
@@ -37,10 +40,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from assay.cli.run_work import RunWork
     from assay.judging.config import JudgeSpec
     from assay.pipeline.selection import WorkflowPlan
-    from assay.records.evaluation import Evaluation
     from assay.running.runner import SampleWork
     from assay.running.scorers import PlacedScorer
     from assay.running.workflow import LoadedWorkflow
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     folder = options.work or os.path.join(DEFAULT_FOLDER, settings.name)
     path = os.path.join(folder, "journal.jsonl")
     if not options.resume and os.path.exists(path):
-        raise _begun(options, folder)
+        raise already_begun(options, folder)
     scorers = configured_scorers(options)
     own = extend_profile(options, planned.profile, workflow, samples, folder, scorers)
     if own is not None:
@@ -84,11 +85,11 @@ def run(options: argparse.Namespace) -> int:
     why = _profile_why(options, workflow, planned)
     if own is not None:
         why = f"profile {own.id} (plus your scorers and assertions)"
-    _say(
+    say(
         f"{workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}:"
         f" {count(len(work), 'run')}, {why}; work folder {folder}"
     )
-    _say(f"columns: {columns_text(column_uses(workflow, dataset))}")
+    say(f"columns: {columns_text(column_uses(workflow, dataset))}")
     judge = _prepared(options, workflow, planned, work, spec, all_scorers(workflow, scorers))
     check_endpoints(workflow, None if judge is None else judge.spec)
     doing = RunWork(options, workflow, dataset, settings, work, judge, scorers)
@@ -108,19 +109,19 @@ def run(options: argparse.Namespace) -> int:
     grading = Grading(
         options,
         builder=builder,
-        show=lambda made: _show(options, doing, made, folder, stored=grading.stored),
+        show=lambda made: show_evaluation(options, doing, made, folder, stored=grading.stored),
     )
     header = Header.of(workflow, dataset, settings, all_scorers(workflow, scorers))
     with grading, RunJournal(path, header) as journal:
         if len(journal):
-            _say(f"{len(journal):,} already finished; not repeated")
+            say(f"{len(journal):,} already finished; not repeated")
         try:
             graded = doing.execute(journal, grading, folder)
         except KeyboardInterrupt:
             judged = f", {doing.judged:,} of them judged," if judge is not None else ""
-            _say(
+            say(
                 f"{len(journal):,} of {len(work):,} runs are finished{judged} and kept;"
-                f" `{_resume(options, folder)}` goes on"
+                f" `{resume_command(options, folder)}` goes on"
             )
             raise
         with atomic_write(evidence) as stream:
@@ -129,10 +130,10 @@ def run(options: argparse.Namespace) -> int:
         if doing.judging is not None:
             report(doing.judging)
         for sentence in doing.scorer_warnings(planned.profile, all_scorers(workflow, scorers)):
-            _say(f"warning: {sentence}")
+            say(f"warning: {sentence}")
         code = grading.finish(graded, finished=opt.moment(settings.now) or datetime.now(UTC))
     if settings.repeat > 1:
-        _repeats(options, doing, folder)
+        report_repeats(options, doing, folder)
     return code
 
 
@@ -191,119 +192,24 @@ def _prepared(
     ):
         if spec is not None and not judging:
             sentence = sentence.replace("none is configured", "--no-judge skips it")
-        _say(f"warning: {sentence}")
+        say(f"warning: {sentence}")
     if not task:
         if judging and spec is not None:
-            _say(f"judge {spec.judge}: nothing to judge; {planned.profile.id} needs no judge")
+            say(f"judge {spec.judge}: nothing to judge; {planned.profile.id} needs no judge")
         return None
     inputs = [one.sample.inputs for one in work]
     takes = calls_of(estimate(task, spec, inputs, runs=len(work)), task, spec)
     if judging and spec is not None:
-        _say(f"judge {spec.judge} ({spec.model}): {takes}")
+        say(f"judge {spec.judge} ({spec.model}): {takes}")
         return RunJudge(spec, task, options.max_calls)
     if spec is not None:
-        _say(f"not judging: {task.needed_for} will be missing. {spec.judge} would take {takes}.")
+        say(f"not judging: {task.needed_for} will be missing. {spec.judge} would take {takes}.")
     else:
-        _say(
+        say(
             f"no judge: {task.needed_for} will be missing. Name a judge with --judge FILE, or"
             f" `judge:` in assay.yaml. It would take {takes}."
         )
     return None
-
-
-def _begun(options: argparse.Namespace, folder: str) -> UsageError:
-    """Why a folder is not begun anew, and what helps: less where its run came to the end."""
-    if os.path.exists(os.path.join(folder, "runs.jsonl")):
-        another = "--work folder" if options.work else "--name"
-        return UsageError(
-            "RUN-005",
-            f"{folder} is finished.",
-            fix=f"Choose another {another}, or delete the folder to run it again.",
-        )
-    return UsageError(
-        "RUN-005",
-        "a run was begun in this folder before.",
-        where=folder,
-        fix=f"`{_resume(options, folder)}` goes on with it.",
-    )
-
-
-def _resume(options: argparse.Namespace, folder: str) -> str:
-    """The command that goes on with a run, with the outputs that were asked for."""
-    outputs = [word for path in options.output for word in ("-o", path)]
-    events = [] if options.events is None else ["--events", options.events]
-    json = ["--json"] if options.json else []
-    carry = ("--step-summary", "--otlp-endpoint")
-    return command(
-        "run", "--resume", folder, *outputs, *events, *json, options=options, carry=carry
-    )
-
-
-def _show(
-    options: argparse.Namespace,
-    doing: RunWork,
-    evaluation: Evaluation,
-    folder: str,
-    *,
-    stored: bool,
-) -> None:
-    """The evaluation, with its worst runs and what to do next."""
-    from assay.cli import terminal
-    from assay.views.evaluation import evaluation_view
-
-    notes = []
-    if doing.judging is not None and doing.judging.missing:
-        again = f"`{_resume(options, folder)}` asks for them again and repeats nothing else."
-        notes = [f"{sentence} {again}" for sentence in doing.judging.sentences]
-    more = ledger_options(options) if stored else ""
-    runs, carry = (evaluation.name, ()) if stored else (options.files[0], GRADED_BY)
-    commands = [
-        (
-            command("explain", runs, "--run", one.run_id, options=options, carry=carry) + more,
-            "why this run got its grade",
-        )
-        for one in doing.worst[:1]
-    ]
-    browse = command("view", runs, options=options, carry=carry or ("--library",)) + more
-    page = command("grade", runs, "-o", "report.html", options=options, carry=GRADED_BY) + more
-    commands += [(browse, "every sample, in your browser"), (page, "every run on one page")]
-    view = evaluation_view(
-        evaluation, worst=doing.worst, notes=notes, floors=doing.floors, commands=commands
-    )
-    terminal.show(view)
-    for path in options.output:
-        sys.stdout.write(f"wrote {path}\n")
-
-
-def _repeats(options: argparse.Namespace, doing: RunWork, folder: str) -> None:
-    """How stable the passes are: pass@k, pass^k, and the samples that sometimes pass."""
-    from assay.scoring.metrics.passk import AttemptedTask, report
-
-    passed = {sample: list(marks.values()) for sample, marks in doing.passes.items()}
-    ks = sorted({1, options.repeat})
-    found = report(
-        [AttemptedTask(name, len(marks), sum(marks)) for name, marks in passed.items()], ks
-    )
-    flaky = sorted(name for name, marks in passed.items() if len(set(marks)) > 1)
-    document: dict[str, Any] = {
-        "schema": "assay.repeats/1",
-        "repeat": options.repeat,
-        **found,
-        "flaky": flaky,
-        "samples": len(passed),
-    }
-    write_file(os.path.join(folder, "repeats.json"), pretty(document))
-    words = " · ".join(
-        f"{name} {value:.3f}" for name, value in found.items() if isinstance(value, float)
-    )
-    _say(
-        f"{words} · {len(flaky)} of {len(passed)} samples sometimes"
-        f" pass{': ' + ', '.join(flaky[:5]) if flaky else ''}"
-    )
-
-
-def _say(words: str) -> None:
-    sys.stderr.write(f"{printable(words)}\n")
 
 
 COMMANDS = {
