@@ -23,6 +23,8 @@ RULES_OF_COLOUR = (
 CAMPAIGN = os.environ.get("HYPOTHESIS_PROFILE") == "campaign"
 """Both schemes and every width; the suite has one of each."""
 WIDTHS = (360, 768) if CAMPAIGN else (360,)
+JOBS = (360, 768, 1280) if CAMPAIGN else (360,)
+"""The widths at which a person does a job from beginning to end."""
 SCHEMES: tuple[tuple[Literal["light", "dark"], tuple[str, ...]], ...] = (
     ("light", ()),
     ("dark", RULES_OF_COLOUR),

@@ -11,7 +11,7 @@ from assay.archive.label_sets import SetRequest, list_sets, make_set, set_draft
 from assay.archive.labels import labels_of_set
 from assay.library.shelf import Shelf
 from assay.store.ledger import open_ledger
-from browsing import Site, Window, browser, check_accessible, check_fits
+from browsing import JOBS, Site, Window, browser, check_accessible, check_fits
 from labelling import judged, stored
 from serving import Process
 
@@ -44,12 +44,13 @@ def site(server: Process, browser: Window) -> Iterator[Site]:
     made.close()
 
 
+@pytest.mark.parametrize("width", JOBS)
 def test_ten_pairs_are_labelled_by_keyboard_and_a_draft_survives_a_reload(
-    site: Site, url: str
+    site: Site, url: str, width: int
 ) -> None:
-    page = site.open("/label")
+    page = site.open("/label", width=width)
     page.get_by_role("link", name="v1-pairs-random").click()
-    page.get_by_label("Your name").fill("anna")
+    page.get_by_label("Your name").fill(f"anna at {width}")
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Item 1 of 10").wait_for()
     page.keyboard.press("2")
@@ -70,8 +71,22 @@ def test_ten_pairs_are_labelled_by_keyboard_and_a_draft_survives_a_reload(
     with open_ledger(url) as ledger:
         pairs = next(one for one in list_sets(ledger, project="default") if one.set.other)
         labels = labels_of_set(ledger, pairs.digest, project="default")
+    labels = [one for one in labels if one.label.rater.name == f"anna at {width}"]
     assert len(labels) == len(results_of(pairs, labels).labels) == 10
     assert [one.label.comment for one in labels if one.label.comment] == ["the second one j k 1"]
+
+
+@pytest.mark.parametrize("width", JOBS)
+def test_pairs_are_labelled_by_mouse(site: Site, width: int) -> None:
+    page = site.open("/label", width=width)
+    page.get_by_role("link", name="v1-pairs-random").click()
+    page.get_by_label("Your name").fill(f"ben at {width}")
+    page.get_by_role("button", name="Continue").click()
+    for number, choice in ((1, "First answer"), (2, "Second answer"), (3, "Tie")):
+        page.get_by_role("heading", name=f"Item {number} of 10").wait_for()
+        page.get_by_role("radio", name=choice).check()
+        page.get_by_role("button", name="Save").click()
+    page.get_by_role("heading", name="Item 4 of 10").wait_for()
 
 
 def test_the_labelling_pages_are_accessible_and_fit_a_phone(site: Site, url: str) -> None:

@@ -18,6 +18,7 @@ from assay.store.access import create_token
 from assay.store.ledger import open_ledger
 from browsing import (
     ALIKE,
+    JOBS,
     Site,
     Window,
     browser,
@@ -235,8 +236,11 @@ def test_the_filter_is_in_the_address_and_the_back_button_takes_it_back(site: Si
     expect(run).to_have_text(seen[0])
 
 
-def test_the_worst_sample_of_an_evaluation_is_found_by_mouse_and_by_keyboard(site: Site) -> None:
-    page = site.open("/evaluations")
+@pytest.mark.parametrize("width", JOBS)
+def test_the_worst_sample_of_an_evaluation_is_found_by_mouse_and_by_keyboard(
+    site: Site, width: int
+) -> None:
+    page = site.open("/evaluations", width=width)
     page.get_by_role("link", name="ferries-2").click()
     expect(page.get_by_text("6 of 60 samples failed")).to_be_visible()
     rows = page.locator("table.samples tbody tr")

@@ -772,7 +772,10 @@ def test_a_namespace_is_a_tree_with_status_grades_caps_blockers_and_history(shop
     assert rows["scales schema, with its tools"][0] == "✗ blocked"
     found = Markup(text)
     assert "The namespace is partial: some nodes are graded, not all are stable." in found.text
-    assert ["schemas.scales.tools.getHeat", "fewer-than-three-tests"] in table_of(text, "Blockers")
+    assert [
+        "schemas.scales.tools.getHeat",
+        "fewer than three tests: add tests to the tool",
+    ] in table_of(text, "Blockers")
     entries = table_of(text, "Grading entries, the newest first")
     assert [row[1] for row in entries[1:]] == [
         "beewatch.getWeight single-test",

@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 
 from browsing import (
     ALIKE,
+    JOBS,
     Site,
     Window,
     browser,
@@ -149,8 +150,11 @@ def test_two_evaluations_are_chosen_and_compared_without_javascript(shop: Shop) 
     expect(page).to_have_url(re.compile(r"page=2"))
 
 
-def test_what_got_worse_is_found_by_keyboard_and_the_decision_stored_by_mouse(shop: Shop) -> None:
-    page = shop.open("/compare?of=baseline:production&of=faq-2", width=360)
+@pytest.mark.parametrize("width", JOBS)
+def test_what_got_worse_is_found_by_keyboard_and_the_decision_stored_by_mouse(
+    shop: Shop, width: int
+) -> None:
+    page = shop.open("/compare?of=baseline:production&of=faq-2", width=width)
     expect(page.locator(".outcome").first).to_contain_text("Promote")
     outcome = page.locator(".outcome").first.element_handle()
     page.get_by_role("link", name="Better").focus()
@@ -162,10 +166,11 @@ def test_what_got_worse_is_found_by_keyboard_and_the_decision_stored_by_mouse(sh
     page.get_by_role("searchbox").fill("xyzzy")
     page.keyboard.press("Enter")
     expect(page.get_by_text("No sample fits this filter.")).to_be_visible()
-    page.get_by_role("button", name="Store this decision").click()
-    expect(page).to_have_url(re.compile(r"/decisions/sha256:"))
-    expect(page.locator(".outcome").first).to_contain_text("Promote")
-    page.goto(page.url.split("/decisions/")[0] + "/compare?of=baseline:production&of=faq-2")
+    if width == JOBS[0]:  # a decision is stored once
+        page.get_by_role("button", name="Store this decision").click()
+        expect(page).to_have_url(re.compile(r"/decisions/sha256:"))
+        expect(page.locator(".outcome").first).to_contain_text("Promote")
+    page.goto(f"{shop.base}/compare?of=baseline:production&of=faq-2")
     page.get_by_role("link", name="the stored decision").click()
     expect(page).to_have_url(re.compile(r"/decisions/sha256:"))
 
@@ -223,8 +228,9 @@ def test_a_tree_of_schemas_is_walked_from_the_list_to_an_answer(shop: Shop) -> N
     expect(page.get_by_role("heading", level=1)).to_have_text("Namespace hive0")
 
 
-def test_the_least_legible_tool_is_found_by_mouse_and_by_keyboard(shop: Shop) -> None:
-    page = shop.open("/schemas")
+@pytest.mark.parametrize("width", JOBS)
+def test_the_least_legible_tool_is_found_by_mouse_and_by_keyboard(shop: Shop, width: int) -> None:
+    page = shop.open("/schemas", width=width)
     page.get_by_role("navigation", name="Which tools").get_by_text("With warnings").click()
     expect(page).to_have_url(re.compile("state=warning"))
     expect(page.locator("#tools tbody tr")).to_have_count(2)
@@ -237,7 +243,7 @@ def test_the_least_legible_tool_is_found_by_mouse_and_by_keyboard(shop: Shop) ->
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Tool getHeat")
     expect(page.locator("#parameters")).to_contain_text("hive")
-    expect(page.locator("#findings")).to_contain_text("Add `meta`")
+    expect(page.locator("#findings")).to_contain_text("Add meta")
     page.go_back()
     expect(page.locator("#tools tbody tr")).to_have_count(1)
 

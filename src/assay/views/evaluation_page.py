@@ -144,7 +144,9 @@ def evaluation_figures(
     if people:
         notes.append(Paragraph(people, "hint"))
     if noted:
-        notes.append(Sentences([f"{one}." for one in noted], "Notes of the import"))
+        notes.append(
+            Sentences([f"{one[:1].upper()}{one[1:]}." for one in noted], "Notes of the import")
+        )
     if totals.ungraded:
         notes.append(
             Note(

@@ -92,6 +92,18 @@ def phrase(*parts: str) -> Piece:
     return piece("phrase", "".join(parts), parts)
 
 
+def coded(text: str) -> Piece:
+    """A sentence with names between backticks, which a page shows as code.
+
+    >>> str(coded("Add `type`, or `enum`."))
+    'Add `type`, or `enum`.'
+    """
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # one without its other half is a sign like any
+        return phrase(text)
+    return piece("phrase", text, [code(one) if at % 2 else one for at, one in enumerate(parts)])
+
+
 def listed(parts: Any, between: str = ", ") -> Piece:
     """Pieces and text with something between them."""
     return phrase(*[part for item in parts for part in (between, item)][1:])

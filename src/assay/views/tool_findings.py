@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.records.tool_check import CheckFinding, PointsLost
 from assay.views.blocks import Column, Table
-from assay.views.pieces import clip, code, line, phrase, small, verdict
+from assay.views.pieces import clip, code, coded, line, phrase, small, verdict
 
 MAX_ROWS = 500
 _SIGNS = {"error": "fails", "warning": "stale", "note": "none"}
@@ -37,8 +37,8 @@ def finding_words(finding: CheckFinding, *, alone: bool = False) -> str:
     return phrase(
         level(finding.level),
         " ",
-        clip(text, 600),
-        line(small("Fix: ", clip(finding.fix, 600))),
+        coded(clip(text, 600)),
+        line(small("Fix: ", coded(clip(finding.fix, 600)))),
     )
 
 
@@ -65,7 +65,7 @@ def finding_table(
             _where(one),
             level(one.level),
             clip(_sentence(one.message), 600),
-            clip(one.fix, 600),
+            coded(clip(one.fix, 600)),
             code(one.rule),
             *([f"−{points[one.rule]}" if one.rule in points else "0"] if costs else []),
         ]

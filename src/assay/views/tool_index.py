@@ -25,6 +25,7 @@ from assay.views.pieces import (
     absent,
     address,
     code,
+    coded,
     count,
     digest,
     indented,
@@ -176,6 +177,22 @@ def _bound(node: IndexNode | MemberNode | SchemaNode | None) -> str:
     return digest(bound) if bound else absent("nothing")
 
 
+_WHY = {
+    "validation-failed": "the schema is not valid: `assay tools check` lists what to fix",
+    "fewer-than-three-tests": "fewer than three tests: add tests to the tool",
+    "fewer-than-two-tests": "fewer than two tests: add tests",
+    "no-about": "there is no about page: write one",
+    "api-down": "the API did not answer",
+    "all-schemas-unparseable": "no schema can be read",
+    "not-imported": "not imported: `assay tools import` brings it into the tree",
+}
+"""Why a node is blocked, in words; the record has the key."""
+
+
+def _why(reason: str) -> str:
+    return coded(_WHY.get(reason, reason))
+
+
 def _to_be_known(
     node: IndexNode | MemberNode | SchemaNode | None, history: RowHistory
 ) -> list[str]:
@@ -190,7 +207,7 @@ def _to_be_known(
         stale = verdict("stale", f"{count(n, 'answer')} too old by now")
         parts.append(phrase(stale, small(f": {history.old[0]}")))
     if node is not None and node.reason and not history.changed:
-        parts.append(node.reason)
+        parts.append(_why(node.reason))
     if isinstance(node, IndexNode) and node.note:
         parts.append(node.note)
     return parts
@@ -259,7 +276,7 @@ def _head(version: IndexVersion) -> list[Block]:
 
 
 def _blockers(index: StoredIndex) -> Section:
-    rows = [[code(blocker.node), blocker.reason] for blocker in index.blockers[:MAX_NODES]]
+    rows = [[code(blocker.node), _why(blocker.reason)] for blocker in index.blockers[:MAX_NODES]]
     columns = ("Node", Column("Why", "wide"))
     table = Table("Blockers", columns, rows, absent="Nothing is blocked.", kind="stack")
     return _section("Blockers", table, id="blockers")

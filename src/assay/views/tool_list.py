@@ -239,7 +239,7 @@ def lead(rows: Sequence[ToolRow]) -> str:
 
 def _list_row(version: IndexVersion) -> list[str]:
     index = version.index
-    held = [phrase(f"{words(key).lower()} ", shown(value)) for key, value in summary_of(index)]
+    held = _contents(index)
     return [
         link(clip(index.name, 120), version.href),
         verdict(index.status),
@@ -248,6 +248,33 @@ def _list_row(version: IndexVersion) -> list[str]:
         f"{len(index.blockers):,}",
         stamped(index.updated_at, "never"),
         moment(version.stored),
+    ]
+
+
+_ONE = {
+    "schemas": "schema",
+    "tools": "tool",
+    "skills": "skill",
+    "members": "member",
+    "namespaces": "namespace",
+    "entries": "entry",
+}
+
+
+def _contents(index: StoredIndex) -> list[str]:
+    """What an index sums up, as it is said: `2 tools (1 stable)`, then states such as `about
+    blocked`. What there is none of is left out.
+    """
+    known = dict(summary_of(index))
+    made = []
+    for key, one in _ONE.items():
+        n, stable = known.pop(key, None), known.pop(f"{key}Stable", None)
+        if isinstance(n, int) and n:
+            many = count(n, one, key)
+            made.append(many if stable is None else f"{many} ({shown(stable)} stable)")
+    return [
+        *made,
+        *(phrase(f"{words(key).lower()} ", shown(value)) for key, value in known.items()),
     ]
 
 

@@ -140,7 +140,7 @@ def workflow_card(
         [_row(one, baseline) for one in evaluations[:SHOWN]],
         kind="stack",
     )
-    parts: list[Part] = [Group([Group(state), listed], "split")]
+    parts: list[Part] = [Group(state), listed]
     if len(evaluations) > 1:
         drawn = Figure(trend(evaluations, named), f"{chart}/pass-rates" if chart else "")
         parts = [Group([Group(state), drawn], "split"), listed]
@@ -204,7 +204,7 @@ def _against(newest: Evaluation, baseline: CardBaseline | None) -> tuple[str, st
     """What the newest is compared with, and whether it is better or worse."""
     if baseline is None:
         keep = code(f"assay baseline set production {newest.name} --store")
-        return "Baseline", phrase(absent("none"), small(" Keep this one with ", keep))
+        return "Baseline", phrase(absent("none"), small(". Keep this one with ", keep))
     of = baseline.evaluation
     before = f"baseline {clip(baseline.name, 40)}" if baseline.name else "previous evaluation"
     label = f"Compared with the {before}"

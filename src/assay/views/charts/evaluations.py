@@ -87,8 +87,10 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
     if not drawn:
         return Chart(NAME, TITLE, "None of them has a graded run.", None, COLUMNS, cut(rows, 6))
     newest = points[-1]
+    starts = [point.at for point in points]
+    order = "oldest first" if starts == sorted(starts) else "in the order they were stored"
     said = (
-        f"{count(len(points), 'evaluation')}, oldest first; the newest has"
+        f"{count(len(points), 'evaluation')}, {order}; the newest has"
         f" {percent(newest.rate.get('value'), 'no graded run')}."
     )
     lost = len(points) - len(drawn)

@@ -52,12 +52,17 @@ def timeline(run: Mapping[str, Any]) -> Chart:
     drawn: list[dict[str, Any]] = []
     rows: list[tuple[str, ...]] = []
     clock = 0.0
+    agents = len({step.get("agent") for step in steps if step.get("agent")})
     for step, text in zip(steps, labels((step.get("name") for step in steps), 26), strict=True):
         took, status = number(step.get("duration_ms")), clean(step.get("status") or "no status")
         start = (number(step["start_ms"]) or 0.0) if known else clock
         clock = max(clock, start + (took or 0.0))
-        said = f"{label(step.get('agent') or 'no agent', 18)}, {duration(took) or 'not timed'}" + (
-            "" if status == "success" else f", {status}"
+        named = label(step.get("agent") or "no agent", 18) if agents else ""
+        said = ", ".join(
+            filter(
+                None,
+                (named, duration(took) or "not timed", "" if status == "success" else status),
+            )
         )
         drawn.append(
             {
@@ -78,7 +83,6 @@ def timeline(run: Mapping[str, Any]) -> Chart:
             )
         )
     timed = [row for row in drawn if row["timed"]]
-    agents = len({step.get("agent") for step in steps if step.get("agent")})
     said = (
         f"{count(len(steps), 'step')} of {count(agents, 'agent')}"
         if agents
