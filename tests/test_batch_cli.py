@@ -11,16 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import psycopg
 import pyarrow.feather
 import pytest
 
 from assay import library as assay_library
 from assay.batch.sources import find_sources
+from assay.batch.targets import open_workplace, target_of, tidy_up
 from assay.errors import AssayError
 from assay.files.json_files import read_json
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch
 from assay.records.batch import read_batch_record
+from postgres import postgres_url
+
+__all__ = ["postgres_url"]
 
 PROFILE = "rag-measured@2"
 PLAN = plan_batch(Shelf(), profile=PROFILE, policy="workflow")
@@ -235,6 +240,64 @@ def test_a_batch_that_is_killed_leaves_nothing_under_its_name(tmp_path: Path) ->
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     assert not list(tmp_path.glob("g.*"))
+
+
+def test_the_next_batch_mends_what_a_killed_one_left(assay: Any, tmp_path: Path) -> None:
+    write(tmp_path / "s.parquet", rows())
+    run = ("batch", "s.parquet", "-o", "out", "--profile", PROFILE)
+    assert assay(*run).code == 1
+    record = (tmp_path / "out/batch.json").read_bytes()
+    with open_workplace(target_of(str(tmp_path / "out"))) as alive:
+        host, process, _ = Path(alive.folder).name.split(".")[2].split("-")
+        dead = tmp_path / f".out.{host}-999999999-{'0' * 16}.part"
+        other = tmp_path / f".out.elsewhere-{process}-{'0' * 16}.part"
+        for left in (dead, other):
+            left.mkdir()
+        os.rename(tmp_path / "out", tmp_path / ".out.old")  # between the two renames
+        again = assay(*run)
+        assert again.code == 2, "the old output is back, and is never replaced by surprise"
+        assert "restored out" in again.err
+        assert f"removed {dead.name}" in again.err
+        assert f"left {other.name}" in again.err
+        assert (tmp_path / "out/batch.json").read_bytes() == record
+        assert os.path.isdir(alive.folder), "that one is being written"
+    other.rmdir()
+    (tmp_path / ".out.old").mkdir()  # after both
+    assert not tidy_up(target_of(str(tmp_path / "out")))
+    assert sorted(os.listdir(tmp_path)) == ["out", "s.parquet"]
+
+
+def test_a_table_of_postgresql_keeps_its_digits_and_its_password(
+    assay: Any, tmp_path: Path, postgres_url: str
+) -> None:
+    long = "run text, criterion text, raw numeric, gate text, verdict boolean"
+    with psycopg.connect(postgres_url, autocommit=True) as database:
+        database.execute("CREATE SCHEMA eval")
+        database.execute(f"CREATE TABLE eval.scores ({long})")
+        database.execute(
+            "INSERT INTO eval.scores VALUES ('a', 'lexical_support', 0.8000000000, NULL, NULL),"
+            " ('a', NULL, NULL, %s, true), ('b', 'lexical_support', 0.12345678901234567, NULL,"
+            " NULL), ('c', 'lexical_support', 'NaN', NULL, NULL)",
+            [PLAN.gates[0]],
+        )
+    done = assay(
+        "batch", f"{postgres_url}#eval.scores", "-o", "g.parquet", "--profile", PROFILE, "--json"
+    )
+    assert done.code == 3, done.err
+    norms = duckdb.sql(f"SELECT run, norm_lexical_support FROM '{tmp_path}/g.parquet' ORDER BY 1")
+    assert norms.fetchall() == [("a", 0.8), ("b", None), ("c", None)]
+    assert "table" in done.json()["record"]["inputs"][0]["undigested"]
+    absent = assay("batch", f"{postgres_url}#absent", "-o", "h.parquet", "--profile", PROFILE)
+    assert absent.code == 3
+    assert '"absent" does not exist' in absent.err
+    for url in ("//me:secret@[x/d#t", "//me:se@secret@h/d#t", "//me:x/secret@h/d#t"):
+        refused = assay("batch", f"postgresql:{url}", "-o", "h.csv", "--profile", PROFILE)
+        assert refused.code in (2, 3)
+        assert "secret" not in refused.err + refused.out
+    for out in ("lake.duckdb#grades", "postgresql://me:secret@h/d#t", "g.csv.gz", "g.arrow"):
+        refused = assay("batch", f"{postgres_url}#t", "-o", out, "--profile", PROFILE)
+        assert refused.code == 2, out
+        assert "secret" not in refused.err
 
 
 def test_a_sample_is_always_the_same_runs(assay: Any, tmp_path: Path) -> None:

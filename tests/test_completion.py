@@ -48,7 +48,7 @@ def test_values_are_offered_where_they_are_known_and_files_where_they_can_be() -
     assert words("library", "sh") == ["show"]
     assert words("grade", "--profile", "rag") == ["rag-measured", "rag"]
     assert words("gate", "a", "--release-policy=release-") == ["--release-policy=release-strict"]
-    assert words("config", "ba") == ["baseline"]
+    assert words("config", "bas") == ["baseline"]
     assert words("import", "--from", "inspect") == ["inspect_ai"]
     assert offer(["grade", "--profile", "x"]) == ([], True), "a profile can be a file"
     assert offer(["grade", "runs.jsonl", ""]).files

@@ -13,6 +13,7 @@ one that was named.
 from __future__ import annotations
 
 import csv
+import glob
 import gzip
 import os
 from collections import Counter
@@ -39,7 +40,8 @@ DATABASES = (".duckdb", ".ddb")
 MAX_FILES = 100_000
 _MAX_HEAD = 1024 * 1024
 _PATTERN = "*?["
-_POSTGRESQL = ("postgresql://", "postgres://")
+_UNCLEAR = "postgresql://..."
+POSTGRESQL = ("postgresql://", "postgres://")
 
 
 class Source(NamedTuple):
@@ -115,7 +117,7 @@ def find_partitions(sources: list[Source]) -> list[Partition]:
 
 def _resolved(name: str) -> Iterator[Source]:
     path, mark, table = name.rpartition("#")
-    if name.startswith(_POSTGRESQL):
+    if name.startswith(POSTGRESQL):
         yield _postgresql(name)
     elif mark and path.endswith(DATABASES):
         _check_exists(path, name)
@@ -155,8 +157,10 @@ def _folder(folder: str) -> Iterator[Source]:
     in it. The files of a Delta table include rows that were deleted: they are never read as plain
     Parquet.
     """
-    for log, kind in (("_delta_log", "delta"), ("metadata", "iceberg")):
-        if os.path.isdir(os.path.join(folder, log)):
+    iceberg = glob.glob(os.path.join(glob.escape(folder), "metadata", "*.metadata.json"))
+    delta = os.path.isdir(os.path.join(folder, "_delta_log"))
+    for kind, is_kind in (("delta", delta), ("iceberg", bool(iceberg))):
+        if is_kind:
             yield Source(folder, kind, (_checked(folder),), folder=folder)
             return
     by_kind: dict[str, list[str]] = {}
@@ -218,13 +222,27 @@ def _raise(error: OSError) -> None:
 def _postgresql(name: str) -> Source:
     url, _, table = name.rpartition("#")
     if not url or not table:
-        raise _no_table(_shown(url or name), "postgresql://HOST/DATABASE#TABLE")
-    return Source(f"{_shown(url)}#{table}", "postgresql", table=table, url=url)
+        raise _no_table(shown_url(url or name), "postgresql://HOST/DATABASE#TABLE")
+    if shown_url(url) == _UNCLEAR:
+        raise UsageError(
+            "BAT-020",
+            "the URL of the database is malformed.",
+            fix="Write postgresql://USER@HOST/DATABASE#TABLE. In a password, write @ as %40, / as"
+            " %2F and : as %3A, or put it into the variable PGPASSWORD.",
+        )
+    return Source(f"{shown_url(url)}#{table}", "postgresql", table=table, url=url)
 
 
-def _shown(url: str) -> str:
+def shown_url(url: str) -> str:
     """A URL without its password, which may also be among its settings."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        is_clear = "@" not in parts.path and parts.netloc.count("@") < 2
+        is_clear = is_clear and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_clear = False
+    if not is_clear:  # a password with a sign that should be escaped may be anywhere in it
+        return _UNCLEAR
     login = "" if parts.username is None else f"{parts.username}@"
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{login}{host}{parts.path}"

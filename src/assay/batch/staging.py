@@ -49,6 +49,8 @@ def _copied(source: Source, path: str) -> Source:
                     stream.write(block)
     except psycopg.Error as error:
         reason = " ".join((str(error).strip() or type(error).__name__).splitlines()[:1])
+        if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
+            reason = "the URL is malformed"  # it would be quoted with parts of the password
         raise InputError(
             "BAT-022",
             f"PostgreSQL says: {reason}.".replace("..", "."),

@@ -4,20 +4,24 @@ when all of them are whole.
     -o grades.parquet    grades.parquet, grades.rejects.parquet and grades.batch.json
     -o graded            graded/grades/, graded/rejects/ and graded/batch.json
 
-Rejects exist only if there are any. A folder takes its name in one step, with everything in it.
-Files take theirs one after the other, the record last, and the old record goes first: an output
-without a record is one that was interrupted.
+Rejects exist only if there are any. A folder takes its name in one step, with everything in it. One
+that replaces another first sets it aside as `.graded.old`; the next batch that finds only that one
+gives it its name back. Files take theirs one after the other, the record last, and the old record
+goes first: an output without a record is one that was interrupted.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import platform
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from assay.batch.sources import DATABASES, POSTGRESQL, kind_of, shown_url
 from assay.errors import UsageError
 from assay.records.batch import BATCH_RECORD, BatchRecord
 
@@ -134,13 +138,19 @@ class Workplace(NamedTuple):
         _sync(os.path.dirname(os.path.abspath(self.target.path)))
 
     def _publish_folder(self) -> None:
-        old = f"{self.folder}.old"
+        old = _set_aside(self.target)
         replaced = os.path.exists(self.target.record)
         if replaced:
+            shutil.rmtree(old, ignore_errors=True)
             os.rename(self.target.path, old)
-        os.rename(self.folder, self.target.path)
+        try:
+            os.rename(self.folder, self.target.path)
+        except OSError:
+            if replaced and not os.path.lexists(self.target.path):
+                os.rename(old, self.target.path)
+            raise
         if replaced:
-            shutil.rmtree(old)
+            shutil.rmtree(old, ignore_errors=True)
 
     def _publish_files(self, *, overwrite: bool) -> None:
         made = [
@@ -161,14 +171,64 @@ class Workplace(NamedTuple):
                 os.link(temporary, final)  # unlike a rename, never over a file that is there
 
 
+def tidy_up(target: Target) -> list[str]:
+    """Mend what a batch left that was killed while it wrote the same output: give a folder that was
+    set aside its name back, and remove what was written half-way. What was done, for people.
+    """
+    parent, name = os.path.split(os.path.abspath(target.path))
+    done, old = [], _set_aside(target)
+    if target.is_folder and os.path.isdir(old):
+        if not os.path.lexists(target.path):
+            os.rename(old, target.path)
+            done.append(f"restored {target.path}: a batch was killed while it replaced it")
+        elif os.path.exists(target.record):  # the new one is whole
+            shutil.rmtree(old, ignore_errors=True)
+    pattern = re.compile(rf"\.{re.escape(name)}\.([a-z0-9]*)-([0-9]+)-[0-9a-f]{{16}}\.part")
+    for found in sorted(os.listdir(parent)) if os.path.isdir(parent) else ():
+        own = pattern.fullmatch(found)
+        if own is None:
+            continue
+        if own[1] != _host():
+            done.append(f"left {found}: only the machine {own[1]} knows if a batch still writes it")
+        elif not _is_alive(int(own[2])):
+            shutil.rmtree(os.path.join(parent, found), ignore_errors=True)
+            done.append(f"removed {found}: a batch was killed while it wrote it")
+    return done
+
+
+def hidden_folder(target: Target) -> str:
+    """A new hidden name next to an output, which says whose it is."""
+    parent, name = os.path.split(os.path.abspath(target.path))
+    mark = f"{_host()}-{os.getpid()}-{os.urandom(8).hex()}"
+    return os.path.join(parent, f".{name}.{mark}.part")
+
+
+def _host() -> str:
+    return re.sub("[^a-z0-9]", "", platform.node().lower())[:40]
+
+
+def _set_aside(target: Target) -> str:
+    """Where a folder is while another takes its name."""
+    parent, name = os.path.split(os.path.abspath(target.path))
+    return os.path.join(parent, f".{name}.old")
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # somebody else's
+    return True
+
+
 @contextmanager
 def open_workplace(target: Target) -> Iterator[Workplace]:
     """A workplace for a target, which is gone when the block ends: what was published has its name
     by then.
     """
-    path = os.path.abspath(target.path)
-    parent, name = os.path.split(path)
-    folder = os.path.join(parent, f".{name}.{os.urandom(8).hex()}.part")
+    folder = hidden_folder(target)
     try:
         os.makedirs(folder)
     except OSError as error:
@@ -185,6 +245,22 @@ def check_target(target: Target, inputs: list[str], *, overwrite: bool) -> None:
     """Refuse an output that exists, unless it may be overwritten, and one that is also read."""
     if not target.path or os.path.basename(target.path) in ("", ".", ".."):
         raise UsageError("CLI-001", f"-o '{target.path}' names no file or folder.")
+    path = target.path.rpartition("#")[0] or target.path
+    if target.path.startswith(POSTGRESQL) or path.lower().endswith(DATABASES):
+        raise UsageError(
+            "BAT-020",
+            "a batch writes files, and this names a table of a database.",
+            where=shown_url(target.path) if "://" in target.path else target.path,
+            fix="Write -o grades.parquet, then load it: CREATE TABLE grades AS FROM"
+            " 'grades.parquet'.",
+        )
+    if target.is_folder and kind_of(target.path) is not None:
+        raise UsageError(
+            "BAT-020",
+            "can't be written: a batch reads such files and doesn't write them.",
+            where=target.path,
+            fix=f"It writes {', '.join(FORMS)}, or a folder.",
+        )
     own = os.path.realpath(target.path)
     for name in inputs:
         read = os.path.realpath(name)

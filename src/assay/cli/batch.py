@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import sys
 from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
@@ -25,7 +25,7 @@ ENGINES = ("duckdb",)
 def run(options: argparse.Namespace) -> int:
     """Grade the rows of the options into their output, and show what came of it."""
     from assay.batch.job import BatchOptions, run_batch
-    from assay.batch.targets import target_of
+    from assay.batch.targets import target_of, tidy_up
     from assay.cli.batch_summary import batch_document, batch_summary
     from assay.pipeline.batch_tasks import batch_task
     from assay.release.pass_rate import check_pass_rate
@@ -49,6 +49,8 @@ def run(options: argparse.Namespace) -> int:
     if options.explain_sql:
         return _explain(options, task)
     target = target_of(_output(options))
+    for text in tidy_up(target):
+        sys.stderr.write(f"assay: {printable(text)}.\n")
     bars = Progress(0, "batch")
 
     def report(done: int, total: int) -> None:
@@ -91,9 +93,9 @@ def _exit_code(result: BatchResult, checked: BarResult | None) -> ExitCode:
 
 def _engine(options: argparse.Namespace) -> BatchEngine:
     from assay.batch.duckdb_engine import DuckDBEngine
+    from assay.batch.targets import hidden_folder, target_of
 
-    place = os.path.dirname(os.path.abspath(options.output)) if options.output else None
-    scratch = None if place is None else os.path.join(place, f".assay-spill-{os.getpid()}")
+    scratch = hidden_folder(target_of(options.output)) if options.output else None
     return DuckDBEngine(threads=options.threads, memory=options.memory, scratch=scratch)
 
 
