@@ -1,27 +1,34 @@
 """Walks through the example projects: the commands as a user types them, with what they print.
 
-    python docs/walks.py        # writes docs/walks/*.md
+    python docs/walks.py        # writes docs/walks/*.md, and the output on how-to/batch.md
 
 `tests/test_walks.py` fails where a page is not what the commands print today.
 """
 
 from __future__ import annotations
 
+import io
+import os
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
 PAGES = Path(__file__).parent / "walks"
+BATCH = Path(__file__).parent / "how-to" / "batch.md"
+BLOCK = re.compile(r"```(sh|console|python)\n(.*?)```\n(?:\n```text\n.*?```\n)?", re.DOTALL)
+"""A block that is run; what a Python block prints is in the block after it."""
 VARYING = (
     (re.compile(r"The head is \S+"), "The head is ..."),
+    (re.compile(r"duckdb \d+\.\d+\.\d+"), "duckdb ..."),
     (re.compile(r"raw [\d.]+ is (\S+) by lower_is_better"), r"raw ... is \1 by lower_is_better"),
 )
-"""What differs from one machine to the next: the chain of the ledger, and times."""
+"""What differs from one machine to the next: the chain of the ledger, versions, and times."""
 
 
 MADE = "No key and no network is needed. `python docs/walks.py` made this page by running the commands."
@@ -93,14 +100,60 @@ def page(walk: Walk, run: Callable[[list[str]], Printed]) -> str:
         f"{walk.intro} {MADE}\n",
     ]
     for step in walk.steps:
-        done = run(shlex.split(step.command)[1:])
-        text = (done.err + done.out).rstrip()
-        for pattern, plain in VARYING:
-            text = pattern.sub(plain, text)
-        shown = "\n".join(line.rstrip() for line in text.splitlines())
-        ended = f"\n(exit {done.code})" if done.code else ""
-        parts.append(f"{step.text}\n\n```console\n$ {step.command}\n{shown}{ended}\n```\n")
+        parts.append(f"{step.text}\n\n{_console(step.command, run)}")
     return "\n".join(parts)
+
+
+def _console(command: str, run: Callable[[list[str]], Printed]) -> str:
+    """A command and what it prints, as a block."""
+    done = run(shlex.split(command)[1:])
+    text = (done.err + done.out).rstrip()
+    for pattern, plain in VARYING:
+        text = pattern.sub(plain, text)
+    shown = "\n".join(line.rstrip() for line in text.splitlines())
+    ended = f"\n(exit {done.code})" if done.code else ""
+    return f"```console\n$ {command}\n{shown}{ended}\n```\n"
+
+
+def run_page(text: str, folder: Path, run: Callable[[list[str]], Printed]) -> str:
+    """A page whose blocks were run in a folder from top to bottom, with what they print today."""
+    names: dict[str, object] = {}
+    tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+    def again(block: re.Match[str]) -> str:
+        kind, code = block[1], block[2]
+        if kind == "console":
+            return _console(code.splitlines()[0].removeprefix("$ "), run)
+        shown = f"```{kind}\n{code}```\n"
+        if kind == "sh":
+            subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", code],
+                cwd=folder,
+                env={**os.environ, "PATH": tools},
+                capture_output=True,
+                check=True,
+            )
+            return shown
+        printed = io.StringIO()
+        with chdir(folder), redirect_stdout(printed):
+            exec(code, names)
+        return f"{shown}\n```text\n{printed.getvalue()}```\n" if printed.getvalue() else shown
+
+    return BLOCK.sub(again, text)
+
+
+def _in(folder: str) -> Callable[[list[str]], Printed]:
+    def run(words: list[str]) -> Printed:
+        done = subprocess.run(
+            [sys.executable, "-m", "assay", *words],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return Printed(done.returncode, done.stdout, done.stderr)
+
+    return run
 
 
 def main() -> None:
@@ -108,18 +161,10 @@ def main() -> None:
     PAGES.mkdir(exist_ok=True)
     for name, walk in WALKS.items():
         with tempfile.TemporaryDirectory() as folder:
-
-            def run(words: list[str], folder: str = folder) -> Printed:
-                done = subprocess.run(
-                    [sys.executable, "-m", "assay", *words],
-                    cwd=folder,
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                )
-                return Printed(done.returncode, done.stdout, done.stderr)
-
-            (PAGES / f"{name}.md").write_text(page(walk, run), encoding="utf-8")
+            (PAGES / f"{name}.md").write_text(page(walk, _in(folder)), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        made = run_page(BATCH.read_text("utf-8"), Path(folder), _in(folder))
+        BATCH.write_text(made, encoding="utf-8")
 
 
 if __name__ == "__main__":
