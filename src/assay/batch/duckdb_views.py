@@ -13,7 +13,7 @@ from typing import Any
 
 from assay.batch.quoting import identifier, text
 from assay.batch.sources import CsvHead, Source, csv_head, find_sources
-from assay.errors import InputError, UsageError
+from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.installing import install_hint
 
 MAX_COLUMNS = 10_000
@@ -111,6 +111,13 @@ def _jsonl(connection: Any, source: Source) -> str:
                 where=source.name,
             )
         names |= dict.fromkeys(keys)
+    if not names:
+        raise NotEnoughEvidence(
+            "FIL-005",
+            "there is nothing to grade.",
+            where=source.name,
+            fix="An empty input never passes.",
+        )
     if len({name.lower() for name in names}) < len(names):
         raise InputError(
             "BAT-020",
@@ -127,8 +134,13 @@ def _json_text(name: str) -> str:
     plain = f"json_extract_string(json, {text('/' + name.replace('~', '~0').replace('/', '~1'))})"
     if not name.isascii() or not name.isprintable():
         return plain
+    # the same key inside a nested value may match too: only a text of the same number is this one,
+    # and of several the longest, which is rejected first
     number = text(rf'"{_escaped(name)}"\s*:\s*{_LONG_NUMBER}')
-    return f"COALESCE(NULLIF(regexp_extract(json, {number}, 1), ''), {plain})"
+    same = f"lambda x: TRY_CAST(x AS DOUBLE) = TRY_CAST({plain} AS DOUBLE)"
+    texts = f"list_filter(regexp_extract_all(json, {number}, 1), {same})"
+    longer = "lambda a, b: CASE WHEN length(a) < length(b) THEN b ELSE a END"
+    return f"CASE WHEN len({texts}) > 0 THEN list_reduce({texts}, {longer}) ELSE {plain} END"
 
 
 def _filename(source: Source) -> str:

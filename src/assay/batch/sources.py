@@ -188,21 +188,29 @@ def _folder(folder: str) -> Iterator[Source]:
 
 def _files_below(folder: str) -> list[str]:
     """Every file below a folder, except what writers keep for themselves: names that begin with a
-    dot or an underscore.
+    dot, or with an underscore unless it is a partition such as `_day=1`. A link to a folder is
+    refused: its rows must neither be left out nor come from elsewhere unseen.
     """
     found: list[str] = []
     for place, folders, files in os.walk(folder, onerror=_raise):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
-        if "_delta_log" in os.listdir(place):
+        is_table = "_delta_log" in folders
+        folders[:] = sorted(name for name in folders if not _is_private(name))
+        for name in folders:
+            if os.path.islink(os.path.join(place, name)):
+                raise InputError(
+                    "BAT-020",
+                    "is a link to a folder.",
+                    where=os.path.join(place, name),
+                    fix="Name the folder itself, or move it here.",
+                )
+        if is_table:
             raise InputError(
                 "BAT-020",
                 "there is a Delta table inside this folder.",
                 where=place,
                 fix="Name the table itself.",
             )
-        found += [
-            os.path.join(place, name) for name in sorted(files) if not name.startswith((".", "_"))
-        ]
+        found += [os.path.join(place, name) for name in sorted(files) if not _is_private(name)]
         if len(found) > MAX_FILES:
             raise InputError(
                 "FIL-004",
@@ -211,6 +219,10 @@ def _files_below(folder: str) -> list[str]:
                 fix="Grade its subfolders one by one.",
             )
     return found
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def _raise(error: OSError) -> None:
@@ -287,6 +299,13 @@ def csv_head(path: str) -> CsvHead:
         raise InputError("FIL-001", f"can't be read: {reason}.", where=path) from None
     if not head.strip():
         raise InputError("FIL-005", "there is nothing in the file.", where=path)
+    if "\r" in head.rstrip("\r\n") or head.count('"') % 2:
+        raise InputError(
+            "BAT-020",
+            "has a line break within the first line, or lines that end with CR alone.",
+            where=path,
+            fix="End lines with LF or CRLF, and leave line breaks out of column names.",
+        )
     delimiter = max(",\t;", key=head.count)
     names = tuple(name.strip() for name in next(csv.reader([head], delimiter=delimiter)))
     counted = Counter(name.lower() for name in names)

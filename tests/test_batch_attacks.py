@@ -1,0 +1,83 @@
+"""Inputs of `assay batch` that try to hide a failing row or to pass for a better one."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from assay.library.shelf import Shelf
+from assay.pipeline.batching import plan_batch
+
+PROFILE = "dag-review@2"
+PLAN = plan_batch(Shelf(), profile=PROFILE, policy="workflow")
+FIRST = PLAN.criteria[0].name
+BEST = {"likert_1_5": 5, "zero_one": 1, "binary": 1, "likert_0_5": 5, "likert_neg2_2": 2}
+
+
+def evidence(run: str, gate: bool = True) -> list[dict[str, Any]]:
+    """A run with the best of scores, and one gate that may fail."""
+    assert all(item.formula in BEST for item in PLAN.criteria)
+    scores = [
+        {"run": run, "criterion": item.name, "raw": BEST[item.formula]} for item in PLAN.criteria
+    ]
+    return scores + [
+        {"run": run, "gate": name, "verdict": gate or name != PLAN.gates[0]} for name in PLAN.gates
+    ]
+
+
+def write(path: Path, rows: list[Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def test_a_number_inside_a_nested_value_is_never_the_score(assay: Any, tmp_path: Path) -> None:
+    rows = evidence("r-1")
+    write(tmp_path / "honest.jsonl", rows)
+    done = assay("batch", "honest.jsonl", "-o", "honest.parquet", "--profile", PROFILE)
+    assert done.code == 0, done.err
+    best = f"0.00000000000000{BEST[PLAN.criteria[0].formula]}e15"
+    for name, line in (
+        ("before", f'{{"run":"r-1","criterion":"{FIRST}","m":{{"raw":{best}}},"raw":1}}'),
+        ("after", f'{{"run":"r-1","criterion":"{FIRST}","raw":1,"m":[{{"raw":{best}}}]}}'),
+    ):
+        write(tmp_path / f"{name}.jsonl", [line, *rows[1:]])
+        done = assay("batch", f"{name}.jsonl", "-o", f"{name}.parquet", "--profile", PROFILE)
+        assert done.code == 1, name
+        (norm,) = duckdb.sql(f"SELECT norm_{FIRST} FROM '{tmp_path}/{name}.parquet'").fetchall()
+        assert norm == (0,)
+    precise = (
+        f'{{"m":{{"raw":{best}}},"run":"r-1","criterion":"{FIRST}","raw":4.00000000000000001}}'
+    )
+    write(tmp_path / "precise.jsonl", [precise, *rows[1:]])
+    done = assay("batch", "precise.jsonl", "-o", "precise.parquet", "--profile", PROFILE)
+    assert done.code == 3, "digits that a double doesn't have are rejected, nested value or not"
+
+
+def test_no_part_of_a_folder_is_left_out_unseen(assay: Any, tmp_path: Path) -> None:
+    write(tmp_path / "lake/day=1/x.jsonl", evidence("r-1"))
+    write(tmp_path / "lake/_day=2/x.jsonl", evidence("r-2", gate=False))
+    done = assay("batch", "lake", "-o", "graded", "--profile", PROFILE)
+    assert done.code == 1
+    assert "1 of 2 runs passed" in done.out, "a partition may begin with an underscore"
+    write(tmp_path / "elsewhere/x.jsonl", evidence("r-3", gate=False))
+    os.symlink("../elsewhere", tmp_path / "lake/day=3")
+    done = assay("batch", "lake", "-o", "linked", "--profile", PROFILE)
+    assert done.code == 3
+    assert "day=3: is a link to a folder" in done.err
+    assert not (tmp_path / "linked").exists()
+
+
+def test_empty_inputs_and_odd_line_ends_are_refused_by_name(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "none.jsonl").write_bytes(b"\n\n")
+    done = assay("batch", "none.jsonl", "-o", "o.parquet", "--profile", PROFILE)
+    assert (done.code, "An empty input never passes" in done.err) == (4, True)
+    for name, text in (("cr", "run,criterion,raw\rr,x,1\r"), ("nl", 'run,criterion,"raw\n"\n')):
+        (tmp_path / f"{name}.csv").write_bytes(text.encode())
+        done = assay("batch", f"{name}.csv", "-o", "o.parquet", "--profile", PROFILE)
+        assert done.code == 3
+        assert "line break" in done.err
