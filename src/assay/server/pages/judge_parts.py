@@ -13,7 +13,7 @@ from assay.grading.policy import Policy, make_rules
 from assay.judging.card import admit, age_days, read_card
 from assay.judging.drift import compare_cards
 from assay.records.judge_card import CardAdmission, CardTerm, JudgeCard
-from assay.views.blocks import Section, Table, section
+from assay.views.blocks import Column, Section, Table, section
 from assay.views.charts import judges as charts
 from assay.views.evaluations import versioned
 from assay.views.judge_card import DriftView, age_text, estimate
@@ -139,7 +139,7 @@ def used_section(services: Services, project: str, card: JudgeCard) -> Section:
         if found.next_cursor is not None
         else "No stored evaluation asked this judge."
     )
-    columns = ("Evaluation", "Workflow", "Dataset", "Pass rate", "Started")
+    columns = ("Evaluation", "Workflow", "Dataset", Column("Pass rate", "n"), "Started")
     title = "Evaluations that asked it"
     return section(
         title,
