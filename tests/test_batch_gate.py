@@ -71,22 +71,16 @@ def cards(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 def batch(path: Path, rows: list[dict[str, Any]], **changes: Any) -> Path:
     """The same runs as the output of a batch, with its record."""
-    wide = path.with_suffix(".jsonl")
-    wide.write_text(
-        "".join(
-            json.dumps(
-                {
-                    "run": r["run"],
-                    "sample": r["sample"],
-                    "group": r["group"],
-                    **r["raws"],
-                    **r["gates"],
-                }
-            )
-            + "\n"
-            for r in rows
-        )
-    )
+    wide, known = path.with_suffix(".jsonl"), {one.id for one in SCORING.gates}
+    lines: list[dict[str, Any]] = []
+    for row in rows:
+        gates = {gate: row["gates"][gate] for gate in known}
+        lines.append({name: row[name] for name in ("run", "sample", "group")} | row["raws"] | gates)
+        lines += [
+            {"run": row["run"], "gate": gate, "verdict": row["gates"][gate]}
+            for gate in row["gates"].keys() - known
+        ]
+    wide.write_text("".join(json.dumps(line) + "\n" for line in lines))
     keep = ["sample", "group"] if rows[0]["group"] else ["sample"]
     source = duckdb.connect()
     grades = grade_table(str(wide), profile=PROFILE, connection=source, keep=keep)
@@ -143,6 +137,28 @@ def test_a_decision_over_batches_is_that_over_scorecards(tmp_path: Path, assay: 
                     assert made[1][side][name] == made[0][side][name], name
         outcomes.add(made[0]["outcome"])
     assert len(outcomes) > 1
+
+
+@pytest.mark.req("W-033")
+def test_a_gate_that_the_profile_lacks_cannot_be_dropped(tmp_path: Path, assay: Any) -> None:
+    theirs = [{**row, "gates": {**row["gates"], "polite": True}} for row in runs(1, drop=0.0)]
+    ours = [{**row, "gates": {**row["gates"], "polite": n > 1}} for n, row in enumerate(theirs)]
+    for name, candidate in (("dropped", runs(1, drop=0.0)), ("failed", ours), ("kept", theirs)):
+        made = []
+        for suffix, maker in (("jsonl", cards), ("parquet", batch)):
+            files = [
+                maker(tmp_path / f"{name}-{suffix}-{side}.{suffix}", rows)
+                for side, rows in (("ours", candidate), ("theirs", theirs))
+            ]
+            done = assay("gate", files[0], "--baseline", files[1], "--profile", PROFILE, "--json")
+            made.append(done.json())
+            assert (done.code == 0) == (name == "kept"), done.err
+        for field in DECIDED:
+            assert made[1][field] == made[0][field], field
+        for side in ("candidate", "baseline"):
+            assert made[1][side]["gates"] == made[0][side]["gates"]
+        lost = "the candidate lost the gate polite in s00 and 39 more samples"
+        assert (lost in made[1]["reason"]) == (name == "dropped")
 
 
 @pytest.mark.req("W-033")

@@ -100,6 +100,7 @@ def by_python(grader: Grader, plan: BatchPlan, run: str, card: Card) -> dict[str
         "failed_gates": sorted(
             failed, key=lambda one: (plan.gates.index(one) if one in plan.gates else 99, one)
         ),
+        "extra_gates": sorted(set(gates) - set(plan.gates)),
         "failed_floors": sorted(grade.floor_failures, key=names.index),
         "missing": sorted(
             (one.name for one in grade.criteria if one.criterion.raw_score is None), key=names.index

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.batch.pair_query import BatchView, PairQuery
+from assay.batch.pair_query import BatchView, PairQuery, extra_gates
 from assay.batch.pair_sums import count_pairs_of, stratum_of
 from assay.batch.plan import BatchCriterion, BatchPlan
 from assay.exact import NORM_ONE
@@ -70,6 +70,7 @@ class Connection:
             "passed": "BOOLEAN",
             "score": "DECIMAL(5, 2)",
             "failed_gates": "VARCHAR[]",
+            "extra_gates": "VARCHAR[]",
             "failed_floors": "VARCHAR[]",
             "norm_c 'quoted'": "DECIMAL(10, 9)",
             "norm_safe": "DECIMAL(10, 9)",
@@ -85,7 +86,14 @@ class Connection:
 
 
 norms = st.sampled_from([0, 1, 333_333_333, 599_999_999, FLOOR, 871_000_000, NORM_ONE])
-one_run = st.tuples(norms, norms, st.sets(st.sampled_from(PLAN.gates)), st.booleans())
+EXTRA = ("polite", "in 'time'")
+one_run = st.tuples(
+    norms,
+    norms,
+    st.sets(st.sampled_from([*PLAN.gates, *EXTRA])),
+    st.booleans(),
+    st.sets(st.sampled_from(EXTRA)),
+)
 samples = st.lists(
     st.tuples(
         st.sampled_from([None, None, "g1", "g2", "g3", "g4", "g5", "g 'six'"]),
@@ -99,9 +107,11 @@ samples = st.lists(
 )
 
 
-def a_run(sample: str, group: str | None, attempt: int | None, drawn: Any) -> dict[str, Any]:
-    one, safe, failed, clean = drawn
-    failed = sorted(set() if clean else failed)
+def a_run(
+    sample: str, group: str | None, attempt: int | None, drawn: Any, plan: BatchPlan = PLAN
+) -> dict[str, Any]:
+    one, safe, failed, clean, extra = drawn
+    failed = sorted(failed & {*plan.gates, *extra} if not clean else set())
     score = (2 * (3 * one + safe) * 10_000 + 4 * NORM_ONE) // (8 * NORM_ONE)
     floors = ["safe"] if safe < FLOOR else []
     return {
@@ -112,13 +122,14 @@ def a_run(sample: str, group: str | None, attempt: int | None, drawn: Any) -> di
         "passed": score >= 7000 and not failed and not floors,
         "score": f"{score // 100}.{score % 100:02}",
         "failed_gates": failed,
+        "extra_gates": sorted(extra),
         "failed_floors": floors,
         "norm_c 'quoted'": f"{one // NORM_ONE}.{one % NORM_ONE:09}",
         "norm_safe": f"{safe // NORM_ONE}.{safe % NORM_ONE:09}",
     }
 
 
-def a_side(name: str, runs: list[dict[str, Any]]) -> Side:
+def a_side(name: str, runs: list[dict[str, Any]], plan: BatchPlan) -> Side:
     rows: dict[str, dict[int | None, Row]] = {}
     for run in runs:
         units = tuple(int(run[f"norm_{one}"].replace(".", "")) for one in STRATUM.criteria)
@@ -126,7 +137,7 @@ def a_side(name: str, runs: list[dict[str, Any]]) -> Side:
             run["sample"],
             int(run["score"].replace(".", "")),
             run["passed"],
-            frozenset(PLAN.gates),
+            frozenset([*plan.gates, *run["extra_gates"]]),
             frozenset(run["failed_gates"]),
             frozenset(run["failed_floors"]),
             units,
@@ -152,14 +163,20 @@ def a_side(name: str, runs: list[dict[str, Any]]) -> Side:
     return Side(name, made, {}, {}, {"evidence": ""}, len(runs), repeats)  # type: ignore[arg-type]
 
 
-def both_ways(engine: Connection, ours: list[Any], theirs: list[Any], left_out: list[str]) -> None:
-    pairs = pair_up(a_side("candidate", ours), a_side("baseline", theirs))
-    query = PairQuery(
-        PLAN, engine.table("ours", ours), engine.table("theirs", theirs), left_out=left_out
-    )
+def both_ways(
+    engine: Any,
+    ours: list[Any],
+    theirs: list[Any],
+    left_out: list[str],
+    plan: BatchPlan = PLAN,
+) -> None:
+    pairs = pair_up(a_side("candidate", ours, plan), a_side("baseline", theirs, plan))
+    views = [engine.table("ours", ours), engine.table("theirs", theirs)]
+    extra = extra_gates(engine, plan, *views)
+    query = PairQuery(plan, *views, extra_gates=extra, left_out=left_out)
     for rules in RULES:
         expected = promote(pairs, rules, shrinkage=SHRINKAGE, quarantined=left_out)
-        tally = count_pairs_of(engine, query, rules, stratum=stratum_of(query), roles=ROLES)  # type: ignore[arg-type]
+        tally = count_pairs_of(engine, query, rules, stratum=stratum_of(query), roles=ROLES)
         counted = promote_tally(
             tally,
             rules,
@@ -173,8 +190,10 @@ def both_ways(engine: Connection, ours: list[Any], theirs: list[Any], left_out: 
 
 
 @settings(max_examples=40, deadline=None)
-@given(samples, st.booleans())
-def test_an_engine_counts_what_lists_of_pairs_come_to(drawn: Any, leave_out: bool) -> None:
+@given(samples, st.booleans(), st.sampled_from([PLAN, PLAN, PLAN._replace(gates=())]))
+def test_an_engine_counts_what_lists_of_pairs_come_to(
+    drawn: Any, leave_out: bool, plan: BatchPlan
+) -> None:
     ours: list[dict[str, Any]] = []
     theirs: list[dict[str, Any]] = []
     for place, (group, mine, before, same, unnumbered) in enumerate(drawn):
@@ -182,13 +201,13 @@ def test_an_engine_counts_what_lists_of_pairs_come_to(drawn: Any, leave_out: boo
         for runs, given_runs in ((ours, before if same else mine), (theirs, before)):
             if unnumbered and len(given_runs) == 1:
                 given_runs = [(None, given_runs[0][1])]
-            runs.extend(a_run(name, group, attempt, one) for attempt, one in given_runs)
-    both_ways(Connection(), ours, theirs, ["s00"] if leave_out else [])
+            runs.extend(a_run(name, group, attempt, one, plan) for attempt, one in given_runs)
+    both_ways(Connection(), ours, theirs, ["s00"] if leave_out else [], plan)
 
 
 def test_a_large_candidate_that_lost_a_few_runs_is_judged_by_what_they_could_have_held() -> None:
-    good = (871_000_000, NORM_ONE, set(), True)
-    better = (875_000_000, NORM_ONE, set(), True)
+    good = (871_000_000, NORM_ONE, set(), True, {"polite"})
+    better = (875_000_000, NORM_ONE, set(), True, {"polite"})
     for groups in (0, 40):
         theirs = [
             a_run(f"s{n:03}", f"g{n % groups}" if groups else None, None, good) for n in range(160)

@@ -84,7 +84,7 @@ def norms_evidence(
     view: str, columns: Sequence[Column], plan: BatchPlan, keep: Sequence[str]
 ) -> str:
     """A query in DuckDB's dialect that turns the output of a batch into evidence: a wide row for
-    each run, and a long row for each failed gate that the plan lacks and each rejected entry.
+    each run, and a long row for each gate that the plan lacks and each rejected entry.
     """
     there = {column.name for column in columns}
     kept = [identifier(name) for name in keep]
@@ -104,11 +104,10 @@ def norms_evidence(
         f"NOT LIST_CONTAINS(failed_gates, {text(gate)}) AS {identifier(gate)}"
         for gate in plan.gates
     ]
-    known = ", ".join(map(text, plan.gates)) or "''"
     carried = ", ".join(["run", *kept])
     gates = (
-        f"SELECT {carried}, gate, FALSE AS verdict FROM (SELECT {carried}, UNNEST(failed_gates) AS"
-        f" gate FROM {source}) AS failed WHERE NOT gate IN ({known})"
+        f"SELECT {carried}, gate, NOT LIST_CONTAINS(failed_gates, gate) AS verdict FROM (SELECT"
+        f" {carried}, failed_gates, UNNEST(extra_gates) AS gate FROM {source}) AS extra"
     )
     rejected = (
         f"SELECT {carried}, {text(REJECTED)} AS criterion FROM (SELECT {carried}, UNNEST(RANGE("

@@ -7,17 +7,20 @@ dialect and put into the engine's by `sqlglot`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from assay.batch.engine import BatchEngine
 from assay.batch.plan import BatchPlan
+from assay.errors import InputError
 from assay.exact import NORM_ONE
 
 SAMPLE, GROUP, ATTEMPT = "sample", "group", "attempt"
 """The kept columns that a decision looks for."""
 MAX_REPEATS = 200
 """Repeats of one sample; up to here a mean never ends halfway between two billionths."""
+MAX_EXTRA_GATES = 100
+"""Gates beyond those of the profile."""
 PLACES = (20, 52, 84, 116)
 """Binary places at which a double is cut into whole numbers, which add up without rounding."""
 
@@ -77,10 +80,19 @@ class PairQuery:
         candidate: BatchView,
         baseline: BatchView,
         *,
+        extra_gates: Mapping[str, bool] | None = None,
         left_out: Sequence[str] = (),
     ) -> None:
         self.plan = plan
-        self.gates = list(enumerate(plan.gates))
+        extra = extra_gates or {}
+        self.gates = list(enumerate([*plan.gates, *extra]))
+        self.extra = self.gates[len(plan.gates) :]
+        # whether a candidate's sample must have the gate: where the baseline has it, and where the
+        # baseline lacks the sample, if any other sample has it
+        self._required = {
+            index: f"COALESCE(t_h{index} = 1, {'TRUE' if extra[gate] else 'FALSE'})"
+            for index, gate in self.extra
+        }
         self.floors = [
             (index, one.name) for index, one in enumerate(plan.criteria) if one.floor is not None
         ]
@@ -116,6 +128,7 @@ class PairQuery:
             f"{_units('score', 100)} AS score",
         ]
         columns += [f"{_has('failed_gates', gate)} AS g{index}" for index, gate in self.gates]
+        columns += [f"{_has('extra_gates', gate)} AS h{index}" for index, gate in self.extra]
         columns += [f"{_has('failed_floors', floor)} AS f{index}" for index, floor in self.floors]
         columns += [
             f"{_units(f'norm_{one.name}', NORM_ONE)} AS n{index}"
@@ -128,6 +141,11 @@ class PairQuery:
         columns = ["sample", "COUNT(*) AS m", "COUNT(attempt) AS numbered", "MAX(grp) AS grp"]
         columns += ["MIN(p) AS p", f"{_sum('score')} AS score"]
         columns += [f"MAX(g{index}) AS g{index}" for index, _ in self.gates]
+        # a repeat doesn't vouch for a gate that another one lacks
+        columns += [
+            f"CASE WHEN MAX(g{index}) = 1 OR MIN(h{index}) = 1 THEN 1 ELSE 0 END AS h{index}"
+            for index, _ in self.extra
+        ]
         columns += [f"MAX(f{index}) AS f{index}" for index, _ in self.floors]
         columns += [f"{_sum(f'n{index}')} AS n{index}" for index in range(len(self.plan.criteria))]
         return f"SELECT {', '.join(columns)} FROM {side}_runs GROUP BY sample"
@@ -155,6 +173,7 @@ class PairQuery:
         columns += lost
         for side in ("o", "t"):
             fields = ["m", "p", "score", *(f"g{index}" for index, _ in self.gates)]
+            fields += [f"h{index}" for index, _ in self.extra]
             fields += [f"f{index}" for index, _ in self.floors]
             fields += [f"n{index}" for index in range(len(self.plan.criteria))]
             columns += [f"{side}.{field} AS {side}_{field}" for field in fields]
@@ -164,6 +183,9 @@ class PairQuery:
     def _pairs(self, left_out: Sequence[str]) -> str:
         """Each pair as it counts: a side that lost something counts as the worst, or the best."""
         gone, one = "(NOT has_o OR lost_o > 0)", NORM_ONE
+        lacks = {
+            index: f"(o_h{index} = 0 AND {required})" for index, required in self._required.items()
+        }
         columns = [
             "sample",
             "grp",
@@ -175,10 +197,24 @@ class PairQuery:
             "CASE WHEN has_o THEN o_m + lost_o ELSE 1 END AS m_o",
             "CASE WHEN has_t THEN t_score + 10000 * lost_t ELSE 10000 END AS score_t",
             "CASE WHEN has_t THEN t_m + lost_t ELSE 1 END AS m_t",
-            f"CASE WHEN {gone} OR o_p = 0 THEN 0 ELSE 1 END AS pass_o",
+            f"CASE WHEN {gone} OR o_p = 0 OR {any_of(lacks.values())} THEN 0 ELSE 1 END AS pass_o",
             "CASE WHEN has_t AND t_p = 0 THEN 0 ELSE 1 END AS pass_t",
         ]
-        for kind, numbered in (("g", self.gates), ("f", self.floors)):
+        for index, _ in self.extra:
+            columns += [
+                (
+                    f"CASE WHEN NOT has_o THEN t_h{index} WHEN {lacks[index]} THEN 1"
+                    f" WHEN lost_o > 0 THEN o_h{index} ELSE o_g{index} END AS g{index}_o"
+                ),
+                f"CASE WHEN has_t THEN t_g{index} ELSE 0 END AS g{index}_t",
+                f"CASE WHEN has_o AND has_t AND {lacks[index]} THEN 1 ELSE 0 END AS l{index}",
+                (
+                    f"CASE WHEN NOT has_o THEN t_h{index} WHEN {self._required[index]} THEN 1"
+                    f" ELSE o_h{index} END AS h{index}"
+                ),
+            ]
+        required = self.gates[: len(self.plan.gates)]
+        for kind, numbered in (("g", required), ("f", self.floors)):
             for index, _ in numbered:
                 columns += [
                     f"CASE WHEN {gone} THEN 1 ELSE o_{kind}{index} END AS {kind}{index}_o",
@@ -220,6 +256,33 @@ def group_sums(query: PairQuery, excluded: Sequence[str]) -> str:
         f"{total(f'CAST({kind}p{step} AS BIGINT)')}" for kind in "vq" for step in range(len(PLACES))
     ]
     return query.over_pairs(f"SELECT COUNT(*), {', '.join(sums)} FROM ({made}) AS cut GROUP BY grp")
+
+
+def extra_gates(engine: BatchEngine, plan: BatchPlan, *sides: BatchView) -> dict[str, bool]:
+    """The gates beyond the plan's that runs of either side have, and whether a sample has them in
+    all of its repeats, or fails them.
+    """
+    found = " UNION ".join(
+        f"SELECT DISTINCT UNNEST(extra_gates) AS gate FROM {name(side.view)}" for side in sides
+    )
+    rows = ask(engine, f"SELECT gate FROM ({found}) AS found ORDER BY gate")
+    gates = [str(row[0]) for row in rows]
+    if not gates:
+        return {}
+    if len(gates) > MAX_EXTRA_GATES:
+        raise InputError(
+            "BAT-060",
+            f"the batches have {len(gates):,} gates that {plan.profile} lacks, and a decision over"
+            f" batches compares at most {MAX_EXTRA_GATES}.",
+            fix="Add those that matter to the profile, and grade again without the others.",
+        )
+    query = PairQuery(plan, sides[0], sides[-1], extra_gates=dict.fromkeys(gates, True))
+    held = [
+        f"MAX(CASE WHEN o_h{index} = 1 OR t_h{index} = 1 THEN 1 ELSE 0 END)"
+        for index, _ in query.extra
+    ]
+    (flags,) = ask(engine, query.over_pairs(f"SELECT {', '.join(held)} FROM joined"))
+    return {gate: bool(flag) for gate, flag in zip(gates, flags, strict=True)}
 
 
 def _kept(side: BatchView, column: str, kind: str) -> str:

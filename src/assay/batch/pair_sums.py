@@ -22,6 +22,7 @@ from assay.errors import InputError
 from assay.records.decision import WorseSample
 from assay.release.policy import ReleaseRules
 from assay.release.promotion_rules import SHOWN
+from assay.release.required import lost_words
 from assay.release.sides import LOST, Stratum
 from assay.release.tally import (
     MAX_MISSING,
@@ -31,6 +32,7 @@ from assay.release.tally import (
     GateTally,
     Listed,
     LostPair,
+    LostThings,
     NormSums,
     PairTally,
     PassTally,
@@ -99,9 +101,8 @@ class _Tally:
         gates = {
             gate: {"candidate": found[f"gate{index}_o"], "baseline": found[f"gate{index}_t"]}
             for index, gate in sorted(self.query.gates, key=lambda item: item[1])
+            if found.get(f"has{index}", 1)
         }
-        n = found["n"]
-        ungated = n if not self.query.gates else 0
         compared, known = self._compared(found)
         new = "{0.ours} AND NOT {0.theirs}"
         return PairTally(
@@ -116,8 +117,8 @@ class _Tally:
                 found["fails_both"],
                 gates,
                 self._samples("fails_o AND NOT fails_t", found["newly"]),
-                self._samples("TRUE", ungated),
-                None,
+                self._samples(self._ungated(), found["ungated"]),
+                self._lost_gates(found),
             ),
             floors=FloorTally(
                 self._items(
@@ -155,6 +156,7 @@ class _Tally:
             "passes": count_if("pass_o = 1"),
             "gained": count_if("pass_o = 1 AND pass_t = 0"),
             "pass_lost": count_if("pass_o = 0 AND pass_t = 1"),
+            "ungated": count_if(self._ungated()),
             "groups": "COUNT(DISTINCT grp)",
             "ungrouped": count_if("grp IS NULL"),
             "floors_new": _added(f"{one.ours} AND NOT {one.theirs}" for one in self.floors),
@@ -162,11 +164,39 @@ class _Tally:
             "severe_o": _added(one.ours for one in self.severe),
             "severe_t": _added(one.theirs for one in self.severe),
         }
+        for index, _ in self.query.extra:
+            asked[f"has{index}"] = count_if(f"h{index} = 1")
+            asked[f"lost{index}"] = count_if(f"l{index} = 1")
         for index, _ in self.query.gates:
             asked[f"gate{index}_o"] = count_if(f"g{index}_o = 1")
             asked[f"gate{index}_t"] = count_if(f"g{index}_t = 1")
         (row,) = self.rows(f"SELECT {', '.join(asked.values())} FROM pairs")
         return {name: int(value or 0) for name, value in zip(asked, row, strict=True)}
+
+    def _ungated(self) -> str:
+        """Whether a sample has no gate."""
+        if self.query.plan.gates:
+            return "FALSE"
+        return f"NOT {any_of(f'h{index} = 1' for index, _ in self.query.extra)}"
+
+    def _lost_gates(self, found: dict[str, int]) -> LostThings | None:
+        """The gates that the candidate dropped."""
+        named = sorted(
+            (f"gate {gate}", f"l{index} = 1")
+            for index, gate in self.query.extra
+            if found[f"lost{index}"]
+        )
+        if not named:
+            return None
+        firsts = [f"MIN(CASE WHEN {condition} THEN sample END)" for _, condition in named]
+        some = any_of(condition for _, condition in named)
+        (row,) = self.rows(f"SELECT {count_if(some)}, {', '.join(firsts)} FROM pairs")
+        ordered = sorted(zip(row[1:], (words for words, _ in named), strict=True))
+        total_lost = sum(found[f"lost{index}"] for index, _ in self.query.extra)
+        return LostThings(
+            self._items(named, "what", total_lost),
+            lost_words([words for _, words in ordered], ordered[0][0], int(row[0])),
+        )
 
     def _compared(self, found: dict[str, int]) -> tuple[Compared, Compared]:
         """All pairs, and those of the baseline's samples."""

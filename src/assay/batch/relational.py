@@ -303,6 +303,10 @@ class _Grades:
         ]
         extras = "extra_failures" if layout.gate is not None else ""
         columns.append(f"{_names('gates_pass', failed, extras)} AS failed_gates")
+        # a gate that the profile lacks, and that passes, is in no other column: without this one
+        # nothing would notice that the next version drops it
+        none, more = ("extra_count = 0", "extras") if layout.gate is not None else ("TRUE", "")
+        columns.append(f"{_names(none, [], more)} AS extra_gates")
         floors = [
             f"CASE WHEN floor{i} THEN {text(item.name)} END"
             for i, item in enumerate(plan.criteria)

@@ -167,7 +167,7 @@ def replay_run(
     if any(one.code != fault.UNKNOWN_CRITERION.code for one in rejects):
         row = _invalid_row(plan, shows_n)
     else:
-        row = _row(_graded(str(run), rows, plan, rules), rows, shows_n)
+        row = _row(_graded(str(run), rows, plan, rules), rows, plan, shows_n)
     return ReplayedRun(
         {
             "run": run,
@@ -292,8 +292,9 @@ def _n(score: RowScore) -> int:
     return 1 if score.n is None else int(score.n)
 
 
-def _row(made: Grade, rows: RunRows, shows_n: frozenset[str]) -> dict[str, Any]:
+def _row(made: Grade, rows: RunRows, plan: ScoringPlan, shows_n: frozenset[str]) -> dict[str, Any]:
     given = {one.criterion: one for one in rows.scores}
+    required = {planned.id for planned in plan.gates}
     row: dict[str, Any] = {
         "grade": made.grade,
         "provisional_grade": made.provisional_grade,
@@ -302,6 +303,7 @@ def _row(made: Grade, rows: RunRows, shows_n: frozenset[str]) -> dict[str, Any]:
         "score": _decimal(made.score_units, exact.SCORE_DIGITS),
         "adjusted_score": _decimal(made.adjusted_score_units, exact.SCORE_DIGITS),
         "failed_gates": list(made.hard_gate_failures),
+        "extra_gates": sorted(made.scorecard.hard_gates.keys() - required),
         "failed_floors": list(made.floor_failures),
         "missing": [one.name for one in made.criteria if one.criterion.raw_score is None],
     }
@@ -325,7 +327,8 @@ def _invalid_row(plan: ScoringPlan, shows_n: frozenset[str]) -> dict[str, Any]:
         "provisional_grade": None,
         "passed": False,
         "reason": INVALID,
-        **dict.fromkeys(("score", "adjusted_score", "failed_gates", "failed_floors", "missing")),
+        **dict.fromkeys(("score", "adjusted_score", "failed_gates", "extra_gates")),
+        **dict.fromkeys(("failed_floors", "missing")),
     }
     for name in (planned.spec.id for planned in plan.criteria):
         row |= dict.fromkeys((f"norm_{name}", f"adjusted_{name}", f"contribution_{name}"))

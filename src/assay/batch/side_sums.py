@@ -33,7 +33,16 @@ from assay.stats.intervals import Interval, student, wilson
 
 _BINS = 10
 _SHARED = "runs share groups, over which a batch's summary has no interval"
-NEEDED = ("run", "passed", "score", "failed_gates", "failed_floors", "missing", "grade")
+NEEDED = (
+    "run",
+    "passed",
+    "score",
+    "failed_gates",
+    "extra_gates",
+    "failed_floors",
+    "missing",
+    "grade",
+)
 
 
 class SideSums(NamedTuple):
@@ -107,6 +116,7 @@ class _Side:
         self._check_rows()
         samples = self._check_samples()
         gates = [count_if(f"g{index} = 1") for index, _ in self.query.gates]
+        has = [count_if(f"h{index} = 1") for index, _ in self.query.extra]
         reasons = self._reasons()
         asked = [
             "COUNT(*)",
@@ -115,13 +125,16 @@ class _Side:
             "COUNT(DISTINCT grp)",
             count_if("grp IS NULL"),
             *gates,
+            *has,
         ]
         for _, condition in reasons:
             asked += [count_if(condition), f"MIN(CASE WHEN {condition} THEN run END)"]
         (row,) = self._rows(f"SELECT {', '.join(asked)} FROM runs")
         n, passed, inconclusive, groups, single = (int(value or 0) for value in row[:5])
         failed = [int(value) for value in row[5 : 5 + len(gates)]]
-        found = list(zip(*[iter(row[5 + len(gates) :])] * 2, strict=True))
+        rest = row[5 + len(gates) :]
+        sizes = [*[n] * len(self.plan.gates), *(int(value) for value in rest[: len(has)])]
+        found = list(zip(*[iter(rest[len(has) :])] * 2, strict=True))
         shared = groups + single < n
         scores = Counts(0.01)
         scores.counts = Counter(
@@ -148,11 +161,12 @@ class _Side:
             weighted_score=_distribution(scores, shared),
             gates={
                 gate: GateSummary(
-                    failed=times, undetermined=0, n=n, rate=value_interval(wilson(times, n))
+                    failed=times, undetermined=0, n=size, rate=value_interval(wilson(times, size))
                 )
-                for (_, gate), times in sorted(
-                    zip(self.query.gates, failed, strict=True), key=lambda item: item[0][1]
+                for (_, gate), times, size in sorted(
+                    zip(self.query.gates, failed, sizes, strict=True), key=lambda item: item[0][1]
                 )
+                if size
             },
             criteria=self._criteria(n, shared),
             slices={"family": {}, "tag": {}, "group": {}},
@@ -214,9 +228,9 @@ class _Side:
         if gates or floors:
             what = "gates" if gates else "floors"
             raise self._refused(
-                f"{gates or floors:,} runs of the {self.name} fail {what} that {plan.profile}"
-                f" lacks, and a decision over batches compares only the profile's {what}.",
-                "Add them to the profile, or decide with `assay gate` over scorecards.",
+                f"{gates or floors:,} runs of the {self.name} fail {what} that neither"
+                f" {plan.profile} nor the run has.",
+                "Grade again with `assay batch`.",
             )
         if others:
             raise self._refused(

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from assay.batch.engine import BatchEngine
-from assay.batch.pair_query import BatchView, PairQuery, ask, count_if, literal
+from assay.batch.pair_query import BatchView, PairQuery, ask, count_if, extra_gates, literal
 from assay.batch.pair_sums import count_pairs_of, stratum_of
 from assay.batch.plan import BatchPlan
 from assay.batch.side_sums import SideSums, side_sums
@@ -30,8 +30,6 @@ from assay.release.decision import decision
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import promote_tally
 from assay.release.sides import Side
-
-ONLY_PROFILE = "These are batches: only the profile's gates are compared."
 
 
 class BatchSide(NamedTuple):
@@ -153,7 +151,9 @@ def decide_batches(
     for side in (candidate, baseline):
         view = engine.attach([file for file, _ in side.files])
         views.append(BatchView(view, frozenset(one.name for one in engine.columns(view))))
-    query = PairQuery(plan, *views, left_out=quarantine)
+    query = PairQuery(
+        plan, *views, extra_gates=extra_gates(engine, plan, *views), left_out=quarantine
+    )
     summed = [
         side_sums(engine, query, view, where=side.path, name=name)
         for view, side, name in zip(
@@ -185,7 +185,7 @@ def decide_batches(
         quarantined=sorted(quarantine),
         without_gates=grading.cards.without_gates,
     )
-    notes = [_same(engine, query), shared_groups(promotion), _flaky_note(summed), ONLY_PROFILE]
+    notes = [_same(engine, query), shared_groups(promotion), _flaky_note(summed)]
     return decision(
         promotion,
         made[0],
@@ -212,6 +212,7 @@ def _same(engine: BatchEngine, query: PairQuery) -> str | None:
     """A warning where both sides came to the same: a comparison with itself shows nothing."""
     columns = ["score", *(f"n{index}" for index in range(len(query.plan.criteria)))]
     columns += [f"g{index}" for index, _ in query.gates]
+    columns += [f"h{index}" for index, _ in query.extra]
     other = " OR ".join(f"o_{column} <> t_{column}" for column in columns)
     (row,) = ask(
         engine,

@@ -178,13 +178,20 @@ def lost_of(rows: Iterable[Row | None], *kinds: str) -> list[dict[str, str]]:
 
 def lost_said(lost: Sequence[Mapping[str, str]]) -> str:
     """That in words."""
-    named = dict.fromkeys(one["what"] for one in lost)
-    samples = dict.fromkeys(one["sample"] for one in lost)
-    more = f" and {len(samples) - 1} more samples" if len(samples) > 1 else ""
+    return lost_words(
+        list(dict.fromkeys(one["what"] for one in lost)),
+        lost[0]["sample"],
+        len({one["sample"] for one in lost}),
+    )
+
+
+def lost_words(named: Sequence[str], sample: str, samples: int) -> str:
+    """What was lost, in the first sample and how many there are, in words."""
+    more = f" and {samples - 1} more samples" if samples > 1 else ""
     return (
         "the candidate lost the"
-        f" {', the '.join(list(named)[:5])}{f' and {len(named) - 5} more' if len(named) > 5 else ''} in"  # noqa: E501
-        f" {next(iter(samples))}{more}"
+        f" {', the '.join(named[:5])}{f' and {len(named) - 5} more' if len(named) > 5 else ''} in"
+        f" {sample}{more}"
     )
 
 
