@@ -69,9 +69,9 @@ def cards(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def batch(path: Path, rows: list[dict[str, Any]], **changes: Any) -> Path:
-    """The same runs as the output of a batch, with its record."""
-    wide, known = path.with_suffix(".jsonl"), {one.id for one in SCORING.gates}
+def evidence(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """The same runs as rows: scores and the profile's gates wide, other gates long."""
+    known = {one.id for one in SCORING.gates}
     lines: list[dict[str, Any]] = []
     for row in rows:
         gates = {gate: row["gates"][gate] for gate in known}
@@ -80,7 +80,13 @@ def batch(path: Path, rows: list[dict[str, Any]], **changes: Any) -> Path:
             {"run": row["run"], "gate": gate, "verdict": row["gates"][gate]}
             for gate in row["gates"].keys() - known
         ]
-    wide.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def batch(path: Path, rows: list[dict[str, Any]], **changes: Any) -> Path:
+    """The same runs as the output of a batch, with its record."""
+    wide = evidence(path.with_suffix(".jsonl"), rows)
     keep = ["sample", "group"] if rows[0]["group"] else ["sample"]
     source = duckdb.connect()
     grades = grade_table(str(wide), profile=PROFILE, connection=source, keep=keep)
@@ -213,3 +219,57 @@ def test_the_same_batch_on_both_sides_is_named(tmp_path: Path, assay: Any) -> No
     file = batch(tmp_path / "one.parquet", runs(1, drop=0.0))
     done = assay("gate", file, "--baseline", file, "--json")
     assert any(note.startswith("SAME EVIDENCE") for note in done.json()["notes"])
+
+
+@pytest.mark.req("W-033")
+def test_outputs_of_assay_batch_are_decided_on_as_their_scorecards(
+    tmp_path: Path, assay: Any
+) -> None:
+    polite = {n: {"polite": n != 3} for n in range(40)}
+    sides = {
+        "theirs": [{**r, "gates": r["gates"] | polite[n]} for n, r in enumerate(runs(1, drop=0.1))],
+        "ours": [
+            {**r, "gates": r["gates"] | (polite[n] if n != 7 else {})}
+            for n, r in enumerate(runs(2, drop=0.05))
+        ],
+    }
+    made: dict[str, list[Path]] = {"cards": [], "file": [], "folder": [], "regraded": []}
+    for name, rows in sides.items():
+        made["cards"].append(cards(tmp_path / f"{name}.cards.jsonl", rows))
+        table, parts = tmp_path / f"{name}.in.parquet", tmp_path / f"{name}.parts"
+        source = evidence(tmp_path / f"{name}.jsonl", rows)
+        duckdb.sql(f"COPY (FROM read_json('{source}', sample_size = -1)) TO '{table}'")
+        duckdb.sql(
+            f"COPY (SELECT *, hash(run) % 3 AS part FROM '{table}') TO '{parts}' (FORMAT parquet,"
+            " PARTITION_BY part)"
+        )
+        for kind, given, more in (
+            ("file", table, ("--keep", "sample")),
+            ("folder", parts, ("--keep", "sample")),
+            ("regraded", tmp_path / f"{name}.file.parquet", ()),
+        ):
+            target = tmp_path / f"{name}.{kind}{'' if kind == 'folder' else '.parquet'}"
+            done = assay("batch", given, "-o", target, "--profile", PROFILE, *more)
+            assert done.code == 1, done.err
+            made[kind].append(target)
+    found = {}
+    for kind, (theirs, ours) in made.items():
+        done = assay("gate", ours, "--baseline", theirs, "--profile", PROFILE, "--json")
+        found[kind] = done.json()
+        assert done.code == 1
+        assert "lost the gate polite in s07" in found[kind]["reason"]
+        for field in DECIDED:
+            assert found[kind][field] == found["cards"][field], (kind, field)
+
+
+@pytest.mark.req("W-033")
+def test_runs_that_a_batch_rejected_open_no_gate(tmp_path: Path, assay: Any) -> None:
+    rows, made = runs(1, drop=0.0), []
+    worst = {**rows[0], "raws": {**rows[0]["raws"], SCORING.criteria[0].spec.id: 99}}
+    for name, given in (("theirs", rows), ("ours", [worst, *rows[1:]])):
+        source = evidence(tmp_path / f"{name}.jsonl", given)
+        made.append(tmp_path / f"{name}.parquet")
+        assay("batch", source, "-o", made[-1], "--profile", PROFILE, "--keep", "sample")
+    for ours, theirs in (made, made[::-1]):
+        done = assay("gate", ours, "--baseline", theirs)
+        assert (done.code, "couldn't be graded" in done.err) == (3, True), done.err

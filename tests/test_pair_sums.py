@@ -61,6 +61,10 @@ class Connection:
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql).fetchall()
 
+    def materialise(self, sql: str) -> str:
+        self.connection.execute(f"CREATE OR REPLACE TABLE once AS {sql}")
+        return "once"
+
     def table(self, name: str, runs: list[dict[str, Any]]) -> BatchView:
         columns = {
             "run": "VARCHAR",
@@ -174,6 +178,7 @@ def both_ways(
     views = [engine.table("ours", ours), engine.table("theirs", theirs)]
     extra = extra_gates(engine, plan, *views)
     query = PairQuery(plan, *views, extra_gates=extra, left_out=left_out)
+    query.materialise(engine)
     for rules in RULES:
         expected = promote(pairs, rules, shrinkage=SHRINKAGE, quarantined=left_out)
         tally = count_pairs_of(engine, query, rules, stratum=stratum_of(query), roles=ROLES)

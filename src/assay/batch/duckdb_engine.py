@@ -71,6 +71,12 @@ class DuckDBEngine:
         self.connection.execute(f"CREATE TEMP VIEW {identifier(view)} AS {sql}")
         return view
 
+    def materialise(self, sql: str) -> str:
+        """A query as a temporary table; beyond the engine's memory it is on disk."""
+        table = f"assay_batch_{next(_names)}"
+        self._run(f"CREATE TEMP TABLE {identifier(table)} AS {sql}")
+        return table
+
     def attach_relation(self, relation: Any) -> str:
         """A relation or table of the caller's own connection as a view."""
         view = f"assay_batch_{next(_names)}"

@@ -31,6 +31,9 @@ class BatchEngine(Protocol):
     def define(self, sql: str) -> str:
         """A query as a view; its name."""
 
+    def materialise(self, sql: str) -> str:
+        """A query, worked out once, as a table for as long as the engine lives; its name."""
+
     def columns(self, view: str) -> list[Column]:
         """The columns of a view, in order."""
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from assay.batch.engine import BatchEngine
 from assay.batch.plan import BatchPlan
+from assay.batch.quoting import in_dialect
 from assay.errors import InputError
 from assay.exact import NORM_ONE
 
@@ -48,11 +49,12 @@ def literal(text: str) -> str:
 
 def ask(engine: BatchEngine, sql: str) -> list[tuple[object, ...]]:
     """The rows of a query in DuckDB's dialect."""
-    if engine.dialect != "duckdb":
-        import sqlglot
+    return engine.rows(in_dialect_of(engine, sql))
 
-        sql = sqlglot.transpile(sql, read="duckdb", write=engine.dialect)[0]
-    return engine.rows(sql)
+
+def in_dialect_of(engine: BatchEngine, sql: str) -> str:
+    """A query in DuckDB's dialect, as the engine writes it."""
+    return sql if engine.dialect == "duckdb" else in_dialect(sql, engine.dialect)
 
 
 def any_of(parts: Iterable[str]) -> str:
@@ -107,11 +109,17 @@ class PairQuery:
                 " a.sample = b.sample AND a.attempt = b.attempt GROUP BY a.sample"
             )
             self._with += f", matched AS ({matched})"
-        self._with += f", joined AS ({self._joined()}), pairs AS ({self._pairs(left_out)})"
+        self._with += f", joined AS ({self._joined()})"
+        self._paired = f", pairs AS ({self._pairs(left_out)})"
+
+    def materialise(self, engine: BatchEngine) -> None:
+        """Join the two sides once for all questions that follow."""
+        table = engine.materialise(in_dialect_of(engine, f"{self._with} SELECT * FROM joined"))
+        self._with = f"WITH joined AS (SELECT * FROM {name(table)})"
 
     def over_pairs(self, select: str) -> str:
         """A query that reads `pairs`."""
-        return f"{self._with} {select}"
+        return f"{self._with}{self._paired} {select}"
 
     def runs(self, side: BatchView, *more: str) -> str:
         """The runs of one side: what a decision reads of each, and `more` columns."""

@@ -221,8 +221,8 @@ class _Side:
         unnamed, invalid, gates, floors, others = (int(value) for value in row)  # type: ignore[call-overload]
         if unnamed or invalid:
             raise self._refused(
-                f"{unnamed + invalid:,} runs of the {self.name} couldn't be graded, so what they"
-                " held isn't known.",
+                f"runs of the {self.name} couldn't be graded, so what they came to isn't known:"
+                f" {unnamed + invalid:,}.",
                 "Fix what the rejects output lists, and grade again with `assay batch`.",
             )
         if gates or floors:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from assay.batch.duckdb_engine import DuckDBEngine
@@ -47,20 +48,21 @@ def decide_on_batches(options: argparse.Namespace, rules: ReleaseRules) -> Decis
         for planned in scoring.criteria
         if planned.spec.role is not None
     }
-    engine = DuckDBEngine()
-    try:
-        return decide_batches(
-            engine,
-            candidate,
-            baseline,
-            make_batch_plan(scoring, grading),
-            rules,
-            grading,
-            roles=roles,
-            quarantine=list(dict.fromkeys(options.quarantine)),
-        )
-    finally:
-        engine.close()
+    with TemporaryDirectory() as scratch:
+        engine = DuckDBEngine(scratch=scratch)
+        try:
+            return decide_batches(
+                engine,
+                candidate,
+                baseline,
+                make_batch_plan(scoring, grading),
+                rules,
+                grading,
+                roles=roles,
+                quarantine=list(dict.fromkeys(options.quarantine)),
+            )
+        finally:
+            engine.close()
 
 
 def _check(options: argparse.Namespace) -> None:

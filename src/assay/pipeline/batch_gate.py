@@ -160,6 +160,7 @@ def decide_batches(
             views, (candidate, baseline), ("candidate", "baseline"), strict=True
         )
     ]
+    query.materialise(engine)
     _check_names(engine, query, quarantine)
     made = [
         bare._replace(
