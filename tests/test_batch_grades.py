@@ -447,6 +447,35 @@ def test_columns_may_have_other_names_and_hostile_ones(plan: BatchPlan) -> None:
     assert batch.grades()["a"]["norm_precision"] == 0.5
 
 
+def test_a_column_named_like_a_criterion_next_to_long_rows_never_lets_a_run_pass(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "odd.yaml"
+    path.write_text(
+        "{profile: odd, version: 1, title: o, family: odd, gates: [], criteria: ["
+        "{id: version, label: v, weight: 0.5, layer: 1, formula: binary, role: correctness},"
+        "{id: stored_score, label: s, weight: 0.5, layer: 1, formula: zero_one}]}",
+        encoding="utf-8",
+    )
+    gates = ", ".join(
+        f"k = 0 OR NULL AS {gate}" for gate in plan_batch(Shelf(), profile=str(path)).gates
+    )
+    long = duckdb.sql(
+        "SELECT 'r-1' AS run, ['version', 'stored_score'][k + 1] AS criterion, 1.0 AS raw,"
+        f" {gates} FROM range(2) AS t(k)"
+    )
+    found = {}
+    for name, columns in (
+        ("plain", "*"),
+        ("text", "*, '7' AS version"),
+        ("number", "*, 0.9 AS stored_score"),
+    ):
+        graded = assay.grade_table(long.project(columns), profile=str(path), connection=duckdb)
+        found[name] = graded.select("grade", "passed", "reason").fetchall()
+    refused = [(None, False, "invalid_evidence")]
+    assert found == {"plain": [("A", True, "passed")], "text": refused, "number": refused}
+
+
 def test_a_column_that_is_missing_or_of_another_type_is_named(plan: BatchPlan) -> None:
     for table, choices, code, words in (
         (
