@@ -213,7 +213,8 @@ def _run(by: Graded, random: Random, run: str, hostile: bool) -> GivenRun:
     if bad and random.random() < 0.1 and scores:
         scores.append(random.choice(scores))
     if bad and random.random() < 0.1 and verdicts:
-        verdicts.append(random.choice(verdicts))
+        again = random.choice(verdicts)
+        verdicts.append(random.choice((again, again._replace(verdict=not again.verdict))))
     random.shuffle(scores)
     random.shuffle(verdicts)
     return GivenRun(run, scores, verdicts)
@@ -267,12 +268,12 @@ def _counts(formula: str, random: Random, bad: bool) -> Any:
     return counts
 
 
-LAYOUTS = ("long", "long in two", "wide", "wide scores", "wide gates")
+LAYOUTS = ("long", "long in two", "wide", "wide scores", "wide gates", "joined gates")
 
 
 def tables(by: Graded, given: list[GivenRun], layout: str) -> list[pa.Table]:
     """The runs as tables, to be united by column name."""
-    scores = _long_scores(given) if not layout.startswith("wide") or layout == "wide gates" else []
+    scores = [] if layout in ("wide", "wide scores") else _long_scores(given)
     verdicts = [
         {"run": run.run, "gate": one.gate, "verdict": one.verdict}
         for run in given
@@ -296,6 +297,9 @@ def tables(by: Graded, given: list[GivenRun], layout: str) -> list[pa.Table]:
             pa.Table.from_pylist(scores, _LONG),
             pa.Table.from_pylist(_spread(given, scores=False), wide_gates),
         ]
+    if layout == "joined gates":
+        both = pa.schema([*_LONG, *list(wide_gates)[1:]])
+        return [pa.Table.from_pylist(_joined(given, scores), both)]
     if layout == "wide scores":
         gates = pa.schema([_LONG.field(name) for name in ("run", "gate", "verdict")])
         return [
@@ -368,6 +372,19 @@ def _spread(
             place.update(cell)
         rows += made
     return rows
+
+
+def _joined(given: list[GivenRun], scores: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Long scores with the verdicts of the run on every row; where a run has several rows of
+    verdicts, they take turns, so that some contradict and some fill the gaps of others.
+    """
+    by_run: dict[str, list[dict[str, Any]]] = {}
+    for row in _spread(given, scores=False):
+        by_run.setdefault(row["run"], []).append(row)
+    return [
+        {**by_run[row["run"]][place % len(by_run[row["run"]])], **row}
+        for place, row in enumerate(scores)
+    ]
 
 
 class Difference(NamedTuple):

@@ -55,36 +55,25 @@ def test_duckdb_gives_the_letters_cents_and_rejects_of_python(
 
 
 FORMULAS = ("binary", "likert_1_5", "zero_one", "lower_is_better", "ratio")
-PLAN = make_plan(
-    load_profile(
-        Document(
-            {
-                "profile": "all",
-                "version": 1,
-                "title": "Some formulas",
-                "family": "all",
-                "gates": [],
-                "criteria": [
-                    {
-                        "id": formula,
-                        "label": formula,
-                        "weight": 1,
-                        "layer": 2,
-                        "formula": formula,
-                        **(
-                            {"params": {"slo_good": 8, "slo_bad": 30}}
-                            if formula == "lower_is_better"
-                            else {}
-                        ),
-                    }
-                    for formula in FORMULAS
-                ],
-            },
-            "all.yaml",
-        )
-    ),
-    why="a test",
-)
+PLAN_TREE: dict[str, Any] = {
+    "profile": "all",
+    "version": 1,
+    "title": "Some formulas",
+    "family": "all",
+    "gates": [],
+    "criteria": [
+        {
+            "id": formula,
+            "label": formula,
+            "weight": 1,
+            "layer": 2,
+            "formula": formula,
+            **({"params": {"slo_good": 8, "slo_bad": 30}} if formula == "lower_is_better" else {}),
+        }
+        for formula in FORMULAS
+    ],
+}
+PLAN = make_plan(load_profile(Document(PLAN_TREE, "all.yaml")), why="a test")
 ALL = batches.Graded(PLAN, make_rules(Shelf().policy("workflow")))
 VERDICTS = ", ".join(f"('{planned.id}')" for planned in PLAN.gates)
 
@@ -136,6 +125,40 @@ def test_evidence_that_is_whole_passes(engine: DuckDBEngine) -> None:
 )
 def test_one_row_too_many_fails_the_run(engine: DuckDBEngine, more: str) -> None:
     assert not graded(engine, SCORES, verdicts(), more)[0][1]
+
+
+def test_verdicts_that_every_row_repeats_count_once_while_they_agree(engine: DuckDBEngine) -> None:
+    gates = [planned.id for planned in PLAN.gates]
+    columns = ", ".join(f"true AS {gate}" for gate in gates)
+    joined = SCORES.replace("'r' AS run,", f"'r' AS run, {columns},")
+    assert graded(engine, joined) == [("r", True, "passed")]
+    more = f"SELECT 'r' AS run, NULL::BOOLEAN AS {gates[0]}"
+    assert graded(engine, joined, more) == [("r", True, "passed")]
+    assert graded(engine, joined, more.replace("NULL", "false"))[0][2] == "invalid_evidence"
+    long = f"SELECT 'r' AS run, '{gates[0]}' AS gate, true AS verdict"
+    assert graded(engine, joined, long)[0][2] == "invalid_evidence"
+
+
+def test_more_gates_than_one_word_holds_are_all_asked(engine: DuckDBEngine) -> None:
+    gates = [f"gate_{number}" for number in range(70)]
+    tree = {**PLAN_TREE, "gates": [{"id": gate, "verdict": True} for gate in gates]}
+    by = ALL._replace(plan=make_plan(load_profile(Document(tree, "all.yaml")), why="a test"))
+    required = [planned.id for planned in by.plan.gates]
+    scores = SCORES.replace("'r' AS run,", "run,").replace("FROM (", "FROM runs, (", 1)
+    columns = ", ".join(
+        f"CASE WHEN run = 'not {gate}' THEN false ELSE true END AS {gate}" for gate in required
+    )
+    runs = ", ".join(f"('{run}')" for run in ("r", *(f"not {gate}" for gate in required)))
+    sql = f"WITH runs AS (SELECT * FROM (VALUES {runs}) AS t(run)), scores AS ({scores})"
+    engine.connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE given AS {sql} SELECT *, {columns} FROM scores"
+    )
+    table = engine.connection.table("given")
+    source = [dict(zip(table.columns, row, strict=True)) for row in table.fetchall()]
+    found = batches.compared(engine, engine.attach_relation("given"), source, by)
+    assert found.differences == []
+    assert [run for run, row in found.made.items() if row["passed"]] == ["r"]
+    assert found.made["not gate_69"]["failed_gates"] == ["gate_69"]
 
 
 @each("run", ["''", "NULL::VARCHAR", "repeat('x', 501)"])

@@ -370,15 +370,21 @@ def test_a_wide_run_given_twice_is_refused(plan: BatchPlan) -> None:
     rows += [
         wide_row("two files", {**good, "gates": []}, names),
         wide_row("two files", {"scores": [], "gates": good["gates"]}, names),
+        wide_row("two minds", good, names),
+        wide_row("two minds", {"scores": [], "gates": [(good["gates"][0][0], False)]}, names),
     ]
     batch = Batch(plan, table, rows)
     found = batch.grades()
     assert {run: row["reason"] for run, row in found.items()} == {
         "twice": "invalid_evidence",
-        "parts": "invalid_evidence",
+        "parts": "passed",
         "two files": "passed",
+        "two minds": "invalid_evidence",
     }
-    assert {one["run"] for one in batch.rejects()} == {"twice", "parts"}
+    rejects = batch.rejects()
+    assert {one["run"] for one in rejects} == {"twice", "two minds"}
+    assert sorted(one["raw"] for one in rejects if one["run"] == "two minds") == ["false", "true"]
+    assert found["two minds"]["faults"] == 1
 
 
 def test_decimals_and_long_integers_are_exact_or_refused(plan: BatchPlan, grader: Grader) -> None:

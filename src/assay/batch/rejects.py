@@ -101,21 +101,12 @@ def _wide_entries(rows: RowExpressions) -> list[str]:
                 raw=raw_text(layout.wide[name]),
             )
         )
-    verdicts = []
+    if given:
+        entries.append(_entry(rows, "scores", 0, f"{valid} AND ({' OR '.join(given)})"))
     for gate, cell in layout.wide_gates.items():
         name = identifier(cell.name)
-        verdicts.append(f"NOT {name} IS NULL")
-        entries.append(
-            _entry(
-                rows,
-                "gate",
-                0,
-                f"{valid} AND {verdicts[-1]}",
-                gate=text(gate),
-                raw=f"CAST({name} AS VARCHAR)",
-            )
-        )
-    for kind, cells in (("scores", given), ("verdicts", verdicts)):
-        if cells:
-            entries.append(_entry(rows, kind, 0, f"{valid} AND ({' OR '.join(cells)})"))
+        where = f"{valid} AND NOT {name} IS NULL"
+        raw = f"CAST({name} AS VARCHAR)"
+        verdicts = _entry(rows, "gate", 0, where, gate=text(gate), raw=raw)
+        entries.append(f"SELECT DISTINCT * FROM ({verdicts}) AS verdicts")  # repeated, it is one
     return entries

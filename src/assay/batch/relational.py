@@ -124,7 +124,7 @@ class _Grades:
                 # an empty cell has no sample size: its row may be another file's
                 given = f"NOT ({rows.wide_code(index)}) IS NULL"
                 columns.append(f"CASE WHEN {given} THEN {rows.sample_size(n)} END AS wn{index}")
-        columns += [f"{rows.wide_verdict(index)} AS wg{index}" for index in rows.wide_gates]
+        columns += [f"{bits} AS wg{word}" for word, bits in enumerate(rows.wide_verdicts())]
         stray = rows.stray()
         if stray is not None:
             columns.append(f"{stray} AS stray")
@@ -141,11 +141,10 @@ class _Grades:
             if self._has_n(index):
                 given = _Given(layout.score.n is not None, rows.wide_n(index) is not None)
                 columns.append(f"{_pivot(given, index, 'k', 'n', f'wn{index}')} AS n{index}")
-        for index, gate in enumerate(self.plan.gates):
-            given = _Given(layout.gate is not None, gate in layout.wide_gates)
-            columns.append(f"{_pivot(given, index, 'g', 'v', f'wg{index}')} AS g{index}")
+        columns += [f"{self._verdict(i)} AS g{i}" for i in range(len(self.plan.gates))]
         times = [f"COUNT(w{index})" for index in rows.wide]
-        times += [f"COUNT(wg{index})" for index in rows.wide_gates]
+        # a verdict that rows repeat is one; true and false are two
+        times += [f"BIT_COUNT(BIT_OR(wg{word}))" for word in range(len(rows.wide_verdicts()))]
         faults = [f"COUNT(CASE WHEN w{index} < -1 THEN 1 END)" for index in rows.wide]
         if layout.criterion is not None:
             times.append("COUNT(k)")
@@ -162,10 +161,9 @@ class _Grades:
             ]
         if rows.stray() is not None:
             columns.append("COUNT(CASE WHEN stray THEN 1 END) AS strays")
-        for name, members in (("w", rows.wide), ("wg", rows.wide_gates)):
-            if members:
-                any_of = " OR ".join(f"NOT {name}{index} IS NULL" for index in members)
-                columns.append(f"COUNT(CASE WHEN {any_of} THEN 1 END) AS {name}_rows")
+        if rows.wide:
+            any_of = " OR ".join(f"NOT w{index} IS NULL" for index in rows.wide)
+            columns.append(f"COUNT(CASE WHEN {any_of} THEN 1 END) AS wide_rows")
         columns += [
             f"{' + '.join(times)} AS times",
             f"{' + '.join(faults)} AS row_faults",
@@ -174,6 +172,21 @@ class _Grades:
         for index in range(len(layout.keep)):
             columns += [f"MIN(kept{index}) AS kept{index}", f"MAX(kept{index}) AS other{index}"]
         return f"SELECT {', '.join(columns)} FROM source_rows GROUP BY r"
+
+    def _verdict(self, index: int) -> str:
+        """The verdict that a run has on a gate: 1, 0, -1 for an undetermined one, or NULL."""
+        found = []
+        if self.layout.gate is not None:
+            found.append(f"MAX(CASE WHEN g = {index} THEN v END)")
+        if index in self.rows.wide_gates:
+            word, bit = self.rows.verdict_bit(index)
+            seen = f"BIT_OR(wg{word})"
+            found.append(
+                f"CASE WHEN ({seen} & {bit}) > 0 THEN 1 WHEN ({seen} & {2 * bit}) > 0 THEN 0 END"
+            )
+        if len(found) == 2:
+            return f"COALESCE({', '.join(found)})"
+        return found[0] if found else "CAST(NULL AS BIGINT)"
 
     def _has_n(self, index: int) -> bool:
         return self.layout.score.n is not None or self.rows.wide_n(index) is not None
@@ -195,9 +208,8 @@ class _Grades:
             )
             faults.append("misnamed")
             refused.append("misnamed > 0")
-        for name, members in (("w", self.rows.wide), ("wg", self.rows.wide_gates)):
-            if members:
-                surplus.append(f"CASE WHEN {name}_rows > 1 THEN {name}_rows - 1 ELSE 0 END")
+        if self.rows.wide:
+            surplus.append("CASE WHEN wide_rows > 1 THEN wide_rows - 1 ELSE 0 END")
         if self.rows.stray() is not None:
             faults.append("strays")
             refused.append("strays > 0")

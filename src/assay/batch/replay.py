@@ -65,8 +65,8 @@ class RunRows(NamedTuple):
     """How many rows the run has."""
     strays: int = 0
     """Rows with a score or a verdict that belongs to nothing."""
-    wide: Sequence[int] = ()
-    """How many rows give scores, and how many verdicts, in columns named after them."""
+    wide: int = 0
+    """How many rows give scores in columns named after them."""
     kept: Mapping[str, Any] = {}
     """The columns to carry through; None where there are several values."""
     conflicts: int = 0
@@ -84,12 +84,14 @@ def read_rows(rows: Sequence[Mapping[str, Any]], layout: Layout, plan: ScoringPl
     """The scores and verdicts in the rows of a run, long and wide.
 
     Files that lack a column have NULL there, once they are united. So NULL in a wide column says
-    nothing; NULL in a long row says that the score is missing.
+    nothing; NULL in a long row says that the score is missing. A verdict in a wide column may stand
+    in every row of the run, as in a table that was joined: it is one verdict.
     """
     specs = {planned.spec.id: planned.spec for planned in plan.criteria}
     scores: list[RowScore] = []
     verdicts: list[RowVerdict] = []
-    strays = wide_scores = wide_verdicts = 0
+    wide_verdicts: dict[RowVerdict, None] = {}
+    strays = wide_scores = 0
     for row in rows:
         is_stray = False
         if layout.criterion is not None:
@@ -111,22 +113,20 @@ def read_rows(rows: Sequence[Mapping[str, Any]], layout: Layout, plan: ScoringPl
             _score(row, name, cells, specs[name].formula) for name, cells in layout.wide.items()
         ]
         found = [score for score in found if score.raw is not None]
-        judged = [
+        wide_scores += bool(found)
+        scores += found
+        wide_verdicts |= dict.fromkeys(
             RowVerdict(gate, row[cell.name])
             for gate, cell in layout.wide_gates.items()
             if row[cell.name] is not None
-        ]
-        wide_scores += bool(found)
-        wide_verdicts += bool(judged)
-        scores += found
-        verdicts += judged
+        )
     values = {cell.name: {row[cell.name] for row in rows} - {None} for cell in layout.keep}
     return RunRows(
         scores,
-        verdicts,
+        [*verdicts, *wide_verdicts],
         len(rows),
         strays,
-        (wide_scores, wide_verdicts),
+        wide_scores,
         {name: next(iter(found)) if len(found) == 1 else None for name, found in values.items()},
         sum(len(found) > 1 for found in values.values()),
     )
@@ -222,9 +222,8 @@ def _rejects(
         return
     yield from [RowReject(None, fault.STRAY.code)] * rows.strays
     yield from [RowReject(None, fault.TWO_VALUES.code)] * rows.conflicts
-    for times in rows.wide:
-        if times > 1:
-            yield from [RowReject(None, fault.TWICE.code)] * times
+    if rows.wide > 1:
+        yield from [RowReject(None, fault.TWICE.code)] * rows.wide
     scored = Counter(one.criterion for one in rows.scores)
     for score in rows.scores:
         spec = specs.get(score.criterion)
@@ -242,7 +241,7 @@ def _rejects(
 def _fault_count(rows: RunRows, rejects: Sequence[RowReject]) -> int:
     """The number in the column `faults`: what is given twice counts once less than it is given."""
     codes = [one.code for one in rejects]
-    surplus = sum(times - 1 for times in rows.wide if times > 1)
+    surplus = max(rows.wide - 1, 0)
     unknown = {one.subject for one in rejects if one.code == fault.UNKNOWN_CRITERION.code}
     known = [one.criterion for one in rows.scores if one.criterion not in unknown]
     for names in (known, [one.gate for one in rows.verdicts]):

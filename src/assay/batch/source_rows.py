@@ -15,6 +15,8 @@ MAX_RUN_ID = 500
 IDENTIFIER = r"^[A-Za-z0-9]([A-Za-z0-9_.\-/ ]{0,198}[A-Za-z0-9_.\-/])?\z"
 """`registry.identifier_fault` as an expression that DuckDB and Spark both read."""
 
+_GATES_PER_WORD = 31
+
 
 class RowExpressions:
     """The expressions of one plan over the columns of one view."""
@@ -53,10 +55,23 @@ class RowExpressions:
         empty = " AND ".join(f"{identifier(cell.name)} IS NULL" for cell in given)
         return f"CASE WHEN {empty} THEN NULL ELSE {score_code(item, cells, self._max_n)} END"
 
-    def wide_verdict(self, index: int) -> str:
-        """The verdict of a wide gate; NULL where it is empty."""
-        name = identifier(self.layout.wide_gates[self.plan.gates[index]].name)
-        return f"CASE WHEN {name} THEN 1 WHEN NOT {name} THEN 0 END"
+    def wide_verdicts(self) -> list[str]:
+        """The verdicts of a row's wide gates, one bit for true and one for false; as many words as
+        it takes. A row of a table that repeats them says the same again, and an empty one nothing.
+        """
+        words: dict[int, list[str]] = {}
+        for index in self.wide_gates:
+            word, bit = self.verdict_bit(index)
+            name = identifier(self.layout.wide_gates[self.plan.gates[index]].name)
+            words.setdefault(word, []).append(
+                f"CASE WHEN {name} THEN {bit} WHEN NOT {name} THEN {2 * bit} ELSE 0 END"
+            )
+        return [f"CAST({' + '.join(bits)} AS BIGINT)" for bits in words.values()]
+
+    def verdict_bit(self, index: int) -> tuple[int, int]:
+        """The word of a wide gate, and its bit for true; the next one is for false."""
+        word, place = divmod(self.wide_gates.index(index), _GATES_PER_WORD)
+        return word, 4**place
 
     def wide_n(self, index: int) -> Cell | None:
         """The column of a wide criterion's sample size."""
