@@ -42,8 +42,15 @@ def double(value: float) -> str:
 
 
 def in_dialect(sql: str, dialect: str) -> str:
-    """The same query for an engine."""
-    return str(sqlglot().transpile(sql, read=DIALECT, write=dialect, pretty=True)[0])
+    """The same query for an engine; as it is for the one whose dialect it is written in."""
+    if dialect == DIALECT:
+        return sql
+    return str(sqlglot().transpile(sql, read=DIALECT, write=dialect)[0])
+
+
+def pretty(sql: str, dialect: str) -> str:
+    """A query of an engine, for people."""
+    return str(sqlglot().transpile(sql, read=dialect, write=dialect, pretty=True)[0])
 
 
 @cache

@@ -88,7 +88,7 @@ def _long_entries(rows: RowExpressions) -> list[str]:
 def _wide_entries(rows: RowExpressions) -> list[str]:
     layout, entries = rows.layout, []
     valid = f"NOT {rows.no_run(rows.run)}"
-    given = [f"NOT ({rows.wide_code(index)}) IS NULL" for index in rows.wide]
+    given = [rows.wide_given(index) for index in rows.wide]
     for index, is_given in zip(rows.wide, given, strict=True):
         name = rows.plan.criteria[index].name
         entries.append(

@@ -9,6 +9,7 @@ appear nowhere: a missing score must not become a perfect one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from assay.batch.engine import Column
@@ -23,14 +24,27 @@ from assay.exact import NORM_ONE, SCORE_MAX
 NO_NAMES = "CAST([] AS VARCHAR[])"
 
 
-class BatchQueries(NamedTuple):
-    """A batch as two queries over one view."""
+class BatchQueries:
+    """A batch as two queries over one view, each written when it is asked for."""
 
-    layout: Layout
-    grades: str
-    """One row for each run."""
-    rejects: str
-    """One row for each entry that was refused; worth running only where `faults` is above 0."""
+    def __init__(self, rows: RowExpressions, dialect: str) -> None:
+        self._rows = rows
+        self._dialect = dialect
+
+    @property
+    def layout(self) -> Layout:
+        """Which column means what."""
+        return self._rows.layout
+
+    @cached_property
+    def grades(self) -> str:
+        """One row for each run."""
+        return in_dialect(_Grades(self._rows).query(), self._dialect)
+
+    @cached_property
+    def rejects(self) -> str:
+        """One row for each entry that was refused; worth running only where `faults` is above 0."""
+        return in_dialect(rejects_query(self._rows), self._dialect)
 
 
 def batch_queries(
@@ -44,12 +58,7 @@ def batch_queries(
 ) -> BatchQueries:
     """The queries of a plan over a view, in an engine's dialect."""
     layout = find_layout(plan, columns, names=names, keep=keep)
-    rows = RowExpressions(plan, layout, view)
-    return BatchQueries(
-        layout,
-        in_dialect(_Grades(rows).query(), dialect),
-        in_dialect(rejects_query(rows), dialect),
-    )
+    return BatchQueries(RowExpressions(plan, layout, view), dialect)
 
 
 class _Given(NamedTuple):
@@ -69,7 +78,7 @@ def _pivot(given: _Given, index: int, key: str, value: str, wide: str) -> str:
 
 def _names(none: str, names: list[str], more: str = "") -> str:
     """A list of names out of expressions that are NULL for the names that don't belong to it."""
-    found = f"LIST_FILTER([{', '.join(names)}], x -> NOT x IS NULL)" if names else NO_NAMES
+    found = f"LIST_FILTER([{', '.join(names)}], LAMBDA x : NOT x IS NULL)" if names else NO_NAMES
     if more:
         found = f"LIST_CONCAT({found}, COALESCE(LIST_SORT({more}), {NO_NAMES}))"
     return f"CASE WHEN invalid THEN NULL WHEN {none} THEN {NO_NAMES} ELSE {found} END"
@@ -122,7 +131,7 @@ class _Grades:
             n = rows.wide_n(index)
             if n is not None:
                 # an empty cell has no sample size: its row may be another file's
-                given = f"NOT ({rows.wide_code(index)}) IS NULL"
+                given = rows.wide_given(index)
                 columns.append(f"CASE WHEN {given} THEN {rows.sample_size(n)} END AS wn{index}")
         columns += [f"{bits} AS wg{word}" for word, bits in enumerate(rows.wide_verdicts())]
         stray = rows.stray()

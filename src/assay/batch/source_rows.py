@@ -50,10 +50,14 @@ class RowExpressions:
     def wide_code(self, index: int) -> str:
         """The code of a wide score; NULL where it is empty, as in a row of another file."""
         item = self.plan.criteria[index]
-        cells = self.layout.wide[item.name]
+        code = score_code(item, self.layout.wide[item.name], self._max_n)
+        return f"CASE WHEN {self.wide_given(index)} THEN {code} END"
+
+    def wide_given(self, index: int) -> str:
+        """Whether a row gives a wide score, right or wrong."""
+        cells = self.layout.wide[self.plan.criteria[index].name]
         given = [cells.raw] if cells.raw is not None else list(cells.counts.values())
-        empty = " AND ".join(f"{identifier(cell.name)} IS NULL" for cell in given)
-        return f"CASE WHEN {empty} THEN NULL ELSE {score_code(item, cells, self._max_n)} END"
+        return f"({' OR '.join(f'NOT {identifier(cell.name)} IS NULL' for cell in given)})"
 
     def wide_verdicts(self) -> list[str]:
         """The verdicts of a row's wide gates, one bit for true and one for false; as many words as

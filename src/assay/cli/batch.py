@@ -130,6 +130,7 @@ def _explain(options: argparse.Namespace, task: BatchTask) -> int:
     import tempfile
 
     from assay.batch.job import explain_batch
+    from assay.batch.quoting import pretty
     from assay.batch.sources import find_sources
     from assay.batch.staging import stage_tables
 
@@ -140,18 +141,17 @@ def _explain(options: argparse.Namespace, task: BatchTask) -> int:
             queries = explain_batch(task, engine, sources)
     finally:
         engine.close()
+    grades, rejects = (pretty(sql, engine.dialect) for sql in (queries.grades, queries.rejects))
     if options.json:
-        opt.print_json(
-            {"engine": engine.name, "grades": queries.grades, "rejects": queries.rejects}
-        )
+        opt.print_json({"engine": engine.name, "grades": grades, "rejects": rejects})
     else:
         opt.print_lines(
             [
                 f"-- {engine.name} {engine.version}; batch_input is the input",
-                f"{queries.grades};",
+                f"{grades};",
                 "",
                 "-- the rejected rows",
-                f"{queries.rejects};",
+                f"{rejects};",
             ]
         )
     return ExitCode.PASSED

@@ -243,8 +243,6 @@ CODES: dict[str, str] = {
     "BAT-003": "A batch lacks a column, or was told of one that there is not.",
     "BAT-004": "A column of a batch has the wrong type.",
     "BAT-005": "The bounds of a criterion, or a shrinkage, are too precise for a batch.",
-    "BAT-006": "The output of a batch exists already.",
-    "BAT-007": "A batch can't tell how to read a source.",
     "BAT-008": "The engine of a batch refused.",
     "BAT-009": "No engine of batches has this name.",
     "BAT-010": "A number has more digits than a batch computes exactly.",

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from assay.batch.engine import Column
 from assay.batch.exam_marks import ExamBatchPlan
 from assay.batch.exam_query import ExamQuery
+from assay.batch.job import Queries
 from assay.batch.plan import BatchPlan, make_batch_plan
 from assay.batch.quoting import in_dialect
 from assay.batch.relational import batch_queries
@@ -30,10 +31,10 @@ FamilyPlan = BatchPlan | ToolBatchPlan | ExamBatchPlan
 
 
 class FamilyQueries(NamedTuple):
-    """The queries of a batch of any family, in an engine's dialect."""
+    """The queries of a batch of tools or exams, in an engine's dialect."""
 
     grades: str
-    """One row for each run, subject or sitting."""
+    """One row for each subject or sitting."""
     rejects: str
     """One row for each entry that was refused."""
 
@@ -90,11 +91,10 @@ def family_queries(
     *,
     names: Mapping[str, str] | None = None,
     keep: Sequence[str] = (),
-) -> FamilyQueries:
+) -> Queries:
     """The queries of a plan over a view."""
     if isinstance(plan, BatchPlan):
-        queries = batch_queries(plan, view, columns, dialect, names=names, keep=keep)
-        return FamilyQueries(queries.grades, queries.rejects)
+        return batch_queries(plan, view, columns, dialect, names=names, keep=keep)
     if isinstance(plan, ToolBatchPlan):
         tools = ToolAnswersQuery(plan, view, columns, names=names or {}, keep=keep)
         made = (tools.grades(), tools.rejects())
