@@ -25,11 +25,12 @@ NO_NAMES = "CAST([] AS VARCHAR[])"
 
 
 class BatchQueries:
-    """A batch as two queries over one view, each written when it is asked for."""
+    """A batch as two queries over one view, each translated when it is asked for."""
 
     def __init__(self, rows: RowExpressions, dialect: str) -> None:
         self._rows = rows
         self._dialect = dialect
+        self._grades = _Grades(rows).query()  # refuses what it can't write before anything runs
 
     @property
     def layout(self) -> Layout:
@@ -39,7 +40,7 @@ class BatchQueries:
     @cached_property
     def grades(self) -> str:
         """One row for each run."""
-        return in_dialect(_Grades(self._rows).query(), self._dialect)
+        return in_dialect(self._grades, self._dialect)
 
     @cached_property
     def rejects(self) -> str:
