@@ -270,6 +270,8 @@ def extra_gates(engine: BatchEngine, plan: BatchPlan, *sides: BatchView) -> dict
     """The gates beyond the plan's that runs of either side have, and whether a sample has them in
     all of its repeats, or fails them.
     """
+    if any("extra_gates" not in side.columns for side in sides):
+        return {}  # such a batch is refused by name: see `side_sums`
     found = " UNION ".join(
         f"SELECT DISTINCT UNNEST(extra_gates) AS gate FROM {name(side.view)}" for side in sides
     )
