@@ -72,6 +72,7 @@ campaign: $(VENV)/.dev
 	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto $$(grep -lE '^from (hypothesis|examples import .*(CAMPAIGN|repeats|share))' tests/test_*.py) tests/test_run_cli.py
 	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest tests/test_browser.py tests/test_pages_browser.py tests/test_pages_more_browser.py
 	@$(BIN)/python -m pytest tests/campaign_judge_model.py
+	@$(BIN)/python -m pytest tests/campaign_spark.py
 	@$(BIN)/python tests/campaign_calibration.py
 	@$(BIN)/python tests/campaign_statistics.py
 	@$(BIN)/python tests/campaign_release.py

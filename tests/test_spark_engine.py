@@ -41,20 +41,20 @@ def test_sources_become_one_view_whose_columns_are_matched_by_name(
     engine: SparkEngine, tmp_path: Path
 ) -> None:
     (tmp_path / "a.csv").write_text('run,raw,n\nr1,"a, ""x""\ny",3\nr2,b,\n')
-    (tmp_path / "b.jsonl").write_text('{"run": "r3", "raw": 0.5, "verdict": true}\n')
+    (tmp_path / "b.jsonl").write_text('{"run": "r3", "raw": 0.50, "verdict": true}\n')
     day = tmp_path / "days" / "day=01"
     engine.write("SELECT 'r4' AS run, 1 AS `odd ``name`", str(day / "x.parquet"), kind="parquet")
     engine.write("SELECT 'r5' AS run, 2 AS other", str(day / "y.parquet"), kind="parquet")
     sources = [str(tmp_path / "a.csv"), str(tmp_path / "b.jsonl"), str(tmp_path / "days")]
     view = engine.attach(sources)
     columns = {column.name: column.type for column in engine.columns(view)}
-    assert columns["raw"] == "STRING"
+    assert columns["raw"] == columns["n"] == columns["verdict"] == "STRING"
     assert columns["day"] == "STRING"
     rows = engine.rows(f"SELECT run, raw, verdict, `odd ``name`, other, day FROM {view}")
     assert sorted(rows, key=str) == [
         ("r1", 'a, "x"\ny', None, None, None, None),
         ("r2", "b", None, None, None, None),
-        ("r3", "0.5", True, None, None, None),
+        ("r3", "0.50", "true", None, None, None),
         ("r4", None, None, 1, None, "01"),
         ("r5", None, None, None, 2, "01"),
     ]
@@ -67,14 +67,18 @@ def test_sources_become_one_view_whose_columns_are_matched_by_name(
 def test_a_name_with_an_extension_is_one_file_and_any_other_a_folder(
     engine: SparkEngine, tmp_path: Path
 ) -> None:
-    shares: list[float] = []
     for kind in ("parquet", "csv", "jsonl"):
         path = str(tmp_path / f"a é.{kind}")
+        shares: list[float] = []
         assert engine.write(ROWS, path, kind=kind, progress=shares.append) == 3
-    assert shares == sorted(shares)
-    assert set(shares) <= {share for share in shares if 0 < share < 1}
+        assert shares == sorted(shares)
+        assert set(shares) <= {share for share in shares if 0 < share < 1}
     csv = (tmp_path / "a é.csv").read_text().splitlines()
-    assert csv[:3] == ["run,failed,score,passed", '0,"[a, b]",0.00,true', '1,"[a, b]",0.01,']
+    assert csv[:3] == [
+        "run,failed,score,passed",
+        '0,"[""a"",""b""]",0.00,true',
+        '1,"[""a"",""b""]",0.01,',
+    ]
     assert '{"run":1,"failed":["a","b"],"score":0.01,"passed":null}' in (
         (tmp_path / "a é.jsonl").read_text().splitlines()
     )
@@ -115,6 +119,8 @@ def test_an_input_that_cannot_be_read_stops_the_batch(engine: SparkEngine, tmp_p
     (tmp_path / "page.parquet").write_bytes(bytes_[:30] + bytes(60) + bytes_[90:])
     (tmp_path / "short.csv").write_text("run,raw\nr1,1\nr2\n")
     (tmp_path / "bad.jsonl").write_text('{"run": 1}\n{bad\n')
+    (tmp_path / "two.jsonl").write_text('{"run": 1}{"run": 2}\n')
+    (tmp_path / "keys.jsonl").write_text('{"run": 1, "run": 2}\n')
     (tmp_path / "_hidden.parquet").write_bytes(bytes_)
     (tmp_path / "x.arrow").write_bytes(b"")
 
@@ -122,7 +128,10 @@ def test_an_input_that_cannot_be_read_stops_the_batch(engine: SparkEngine, tmp_p
         view = engine.attach([str(tmp_path / name)])
         engine.write(f"SELECT * FROM {view}", str(tmp_path / "out"), kind="parquet")
 
-    for name in ("head.parquet", "page.parquet", "short.csv", "bad.jsonl"):
+    assert refused(InputError, read, "bad.jsonl").startswith("FIL-006")
+    assert refused(InputError, read, "two.jsonl").startswith("FIL-006")
+    assert "the key 'run' twice" in refused(InputError, read, "keys.jsonl")
+    for name in ("head.parquet", "page.parquet", "short.csv"):
         said = refused(InputError, read, name)
         assert said.startswith("BAT-032")
         assert name in said

@@ -91,6 +91,13 @@ def count_output(engine: BatchEngine, outputs: Sequence[str], rejects: Sequence[
     )
 
 
+def count_faults(engine: BatchEngine, outputs: Sequence[str]) -> int:
+    """The entries that were rejected, by the grades alone."""
+    view = identifier(engine.attach(list(outputs)))
+    ((faults,),) = _rows(engine, f"SELECT SUM(CAST(faults AS BIGINT)) FROM {view}")
+    return int(faults or 0)
+
+
 def find_split_runs(engine: BatchEngine, outputs: Sequence[str], key: str) -> list[str]:
     """Some runs that an output has more than once; `key` is the column of their ids."""
     view, run = identifier(engine.attach(list(outputs))), identifier(key)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from assay.batch.quoting import identifier, text
-from assay.batch.sources import CsvHead, Source, csv_head, find_sources
+from assay.batch.sources import CsvHead, Source, csv_head, find_sources, is_uri
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.installing import install_hint
 
@@ -35,6 +35,13 @@ def views_sql(connection: Any, sources: Sequence[str | Source]) -> str:
 
 
 def _selects(connection: Any, source: Source) -> list[str]:
+    if source.kind == "table" or any(map(is_uri, source.files)):
+        raise UsageError(
+            "BAT-020",
+            f"DuckDB doesn't read '{source.name}' here: only Spark reads URIs and tables of a"
+            " catalog.",
+            fix="Add --engine spark, or copy it to a file of this machine.",
+        )
     if source.kind == "parquet":
         read = f"read_parquet({_names(source.files)}, union_by_name = true, {_filename(source)})"
         return [_with_partitions(connection, source, f"SELECT * FROM {read}")]

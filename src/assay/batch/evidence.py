@@ -13,8 +13,8 @@ from assay.batch.engine import Column
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, text
 
-NUMBER = r"^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,3})?$"
-_FEW_DIGITS = r"^[+-]?0*[.]?0*[0-9]{1,15}([eE][+-]?[0-9]{1,3})?$"
+NUMBER = r"^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,3})?\z"
+_FEW_DIGITS = r"^[+-]?0*[.]?0*[0-9]{1,15}([eE][+-]?[0-9]{1,3})?\z"
 _MAX_DIGITS = 15
 _TEXT = ("VARCHAR", "STRING")
 _NAN = "CAST('NaN' AS DOUBLE)"

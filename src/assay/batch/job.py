@@ -14,13 +14,13 @@ from typing import NamedTuple, Protocol
 
 from msgspec import json
 
-from assay.batch.counting import Tally, count_output, find_split_runs
+from assay.batch.counting import Tally, count_faults, count_output, find_split_runs
 from assay.batch.digests import DigestedFile, check_unchanged, digest_files
 from assay.batch.earlier import Earlier, earlier_files, earlier_grades
 from assay.batch.engine import BatchEngine, Column
 from assay.batch.evidence import bad_verdicts, sampled
 from assay.batch.quoting import identifier, in_dialect
-from assay.batch.sources import Partition, Source, find_partitions, find_sources
+from assay.batch.sources import Partition, Source, find_partitions, find_sources, is_uri
 from assay.batch.staging import stage_tables
 from assay.batch.targets import Target, Workplace, check_target, files_of, open_workplace
 from assay.canon import digest
@@ -38,6 +38,7 @@ from assay.records.batch import (
 VIEW = "batch_input"
 """What the source is called in the SQL that a record names and `--explain-sql` prints."""
 _TABLE = "a table of a database, which has no bytes of its own"
+_ELSEWHERE = "a file that only Spark reaches"
 
 
 class Queries(Protocol):
@@ -230,7 +231,7 @@ class _Grading:
         queries = self._task.queries(view, columns, engine.dialect)
         kind = work.target.form
         engine.write(queries.grades, work.grades(name), kind=kind, progress=self._progress(part))
-        if count_output(engine, files_of(work.grades(name)), []).faults:
+        if count_faults(engine, files_of(work.grades(name))):
             engine.write(self._rejects(part, queries), work.rejects(name), kind=kind)
         self._done += part.size
 
@@ -379,11 +380,20 @@ def _inputs(sources: Sequence[Source], parts: Sequence[_Part]) -> list[BatchFile
     ]
     copies = {file for source in sources for file in source.files}
     files = [file for file in files if file.name in copies]
-    return files + [
-        BatchFile(name=source.name, undigested=_TABLE)
-        for source in sources
-        if source.kind in ("postgresql", "delta", "iceberg")
-    ]
+    return (
+        files
+        + [
+            BatchFile(name=source.name, undigested=_TABLE)
+            for source in sources
+            if source.kind in ("postgresql", "delta", "iceberg", "table")
+        ]
+        + [
+            BatchFile(name=file, undigested=_ELSEWHERE)
+            for source in sources
+            for file in source.files
+            if is_uri(file)
+        ]
+    )
 
 
 def _written(work: Workplace, paths: Sequence[str]) -> list[BatchFile]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.batch import row_faults as fault
 from assay.batch.quoting import identifier, text
-from assay.batch.source_rows import IDENTIFIER, RowExpressions, raw_text
+from assay.batch.source_rows import IDENTIFIER, RowExpressions, cell_text, raw_text
 
 _NONE = "CAST(NULL AS VARCHAR)"
 
@@ -50,7 +50,7 @@ def _row_entries(rows: RowExpressions) -> list[str]:
     entries = [_entry(rows, "run", fault.NO_RUN.number, no_run)]
     if stray is not None:
         raw = rows.layout.score.raw
-        shown = _NONE if raw is None else f"CAST({identifier(raw.name)} AS VARCHAR)"
+        shown = _NONE if raw is None else cell_text(raw)
         where = f"NOT {no_run} AND ({stray})"
         entries.append(_entry(rows, "row", fault.STRAY.number, where, raw=shown))
     for cell in rows.layout.keep:

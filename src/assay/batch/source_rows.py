@@ -12,6 +12,7 @@ from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, text
 
 MAX_RUN_ID = 500
+_LARGEST = "1.7976931348623157e308"
 IDENTIFIER = r"^[A-Za-z0-9]([A-Za-z0-9_.\-/ ]{0,198}[A-Za-z0-9_.\-/])?\z"
 """`registry.identifier_fault` as an expression that DuckDB and Spark both read."""
 
@@ -122,11 +123,20 @@ def raw_text(cells: ScoreCells) -> str:
     """The score of a row as text, for people."""
     if not cells.counts:
         assert cells.raw is not None
-        return f"CAST({identifier(cells.raw.name)} AS VARCHAR)"
-    parts = [
-        f"COALESCE(CAST({identifier(cell.name)} AS VARCHAR), '-')" for cell in cells.counts.values()
-    ]
+        return cell_text(cells.raw)
+    parts = [f"COALESCE({cell_text(cell)}, '-')" for cell in cells.counts.values()]
     counts = " || '/' || ".join(parts)
     if cells.raw is None:
         return counts
-    return f"COALESCE(CAST({identifier(cells.raw.name)} AS VARCHAR), {counts})"
+    return f"COALESCE({cell_text(cells.raw)}, {counts})"
+
+
+def cell_text(cell: Cell) -> str:
+    """A column as text. Engines spell what is no finite number in their own ways."""
+    name = identifier(cell.name)
+    if cell.kind != "float":
+        return f"CAST({name} AS VARCHAR)"
+    return (
+        f"CASE WHEN ISNAN({name}) THEN 'nan' WHEN {name} > {_LARGEST} THEN 'inf'"
+        f" WHEN {name} < -{_LARGEST} THEN '-inf' ELSE CAST({name} AS VARCHAR) END"
+    )

@@ -4,6 +4,7 @@
     scores/                                                  every file below a folder
     lake.duckdb#scores    postgresql://host/db#scores        a table of a database
     lake/scores                                              a Delta or Iceberg table, by its log
+    s3a://lake/scores    table:lake.scores                   what Spark reads, and no other engine
 
 Nothing is opened here but folders and the heads of CSV files: an engine attaches what this module
 resolved. A name with a pattern character is refused, because DuckDB would read other files than the
@@ -37,6 +38,8 @@ KINDS = {
 }
 """Which kind a file is, by the end of its name."""
 DATABASES = (".duckdb", ".ddb")
+TABLE = "table:"
+"""What the name of a table in Spark's catalog begins with."""
 MAX_FILES = 100_000
 _MAX_HEAD = 1024 * 1024
 _PATTERN = "*?["
@@ -50,7 +53,7 @@ class Source(NamedTuple):
     name: str
     """As it was given; the URL of a database without its password."""
     kind: str
-    """`parquet`, `csv`, `jsonl`, `arrow`, `duckdb`, `postgresql`, `delta` or `iceberg`."""
+    """`parquet`, `csv`, `jsonl`, `arrow`, `duckdb`, `postgresql`, `delta`, `iceberg` or `table`."""
     files: tuple[str, ...] = ()
     """The files to read, in order of their names; of a Delta or Iceberg table, its folder."""
     table: str = ""
@@ -119,6 +122,10 @@ def _resolved(name: str) -> Iterator[Source]:
     path, mark, table = name.rpartition("#")
     if name.startswith(POSTGRESQL):
         yield _postgresql(name)
+    elif name.startswith(TABLE):
+        yield Source(name, "table", table=name.removeprefix(TABLE))
+    elif is_uri(name):
+        yield Source(name, kind_of(name) or "parquet", (name,))
     elif mark and path.endswith(DATABASES):
         _check_exists(path, name)
         if not table:
@@ -144,6 +151,15 @@ def _resolved(name: str) -> Iterator[Source]:
 
 
 _LISTED = ", ".join(KINDS)
+
+
+def is_uri(path: str) -> bool:
+    """Whether a path names its file system.
+
+    >>> is_uri("s3a://lake/scores"), is_uri("scores/day=1")
+    (True, False)
+    """
+    return "://" in path
 
 
 def kind_of(path: str) -> str | None:

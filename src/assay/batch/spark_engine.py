@@ -14,32 +14,18 @@ from typing import Any
 from uuid import uuid4
 
 from assay.batch.engine import Column
-from assay.batch.sources import Source, find_sources, kind_of
-from assay.batch.spark_output import FILE_ENDS, escaped, is_uri, make_output, spark_path
+from assay.batch.sources import Source, find_sources
+from assay.batch.spark_output import FILE_ENDS, escaped, make_output
+from assay.batch.spark_reading import quoted, read_source
 from assay.batch.spark_session import SparkSource, import_spark, open_session, spark_faults
 from assay.errors import AssayError, UsageError
 
-TABLE = "table:"
 _FORMATS = {
     "parquet": "parquet",
     "csv": "csv",
     "jsonl": "json",
     "delta": "delta",
     "iceberg": "iceberg",
-}
-_READING: dict[str, dict[str, Any]] = {
-    # A column that only some files of a folder have must not be lost, nor be misread where its
-    # place differs; a line that can't be parsed must not become a row without values.
-    "parquet": {"mergeSchema": True},
-    "csv": {
-        "header": True,
-        "inferSchema": True,
-        "enforceSchema": False,
-        "multiLine": True,
-        "escape": '"',
-        "mode": "FAILFAST",
-    },
-    "jsonl": {"mode": "FAILFAST"},
 }
 _WRITING: dict[str, dict[str, Any]] = {
     "parquet": {},
@@ -66,10 +52,10 @@ class SparkEngine:
         resolved = [
             source
             for given in sources
-            for source in ([given] if isinstance(given, Source) else _resolved(given))
+            for source in ([given] if isinstance(given, Source) else find_sources([given]))
         ]
         with spark_faults("read", where=", ".join(source.name for source in resolved)):
-            return self._view(reduce(_united, map(self._read, resolved)))
+            return self._view(reduce(_united, (read_source(self.session, one) for one in resolved)))
 
     def attach_relation(self, relation: Any) -> str:
         """A DataFrame, or the name of a table, as a view."""
@@ -128,7 +114,7 @@ class SparkEngine:
                     lists = {
                         name.lower() for name, type in frame.dtypes if type.startswith("array")
                     }
-                    frame = _as_text(frame, lists)
+                    frame = _as_text(frame, lists, "to_json({})")
                 if path.lower().endswith(FILE_ENDS):
                     frame = frame.repartition(1)
                 writer = frame.write.format(_FORMATS[kind]).options(**_WRITING[kind])
@@ -156,29 +142,6 @@ class SparkEngine:
         frame.createOrReplaceTempView(name)
         self._views.append(name)
         return name
-
-    def _read(self, source: Source) -> Any:
-        if source.kind == "table":
-            return self.session.table(source.table)
-        if source.kind not in _FORMATS:
-            raise UsageError(
-                "BAT-020",
-                f"Spark can't read '{source.name}'.",
-                fix="It reads Parquet, CSV and JSON Lines, Delta and Iceberg with their"
-                " connectors, and tables of its catalog as table:NAME. Or use --engine duckdb.",
-            )
-        for file in source.files:
-            if file.rpartition("/")[2].startswith((".", "_")):
-                raise UsageError(
-                    "BAT-020",
-                    f"Spark passes over '{file}', because its name begins with '.' or '_'.",
-                    fix="Rename it.",
-                )
-        reader = self.session.read.format(_FORMATS[source.kind])
-        if source.folder:  # where `key=value` in a path begins to be a column
-            reader = reader.option("basePath", escaped(spark_path(source.folder)))
-        reader = reader.options(**_READING.get(source.kind, {}))
-        return reader.load([escaped(spark_path(file)) for file in source.files])
 
     def _check_whole(self, part: str, kind: str, rows: int) -> None:
         """Workers that don't share a file system with this machine write to disks of their own, and
@@ -253,15 +216,6 @@ class _Share:
             self._progress(share)
 
 
-def _resolved(name: str) -> list[Source]:
-    """What a name stands for: a table, a URI, or files of this machine."""
-    if name.startswith(TABLE):
-        return [Source(name, "table", table=name.removeprefix(TABLE))]
-    if is_uri(name):
-        return [Source(name, kind_of(name) or "parquet", (name,))]
-    return find_sources([name])
-
-
 def _united(left: Any, right: Any) -> Any:
     """Both frames, columns matched by name. Where one has text and the other doesn't, the column is
     text, as on DuckDB: Spark would turn the text into numbers, or stop at the first that is none.
@@ -275,24 +229,15 @@ def _united(left: Any, right: Any) -> Any:
     return _as_text(left, mixed).unionByName(_as_text(right, mixed), allowMissingColumns=True)
 
 
-def _as_text(frame: Any, names: set[str]) -> Any:
+def _as_text(frame: Any, names: set[str], how: str = "CAST({} AS STRING)") -> Any:
     """A frame with some columns, given in lower case, turned into text."""
     if not names:
         return frame
     return frame.selectExpr(
         *(
-            f"CAST({_quoted(name)} AS STRING) AS {_quoted(name)}"
+            f"{how.format(quoted(name))} AS {quoted(name)}"
             if name.lower() in names
-            else _quoted(name)
+            else quoted(name)
             for name in frame.columns
         )
     )
-
-
-def _quoted(name: str) -> str:
-    """A column's name in an expression.
-
-    >>> _quoted("a.b`c")
-    '`a.b``c`'
-    """
-    return "`" + name.replace("`", "``") + "`"

@@ -12,19 +12,11 @@ import shutil
 from typing import Any, Protocol
 from uuid import uuid4
 
+from assay.batch.sources import is_uri
 from assay.errors import AssayError, UsageError
 
 FILE_ENDS = (".parquet", ".csv", ".jsonl")
 """An output whose name ends so is one file; any other is a folder."""
-
-
-def is_uri(path: str) -> bool:
-    """Whether a path names its file system.
-
-    >>> is_uri("s3a://lake/scores"), is_uri("scores/day=1")
-    (True, False)
-    """
-    return "://" in path
 
 
 def spark_path(path: str) -> str:
@@ -80,6 +72,13 @@ class LocalOutput:
 
     def keep(self) -> None:
         """Rename the folder, or the one file in it."""
+        if not os.path.isdir(self._folder):
+            raise AssayError(
+                "BAT-033",
+                "Spark wrote it on another machine, where this path is not the same folder.",
+                where=self._path,
+                fix="Give -o a folder that Spark and this machine share.",
+            )
         if self._path.lower().endswith(FILE_ENDS):
             names = [name for name in os.listdir(self._folder) if name.startswith("part-")]
             if len(names) != 1:
@@ -87,11 +86,22 @@ class LocalOutput:
             os.rename(os.path.join(self._folder, names[0]), self._path)
             shutil.rmtree(self._folder)
         else:
+            _tidy(self._folder)
             os.rename(self._folder, self._path)
 
     def discard(self) -> None:
         """Remove the folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _tidy(folder: str) -> None:
+    """Keep the data alone, under the names that any engine gives it."""
+    for name in sorted(os.listdir(folder)):
+        if not name.startswith("part-"):
+            os.unlink(os.path.join(folder, name))
+    for place, name in enumerate(sorted(os.listdir(folder))):
+        end = f"part-{place}.{'jsonl' if name.endswith('.json') else name.rpartition('.')[2]}"
+        os.rename(os.path.join(folder, name), os.path.join(folder, end))
 
 
 class HadoopOutput:

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from assay.batch.sources import DATABASES, POSTGRESQL, kind_of, shown_url
+from assay.batch.sources import DATABASES, POSTGRESQL, is_uri, kind_of, shown_url
 from assay.errors import UsageError
 from assay.records.batch import BATCH_RECORD, BatchRecord
 
@@ -260,6 +260,13 @@ def check_target(target: Target, inputs: list[str], *, overwrite: bool) -> None:
             "can't be written: a batch reads such files and doesn't write them.",
             where=target.path,
             fix=f"It writes {', '.join(FORMS)}, or a folder.",
+        )
+    if is_uri(target.path):
+        raise UsageError(
+            "CLI-001",
+            f"-o '{target.path}' is a URI, and a batch publishes only on this machine.",
+            fix="Name a local path. From Python, `assay.grade_table` gives a DataFrame to write"
+            " anywhere.",
         )
     own = os.path.realpath(target.path)
     for name in inputs:

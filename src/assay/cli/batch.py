@@ -1,4 +1,4 @@
-"""`assay batch`: millions of rows graded where they are, by DuckDB."""
+"""`assay batch`: millions of rows graded where they are, by DuckDB or Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from assay.batch.job import BatchResult, BatchTask
     from assay.release.pass_rate import BarResult
 
-ENGINES = ("duckdb",)
+ENGINES = ("duckdb", "spark")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -92,6 +92,23 @@ def _exit_code(result: BatchResult, checked: BarResult | None) -> ExitCode:
 
 
 def _engine(options: argparse.Namespace) -> BatchEngine:
+    if options.engine == "spark":
+        if options.threads is not None:
+            raise UsageError(
+                "CLI-001",
+                "--threads belongs to DuckDB.",
+                fix=f"Write --master 'local[{options.threads}]' for Spark on this machine.",
+            )
+        from assay.batch.spark_engine import SparkEngine
+        from assay.batch.spark_session import SparkSource
+
+        return SparkEngine(
+            SparkSource(master=options.master, remote=options.remote, memory=options.memory)
+        )
+    if options.master or options.remote:
+        raise UsageError(
+            "CLI-001", "--master and --remote belong to Spark.", fix="Add --engine spark."
+        )
     from assay.batch.duckdb_engine import DuckDBEngine
     from assay.batch.targets import hidden_folder, target_of
 
@@ -235,7 +252,7 @@ COMMANDS = {
                 "--engine",
                 choices=ENGINES,
                 default="duckdb",
-                help="the engine that grades (default: duckdb)",
+                help="duckdb on this machine, or spark (default: duckdb)",
             ),
             repeated(
                 "--map",
@@ -260,6 +277,8 @@ COMMANDS = {
                 metavar="SIZE",
                 help="memory of the engine, such as 8GB; DuckDB spills beyond it to disk",
             ),
+            arg("--master", metavar="URL", help="Spark's master, such as local[4]"),
+            arg("--remote", metavar="URL", help="a Spark Connect server, such as sc://host:15002"),
             flag("--explain-sql", "print the queries and stop"),
             flag(
                 "--verify",

@@ -1,0 +1,155 @@
+"""Sources as Spark reads them. As on DuckDB, nothing is guessed from rows: CSV and JSON Lines give
+text with every digit that was written, and a line that can't be parsed stops the batch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from assay.batch.sources import CsvHead, Source, csv_head, is_uri
+from assay.batch.spark_output import escaped, spark_path
+from assay.errors import InputError, UsageError
+
+MAX_COLUMNS = 10_000
+_CSV = {"header": True, "multiLine": True, "escape": '"', "emptyValue": "", "mode": "FAILFAST"}
+# What others than Spark don't take for JSON.
+_JSON = {"mode": "FAILFAST", "allowSingleQuotes": False, "allowNonNumericNumbers": False}
+
+
+def read_source(session: Any, source: Source) -> Any:
+    """A source as a DataFrame."""
+    if source.kind == "table":
+        return session.table(source.table)
+    for file in source.files:
+        if file.rpartition("/")[2].startswith((".", "_")):
+            raise UsageError(
+                "BAT-020",
+                f"Spark passes over '{file}', because its name begins with '.' or '_'.",
+                fix="Rename it.",
+            )
+    if source.kind == "csv":
+        return _csv(session, source)
+    if source.kind == "jsonl":
+        return _jsonl(session, source)
+    if source.kind == "parquet":  # a column that only some of the files have must not be lost
+        return _loaded(session.read.format("parquet").option("mergeSchema", True), source)
+    if source.kind in ("delta", "iceberg"):
+        return session.read.format(source.kind).load(spark_path(source.files[0]))
+    raise UsageError(
+        "BAT-020",
+        f"Spark can't read '{source.name}'.",
+        fix="It reads Parquet, CSV and JSON Lines, Delta and Iceberg with their connectors, and"
+        " tables of its catalog as table:NAME. Or use --engine duckdb.",
+    )
+
+
+def _loaded(reader: Any, source: Source, files: Sequence[str] = ()) -> Any:
+    """The files of a source, with a column for each `key=value` in their paths."""
+    paths = [escaped(spark_path(file)) for file in files or source.files]
+    frame = reader.load(paths)
+    keys = _partition_keys(source)
+    if not keys:
+        return frame
+    twice = next((name for name in frame.columns if name.lower() in keys), None)
+    if twice is not None:
+        raise InputError(
+            "BAT-020",
+            f"'{twice}' is a column of its files and of their paths, and Spark would take the"
+            " paths.",
+            where=source.name,
+            fix="Rename one of them, or use --engine duckdb, which takes the files.",
+        )
+    return reader.option("basePath", escaped(spark_path(source.folder))).load(paths)
+
+
+def _partition_keys(source: Source) -> set[str]:
+    parts = [
+        part
+        for file in (source.files if source.folder else ())
+        for part in os.path.relpath(os.path.dirname(file), source.folder).split(os.sep)
+    ]
+    return {part.partition("=")[0].lower() for part in parts if "=" in part}
+
+
+def _csv(session: Any, source: Source) -> Any:
+    """Files of this machine by their own first lines; on a cluster Spark compares these lines."""
+    reader = session.read.format("csv").options(**_CSV)
+    if is_uri(source.files[0]):
+        tab = "\t" if source.files[0].lower().endswith(".tsv") else ","
+        return _loaded(reader.options(sep=tab, enforceSchema=False), source)
+    by_head: dict[CsvHead, list[str]] = {}
+    for file in source.files:
+        by_head.setdefault(csv_head(file), []).append(file)
+    return reduce(
+        lambda left, right: left.unionByName(right, allowMissingColumns=True),
+        (
+            _loaded(reader.schema(_texts(head.names)).option("sep", head.delimiter), source, files)
+            for head, files in by_head.items()
+        ),
+    )
+
+
+def _jsonl(session: Any, source: Source) -> Any:
+    """Every value as text. The keys come from all lines, not from a sample of them."""
+    lines = session.read.text([escaped(spark_path(file)) for file in source.files])
+    shapes = (
+        lines.where("trim(value) <> ''")
+        .selectExpr(
+            "CASE WHEN json_array_length(concat('[', value, ']')) = 1"
+            " THEN json_object_keys(value) END AS keys"
+        )
+        .groupBy("keys")
+        .count()
+        .limit(MAX_COLUMNS + 1)
+        .collect()
+    )
+    if len(shapes) > MAX_COLUMNS:
+        raise InputError(
+            "FIL-004", f"has lines of more than {MAX_COLUMNS:,} shapes.", where=source.name
+        )
+    names: dict[str, None] = {}
+    for keys, count in sorted(shapes, key=lambda shape: shape[0] or []):
+        many = count > 1
+        if keys is None:
+            raise InputError(
+                "FIL-006",
+                f"{count:,} line{'s are' if many else ' is'} not one JSON object.",
+                where=source.name,
+                fix='Each line is one row: {"run": "r-1", "criterion": "correctness", "raw": 4}.',
+            )
+        twice = next((key for key in keys if keys.count(key) > 1), None)
+        if twice is not None:
+            raise InputError(
+                "FIL-003",
+                f"{count:,} line{'s have' if many else ' has'} the key '{twice}' twice.",
+                where=source.name,
+            )
+        names |= dict.fromkeys(keys)
+    if len({name.lower() for name in names}) < len(names):
+        raise InputError(
+            "BAT-020",
+            "some of its keys differ only in case, and Spark can't tell them apart.",
+            where=source.name,
+            fix="Spell each key in one way.",
+        )
+    if not names:
+        raise InputError("FIL-005", "there is nothing in the file.", where=source.name)
+    reader = session.read.format("json").options(**_JSON).schema(_texts(names))
+    return _loaded(reader, source)
+
+
+def _texts(names: Sequence[str] | dict[str, None]) -> str:
+    """A schema in which every column is text."""
+    return ", ".join(f"{quoted(name)} STRING" for name in names)
+
+
+def quoted(name: str) -> str:
+    """A column's name in an expression.
+
+    >>> quoted("a.b`c")
+    '`a.b``c`'
+    """
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,109 @@
+"""A batch on Spark gives what it gives on DuckDB: the same letters, digits, rejects and files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+import assay as package
+from assay.batch.spark_engine import SparkEngine
+from assay.batch.spark_session import SparkSource
+from spark import spark_address
+from test_batch_grades import profile
+
+__all__ = ["profile", "spark_address"]
+
+LONG = """run,criterion,raw,n,wins,losses,ties,passed,total,gate,verdict,team
+a,correctness,4.00,3,,,,,,,,x
+a,tone,-0.123456789,1,,,,,,,,x
+a,depth,3.3333333335,2,,,,,,,,x
+a,precision,0.9000000005,,,,,,,,,x
+a,valid,1,,,,,,,,,x
+a,wins,,7,5,1,1,,,,,x
+a,tests,,,,,,2,3,,,x
+a,latency,1234.5678,4,,,,,,,,x
+a,,,,,,,,,own_gate,true,x
+b,correctness,0.1000000000000000055511151231257827,,,,,,,,,y
+b,tone,nan,,,,,,,,,y
+b,tests,,,,,,4,3,,,y
+b,odd one,1,,,,,,,,,z
+"""
+WIDE = [
+    {"run": "c", "correctness": 5, "tone": 2.0, "depth": 1, "precision": 1e-1, "valid": 0},
+    {"run": "c", "own_gate": False, "team": "x", "latency": 4000.25, "latency_n": 2},
+    {"run": 'd "é', "correctness": "inf", "wins_wins": 1, "wins_losses": 0, "wins_ties": 1},
+]
+
+
+def test_a_table_is_graded_alike_on_both_engines(
+    spark_address: str, profile: str, tmp_path: Path
+) -> None:
+    (tmp_path / "long.csv").write_text(LONG, encoding="utf-8")
+    (tmp_path / "wide.jsonl").write_text("".join(json.dumps(row) + "\n" for row in WIDE))
+    engine = SparkEngine(SparkSource(remote=spark_address))
+    for name in ("long.csv", "wide.jsonl"):
+        for rejects in (False, True):
+            how: dict[str, Any] = {"profile": profile, "keep": ["team"], "rejects": rejects}
+            source = str(tmp_path / name)
+            here = package.grade_table(source, **how, connection=duckdb)
+            there = package.grade_table(source, **how, engine="spark", session=engine.session)
+            assert there.columns == here.columns
+            rows = sorted(map(str, here.fetchall()))
+            assert rows, (name, rejects)
+            assert sorted(str(tuple(row)) for row in there.collect()) == rows
+    plan = package.grade_table(
+        str(tmp_path / "long.csv"), profile=profile, engine="spark", session=engine.session
+    )._explain_string()
+    assert plan.count("Exchange") == 1, "rows are sent to other workers once"
+    engine.close()
+
+
+def test_the_command_writes_the_same_files_and_grades_only_what_is_new(
+    assay: Any, spark_address: str, tmp_path: Path
+) -> None:
+    head = "run,correctness,own\n"
+    for day, text in ((1, "r-1,4.0,7\nr-2,x,7\n"), (2, "r-3,5,7\n")):
+        (tmp_path / "in" / f"day={day}").mkdir(parents=True)
+        (tmp_path / "in" / f"day={day}" / "a.csv").write_text(head + text)
+
+    def batch(out: str, *more: str) -> Any:
+        return assay("batch", "in", "-o", out, "--profile", "dag-review@2", "--keep", "day", *more)
+
+    def made(out: str, what: str) -> list[Any]:
+        found = duckdb.sql(f"SELECT * FROM read_parquet('{tmp_path}/{out}/{what}/**/*.parquet')")
+        return sorted(map(str, found.fetchall()))
+
+    on_spark = ("--engine", "spark", "--remote", spark_address, "--json")
+    assert batch("here").code == 3
+    done = batch("there", *on_spark)
+    assert done.code == 3, done.err
+    assert done.json()["record"]["engine"]["name"] == "spark"
+    for what in ("grades", "rejects"):
+        assert made("there", what) == made("here", what)
+    files = {
+        out: sorted(str(path.relative_to(tmp_path / out)) for path in (tmp_path / out).rglob("*"))
+        for out in ("here", "there")
+    }
+    assert files["there"] == files["here"]
+    (tmp_path / "in" / "day=2" / "a.csv").write_text(f"{head}r-3,4,7\n")
+    done = batch("there", *on_spark)
+    assert done.json()["partitions"] == {"graded": ["day=2"], "kept": ["day=1"]}
+    assert not list(tmp_path.glob(".*.part"))
+
+
+def test_what_belongs_to_one_engine_is_refused_on_the_other(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("run,correctness\nr-1,4\n")
+    for given, said in (
+        (["s3a://lake/a.parquet", "-o", "o"], "only Spark reads URIs"),
+        (["table:lake.scores", "-o", "o"], "only Spark reads URIs"),
+        (["a.csv", "-o", "o", "--master", "local[1]"], "Add --engine spark"),
+        (["a.csv", "-o", "o", "--engine", "spark", "--threads", "2"], "--master 'local[2]'"),
+        (["a.csv", "-o", "s3a://lake/o"], "publishes only on this machine"),
+    ):
+        done = assay("batch", *given, "--profile", "dag-review@2")
+        assert done.code == 2, (given, done.err)
+        assert said in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
