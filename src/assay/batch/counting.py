@@ -91,6 +91,11 @@ def count_output(engine: BatchEngine, outputs: Sequence[str], rejects: Sequence[
     )
 
 
+def count_rows(engine: BatchEngine, view: str) -> int:
+    """The rows of a view."""
+    return int(_rows(engine, f"SELECT COUNT(*) FROM {identifier(view)}")[0][0])
+
+
 def count_faults(engine: BatchEngine, outputs: Sequence[str]) -> int:
     """The entries that were rejected, by the grades alone."""
     view = identifier(engine.attach(list(outputs)))

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec import json
 
-from assay.batch.counting import Tally, count_faults, count_output, find_split_runs
+from assay.batch.counting import Tally, count_faults, count_output, count_rows, find_split_runs
 from assay.batch.digests import DigestedFile, check_unchanged, digest_files
 from assay.batch.earlier import Earlier, earlier_files, earlier_grades
 from assay.batch.engine import BatchEngine, Column
@@ -221,7 +221,7 @@ class _Grading:
         """Write the grades of a part, and what was rejected."""
         engine, work, name = self._engine, self._work, part.partition or ""
         view = engine.attach(list(part.sources))
-        self.rows += _count(engine, view)
+        self.rows += count_rows(engine, view)
         view = graded_view(self._task, engine, view)
         columns = engine.columns(view)
         if self._options.sample is not None:
@@ -276,14 +276,9 @@ def graded_view(task: BatchTask, engine: BatchEngine, view: str) -> str:
     return view if sql is None else engine.define(in_dialect(sql, engine.dialect))
 
 
-def _count(engine: BatchEngine, view: str) -> int:
-    sql = in_dialect(f"SELECT COUNT(*) FROM {identifier(view)}", engine.dialect)
-    return int(engine.rows(sql)[0][0])
-
-
 def _rows_of(engine: BatchEngine, parts: Sequence[_Part]) -> int:
     sources = [source for part in parts for source in part.sources]
-    return _count(engine, engine.attach(sources)) if sources else 0
+    return count_rows(engine, engine.attach(sources)) if sources else 0
 
 
 def _parts(sources: Sequence[Source], partitions: Sequence[Partition]) -> list[_Part]:
@@ -380,20 +375,12 @@ def _inputs(sources: Sequence[Source], parts: Sequence[_Part]) -> list[BatchFile
     ]
     copies = {file for source in sources for file in source.files}
     files = [file for file in files if file.name in copies]
-    return (
-        files
-        + [
-            BatchFile(name=source.name, undigested=_TABLE)
-            for source in sources
-            if source.kind in ("postgresql", "delta", "iceberg", "table")
-        ]
-        + [
-            BatchFile(name=file, undigested=_ELSEWHERE)
-            for source in sources
-            for file in source.files
-            if is_uri(file)
-        ]
-    )
+    kinds = ("postgresql", "delta", "iceberg", "table")
+    return files + [
+        BatchFile(name=source.name, undigested=_TABLE if source.kind in kinds else _ELSEWHERE)
+        for source in sources
+        if source.kind in kinds or any(map(is_uri, source.files))
+    ]
 
 
 def _written(work: Workplace, paths: Sequence[str]) -> list[BatchFile]:
