@@ -81,3 +81,16 @@ def test_empty_inputs_and_odd_line_ends_are_refused_by_name(assay: Any, tmp_path
         done = assay("batch", f"{name}.csv", "-o", "o.parquet", "--profile", PROFILE)
         assert done.code == 3
         assert "line break" in done.err
+
+
+def test_evidence_is_graded_even_where_an_output_next_to_it_has_its_name(
+    assay: Any, tmp_path: Path
+) -> None:
+    write(tmp_path / "scores.jsonl", evidence("r-1"))
+    done = assay("batch", "scores.jsonl", "-o", "scores.parquet", "--profile", PROFILE)
+    assert done.code == 0, done.err
+    write(tmp_path / "scores.jsonl", evidence("r-1", gate=False))
+    done = assay("batch", "scores.jsonl", "-o", "again.parquet", "--profile", PROFILE)
+    assert done.code == 1, "the rows that are there now, not the norms of an earlier batch"
+    done = assay("batch", "scores.parquet", "-o", "norms.parquet", "--profile", PROFILE)
+    assert done.code == 0, done.err

@@ -145,18 +145,32 @@ def _regrading(
 
 def _earlier(inputs: Sequence[str]) -> Earlier | None:
     """The earlier batch that the input is; None for evidence."""
-    found = [name for name in inputs if os.path.exists(record_of(name))]
+    found = {name: made for name in inputs if (made := earlier_batch(name)) is not None}
     if not found:
         return None
+    name, made = next(iter(found.items()))
     if len(inputs) > 1:
         raise UsageError(
             "CLI-001",
-            f"'{found[0]}' is the output of a batch.",
+            f"'{name}' is the output of a batch.",
             fix="Grade it again by itself, without other inputs.",
         )
-    path = record_of(found[0])
+    return made
+
+
+def earlier_batch(name: str) -> Earlier | None:
+    """The batch that wrote what a name stands for; None for anything else, such as evidence with
+    the same name as an output next to it but another extension.
+    """
+    path = record_of(name)
+    if not os.path.exists(path):
+        return None
     record = read_batch_record(read_json(path))
-    return Earlier(target_at(path, record), record)
+    if not record.outputs:
+        return None
+    target = target_at(path, record)
+    own = {os.path.realpath(path), os.path.realpath(target.path)}
+    return Earlier(target, record) if os.path.realpath(name) in own else None
 
 
 def _task(plan: BatchPlan, queries: Callable[[str, Sequence[Column], str], Queries]) -> BatchTask:

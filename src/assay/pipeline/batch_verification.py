@@ -15,7 +15,7 @@ from assay.batch.job import graded_view
 from assay.batch.plan import make_batch_plan
 from assay.batch.sources import find_sources
 from assay.batch.staging import stage_tables
-from assay.batch.targets import Target, record_of
+from assay.batch.targets import Target
 from assay.batch.verification import (
     SHOWN,
     RowDifference,
@@ -29,7 +29,7 @@ from assay.errors import AssayError, InputError, UsageError
 from assay.files.json_files import read_json
 from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf
-from assay.pipeline.batch_tasks import grading_task
+from assay.pipeline.batch_tasks import earlier_batch, grading_task
 from assay.pipeline.batching import scoring_plan
 from assay.records.batch import BatchFile, BatchRecord, read_batch_record
 from assay.scoring.profile import ScoringPlan
@@ -109,7 +109,7 @@ def _record(target: Target, inputs: Sequence[str]) -> BatchRecord:
             fix="Grade the evidence again and compare the outputs.",
         )
     for name in inputs:
-        if os.path.exists(record_of(name)):
+        if earlier_batch(name) is not None:
             raise UsageError(
                 "CLI-001",
                 "is the output of a batch. --verify makes rows again from evidence, not norms.",
