@@ -129,11 +129,12 @@ class _Grades:
             ]
         for index in rows.wide:
             columns.append(f"{rows.wide_code(index)} AS w{index}")
-            n = rows.wide_n(index)
-            if n is not None:
+            if self._has_n(index):
+                n = rows.wide_n(index)
+                size = "CAST(1 AS BIGINT)" if n is None else rows.sample_size(n)
                 # an empty cell has no sample size: its row may be another file's
-                given = rows.wide_given(index)
-                columns.append(f"CASE WHEN {given} THEN {rows.sample_size(n)} END AS wn{index}")
+                given = f"NOT ({rows.wide_code(index)}) IS NULL"
+                columns.append(f"CASE WHEN {given} THEN {size} END AS wn{index}")
         columns += [f"{bits} AS wg{word}" for word, bits in enumerate(rows.wide_verdicts())]
         stray = rows.stray()
         if stray is not None:
@@ -149,8 +150,8 @@ class _Grades:
             given = _Given(layout.criterion is not None, item.name in layout.wide)
             columns.append(f"{_pivot(given, index, 'k', 'c', f'w{index}')} AS c{index}")
             if self._has_n(index):
-                given = _Given(layout.score.n is not None, rows.wide_n(index) is not None)
-                columns.append(f"{_pivot(given, index, 'k', 'n', f'wn{index}')} AS n{index}")
+                size = "CAST(1 AS BIGINT)" if layout.score.n is None else "n"
+                columns.append(f"{_pivot(given, index, 'k', size, f'wn{index}')} AS n{index}")
         columns += [f"{self._verdict(i)} AS g{i}" for i in range(len(self.plan.gates))]
         times = [f"COUNT(w{index})" for index in rows.wide]
         # a verdict that rows repeat is one; true and false are two
