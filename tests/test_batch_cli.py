@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -176,21 +177,33 @@ def test_only_new_and_changed_partitions_are_graded_again(assay: Any, tmp_path: 
     run = ("batch", "in", "-o", "out", "--profile", PROFILE, "--keep", "day", "--json")
     first = assay(*run)
     assert first.code == 0, first.err
-    assert first.json()["partitions"] == {"graded": ["day=1", "day=2"], "kept": []}
+    assert first.json()["partitions"] == {"graded": ["day=1", "day=2"], "kept": [], "gone": []}
     os.utime(tmp_path / "in/day=1/a.parquet")
     again = assay(*run).json()
-    assert again["partitions"] == {"graded": [], "kept": ["day=1", "day=2"]}
+    assert again["partitions"] == {"graded": [], "kept": ["day=1", "day=2"], "gone": []}
     assert again["record"] == first.json()["record"], "touching a file changes nothing"
     write(tmp_path / "in/day=3/a.parquet", rows("range(3, 4) t(i)"))
     write(tmp_path / "in/day=2/a.parquet", rows("range(20, 25) t(i)"))
     third = assay(*run)
     assert third.code == 1
-    assert third.json()["partitions"] == {"graded": ["day=2", "day=3"], "kept": ["day=1"]}
+    assert third.json()["partitions"] == {
+        "graded": ["day=2", "day=3"],
+        "kept": ["day=1"],
+        "gone": [],
+    }
     assert third.json()["record"]["counts"]["runs"] == 9
     written = tmp_path / "out/grades/day=1/part-0.parquet"
     write(written, f"SELECT * REPLACE (true AS passed) FROM '{written}'")
     fourth = assay(*run).json()["partitions"]
-    assert fourth == {"graded": ["day=1"], "kept": ["day=2", "day=3"]}, "changed grades don't count"
+    assert fourth["graded"] == ["day=1"], "changed grades don't count"
+    record = json.loads((tmp_path / "out/batch.json").read_text())
+    for one in record["outputs"]:
+        one["name"] = f"../out/{one['name']}"
+    (tmp_path / "out/batch.json").write_text(json.dumps(record))
+    fifth = assay(*run).json()["partitions"]
+    assert fifth["kept"] == [], "a record that names files elsewhere doesn't count"
+    shutil.rmtree(tmp_path / "in/day=3")
+    assert assay(*run).json()["partitions"]["gone"] == ["day=3"]
     assert assay(*run, "--policy", "workflow", "--keep", "run").code == 2, "graded in another way"
     write(tmp_path / "in/day=4/a.parquet", rows("range(20, 21) t(i)"))
     split = assay(*run)

@@ -106,7 +106,7 @@ def _jsonl(connection: Any, source: Source) -> str:
         if not is_object:
             raise InputError(
                 "FIL-006",
-                f"{count:,} line{'s are' if count > 1 else ' is'} JSON, but no object.",
+                f"{count:,} line{'s are' if count > 1 else ' is'} JSON, but not an object.",
                 where=source.name,
                 fix='Each line is one row: {"run": "r-1", "criterion": "correctness", "raw": 4}.',
             )

@@ -29,7 +29,7 @@ def earlier_grades(earlier: Earlier) -> tuple[list[Source], list[Partition]]:
     if any(not file.endswith(".parquet") for file in files):
         raise UsageError(
             "BAT-020",
-            "is no Parquet, so its norms can't be graded again.",
+            "isn't Parquet, so its norms can't be graded again.",
             where=earlier.target.grades,
             fix="Grade the evidence again.",
         )

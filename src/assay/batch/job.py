@@ -102,6 +102,8 @@ class BatchResult(NamedTuple):
     """The partitions that were graded; empty where the input has none."""
     kept: tuple[str, ...]
     """The partitions whose grades are those of an earlier batch."""
+    gone: tuple[str, ...] = ()
+    """The partitions of the earlier batch that the input no longer has."""
 
 
 class _Part(NamedTuple):
@@ -189,11 +191,13 @@ def run_batch(
         )
         write_file(work.record, json.format(json.encode(record), indent=2) + b"\n")
         work.publish(overwrite=options.overwrite)
+    before = set() if old is None else {file.partition for file in old.inputs}
     return BatchResult(
         record,
         tally,
         tuple(part.partition for part in fresh if part.partition is not None),
         tuple(part.partition for part in kept if part.partition is not None),
+        tuple(sorted(filter(None, before - {part.partition for part in parts}))),
     )
 
 
@@ -269,7 +273,7 @@ def graded_view(task: BatchTask, engine: BatchEngine, view: str) -> str:
             if value is not None:
                 raise InputError(
                     "BAT-025",
-                    f"the column '{name}' has '{value[:80]}', which is no verdict.",
+                    f"the column '{name}' has '{value[:80]}', which isn't a verdict.",
                     fix="Write true or false, and leave it empty where there is no verdict.",
                 )
     sql = task.evidence(view, columns)
@@ -337,7 +341,7 @@ def _keep(part: _Part, old: BatchRecord, target: Target, work: Workplace) -> boo
         return False
     made = [file for file in (*old.outputs, *old.rejects) if file.partition == part.partition]
     paths = [os.path.join(target.path, file.name) for file in made]
-    if not made or not all(map(os.path.isfile, paths)):
+    if not made or not all(file.is_inside for file in made) or not all(map(os.path.isfile, paths)):
         return False
     for file, there in zip(made, digest_files(paths), strict=True):
         if file.digest != there.digest:

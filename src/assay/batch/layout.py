@@ -253,7 +253,8 @@ class _Finder:
         return InputError(
             "BAT-003",
             f"the column '{name}' is missing.{near_miss(name, list(self._cells))}",
-            fix=f"Found: {self.shown}. Say which one it is: `{role}=COLUMN`.",
+            fix=f"Found: {self.shown}. Name it with `--map {role}=COLUMN`, or in Python with"
+            f" `columns={{'{role}': COLUMN}}`.",
         )
 
     def _checked(self, cell: Cell, kind: str) -> Cell:

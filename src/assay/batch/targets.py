@@ -283,7 +283,7 @@ def check_target(target: Target, inputs: list[str], *, overwrite: bool) -> None:
     if target.is_folder and not _may_replace(target):
         raise UsageError(
             "BAT-021",
-            "is there and isn't the output of a batch, so it is never overwritten.",
+            "already exists and isn't the output of a batch, so it is never overwritten.",
             where=target.path,
             fix="Write to another folder.",
         )

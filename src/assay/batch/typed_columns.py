@@ -60,7 +60,8 @@ def find_columns(
             raise InputError(
                 "BAT-003",
                 f"the column '{name}' is missing.{near_miss(name, list(by_name))}",
-                fix=f"Found: {shown}. Say which one it is: `--map {role}=COLUMN`.",
+                fix=f"Found: {shown}. Name it with `--map {role}=COLUMN`, or in"
+                f" Python with `columns={{'{role}': COLUMN}}`.",
             )
     for column in found.values():
         if cell_of(column).kind == "nested":

@@ -75,7 +75,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         opt.print_json(batch_document(result, target, checked))
     else:
-        lines = batch_summary(result, target, checked, noun=task.noun)
+        earlier = None if task.earlier is None else task.earlier.target.path
+        lines = batch_summary(result, target, checked, noun=task.noun, earlier=earlier)
         opt.print_lines(map(printable, lines))
     return code
 
@@ -226,7 +227,11 @@ COMMANDS = {
                 metavar="OUT",
                 help="a file (.parquet .csv .jsonl), or a folder of Parquet files",
             ),
-            "--profile",
+            arg(
+                "--profile",
+                metavar="P",
+                help="profile by name, letter A-D, name@version or YAML file; scores need one",
+            ),
             arg(
                 "--policy",
                 metavar="Q",

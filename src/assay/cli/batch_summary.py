@@ -37,7 +37,7 @@ def batch_document(
             {"code": one.code, "reason": one.reason, "count": one.n, "examples": one.examples}
             for one in tally.rejects
         ],
-        "partitions": {"graded": result.graded, "kept": result.kept},
+        "partitions": {"graded": result.graded, "kept": result.kept, "gone": result.gone},
     }
     if checked is not None:
         made["bar"] = checked.shown()
@@ -45,16 +45,26 @@ def batch_document(
 
 
 def batch_summary(
-    result: BatchResult, target: Target, checked: BarResult | None, *, noun: str
+    result: BatchResult,
+    target: Target,
+    checked: BarResult | None,
+    *,
+    noun: str,
+    earlier: str | None = None,
 ) -> Iterable[str]:
-    """The same for people; `noun` is what has a grade each."""
+    """The same for people; `noun` is what has a grade each, and `earlier` the output that was
+    graded again.
+    """
     record, tally = result.record, result.tally
     counts = record.counts
-    mark = "✓" if tally.passed == tally.runs else "✗"
+    holds = tally.passed == tally.runs if checked is None else checked.holds
+    mark = "✓" if holds and not tally.rejects else "✗"
     share = tally.passed / tally.runs
     yield f"passed      {mark} {tally.passed:,} of {tally.runs:,} {noun} passed ({_percent(share)})"
     if record.sample is not None:
-        yield f"sample      {record.sample:,} {noun} were asked for; the rest was not graded"
+        yield f"sample      {record.sample:,} {noun} were drawn; the others weren't graded"
+    if earlier is not None:
+        yield f"from        the norms in {earlier}, not the evidence"
     yield f"rows        {counts.rows:,}"
     if tally.grades:
         yield f"grades      {'  '.join(f'{letter} {n:,}' for letter, n in tally.grades.items())}"
@@ -67,12 +77,14 @@ def batch_summary(
         if names:
             yield f"{label:<12}{_most(names)}"
     if result.graded or result.kept:
+        gone = f", {len(result.gone):,} gone from the input and left out" if result.gone else ""
         yield (
-            f"partitions  {len(result.graded):,} graded, {len(result.kept):,} unchanged and kept"
+            f"partitions  {len(result.graded):,} graded, {len(result.kept):,} unchanged and"
+            f" kept{gone}"
         )
     if tally.rejects:
         rejected = sum(one.n for one in tally.rejects)
-        yield f"rejected    entries: {rejected:,}; {noun} without a grade for it: {tally.invalid:,}"
+        yield f"rejected    {rejected:,} entries; {noun} not graded: {tally.invalid:,}"
         for one in tally.rejects:
             yield f"  {one.code}  {one.n:,}: {one.reason}; such as {'; '.join(one.examples)}"
     yield f"by          {_versions(record)}"
@@ -84,6 +96,16 @@ def batch_summary(
     yield f"record      {target.record}"
     if tally.rejects:
         yield "Fix or remove the rejected rows, then run this again with --overwrite."
+    failing = [name for name, count in tally.gates.items() if count == tally.runs - tally.invalid]
+    if failing:
+        yield (
+            f"No run passes {_listed(failing)}. A gate without a verdict fails: give each gate a"
+            " column of true and false, or rows with `gate` and `verdict`."
+        )
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more gates"
 
 
 def _versions(record: Any) -> str:

@@ -73,8 +73,7 @@ def read_batch_side(path: str) -> BatchSide:
         )
     folder, files = os.path.dirname(target.record), []
     for one in record.outputs:
-        parts = one.name.split("/")
-        if os.path.isabs(one.name) or ".." in parts or one.digest is None:
+        if not one.is_inside or one.digest is None:
             raise InputError(
                 "BAT-060",
                 f"the record names {one.name!r}, which isn't a file next to it with a digest.",

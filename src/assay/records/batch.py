@@ -38,6 +38,11 @@ class BatchFile(ClosedRecord, frozen=True, kw_only=True):
     partition: str | None = None
     """The partition of the input that it is, or was made from, such as `day=2026-11-16`."""
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether an output is in the folder of its record, as a batch writes it."""
+        return not self.name.startswith("/") and ".." not in self.name.split("/")
+
 
 class BatchEngineUsed(ClosedRecord, frozen=True, kw_only=True):
     """The engine that ran the query."""
