@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from assay.batch.engine import Column
+from assay.batch.engine import SourceColumn
 from assay.batch.exam_query import ExamQuery
 from assay.batch.quoting import in_dialect
 from assay.errors import InputError
@@ -79,7 +79,9 @@ def ask(query: str, **tables: pa.Table) -> list[dict[str, Any]]:
 
 def query_of(plan: Any, table: pa.Table, keep: tuple[str, ...] = ()) -> ExamQuery:
     types = {"string": "VARCHAR", "int64": "BIGINT", "double": "DOUBLE", "bool": "BOOLEAN"}
-    columns = [Column(field.name, types.get(str(field.type), "VARCHAR")) for field in table.schema]
+    columns = [
+        SourceColumn(field.name, types.get(str(field.type), "VARCHAR")) for field in table.schema
+    ]
     return ExamQuery(plan, "marks", columns, names={}, keep=keep)
 
 
@@ -286,9 +288,9 @@ def test_columns_that_are_missing_are_named(setting: Setting) -> None:
     plan = make_exam_plan(setting.exams["capstone"], setting.marking, setting.rules)
     given = {"run": "VARCHAR", "item": "VARCHAR", "axis": "VARCHAR", "mark": "BIGINT"}
     for lost, match in (("run", "'run' is missing"), ("mark", "'axis' and 'mark'")):
-        columns = [Column(name, kind) for name, kind in given.items() if name != lost]
+        columns = [SourceColumn(name, kind) for name, kind in given.items() if name != lost]
         with pytest.raises(InputError, match=match):
             ExamQuery(plan, "marks", columns, names={})
-    columns = [Column(name, kind) for name, kind in (given | {"mark": "BLOB"}).items()]
+    columns = [SourceColumn(name, kind) for name, kind in (given | {"mark": "BLOB"}).items()]
     with pytest.raises(InputError, match="has the type BLOB"):
         ExamQuery(plan, "marks", columns, names={}).verdicts()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import batches
-from assay.batch.engine import Column
+from assay.batch.engine import SourceColumn
 from assay.batch.layout import find_layout
 from assay.batch.plan import make_batch_plan
 from assay.batch.replay import ReplayedRun, RowScore, RowVerdict, RunRows, read_rows, replay_run
@@ -186,7 +186,10 @@ def _read(rows: list[dict[str, Any]]) -> RunRows:
     """The rows in a source that has the columns of all of them."""
     kinds = {bool: "BOOLEAN", str: "VARCHAR", int: "BIGINT"}
     types = {name: kinds[type(value)] for row in rows for name, value in row.items()}
-    columns = [Column("run", "VARCHAR"), *(Column(name, kind) for name, kind in types.items())]
+    columns = [
+        SourceColumn("run", "VARCHAR"),
+        *(SourceColumn(name, kind) for name, kind in types.items()),
+    ]
     layout = find_layout(make_batch_plan(PLAN, RULES), columns)
     whole = [{"run": "r", **dict.fromkeys(types), **row} for row in rows]
     return read_rows(whole, layout, PLAN)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import assay
-from assay.batch.engine import Column
+from assay.batch.engine import SourceColumn
 from assay.batch.quoting import in_dialect
 from assay.batch.tool_query import ToolAnswersQuery, folded_question
 from assay.errors import AssayError, InputError, ShelfError
@@ -107,7 +107,7 @@ def query(
     names = list(dict.fromkeys([*TEXTS, *keep]))
     kinds = {name: pa.float64() if name == "weight" else pa.string() for name in names}
     table = pa.Table.from_pylist(rows, schema=pa.schema(list(kinds.items())))
-    columns = [Column(name, "DOUBLE" if name == "weight" else "VARCHAR") for name in names]
+    columns = [SourceColumn(name, "DOUBLE" if name == "weight" else "VARCHAR") for name in names]
     return ToolAnswersQuery(make_tool_plan(rules), "answers", columns, names={}, keep=keep), table
 
 
@@ -278,8 +278,10 @@ def test_numbers_and_json_are_read_as_what_they_are(rules: SchemaRules) -> None:
                 f"CREATE OR REPLACE VIEW answers AS SELECT {shared}, {score} AS score"
             )
             types = {"subject": "VARCHAR", "question": "VARCHAR", "weight": "INTEGER"}
-            columns = [Column(*pair) for pair in (types | {"tier": "VARCHAR"}).items()]
-            made = ToolAnswersQuery(plan, "answers", [*columns, Column("score", kind)], names={})
+            columns = [SourceColumn(*pair) for pair in (types | {"tier": "VARCHAR"}).items()]
+            made = ToolAnswersQuery(
+                plan, "answers", [*columns, SourceColumn("score", kind)], names={}
+            )
             found = connection.execute(in_dialect(made.grades(), "duckdb")).fetchone()
             assert found is not None
             assert found[1] == letter, score
@@ -303,7 +305,7 @@ def test_edges_that_no_engine_compares_exactly_are_refused_by_name(rules: Schema
 
 def test_columns_that_are_missing_are_named(rules: SchemaRules) -> None:
     plan = make_tool_plan(rules)
-    columns = [Column(name, "VARCHAR") for name in ALL if name != "tier"]
+    columns = [SourceColumn(name, "VARCHAR") for name in ALL if name != "tier"]
     with pytest.raises(InputError, match="'tier' is missing"):
         ToolAnswersQuery(plan, "answers", columns, names={})
     with pytest.raises(InputError, match="Did you mean 'tier'"):

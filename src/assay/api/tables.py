@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.batch.duckdb_engine import DuckDBEngine
-from assay.batch.job import graded_view
 from assay.batch.plan import BatchPlan
 from assay.batch.spark_engine import SparkEngine
 from assay.batch.spark_session import SparkSource
+from assay.batch.task import graded_view
 from assay.errors import UsageError
 from assay.library.shelf import Shelf
 from assay.pipeline.batch_tasks import grading_task

@@ -32,7 +32,7 @@ class RejectCount(NamedTuple):
     examples: tuple[str, ...]
 
 
-class Tally(NamedTuple):
+class OutputTally(NamedTuple):
     """The counts of an output."""
 
     runs: int
@@ -51,7 +51,9 @@ class Tally(NamedTuple):
     rejects: tuple[RejectCount, ...]
 
 
-def count_output(engine: BatchEngine, outputs: Sequence[str], rejects: Sequence[str]) -> Tally:
+def count_output(
+    engine: BatchEngine, outputs: Sequence[str], rejects: Sequence[str]
+) -> OutputTally:
     """The counts of grades and rejects that were written. Exams have no letters, and only
     scorecards have gates and floors.
     """
@@ -77,7 +79,7 @@ def count_output(engine: BatchEngine, outputs: Sequence[str], rejects: Sequence[
             passed += count
         else:
             reasons[reason] += count
-    return Tally(
+    return OutputTally(
         runs=sum(count for *_, count, _ in groups),
         passed=passed,
         invalid=reasons[INVALID],

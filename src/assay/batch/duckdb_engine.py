@@ -10,9 +10,9 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from assay.batch.duckdb_views import views_sql
-from assay.batch.engine import Column
+from assay.batch.engine import SourceColumn
 from assay.batch.quoting import identifier, text
-from assay.batch.sources import Source
+from assay.batch.sources import BatchSource
 from assay.errors import InputError, UsageError
 from assay.installing import install_hint
 
@@ -57,7 +57,7 @@ class DuckDBEngine:
             connection.execute("SET preserve_insertion_order = false")
         self.connection = connection
 
-    def attach(self, sources: Sequence[str | Source]) -> str:
+    def attach(self, sources: Sequence[str | BatchSource]) -> str:
         """Files and tables as one view, columns matched by name."""
         try:
             return self.define(views_sql(self.connection, sources))
@@ -86,10 +86,10 @@ class DuckDBEngine:
             relation.create_view(view, replace=True)
         return view
 
-    def columns(self, view: str) -> list[Column]:
+    def columns(self, view: str) -> list[SourceColumn]:
         """The columns of a view."""
         found = self._run(f"DESCRIBE {identifier(view)}").fetchall()
-        return [Column(row[0], row[1].upper()) for row in found]
+        return [SourceColumn(row[0], row[1].upper()) for row in found]
 
     def relation(self, sql: str) -> duckdb.DuckDBPyRelation:
         """A query as a lazy relation."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from assay.batch.quoting import identifier, text
-from assay.batch.sources import CsvHead, Source, csv_head, find_sources, is_uri
+from assay.batch.sources import BatchSource, CsvHead, csv_head, find_sources, is_uri
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.installing import install_hint
 
@@ -24,17 +24,17 @@ _LONG_NUMBER = r"(-?[0-9][0-9.]{15,}(?:[eE][+-]?[0-9]+)?)"
 """A number in JSON that may have more digits than a double: DuckDB's parser would round it."""
 
 
-def views_sql(connection: Any, sources: Sequence[str | Source]) -> str:
+def views_sql(connection: Any, sources: Sequence[str | BatchSource]) -> str:
     """One query over all sources."""
-    resolved: list[Source] = []
+    resolved: list[BatchSource] = []
     for given in sources:
-        resolved += [given] if isinstance(given, Source) else find_sources([given])
+        resolved += [given] if isinstance(given, BatchSource) else find_sources([given])
     return " UNION ALL BY NAME ".join(
         select for source in resolved for select in _selects(connection, source)
     )
 
 
-def _selects(connection: Any, source: Source) -> list[str]:
+def _selects(connection: Any, source: BatchSource) -> list[str]:
     if source.kind == "table" or any(map(is_uri, source.files)):
         raise UsageError(
             "BAT-020",
@@ -68,7 +68,7 @@ def _selects(connection: Any, source: Source) -> list[str]:
 # --- files
 
 
-def _csv(files: Sequence[str], source: Source) -> str:
+def _csv(files: Sequence[str], source: BatchSource) -> str:
     head, delimiter = csv_head(files[0])
     columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in head)
     return (
@@ -87,7 +87,7 @@ def _by_head(files: Iterable[str]) -> list[list[str]]:
     return list(by_head.values())
 
 
-def _jsonl(connection: Any, source: Source) -> str:
+def _jsonl(connection: Any, source: BatchSource) -> str:
     """Every value as text. The keys come from all lines, not from a sample of them."""
     lines = (
         f"read_json_objects({_names(source.files)}, format = 'newline_delimited',"
@@ -150,11 +150,11 @@ def _json_text(name: str) -> str:
     return f"CASE WHEN len({texts}) > 0 THEN list_reduce({texts}, {longer}) ELSE {plain} END"
 
 
-def _filename(source: Source) -> str:
+def _filename(source: BatchSource) -> str:
     return f"filename = {text(_FILE)}"
 
 
-def _with_partitions(connection: Any, source: Source, select: str) -> str:
+def _with_partitions(connection: Any, source: BatchSource, select: str) -> str:
     """A query over files without the name of the file, and with a column for each `key=value` in
     the path below the folder.
     """
@@ -187,7 +187,7 @@ def _names(files: Iterable[str]) -> str:
 # --- tables
 
 
-def _attached(connection: Any, source: Source) -> str:
+def _attached(connection: Any, source: BatchSource) -> str:
     """A table of a DuckDB file, read only."""
     attached = connection.execute("SELECT database_name, path FROM duckdb_databases()").fetchall()
     path = os.path.realpath(source.files[0])
@@ -213,7 +213,7 @@ def _attached(connection: Any, source: Source) -> str:
     )
 
 
-def _registered(connection: Any, source: Source) -> str:
+def _registered(connection: Any, source: BatchSource) -> str:
     """Arrow files as one relation, read in batches."""
     try:
         import pyarrow as arrow
@@ -236,7 +236,7 @@ def _registered(connection: Any, source: Source) -> str:
     return name
 
 
-def _extension_scan(connection: Any, source: Source) -> str:
+def _extension_scan(connection: Any, source: BatchSource) -> str:
     """A Delta or Iceberg table. An extension is never downloaded here: that is the owner's to
     decide.
     """

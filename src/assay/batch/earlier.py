@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from assay.batch.digests import digest_files
-from assay.batch.sources import Partition, Source
-from assay.batch.targets import Target
+from assay.batch.sources import BatchSource, Partition
+from assay.batch.targets import BatchTarget
 from assay.errors import InputError, UsageError
 from assay.records.batch import BatchFile, BatchRecord
 
@@ -16,16 +16,16 @@ from assay.records.batch import BatchFile, BatchRecord
 class Earlier(NamedTuple):
     """The output of an earlier batch."""
 
-    target: Target
+    target: BatchTarget
     record: BatchRecord
 
 
-def earlier_grades(earlier: Earlier) -> tuple[list[Source], list[Partition]]:
+def earlier_grades(earlier: Earlier) -> tuple[list[BatchSource], list[Partition]]:
     """The grades of an earlier batch as a source. Raises `InputError` where a file isn't the one
     that was written: its norms could be anybody's.
     """
     files = earlier_files(earlier, earlier.record.outputs)
-    source = Source(earlier.target.path, "parquet", tuple(files))
+    source = BatchSource(earlier.target.path, "parquet", tuple(files))
     if any(not file.endswith(".parquet") for file in files):
         raise UsageError(
             "BAT-020",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from assay.batch.sources import Source
+from assay.batch.sources import BatchSource
 
 
-class Column(NamedTuple):
+class SourceColumn(NamedTuple):
     """A column of a source: its name, and its type as the engine writes it, in upper case."""
 
     name: str
@@ -23,7 +23,7 @@ class BatchEngine(Protocol):
     """What `sqlglot` calls it."""
     version: str
 
-    def attach(self, sources: Sequence[str | Source]) -> str:
+    def attach(self, sources: Sequence[str | BatchSource]) -> str:
         """Make files or a table readable as one relation, columns matched by name; the name of
         the view.
         """
@@ -34,7 +34,7 @@ class BatchEngine(Protocol):
     def materialise(self, sql: str) -> str:
         """A query, worked out once, as a table for as long as the engine lives; its name."""
 
-    def columns(self, view: str) -> list[Column]:
+    def columns(self, view: str) -> list[SourceColumn]:
         """The columns of a view, in order."""
 
     def relation(self, sql: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from assay.batch.engine import Column
+from assay.batch.engine import SourceColumn
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, text
 
@@ -22,7 +22,11 @@ REJECTED = "(rejected before)"
 
 
 def typed_text(
-    view: str, columns: Sequence[Column], *, numbers: Collection[str], verdicts: Collection[str]
+    view: str,
+    columns: Sequence[SourceColumn],
+    *,
+    numbers: Collection[str],
+    verdicts: Collection[str],
 ) -> str | None:
     """A query in DuckDB's dialect that reads columns of text as numbers and verdicts; None where
     there is no such text.
@@ -42,7 +46,9 @@ def typed_text(
     return f"SELECT {', '.join(made)} FROM {identifier(view)}"
 
 
-def bad_verdicts(view: str, columns: Sequence[Column], verdicts: Collection[str]) -> str | None:
+def bad_verdicts(
+    view: str, columns: Sequence[SourceColumn], verdicts: Collection[str]
+) -> str | None:
     """A query for a text that is no verdict, with its column; None where no verdict is text."""
     found = [
         f"SELECT {text(column.name)} AS name, MIN({identifier(column.name)}) AS value"
@@ -81,7 +87,7 @@ def norms_plan(plan: BatchPlan) -> BatchPlan:
 
 
 def norms_evidence(
-    view: str, columns: Sequence[Column], plan: BatchPlan, keep: Sequence[str]
+    view: str, columns: Sequence[SourceColumn], plan: BatchPlan, keep: Sequence[str]
 ) -> str:
     """A query in DuckDB's dialect that turns the output of a batch into evidence: a wide row for
     each run, and a long row for each gate that the plan lacks and each rejected entry.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from assay.batch.engine import Column
+from assay.batch.engine import SourceColumn
 from assay.batch.exam_marks import BatchRegression, ExamBatchPlan
 from assay.batch.layout import cell_of
 from assay.batch.quoting import identifier, text
@@ -53,7 +53,7 @@ class ExamQuery:
         self,
         plan: ExamBatchPlan,
         view: str,
-        columns: Sequence[Column],
+        columns: Sequence[SourceColumn],
         *,
         names: Mapping[str, str],
         keep: Sequence[str] = (),

@@ -9,20 +9,27 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from msgspec import json
 
-from assay.batch.counting import Tally, count_faults, count_output, count_rows, find_split_runs
+from assay.batch.counting import (
+    OutputTally,
+    count_faults,
+    count_output,
+    count_rows,
+    find_split_runs,
+)
 from assay.batch.digests import DigestedFile, check_unchanged, digest_files
-from assay.batch.earlier import Earlier, earlier_files, earlier_grades
-from assay.batch.engine import BatchEngine, Column
-from assay.batch.evidence import bad_verdicts, sampled
+from assay.batch.earlier import earlier_files, earlier_grades
+from assay.batch.engine import BatchEngine
+from assay.batch.evidence import sampled
 from assay.batch.quoting import identifier, in_dialect
-from assay.batch.sources import Partition, Source, find_partitions, find_sources, is_uri
+from assay.batch.sources import BatchSource, Partition, find_partitions, find_sources, is_uri
 from assay.batch.staging import stage_tables
-from assay.batch.targets import Target, Workplace, check_target, files_of, open_workplace
+from assay.batch.targets import BatchTarget, Workplace, check_target, files_of, open_workplace
+from assay.batch.task import VIEW, BatchTask, Queries, graded_view
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.atomic import write_file
@@ -35,53 +42,8 @@ from assay.records.batch import (
     read_batch_record,
 )
 
-VIEW = "batch_input"
-"""What the source is called in the SQL that a record names and `--explain-sql` prints."""
 _TABLE = "a table of a database, which has no bytes of its own"
 _ELSEWHERE = "a file that only Spark reaches"
-
-
-class Queries(Protocol):
-    """What a plan makes of a view."""
-
-    @property
-    def grades(self) -> str:
-        """One row for each run."""
-
-    @property
-    def rejects(self) -> str:
-        """One row for each entry that was refused."""
-
-
-def _as_it_is(view: str, columns: Sequence[Column]) -> str | None:
-    return None
-
-
-class BatchTask(NamedTuple):
-    """What to compute, whichever family it is of."""
-
-    family: str
-    profile: str | None
-    policy: str
-    scoring_system: str
-    grading_system: str
-    plan: str
-    """The digest of the plan."""
-    digests: Mapping[str, str]
-    queries: Callable[[str, Sequence[Column], str], Queries]
-    """The queries over a view with these columns, in a dialect."""
-    names: Mapping[str, str] = {}
-    keep: tuple[str, ...] = ()
-    evidence: Callable[[str, Sequence[Column]], str | None] = _as_it_is
-    """A query in DuckDB's dialect that is graded in the place of a view."""
-    verdicts: frozenset[str] = frozenset()
-    """The columns that are true, false or empty."""
-    earlier: Earlier | None = None
-    """The output that is graded again from its norms."""
-    key: str = "run"
-    """The column of the ids, unless `names` calls it something else."""
-    noun: str = "runs"
-    """What has a grade each."""
 
 
 class BatchOptions(NamedTuple):
@@ -97,7 +59,7 @@ class BatchResult(NamedTuple):
     """What a batch came to."""
 
     record: BatchRecord
-    tally: Tally
+    tally: OutputTally
     graded: tuple[str, ...]
     """The partitions that were graded; empty where the input has none."""
     kept: tuple[str, ...]
@@ -106,11 +68,11 @@ class BatchResult(NamedTuple):
     """The partitions of the earlier batch that the input no longer has."""
 
 
-class _Part(NamedTuple):
+class _BatchPart(NamedTuple):
     """What is graded by one query."""
 
     partition: str | None
-    sources: tuple[Source, ...]
+    sources: tuple[BatchSource, ...]
     files: tuple[DigestedFile, ...]
 
     @property
@@ -118,17 +80,11 @@ class _Part(NamedTuple):
         return sum(file.size for file in self.files)
 
 
-def explain_batch(task: BatchTask, engine: BatchEngine, sources: Sequence[Source]) -> Queries:
-    """The queries of a batch, in the engine's dialect, without running them."""
-    view = graded_view(task, engine, engine.attach(list(sources)))
-    return task.queries(VIEW, engine.columns(view), engine.dialect)
-
-
 def run_batch(
     task: BatchTask,
     engine: BatchEngine,
     names: Sequence[str],
-    target: Target,
+    target: BatchTarget,
     options: BatchOptions,
 ) -> BatchResult:
     """Grade sources into a target."""
@@ -221,7 +177,7 @@ class _Grading:
         self._sql: set[str] = set()
         self.rows = 0
 
-    def grade(self, part: _Part) -> None:
+    def grade(self, part: _BatchPart) -> None:
         """Write the grades of a part, and what was rejected."""
         engine, work, name = self._engine, self._work, part.partition or ""
         view = engine.attach(list(part.sources))
@@ -239,7 +195,7 @@ class _Grading:
             engine.write(self._rejects(part, queries), work.rejects(name), kind=kind)
         self._done += part.size
 
-    def _rejects(self, part: _Part, queries: Queries) -> str:
+    def _rejects(self, part: _BatchPart, queries: Queries) -> str:
         """The query of what was rejected: norms come with what was rejected when they were made."""
         earlier = self._task.earlier
         if earlier is None:
@@ -256,7 +212,7 @@ class _Grading:
     def _run_column(self) -> str:
         return self._task.names.get(self._task.key, self._task.key)
 
-    def _progress(self, part: _Part) -> Callable[[float], None] | None:
+    def _progress(self, part: _BatchPart) -> Callable[[float], None] | None:
         told = self._options.progress
         if told is None:
             return None
@@ -264,35 +220,19 @@ class _Grading:
         return lambda share: told(done + int(share * part.size), total)
 
 
-def graded_view(task: BatchTask, engine: BatchEngine, view: str) -> str:
-    """The view that is graded."""
-    columns = engine.columns(view)
-    check = bad_verdicts(view, columns, task.verdicts)
-    if check is not None:
-        for name, value in engine.rows(in_dialect(check, engine.dialect)):
-            if value is not None:
-                raise InputError(
-                    "BAT-025",
-                    f"the column '{name}' has '{value[:80]}', which isn't a verdict.",
-                    fix="Write true or false, and leave it empty where there is no verdict.",
-                )
-    sql = task.evidence(view, columns)
-    return view if sql is None else engine.define(in_dialect(sql, engine.dialect))
-
-
-def _rows_of(engine: BatchEngine, parts: Sequence[_Part]) -> int:
+def _rows_of(engine: BatchEngine, parts: Sequence[_BatchPart]) -> int:
     sources = [source for part in parts for source in part.sources]
     return count_rows(engine, engine.attach(sources)) if sources else 0
 
 
-def _parts(sources: Sequence[Source], partitions: Sequence[Partition]) -> list[_Part]:
+def _parts(sources: Sequence[BatchSource], partitions: Sequence[Partition]) -> list[_BatchPart]:
     """The input as what is graded by one query each, with its digests."""
     if not partitions:
         files = [file for source in sources for file in source.files if os.path.isfile(file)]
-        return [_Part(None, tuple(sources), tuple(digest_files(files)))]
+        return [_BatchPart(None, tuple(sources), tuple(digest_files(files)))]
     found = iter(digest_files(file for one in partitions for file in one.source.files))
     return [
-        _Part(one.name, (one.source,), tuple(next(found) for _ in one.source.files))
+        _BatchPart(one.name, (one.source,), tuple(next(found) for _ in one.source.files))
         for one in partitions
     ]
 
@@ -300,7 +240,7 @@ def _parts(sources: Sequence[Source], partitions: Sequence[Partition]) -> list[_
 # --- an earlier output
 
 
-def _earlier(task: BatchTask, target: Target) -> BatchRecord | None:
+def _earlier(task: BatchTask, target: BatchTarget) -> BatchRecord | None:
     """The record of an output that this batch may bring up to date; None where there is none."""
     if not os.path.exists(target.record):
         return None
@@ -328,7 +268,7 @@ def _earlier(task: BatchTask, target: Target) -> BatchRecord | None:
     return old
 
 
-def _keep(part: _Part, old: BatchRecord, target: Target, work: Workplace) -> bool:
+def _keep(part: _BatchPart, old: BatchRecord, target: BatchTarget, work: Workplace) -> bool:
     """Take over the grades of a partition, if its files are those that were graded and the grades
     are those that were written.
     """
@@ -371,7 +311,7 @@ def _check_whole_runs(engine: BatchEngine, outputs: Sequence[str], key: str) -> 
 # --- the record
 
 
-def _inputs(sources: Sequence[Source], parts: Sequence[_Part]) -> list[BatchFile]:
+def _inputs(sources: Sequence[BatchSource], parts: Sequence[_BatchPart]) -> list[BatchFile]:
     files = [
         BatchFile(name=file.path, size=file.size, digest=file.digest, partition=part.partition)
         for part in parts

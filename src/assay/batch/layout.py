@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from assay.batch.engine import Column
+from assay.batch.engine import SourceColumn
 from assay.batch.plan import BatchCriterion, BatchPlan
 from assay.errors import InputError
 from assay.registry import near_miss
@@ -72,7 +72,7 @@ class ScoreCells(NamedTuple):
     counts: Mapping[str, Cell]
 
 
-class Layout(NamedTuple):
+class RowLayout(NamedTuple):
     """The columns of a source by what they mean."""
 
     run: Cell
@@ -94,11 +94,11 @@ class Layout(NamedTuple):
 
 def find_layout(
     plan: BatchPlan,
-    columns: Sequence[Column],
+    columns: Sequence[SourceColumn],
     *,
     names: Mapping[str, str] | None = None,
     keep: Sequence[str] = (),
-) -> Layout:
+) -> RowLayout:
     """The layout of a source. `names` says what the source calls a column: `{"raw": "value"}`.
 
     Raises `InputError` where a column that is needed is missing, or has another type.
@@ -135,7 +135,7 @@ def find_layout(
         *(name for name in plan.gates if gate is None and name not in wide_gates),
     ]
     kept = tuple(finder.kept(name, plan) for name in keep)
-    return Layout(
+    return RowLayout(
         run,
         criterion,
         score,
@@ -165,7 +165,7 @@ def _check_names(plan: BatchPlan) -> None:
 class _Finder:
     """Finds columns by name and notes which were used."""
 
-    def __init__(self, columns: Sequence[Column], names: Mapping[str, str]) -> None:
+    def __init__(self, columns: Sequence[SourceColumn], names: Mapping[str, str]) -> None:
         self._cells = {column.name: cell_of(column) for column in columns}
         self._types = {column.name: column.type for column in columns}
         self._names = names
@@ -286,7 +286,7 @@ def grade_columns(plan: BatchPlan) -> list[str]:
     return [*GRADE_COLUMNS, *(f"{part}_{name}" for name in names for part in parts)]
 
 
-def cell_of(column: Column) -> Cell:
+def cell_of(column: SourceColumn) -> Cell:
     """A column as a plan reads it.
 
     >>> cell_of(Column("raw", "DECIMAL(18,3)"))

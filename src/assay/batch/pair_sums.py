@@ -27,12 +27,12 @@ from assay.release.sides import LOST, Stratum
 from assay.release.tally import (
     MAX_MISSING,
     MAX_WORSE,
-    Compared,
+    ComparedSides,
     FloorTally,
     GateTally,
-    Listed,
     LostPair,
     LostThings,
+    NameList,
     NormSums,
     PairTally,
     PassTally,
@@ -198,7 +198,7 @@ class _Tally:
             lost_words([words for _, words in ordered], ordered[0][0], int(row[0])),
         )
 
-    def _compared(self, found: dict[str, int]) -> tuple[Compared, Compared]:
+    def _compared(self, found: dict[str, int]) -> tuple[ComparedSides, ComparedSides]:
         """All pairs, and those of the baseline's samples."""
         known, alone, single = Counter[float](), Counter[float](), Counter[float]()
         values = self.rows(
@@ -223,7 +223,7 @@ class _Tally:
                 condition="lost" if is_whole else "lost AND NOT alone",
             )
             strata = {self.stratum: sums[0 if is_whole else 1]} if n else {}
-            made.append(Compared(n, scores, strata, 0, None))
+            made.append(ComparedSides(n, scores, strata, 0, None))
         return made[0], made[1]
 
     def _scores(
@@ -309,18 +309,18 @@ class _Tally:
             found.append(NormSums(ours, theirs, n))
         return found
 
-    def _samples(self, condition: str, number: int) -> Listed:
+    def _samples(self, condition: str, number: int) -> NameList:
         if not number:
-            return Listed([], 0)
+            return NameList([], 0)
         rows = self.rows(
             f"SELECT sample FROM pairs WHERE {condition} ORDER BY sample LIMIT {SHOWN}"
         )
-        return Listed([row[0] for row in rows], number)
+        return NameList([row[0] for row in rows], number)
 
-    def _items(self, named: Sequence[tuple[str, str]], key: str, number: int) -> Listed:
+    def _items(self, named: Sequence[tuple[str, str]], key: str, number: int) -> NameList:
         """The first samples and what is wrong with them, in the order of `named`."""
         if not number:
-            return Listed([], 0)
+            return NameList([], 0)
         flags = ", ".join(f"({condition})" for _, condition in named)
         some = any_of(condition for _, condition in named)
         rows = self.rows(
@@ -332,7 +332,7 @@ class _Tally:
             for (words, _), flag in zip(named, row[1:], strict=True)
             if flag
         ]
-        return Listed(items[:SHOWN], number)
+        return NameList(items[:SHOWN], number)
 
     def _worse(self) -> list[WorseSample]:
         points = [f"CAST(score_{side} AS DOUBLE) / m_{side} / 1e2" for side in "ot"]

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from assay.batch.engine import Column
-from assay.batch.layout import Layout, find_layout
+from assay.batch.engine import SourceColumn
+from assay.batch.layout import RowLayout, find_layout
 from assay.batch.norms import adjusted
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, in_dialect, text
@@ -33,7 +33,7 @@ class BatchQueries:
         self._grades = _Grades(rows).query()  # refuses what it can't write before anything runs
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> RowLayout:
         """Which column means what."""
         return self._rows.layout
 
@@ -51,7 +51,7 @@ class BatchQueries:
 def batch_queries(
     plan: BatchPlan,
     view: str,
-    columns: Sequence[Column],
+    columns: Sequence[SourceColumn],
     dialect: str,
     *,
     names: Mapping[str, str] | None = None,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from assay import exact
 from assay.batch import row_faults as fault
-from assay.batch.layout import COUNTS, Layout, ScoreCells
+from assay.batch.layout import COUNTS, RowLayout, ScoreCells
 from assay.batch.norms import EXACT, MAX_COUNT, MAX_DIGITS, largest_n
 from assay.batch.source_rows import MAX_RUN_ID
 from assay.errors import FormulaError
@@ -80,7 +80,7 @@ class ReplayedRun(NamedTuple):
     rejects: tuple[RowReject, ...]
 
 
-def read_rows(rows: Sequence[Mapping[str, Any]], layout: Layout, plan: ScoringPlan) -> RunRows:
+def read_rows(rows: Sequence[Mapping[str, Any]], layout: RowLayout, plan: ScoringPlan) -> RunRows:
     """The scores and verdicts in the rows of a run, long and wide.
 
     Files that lack a column have NULL there, once they are united. So NULL in a wide column says
@@ -144,7 +144,7 @@ def _score(row: Mapping[str, Any], name: str, cells: ScoreCells, formula: str) -
 
 
 def replay_rows(
-    run: Any, rows: Sequence[Mapping[str, Any]], layout: Layout, plan: ScoringPlan, rules: Rules
+    run: Any, rows: Sequence[Mapping[str, Any]], layout: RowLayout, plan: ScoringPlan, rules: Rules
 ) -> ReplayedRun:
     """The output row of a run, by the Python engine, from the rows of a source."""
     shows_n = frozenset(

@@ -89,10 +89,10 @@ def side_sums(
     engine: BatchEngine, query: PairQuery, side: BatchView, *, where: str, name: str
 ) -> SideSums:
     """What a batch comes to; refuses one that can't be a side of a decision."""
-    return _Side(engine, query, side, where, name).made()
+    return _BatchSide(engine, query, side, where, name).made()
 
 
-class _Side:
+class _BatchSide:
     def __init__(
         self, engine: BatchEngine, query: PairQuery, side: BatchView, where: str, name: str
     ) -> None:

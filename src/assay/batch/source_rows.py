@@ -6,7 +6,7 @@ rejects show.
 
 from __future__ import annotations
 
-from assay.batch.layout import Cell, Layout, ScoreCells
+from assay.batch.layout import Cell, RowLayout, ScoreCells
 from assay.batch.norms import is_count, largest_n, score_code
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, text
@@ -22,7 +22,7 @@ _GATES_PER_WORD = 31
 class RowExpressions:
     """The expressions of one plan over the columns of one view."""
 
-    def __init__(self, plan: BatchPlan, layout: Layout, view: str) -> None:
+    def __init__(self, plan: BatchPlan, layout: RowLayout, view: str) -> None:
         self.plan = plan
         self.layout = layout
         self.view = identifier(view)

@@ -47,7 +47,7 @@ _UNCLEAR = "postgresql://..."
 POSTGRESQL = ("postgresql://", "postgres://")
 
 
-class Source(NamedTuple):
+class BatchSource(NamedTuple):
     """One input of a batch."""
 
     name: str
@@ -77,10 +77,10 @@ class Partition(NamedTuple):
 
     name: str
     """Its path below the folder, such as `project=support/day=2026-11-16`."""
-    source: Source
+    source: BatchSource
 
 
-def find_sources(names: Iterable[str]) -> list[Source]:
+def find_sources(names: Iterable[str]) -> list[BatchSource]:
     """The sources that names on a command line stand for. Raises `UsageError` for one that no
     engine reads, and `InputError` where there is nothing to read.
     """
@@ -99,7 +99,7 @@ def find_sources(names: Iterable[str]) -> list[Source]:
     return found
 
 
-def find_partitions(sources: list[Source]) -> list[Partition]:
+def find_partitions(sources: list[BatchSource]) -> list[Partition]:
     """The partitions of a single folder, in order of their names; empty where the input is
     something else, or where some of its files are outside any partition.
     """
@@ -118,19 +118,19 @@ def find_partitions(sources: list[Source]) -> list[Partition]:
     ]
 
 
-def _resolved(name: str) -> Iterator[Source]:
+def _resolved(name: str) -> Iterator[BatchSource]:
     path, mark, table = name.rpartition("#")
     if name.startswith(POSTGRESQL):
         yield _postgresql(name)
     elif name.startswith(TABLE):
-        yield Source(name, "table", table=name.removeprefix(TABLE))
+        yield BatchSource(name, "table", table=name.removeprefix(TABLE))
     elif is_uri(name):
-        yield Source(name, kind_of(name) or "parquet", (name,))
+        yield BatchSource(name, kind_of(name) or "parquet", (name,))
     elif mark and path.endswith(DATABASES):
         _check_exists(path, name)
         if not table:
             raise _no_table(name, f"{path}#scores")
-        yield Source(name, "duckdb", (_checked(path),), table=table)
+        yield BatchSource(name, "duckdb", (_checked(path),), table=table)
     elif name.endswith(DATABASES):
         raise _no_table(name, f"{name}#scores")
     elif os.path.isdir(name):
@@ -147,7 +147,7 @@ def _resolved(name: str) -> Iterator[Source]:
             )
         if kind == "csv":
             csv_head(name)
-        yield Source(name, kind, (_checked(name),))
+        yield BatchSource(name, kind, (_checked(name),))
 
 
 _LISTED = ", ".join(KINDS)
@@ -168,7 +168,7 @@ def kind_of(path: str) -> str | None:
     return next((kind for end, kind in KINDS.items() if lower.endswith(end)), None)
 
 
-def _folder(folder: str) -> Iterator[Source]:
+def _folder(folder: str) -> Iterator[BatchSource]:
     """A Delta or Iceberg table as one source, any other folder as one source for each kind of file
     in it. The files of a Delta table include rows that were deleted: they are never read as plain
     Parquet.
@@ -177,7 +177,7 @@ def _folder(folder: str) -> Iterator[Source]:
     delta = os.path.isdir(os.path.join(folder, "_delta_log"))
     for kind, is_kind in (("delta", delta), ("iceberg", bool(iceberg))):
         if is_kind:
-            yield Source(folder, kind, (_checked(folder),), folder=folder)
+            yield BatchSource(folder, kind, (_checked(folder),), folder=folder)
             return
     by_kind: dict[str, list[str]] = {}
     others: list[str] = []
@@ -199,7 +199,7 @@ def _folder(folder: str) -> Iterator[Source]:
     if not by_kind:
         raise InputError("FIL-005", "there is no file in this folder.", where=folder)
     for kind, files in sorted(by_kind.items()):
-        yield Source(folder, kind, tuple(files), folder=folder)
+        yield BatchSource(folder, kind, tuple(files), folder=folder)
 
 
 def _files_below(folder: str) -> list[str]:
@@ -247,7 +247,7 @@ def _raise(error: OSError) -> None:
     ) from None
 
 
-def _postgresql(name: str) -> Source:
+def _postgresql(name: str) -> BatchSource:
     url, _, table = name.rpartition("#")
     if not url or not table:
         raise _no_table(shown_url(url or name), "postgresql://HOST/DATABASE#TABLE")
@@ -258,7 +258,7 @@ def _postgresql(name: str) -> Source:
             fix="Write postgresql://USER@HOST/DATABASE#TABLE. In a password, write @ as %40, / as"
             " %2F and : as %3A, or put it into the variable PGPASSWORD.",
         )
-    return Source(f"{shown_url(url)}#{table}", "postgresql", table=table, url=url)
+    return BatchSource(f"{shown_url(url)}#{table}", "postgresql", table=table, url=url)
 
 
 def shown_url(url: str) -> str:

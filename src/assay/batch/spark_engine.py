@@ -13,8 +13,8 @@ from threading import Event, Thread
 from typing import Any
 from uuid import uuid4
 
-from assay.batch.engine import Column
-from assay.batch.sources import Source, find_sources
+from assay.batch.engine import SourceColumn
+from assay.batch.sources import BatchSource, find_sources
 from assay.batch.spark_output import FILE_ENDS, escaped, make_output
 from assay.batch.spark_reading import quoted, read_source
 from assay.batch.spark_session import SparkSource, import_spark, open_session, spark_faults
@@ -47,12 +47,12 @@ class SparkEngine:
         with spark_faults("start"):
             self.version = str(self.session.version)
 
-    def attach(self, sources: Sequence[str | Source]) -> str:
+    def attach(self, sources: Sequence[str | BatchSource]) -> str:
         """Files, folders, URIs and tables as one view, columns matched by name."""
         resolved = [
             source
             for given in sources
-            for source in ([given] if isinstance(given, Source) else find_sources([given]))
+            for source in ([given] if isinstance(given, BatchSource) else find_sources([given]))
         ]
         with spark_faults("read", where=", ".join(source.name for source in resolved)):
             return self._view(reduce(_united, (read_source(self.session, one) for one in resolved)))
@@ -74,11 +74,11 @@ class SparkEngine:
         with spark_faults("run"):
             return self._view(self.session.sql(sql).cache())
 
-    def columns(self, view: str) -> list[Column]:
+    def columns(self, view: str) -> list[SourceColumn]:
         """The columns of a view, in order."""
         with spark_faults("read", where=view):
             fields = self.session.table(view).schema.fields
-        return [Column(field.name, field.dataType.simpleString().upper()) for field in fields]
+        return [SourceColumn(field.name, field.dataType.simpleString().upper()) for field in fields]
 
     def relation(self, sql: str) -> Any:
         """A query as a DataFrame."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from assay.batch.sources import CsvHead, Source, csv_head, is_uri
+from assay.batch.sources import BatchSource, CsvHead, csv_head, is_uri
 from assay.batch.spark_output import escaped, spark_path
 from assay.errors import InputError, UsageError
 
@@ -19,7 +19,7 @@ _CSV = {"header": True, "multiLine": True, "escape": '"', "emptyValue": "", "mod
 _JSON = {"mode": "FAILFAST", "allowSingleQuotes": False, "allowNonNumericNumbers": False}
 
 
-def read_source(session: Any, source: Source) -> Any:
+def read_source(session: Any, source: BatchSource) -> Any:
     """A source as a DataFrame."""
     if source.kind == "table":
         return session.table(source.table)
@@ -46,7 +46,7 @@ def read_source(session: Any, source: Source) -> Any:
     )
 
 
-def _loaded(reader: Any, source: Source, files: Sequence[str] = ()) -> Any:
+def _loaded(reader: Any, source: BatchSource, files: Sequence[str] = ()) -> Any:
     """The files of a source, with a column for each `key=value` in their paths."""
     paths = [escaped(spark_path(file)) for file in files or source.files]
     frame = reader.load(paths)
@@ -65,7 +65,7 @@ def _loaded(reader: Any, source: Source, files: Sequence[str] = ()) -> Any:
     return reader.option("basePath", escaped(spark_path(source.folder))).load(paths)
 
 
-def _partition_keys(source: Source) -> set[str]:
+def _partition_keys(source: BatchSource) -> set[str]:
     parts = [
         part
         for file in (source.files if source.folder else ())
@@ -74,7 +74,7 @@ def _partition_keys(source: Source) -> set[str]:
     return {part.partition("=")[0].lower() for part in parts if "=" in part}
 
 
-def _csv(session: Any, source: Source) -> Any:
+def _csv(session: Any, source: BatchSource) -> Any:
     """Files of this machine by their own first lines; on a cluster Spark compares these lines."""
     reader = session.read.format("csv").options(**_CSV)
     if is_uri(source.files[0]):
@@ -92,7 +92,7 @@ def _csv(session: Any, source: Source) -> Any:
     )
 
 
-def _jsonl(session: Any, source: Source) -> Any:
+def _jsonl(session: Any, source: BatchSource) -> Any:
     """Every value as text. The keys come from all lines, not from a sample of them."""
     lines = session.read.text([escaped(spark_path(file)) for file in source.files])
     shapes = (

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from assay.batch.sources import Source
+from assay.batch.sources import BatchSource
 from assay.errors import InputError, UsageError
 from assay.installing import install_hint
 
 _CONNECT_SECONDS = 10
 
 
-def stage_tables(sources: Iterable[Source], scratch: str) -> list[Source]:
+def stage_tables(sources: Iterable[BatchSource], scratch: str) -> list[BatchSource]:
     """The same sources, with the tables of PostgreSQL replaced by copies in a folder."""
     return [
         _copied(source, os.path.join(scratch, f"table-{index}.csv"))
@@ -26,7 +26,7 @@ def stage_tables(sources: Iterable[Source], scratch: str) -> list[Source]:
     ]
 
 
-def _copied(source: Source, path: str) -> Source:
+def _copied(source: BatchSource, path: str) -> BatchSource:
     try:
         import psycopg
         from psycopg import sql
@@ -57,4 +57,4 @@ def _copied(source: Source, path: str) -> Source:
             where=source.name,
             fix="Check the host, the user and the table: postgresql://USER@HOST/DATABASE#TABLE.",
         ) from None
-    return Source(source.name, "csv", (path,))
+    return BatchSource(source.name, "csv", (path,))

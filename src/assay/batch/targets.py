@@ -32,7 +32,7 @@ GRADES, REJECTS = "grades", "rejects"
 _SCRATCH = ".scratch"
 
 
-class Target(NamedTuple):
+class BatchTarget(NamedTuple):
     """An output of a batch: one file, or a folder."""
 
     path: str
@@ -65,7 +65,7 @@ class Workplace(NamedTuple):
     """A hidden folder next to the output, in which a batch writes before anything has its name."""
 
     folder: str
-    target: Target
+    target: BatchTarget
 
     def grades(self, partition: str = "") -> str:
         """Where the grades of a partition go: a file, or a folder that isn't there yet."""
@@ -171,7 +171,7 @@ class Workplace(NamedTuple):
                 os.link(temporary, final)  # unlike a rename, never over a file that is there
 
 
-def tidy_up(target: Target) -> list[str]:
+def tidy_up(target: BatchTarget) -> list[str]:
     """Mend what a batch left that was killed while it wrote the same output: give a folder that was
     set aside its name back, and remove what was written half-way. What was done, for people.
     """
@@ -196,7 +196,7 @@ def tidy_up(target: Target) -> list[str]:
     return done
 
 
-def hidden_folder(target: Target) -> str:
+def hidden_folder(target: BatchTarget) -> str:
     """A new hidden name next to an output, which says whose it is."""
     parent, name = os.path.split(os.path.abspath(target.path))
     mark = f"{_host()}-{os.getpid()}-{os.urandom(8).hex()}"
@@ -207,7 +207,7 @@ def _host() -> str:
     return re.sub("[^a-z0-9]", "", platform.node().lower())[:40]
 
 
-def _set_aside(target: Target) -> str:
+def _set_aside(target: BatchTarget) -> str:
     """Where a folder is while another takes its name."""
     parent, name = os.path.split(os.path.abspath(target.path))
     return os.path.join(parent, f".{name}.old")
@@ -224,7 +224,7 @@ def _is_alive(process: int) -> bool:
 
 
 @contextmanager
-def open_workplace(target: Target) -> Iterator[Workplace]:
+def open_workplace(target: BatchTarget) -> Iterator[Workplace]:
     """A workplace for a target, which is gone when the block ends: what was published has its name
     by then.
     """
@@ -241,7 +241,7 @@ def open_workplace(target: Target) -> Iterator[Workplace]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def check_target(target: Target, inputs: list[str], *, overwrite: bool) -> None:
+def check_target(target: BatchTarget, inputs: list[str], *, overwrite: bool) -> None:
     """Refuse an output that exists, unless it may be overwritten, and one that is also read."""
     if not target.path or os.path.basename(target.path) in ("", ".", ".."):
         raise UsageError("CLI-001", f"-o '{target.path}' names no file or folder.")
@@ -294,11 +294,11 @@ def check_target(target: Target, inputs: list[str], *, overwrite: bool) -> None:
         raise _exists(present[0])
 
 
-def _may_replace(target: Target) -> bool:
+def _may_replace(target: BatchTarget) -> bool:
     return os.path.isdir(target.path) and (os.path.exists(target.record) or _is_empty(target))
 
 
-def _is_empty(target: Target) -> bool:
+def _is_empty(target: BatchTarget) -> bool:
     return not os.listdir(target.path)
 
 
@@ -324,11 +324,11 @@ def _sync(path: str) -> None:
         os.close(handle)
 
 
-def target_of(path: str) -> Target:
+def target_of(path: str) -> BatchTarget:
     """The target that an output names: a file by its extension, else a folder."""
     extension = os.path.splitext(path)[1].lower()
     form = FORMS.get(extension)
-    return Target(path, form or "parquet", form is None)
+    return BatchTarget(path, form or "parquet", form is None)
 
 
 def files_of(path: str) -> list[str]:
@@ -348,9 +348,9 @@ def record_of(path: str) -> str:
     return path if path.endswith((BATCH_RECORD, RECORD_IN_FOLDER)) else target_of(path).record
 
 
-def target_at(record: str, made: BatchRecord) -> Target:
+def target_at(record: str, made: BatchRecord) -> BatchTarget:
     """The target whose record is at a path."""
     folder, name = os.path.split(record)
     if name == RECORD_IN_FOLDER:
-        return Target(folder or os.curdir, "parquet", True)
+        return BatchTarget(folder or os.curdir, "parquet", True)
     return target_of(os.path.join(folder, made.outputs[0].name))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from assay.batch.engine import Column
+from assay.batch.engine import SourceColumn
 from assay.batch.quoting import identifier, text
 from assay.batch.row_faults import NO_RUN, OFF_SCALE, STRAY, TOO_PRECISE, TWO_VALUES, RowFault
 from assay.batch.tool_answers import (
@@ -82,7 +82,7 @@ class ToolAnswersQuery:
         self,
         plan: ToolBatchPlan,
         view: str,
-        columns: Sequence[Column],
+        columns: Sequence[SourceColumn],
         *,
         names: Mapping[str, str],
         keep: Sequence[str] = (),

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from assay.batch.engine import Column
+from assay.batch.engine import SourceColumn
 from assay.batch.layout import cell_of
 from assay.batch.quoting import identifier, text
 from assay.errors import InputError
@@ -34,12 +34,12 @@ class DecimalColumn(NamedTuple):
 
 
 def find_columns(
-    columns: Sequence[Column],
+    columns: Sequence[SourceColumn],
     names: Mapping[str, str],
     *,
     required: Sequence[str],
     optional: Sequence[str],
-) -> dict[str, Column]:
+) -> dict[str, SourceColumn]:
     """The columns of a source by what they mean. `names` says what the source calls one of them."""
     by_name = {column.name: column for column in columns}
     shown = ", ".join(by_name) or "no columns"
@@ -69,7 +69,7 @@ def find_columns(
     return found
 
 
-def kept_columns(columns: Sequence[Column], keep: Sequence[str]) -> list[Column]:
+def kept_columns(columns: Sequence[SourceColumn], keep: Sequence[str]) -> list[SourceColumn]:
     """The columns to carry through."""
     by_name = {column.name: column for column in columns}
     for name in keep:
@@ -84,23 +84,23 @@ def kept_columns(columns: Sequence[Column], keep: Sequence[str]) -> list[Column]
     return [by_name[name] for name in keep]
 
 
-def is_json(column: Column) -> bool:
+def is_json(column: SourceColumn) -> bool:
     """Whether a column holds JSON, where a text keeps its quotation marks."""
     return column.type == "JSON"
 
 
-def is_text(column: Column) -> bool:
+def is_text(column: SourceColumn) -> bool:
     """Whether a column holds texts."""
     empty = column.type.strip('"') in ("NULL", "VOID")  # a column in which nobody wrote anything
     return empty or is_json(column) or cell_of(column).kind == "text"
 
 
-def text_of(column: Column | None) -> str:
+def text_of(column: SourceColumn | None) -> str:
     """A column as text; NULL where the source has none."""
     return NO_TEXT if column is None else f"CAST({identifier(column.name)} AS VARCHAR)"
 
 
-def decimal_of(column: Column) -> DecimalColumn:
+def decimal_of(column: SourceColumn) -> DecimalColumn:
     """A column as decimals. A DECIMAL goes through its text: as a double it could lose digits and
     pass for a shorter number.
     """
@@ -117,7 +117,7 @@ def decimal_of(column: Column) -> DecimalColumn:
     raise _wrong_type(column, "a number")
 
 
-def moment_of(column: Column | None) -> str:
+def moment_of(column: SourceColumn | None) -> str:
     """A column as something that orders moments."""
     if column is None:
         return "CAST(NULL AS BIGINT)"
@@ -151,7 +151,7 @@ def _matches(written: str, pattern: str) -> str:
     return f"(REGEXP_MATCHES({written}, {text(pattern)}) AND NOT CONTAINS({written}, CHR(10)))"
 
 
-def _wrong_type(column: Column, expected: str) -> InputError:
+def _wrong_type(column: SourceColumn, expected: str) -> InputError:
     return InputError(
         "BAT-004",
         f"the column '{column.name}' has the type {column.type}; it must be {expected}.",

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from assay.batch.engine import BatchEngine
-    from assay.batch.job import BatchResult, BatchTask
+    from assay.batch.job import BatchResult
+    from assay.batch.task import BatchTask
     from assay.release.pass_rate import BarResult
 
 ENGINES = ("duckdb", "spark")
@@ -147,10 +148,10 @@ def _verify(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace, task: BatchTask) -> int:
     import tempfile
 
-    from assay.batch.job import explain_batch
     from assay.batch.quoting import pretty
     from assay.batch.sources import find_sources
     from assay.batch.staging import stage_tables
+    from assay.batch.task import explain_batch
 
     engine = _engine(options)
     try:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from assay.batch.job import BatchResult
-    from assay.batch.targets import Target
+    from assay.batch.targets import BatchTarget
     from assay.release.pass_rate import BarResult
 
 SHOWN = 5
@@ -16,7 +16,7 @@ SHOWN = 5
 
 
 def batch_document(
-    result: BatchResult, target: Target, checked: BarResult | None
+    result: BatchResult, target: BatchTarget, checked: BarResult | None
 ) -> dict[str, Any]:
     """What a batch came to, for programs."""
     from msgspec import to_builtins
@@ -46,7 +46,7 @@ def batch_document(
 
 def batch_summary(
     result: BatchResult,
-    target: Target,
+    target: BatchTarget,
     checked: BarResult | None,
     *,
     noun: str,

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from assay.batch.engine import BatchEngine
-    from assay.batch.targets import Target
+    from assay.batch.targets import BatchTarget
     from assay.pipeline.batch_verification import BatchCheck
 
 
-def run_verification(options: argparse.Namespace, engine: BatchEngine, target: Target) -> int:
+def run_verification(options: argparse.Namespace, engine: BatchEngine, target: BatchTarget) -> int:
     """Verify the output of the options and show each check."""
     from assay.pipeline.batch_verification import verify_batch
     from assay.pipeline.grading import DEFAULT_POLICY
@@ -56,7 +56,7 @@ def run_verification(options: argparse.Namespace, engine: BatchEngine, target: T
     return ExitCode.PASSED if holds else ExitCode.FAILED
 
 
-def _lines(checks: Sequence[BatchCheck], target: Target) -> Iterable[str]:
+def _lines(checks: Sequence[BatchCheck], target: BatchTarget) -> Iterable[str]:
     for check in checks:
         yield f"{check.name:<12}{'✗' if check.faults else '✓'} {check.note}".rstrip()
         for fault in check.faults:

@@ -16,7 +16,7 @@ from assay.batch.pair_query import BatchView, PairQuery, ask, count_if, extra_ga
 from assay.batch.pair_sums import count_pairs_of, stratum_of
 from assay.batch.plan import BatchPlan
 from assay.batch.side_sums import SideSums, side_sums
-from assay.batch.targets import Target
+from assay.batch.targets import BatchTarget
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import open_input, read_json
@@ -41,10 +41,10 @@ class BatchSide(NamedTuple):
     """Each file and the SHA-256 of its bytes."""
 
 
-def _target(path: str) -> Target:
+def _target(path: str) -> BatchTarget:
     folder = os.path.isdir(path)
     form = "parquet" if folder or path.endswith(".parquet") else ""
-    return Target(path.rstrip("/") if folder else path, form, folder)
+    return BatchTarget(path.rstrip("/") if folder else path, form, folder)
 
 
 def read_batch_side(path: str) -> BatchSide:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from assay.batch.earlier import Earlier
-from assay.batch.engine import Column
+from assay.batch.engine import SourceColumn
 from assay.batch.evidence import norms_evidence, norms_plan, typed_text
 from assay.batch.exam_marks import ExamBatchPlan
-from assay.batch.job import BatchTask, Queries
 from assay.batch.layout import COUNTS, ROLES
 from assay.batch.plan import BatchPlan
 from assay.batch.relational import batch_queries
 from assay.batch.targets import record_of, target_at
+from assay.batch.task import BatchTask, Queries
 from assay.batch.tool_answers import ToolBatchPlan
 from assay.errors import InputError, UsageError
 from assay.files.json_files import read_json
@@ -66,7 +66,7 @@ def _family_task(
     """Answers about tools, or marks of exams."""
     tools = isinstance(plan, ToolBatchPlan)
 
-    def queries(view: str, columns: Sequence[Column], dialect: str) -> Queries:
+    def queries(view: str, columns: Sequence[SourceColumn], dialect: str) -> Queries:
         return family_queries(plan, view, columns, dialect, names=names, keep=keep)
 
     return BatchTask(
@@ -173,7 +173,9 @@ def earlier_batch(name: str) -> Earlier | None:
     return Earlier(target, record) if os.path.realpath(name) in own else None
 
 
-def _task(plan: BatchPlan, queries: Callable[[str, Sequence[Column], str], Queries]) -> BatchTask:
+def _task(
+    plan: BatchPlan, queries: Callable[[str, Sequence[SourceColumn], str], Queries]
+) -> BatchTask:
     return BatchTask(
         family=WORKFLOW_FAMILY,
         profile=plan.profile,
@@ -191,7 +193,7 @@ def _queries(
     names: Mapping[str, str],
     keep: Sequence[str],
     view: str,
-    columns: Sequence[Column],
+    columns: Sequence[SourceColumn],
     dialect: str,
 ) -> Queries:
     return batch_queries(plan, view, columns, dialect, names=names, keep=keep)

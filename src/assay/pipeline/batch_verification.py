@@ -11,11 +11,11 @@ from typing import NamedTuple
 from assay.batch.counting import count_output
 from assay.batch.digests import digest_files
 from assay.batch.engine import BatchEngine
-from assay.batch.job import graded_view
 from assay.batch.plan import make_batch_plan
 from assay.batch.sources import find_sources
 from assay.batch.staging import stage_tables
-from assay.batch.targets import Target
+from assay.batch.targets import BatchTarget
+from assay.batch.task import graded_view
 from assay.batch.verification import (
     SHOWN,
     RowDifference,
@@ -52,7 +52,7 @@ def verify_batch(
     shelf: Shelf,
     engine: BatchEngine,
     inputs: Sequence[str],
-    target: Target,
+    target: BatchTarget,
     *,
     profile: str | None = None,
     policy: str | None = None,
@@ -91,7 +91,7 @@ def verify_batch(
     return checks
 
 
-def _record(target: Target, inputs: Sequence[str]) -> BatchRecord:
+def _record(target: BatchTarget, inputs: Sequence[str]) -> BatchRecord:
     if not os.path.exists(target.record):
         raise InputError(
             "FIL-001",
@@ -119,7 +119,7 @@ def _record(target: Target, inputs: Sequence[str]) -> BatchRecord:
     return record
 
 
-def _outputs(record: BatchRecord, target: Target) -> BatchCheck:
+def _outputs(record: BatchRecord, target: BatchTarget) -> BatchCheck:
     files = [*record.outputs, *record.rejects]
     changed = changed_files(files, os.path.dirname(target.record))
     faults = [f"{name} is missing, or isn't the file that the batch wrote" for name in changed]

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from assay.batch.engine import Column
+from assay.batch.engine import SourceColumn
 from assay.batch.exam_marks import ExamBatchPlan
 from assay.batch.exam_query import ExamQuery
-from assay.batch.job import Queries
 from assay.batch.plan import BatchPlan, make_batch_plan
 from assay.batch.quoting import in_dialect
 from assay.batch.relational import batch_queries
+from assay.batch.task import Queries
 from assay.batch.tool_answers import ToolBatchPlan
 from assay.batch.tool_query import ToolAnswersQuery
 from assay.errors import UsageError
@@ -86,7 +86,7 @@ def plan_family(
 def family_queries(
     plan: FamilyPlan,
     view: str,
-    columns: Sequence[Column],
+    columns: Sequence[SourceColumn],
     dialect: str,
     *,
     names: Mapping[str, str] | None = None,

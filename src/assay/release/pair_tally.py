@@ -15,12 +15,12 @@ from assay.release.required import lost_of, lost_said
 from assay.release.tally import (
     MAX_MISSING,
     MAX_WORSE,
-    Compared,
+    ComparedSides,
     FloorTally,
     GateTally,
-    Listed,
     LostPair,
     LostThings,
+    NameList,
     NormSums,
     PairTally,
     PassTally,
@@ -63,22 +63,22 @@ def of_baseline(pairs: Sequence[Pair]) -> list[Pair]:
     return [pair for pair in pairs if pair.baseline is not None or pair.candidate is None]
 
 
-def _all(items: Iterable[Any]) -> Listed:
+def _all(items: Iterable[Any]) -> NameList:
     listed = list(items)
-    return Listed(listed, len(listed))
+    return NameList(listed, len(listed))
 
 
 def lost_things(rows: Iterable[Row | None], *kinds: str) -> LostThings | None:
     """What the candidate's samples lost of these kinds; None where that is nothing."""
     lost = lost_of(rows, *kinds)
-    return LostThings(Listed(lost, len(lost)), lost_said(lost)) if lost else None
+    return LostThings(NameList(lost, len(lost)), lost_said(lost)) if lost else None
 
 
 def _lost(pairs: Sequence[Pair], *kinds: str) -> LostThings | None:
     return lost_things((pair.candidate for pair in pairs), *kinds)
 
 
-def _compared(pairs: Sequence[Pair]) -> Compared:
+def _compared(pairs: Sequence[Pair]) -> ComparedSides:
     strata: dict[Stratum, NormSums] = {}
     nobody = 0
     for pair in pairs:
@@ -102,7 +102,7 @@ def _compared(pairs: Sequence[Pair]) -> Compared:
                 else NORM_ONE
             )
         strata[stratum] = NormSums(ours, theirs, count + 1)
-    return Compared(len(pairs), _scores(pairs), strata, nobody, _lost(pairs, "criterion"))
+    return ComparedSides(len(pairs), _scores(pairs), strata, nobody, _lost(pairs, "criterion"))
 
 
 def _scores(pairs: Sequence[Pair]) -> ScoreTally:

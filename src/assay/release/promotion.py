@@ -37,7 +37,7 @@ from assay.release.promotion_rules import (
     scores,
     severe_failures,
 )
-from assay.release.tally import MAX_MISSING, Compared, PairTally, ScoreTally
+from assay.release.tally import MAX_MISSING, ComparedSides, PairTally, ScoreTally
 from assay.stats.comparison import Comparison
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def promote_tally(
 
 
 def _score_rule(
-    compared: Compared, comparison: Comparison, adjusted: float | None, rules: ReleaseRules
+    compared: ComparedSides, comparison: Comparison, adjusted: float | None, rules: ReleaseRules
 ) -> RuleResult:
     lost = lost_could(compared.scores, rules) if comparison.claims.non_inferior else None
     return scores(compared.lost, comparison, adjusted, rules, lost=lost)
@@ -255,7 +255,7 @@ def lost_could(tally: ScoreTally, rules: ReleaseRules) -> LostRuns | None:
     )
 
 
-def adjusted_difference(compared: Compared, shrinkage: exact.Pull) -> float | None:
+def adjusted_difference(compared: ComparedSides, shrinkage: exact.Pull) -> float | None:
     """The difference of the adjusted scores, formed once for each side and criterion, with n the
     samples that are paired.
 

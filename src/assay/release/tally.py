@@ -31,7 +31,7 @@ MAX_WORSE = 20
 """Samples that a decision names among those that got worse."""
 
 
-class Listed(NamedTuple):
+class NameList(NamedTuple):
     """The first of some things, in the order of their names, and how many there are."""
 
     first: list[Any]
@@ -46,7 +46,7 @@ class Listed(NamedTuple):
 class LostThings(NamedTuple):
     """What the baseline has and the candidate lost."""
 
-    items: Listed
+    items: NameList
     words: str
 
 
@@ -146,7 +146,7 @@ class NormSums(NamedTuple):
     n: int
 
 
-class Compared(NamedTuple):
+class ComparedSides(NamedTuple):
     """The scores and norms of some pairs."""
 
     n: int
@@ -166,8 +166,8 @@ class GateTally(NamedTuple):
     both: int
     gates: Mapping[str, dict[str, int]]
     """By gate and side."""
-    newly_failing: Listed
-    ungated: Listed
+    newly_failing: NameList
+    ungated: NameList
     """Samples without a gate."""
     lost: LostThings | None
     """Gates and declarations."""
@@ -176,7 +176,7 @@ class GateTally(NamedTuple):
 class FloorTally(NamedTuple):
     """Critical floors that were kept before and are missed now, and the reverse."""
 
-    new: Listed
+    new: NameList
     mended: int
     lost: LostThings | None
     """Roles and floors."""
@@ -185,7 +185,7 @@ class FloorTally(NamedTuple):
 class SevereTally(NamedTuple):
     """Failures that the policy calls severe."""
 
-    candidate: Listed
+    candidate: NameList
     baseline: int
 
 
@@ -204,10 +204,10 @@ class PairTally(NamedTuple):
 
     n_paired: int
     """Samples that both sides have."""
-    missing_candidate: Listed
-    missing_baseline: Listed
-    compared: Compared
-    of_baseline: Compared | None
+    missing_candidate: NameList
+    missing_baseline: NameList
+    compared: ComparedSides
+    of_baseline: ComparedSides | None
     """Without the samples that are the candidate's alone; None where there are none."""
     gates: GateTally
     floors: FloorTally
