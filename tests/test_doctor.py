@@ -19,7 +19,7 @@ from assay.cli.doctor_jobs import JOBS
 from assay.library.lock import lock_of
 from conftest import ROOT
 
-NOT_FOR_USERS = {"dev", "bench", "peers"}
+NOT_FOR_USERS = {"dev", "docs", "bench", "peers"}
 
 
 def test_every_extra_that_a_user_can_install_belongs_to_a_job() -> None:

@@ -32,7 +32,7 @@ from assay.judging.config import JudgeSpec
 from assay.library.shelf import Shelf
 from assay.records.label import Rater
 from assay.store.ledger import Ledger, open_ledger
-from assay.views.blocks import Section, Table
+from assay.views.blocks import Paragraph, Section, Table
 from assay.views.labels import LabelResults, StoredSet, results_view, says
 from documents import run
 from labelling import CRITERIA, judged, stored
@@ -183,7 +183,9 @@ def test_several_raters_become_one_value_in_the_stated_way(ledger: Ledger) -> No
     assert said == ["a", None, None], "level votes are no label"
     assert results.agreement[0].statistic == "Krippendorff's alpha, nominal"
     won = next(one for one in results_view(results) if isinstance(one, Section))
-    table = won.parts[0]
+    share, table = won.parts[:2]
+    assert isinstance(share, Paragraph)
+    assert "first wins 66.7% [26.9% to 87.7% (95%), n 3] of the pairs" in share.text
     assert isinstance(table, Table)
     assert [row[:2] for row in table.rows] == [["first", "3"], ["tie", "1"], ["second", "3"]]
     assert "42.9%" in table.rows[0][2]

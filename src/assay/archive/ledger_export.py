@@ -26,6 +26,7 @@ from assay.archive.export_rows import COLUMNS, ROWS, ExportedGrade, exported
 from assay.errors import InputError, UsageError
 from assay.files.atomic import put_in_place, write_file
 from assay.files.json_files import parse_json
+from assay.records.typed import convert
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
 from assay.views.parquet import encode_row, load_duckdb, write_parquet
@@ -252,7 +253,7 @@ def _manifest(folder: str) -> ExportManifest:
     path = os.path.join(folder, MANIFEST)
     try:
         with open(path, "rb") as stream:
-            return msgspec.convert(parse_json(stream.read()), ExportManifest)
+            return convert(parse_json(stream.read()), ExportManifest)
     except FileNotFoundError:
         if {*os.listdir(folder)} <= {STAGING}:
             return ExportManifest()

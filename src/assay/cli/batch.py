@@ -228,11 +228,7 @@ COMMANDS = {
                 metavar="OUT",
                 help="a file (.parquet .csv .jsonl), or a folder of Parquet files",
             ),
-            arg(
-                "--profile",
-                metavar="P",
-                help="profile by name, letter A-D, name@version or YAML file; scores need one",
-            ),
+            "--profile",
             arg(
                 "--policy",
                 metavar="Q",
