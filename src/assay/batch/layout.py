@@ -289,7 +289,7 @@ def grade_columns(plan: BatchPlan) -> list[str]:
 def cell_of(column: SourceColumn) -> Cell:
     """A column as a plan reads it.
 
-    >>> cell_of(Column("raw", "DECIMAL(18,3)"))
+    >>> cell_of(SourceColumn("raw", "DECIMAL(18,3)"))
     Cell(name='raw', kind='decimal', digits=18, scale=3)
     """
     decimal = _DECIMAL.fullmatch(column.type)
