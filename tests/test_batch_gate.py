@@ -198,6 +198,18 @@ def test_a_batch_that_cannot_be_trusted_or_compared_opens_no_gate(
     refused(batch(tmp_path / "graded.parquet", rows, policy="workflow@9"), "REL-002", 3)
     outside = [BatchFile(name="../theirs.parquet", digest=other)]
     refused(batch(tmp_path / "outside.parquet", rows, outputs=outside), "BAT-060", 3)
+    fails = runs(2, drop=0.9)
+    for index, lie in enumerate(
+        ("true AS passed", "100.0 AS score", "[] AS failed_floors", "1.0 AS norm_correctness")
+    ):
+        forged = batch(tmp_path / "forging.parquet", fails)
+        made = tmp_path / f"forged{index}.parquet"
+        lied = f"SELECT * REPLACE ({lie}) FROM '{forged}'"
+        duckdb.sql(lied).write_parquet(str(made))
+        record = json.loads(forged.with_suffix(".batch.json").read_text())
+        record["outputs"] = [{"name": made.name, "digest": f"sha256:{file_digest(str(made))}"}]
+        made.with_suffix(".batch.json").write_text(json.dumps(record))
+        assert "contradict their own norms" in refused(made, "BAT-060", 3), lie
     ours.write_bytes(theirs.read_bytes())
     assert "isn't the file that the batch wrote" in refused(ours, "BAT-060", 3)
 

@@ -135,9 +135,11 @@ class PairQuery:
             "CASE WHEN passed THEN 1 ELSE 0 END AS p",
             f"{_units('score', 100)} AS score",
         ]
-        columns += [f"{_has('failed_gates', gate)} AS g{index}" for index, gate in self.gates]
-        columns += [f"{_has('extra_gates', gate)} AS h{index}" for index, gate in self.extra]
-        columns += [f"{_has('failed_floors', floor)} AS f{index}" for index, floor in self.floors]
+        columns += [f"{has_item('failed_gates', gate)} AS g{index}" for index, gate in self.gates]
+        columns += [f"{has_item('extra_gates', gate)} AS h{index}" for index, gate in self.extra]
+        columns += [
+            f"{has_item('failed_floors', floor)} AS f{index}" for index, floor in self.floors
+        ]
         columns += [
             f"{_units(f'norm_{one.name}', NORM_ONE)} AS n{index}"
             for index, one in enumerate(self.plan.criteria)
@@ -303,7 +305,8 @@ def _units(column: str, scale: int) -> str:
     return f"CAST(ROUND(CAST({name(column)} AS DOUBLE) * {scale}e0) AS BIGINT)"
 
 
-def _has(column: str, item: str) -> str:
+def has_item(column: str, item: str) -> str:
+    """Whether a list has an item, as 1 or 0."""
     return f"CASE WHEN COALESCE(ARRAY_CONTAINS({column}, {literal(item)}), FALSE) THEN 1 ELSE 0 END"
 
 

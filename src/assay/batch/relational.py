@@ -85,6 +85,13 @@ def _names(none: str, names: list[str], more: str = "") -> str:
     return f"CASE WHEN invalid THEN NULL WHEN {none} THEN {NO_NAMES} ELSE {found} END"
 
 
+def weighted_score(plan: BatchPlan, name: str) -> str:
+    """`exact.weighted_score` as SQL, over norms in columns that are called so and numbered."""
+    total = plan.total_weight
+    top = " + ".join(f"{item.weight} * {name}{i}" for i, item in enumerate(plan.criteria))
+    return f"(({top}) * {2 * SCORE_MAX} + {total * NORM_ONE}) // {2 * total * NORM_ONE}"
+
+
 class _Grades:
     """Writes the query of grades, stage by stage."""
 
@@ -267,14 +274,8 @@ class _Grades:
                 columns.append(f"{missed} AS floor{index}")
                 floors.append(missed)
         columns.append(f"{' OR '.join(floors) or 'FALSE'} AS floor_missed")
-        columns.append(f"{self._weighed('norm')} AS score_units")
+        columns.append(f"{weighted_score(plan, 'norm')} AS score_units")
         return f"SELECT *, {', '.join(columns)} FROM normed"
-
-    def _weighed(self, name: str) -> str:
-        """`exact.weighted_score` as SQL."""
-        total = self.plan.total_weight
-        top = " + ".join(f"{item.weight} * {name}{i}" for i, item in enumerate(self.plan.criteria))
-        return f"(({top}) * {2 * SCORE_MAX} + {total * NORM_ONE}) // {2 * total * NORM_ONE}"
 
     def _lettered(self) -> str:
         bands = self.plan.bands
@@ -291,7 +292,7 @@ class _Grades:
             f"SELECT *, CASE WHEN invalid THEN NULL {whens} ELSE {last} END AS provisional,"
             f" CASE WHEN invalid THEN NULL WHEN NOT gates_pass THEN {last} {capped} {whens}"
             f" ELSE {last} END AS letter,"
-            f" {self._weighed('adjusted')} AS adjusted_units FROM scored"
+            f" {weighted_score(self.plan, 'adjusted')} AS adjusted_units FROM scored"
         )
 
     def _reason(self) -> str:

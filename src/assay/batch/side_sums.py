@@ -12,7 +12,17 @@ from typing import Any, NamedTuple
 from msgspec.structs import asdict
 
 from assay.batch.engine import BatchEngine
-from assay.batch.pair_query import MAX_REPEATS, BatchView, PairQuery, ask, count_if, literal, total
+from assay.batch.pair_query import (
+    MAX_REPEATS,
+    BatchView,
+    PairQuery,
+    ask,
+    count_if,
+    has_item,
+    literal,
+    total,
+)
+from assay.batch.relational import weighted_score
 from assay.errors import InputError
 from assay.exact import NORM_ONE
 from assay.records.grade import LETTERS
@@ -184,6 +194,24 @@ class _BatchSide:
         flaky, flaky_total = self._flaky()
         return SideSums(n, samples, block, flaky, flaky_total)
 
+    def _contradiction(self) -> str:
+        """Whether a row says otherwise than its own norms and gates do under the plan: the side
+        that is judged may not bring its verdict.
+        """
+        plan, found = self.plan, []
+        for index, one in enumerate(plan.criteria):
+            found.append(
+                f"NOT n{index} BETWEEN 0 AND {NORM_ONE} OR (a{index} = 1 AND n{index} > 0)"
+            )
+            if one.floor is not None:
+                scored = f" OR a{index} = 0" if one.distrusted else ""
+                found.append(f"(f{index} = 1) <> (n{index} < {one.floor}{scored})")
+        needed = max(plan.threshold, plan.bands[-2].edge)
+        passes = f"(all_gates = 0 AND all_floors = 0 AND score >= {needed})"
+        return " OR ".join(
+            [*found, f"score <> {weighted_score(plan, 'n')}", f"(p = 1) <> {passes}"]
+        )
+
     def _check_rows(self) -> None:
         plan, query = self.plan, self.query
         known = [
@@ -207,6 +235,7 @@ class _BatchSide:
             "COALESCE(ARRAY_LENGTH(failed_gates), 0) AS all_gates",
             "COALESCE(ARRAY_LENGTH(failed_floors), 0) AS all_floors",
             f"({other or 'FALSE'}) AS other",
+            *(f"{has_item('missing', one.name)} AS a{i}" for i, one in enumerate(plan.criteria)),
         )
         checks = [
             "run IS NULL OR sample IS NULL",
@@ -214,16 +243,22 @@ class _BatchSide:
             f"all_gates > {known[0]}",
             f"all_floors > {known[1]}",
             "other",
+            self._contradiction(),
         ]
         (row,) = ask(
             self.engine, f"SELECT {', '.join(map(count_if, checks))} FROM ({runs}) AS runs"
         )
-        unnamed, invalid, gates, floors, others = (int(value) for value in row)  # type: ignore[call-overload]
+        unnamed, invalid, gates, floors, others, contrary = (int(value) for value in row)  # type: ignore[call-overload]
         if unnamed or invalid:
             raise self._refused(
                 f"runs of the {self.name} couldn't be graded, so what they came to isn't known:"
                 f" {unnamed + invalid:,}.",
                 "Fix what the rejects output lists, and grade again with `assay batch`.",
+            )
+        if contrary:
+            raise self._refused(
+                f"{contrary:,} rows of the {self.name} contradict their own norms and gates.",
+                "Grade again with `assay batch`.",
             )
         if gates or floors:
             what = "gates" if gates else "floors"
