@@ -11,12 +11,12 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from assay.batch.line_keys import MAX_COLUMNS, line_keys
 from assay.batch.quoting import identifier, text
 from assay.batch.sources import BatchSource, CsvHead, csv_head, find_sources, is_uri
-from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.errors import InputError, UsageError
 from assay.installing import install_hint
 
-MAX_COLUMNS = 10_000
 MAX_LINE = 16 * 1024 * 1024
 _EXTENSIONS = {"delta": "delta_scan", "iceberg": "iceberg_scan"}
 _FILE = "assay_file"
@@ -97,41 +97,8 @@ def _jsonl(connection: Any, source: BatchSource) -> str:
         "SELECT json_type(json) = 'OBJECT', json_keys(json), count(*)"
         f" FROM {lines} GROUP BY ALL ORDER BY ALL LIMIT {MAX_COLUMNS + 1}"
     ).fetchall()
-    if len(shapes) > MAX_COLUMNS:
-        raise InputError(
-            "FIL-004", f"has lines of more than {MAX_COLUMNS:,} shapes.", where=source.name
-        )
-    names: dict[str, None] = {}
-    for is_object, keys, count in shapes:
-        if not is_object:
-            raise InputError(
-                "FIL-006",
-                f"{count:,} line{'s are' if count > 1 else ' is'} JSON, but not an object.",
-                where=source.name,
-                fix='Each line is one row: {"run": "r-1", "criterion": "correctness", "raw": 4}.',
-            )
-        twice = next((key for key in keys if keys.count(key) > 1), None)
-        if twice is not None:
-            raise InputError(
-                "FIL-003",
-                f"{count:,} line{'s have' if count > 1 else ' has'} the key '{twice}' twice.",
-                where=source.name,
-            )
-        names |= dict.fromkeys(keys)
-    if not names:
-        raise NotEnoughEvidence(
-            "FIL-005",
-            "there is nothing to grade.",
-            where=source.name,
-            fix="An empty input never passes.",
-        )
-    if len({name.lower() for name in names}) < len(names):
-        raise InputError(
-            "BAT-020",
-            "some of its keys differ only in case, and DuckDB can't tell them apart.",
-            where=source.name,
-            fix="Spell each key in one way.",
-        )
+    found = [(keys if is_object else None, count) for is_object, keys, count in shapes]
+    names = line_keys(found, source, engine="DuckDB")
     columns = [f"{_json_text(name)} AS {identifier(name)}" for name in names]
     return f"SELECT {', '.join([*columns, _FILE])} FROM {lines}"
 

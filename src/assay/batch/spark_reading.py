@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
+from assay.batch.line_keys import MAX_COLUMNS, line_keys
 from assay.batch.sources import BatchSource, CsvHead, csv_head, is_uri
 from assay.batch.spark_output import escaped, spark_path
 from assay.errors import InputError, UsageError
 
-MAX_COLUMNS = 10_000
 _CSV = {"header": True, "multiLine": True, "escape": '"', "emptyValue": "", "mode": "FAILFAST"}
 # What others than Spark don't take for JSON.
 _JSON = {"mode": "FAILFAST", "allowSingleQuotes": False, "allowNonNumericNumbers": False}
@@ -106,42 +106,13 @@ def _jsonl(session: Any, source: BatchSource) -> Any:
         .limit(MAX_COLUMNS + 1)
         .collect()
     )
-    if len(shapes) > MAX_COLUMNS:
-        raise InputError(
-            "FIL-004", f"has lines of more than {MAX_COLUMNS:,} shapes.", where=source.name
-        )
-    names: dict[str, None] = {}
-    for keys, count in sorted(shapes, key=lambda shape: shape[0] or []):
-        many = count > 1
-        if keys is None:
-            raise InputError(
-                "FIL-006",
-                f"{count:,} line{'s are' if many else ' is'} not one JSON object.",
-                where=source.name,
-                fix='Each line is one row: {"run": "r-1", "criterion": "correctness", "raw": 4}.',
-            )
-        twice = next((key for key in keys if keys.count(key) > 1), None)
-        if twice is not None:
-            raise InputError(
-                "FIL-003",
-                f"{count:,} line{'s have' if many else ' has'} the key '{twice}' twice.",
-                where=source.name,
-            )
-        names |= dict.fromkeys(keys)
-    if len({name.lower() for name in names}) < len(names):
-        raise InputError(
-            "BAT-020",
-            "some of its keys differ only in case, and Spark can't tell them apart.",
-            where=source.name,
-            fix="Spell each key in one way.",
-        )
-    if not names:
-        raise InputError("FIL-005", "there is nothing in the file.", where=source.name)
+    ordered = sorted(shapes, key=lambda shape: shape[0] or [])
+    names = line_keys([(keys, count) for keys, count in ordered], source, engine="Spark")
     reader = session.read.format("json").options(**_JSON).schema(_texts(names))
     return _loaded(reader, source)
 
 
-def _texts(names: Sequence[str] | dict[str, None]) -> str:
+def _texts(names: Sequence[str]) -> str:
     """A schema in which every column is text."""
     return ", ".join(f"{quoted(name)} STRING" for name in names)
 
