@@ -164,7 +164,7 @@ def test_every_verdict_and_number_is_that_of_the_python_gate(setting: Setting) -
                 gate.soft[2].warn,
             )
             assert row["verify_rubric"] is (gate.verify_rubric is not None)
-            for axis, one in drop.by_axis.items():  # type: ignore[union-attr]
+            for axis, one in drop.by_axis.items():
                 assert (row[f"drop_{axis}"], row[f"lost_{axis}"], row[f"gained_{axis}"]) == (
                     one.drop,
                     one.lost,

@@ -6,8 +6,9 @@ and any other engine.
 
 An export goes on where the last one ended and adds files; it never changes one. Files wait in
 `.staging` until all of them are whole. `_export.json` then lists them as pending, they take their
-names, and it says how far the export came: whoever is killed in between leaves files that the next
-export removes first. Memory is bounded: one page of records at a time, rows waiting on disk.
+names, and it says how far the export came: if it is killed in between, the next export first
+removes the files that are pending. Memory is bounded: one page of records at a time, with rows
+waiting on disk.
 """
 
 from __future__ import annotations

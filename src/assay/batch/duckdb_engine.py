@@ -27,7 +27,7 @@ _names = count(1)
 
 
 class DuckDBEngine:
-    """A connection to DuckDB: one that was given, or one of its own."""
+    """A connection to DuckDB: one that was given, or a new one."""
 
     name = "duckdb"
     dialect = "duckdb"

@@ -49,7 +49,7 @@ def typed_text(
 def bad_verdicts(
     view: str, columns: Sequence[SourceColumn], verdicts: Collection[str]
 ) -> str | None:
-    """A query for a text that is no verdict, with its column; None where no verdict is text."""
+    """A query for a text that isn't a verdict, with its column; None where no verdict is text."""
     found = [
         f"SELECT {text(column.name)} AS name, MIN({identifier(column.name)}) AS value"
         f" FROM {identifier(view)} WHERE NOT {identifier(column.name)} IS NULL"

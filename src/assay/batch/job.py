@@ -42,7 +42,7 @@ from assay.records.batch import (
     read_batch_record,
 )
 
-_TABLE = "a table of a database, which has no bytes of its own"
+_TABLE = "a table of a database, which has no file to digest"
 _ELSEWHERE = "a file that only Spark reaches"
 
 

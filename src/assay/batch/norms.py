@@ -198,7 +198,7 @@ def _counted(formula: str, cells: ScoreCells) -> tuple[list[Branch], str]:
     """The norm of counts."""
     keys = COUNTS[formula]
     if any(key not in cells.counts for key in keys):
-        # without its columns, whatever a row has instead of counts is no score
+        # without its columns, whatever a row has instead of counts isn't a score
         given = [] if cells.raw is None else [(cells.raw, fault.NOT_COUNTS)]
         given += [(cell, fault.PARTIAL_COUNTS) for cell in cells.counts.values()]
         refused = [

@@ -278,7 +278,7 @@ def _is_too_long(raw: Any, formula: str) -> bool:
         total = sum(raw.values()) if formula == "pairwise" else max(raw.values())
         return bool(total > MAX_COUNT)
     if formula in COUNTS:
-        return False  # a number is no count
+        return False  # a number isn't a count
     if isinstance(raw, Decimal) and raw.is_finite():
         number = raw.normalize()
         exponent = number.as_tuple().exponent

@@ -84,7 +84,7 @@ class RowExpressions:
         return None if cells is None else cells.n
 
     def sample_size(self, cell: Cell) -> str:
-        """The n of a row; NULL where it is no sample size."""
+        """The n of a row; NULL where it isn't a sample size."""
         name = identifier(cell.name)
         return (
             f"CASE WHEN {is_count(cell, self._max_n)} THEN CAST(COALESCE({name}, 1) AS BIGINT) END"
@@ -132,7 +132,7 @@ def raw_text(cells: ScoreCells) -> str:
 
 
 def cell_text(cell: Cell) -> str:
-    """A column as text. Engines spell what is no finite number in their own ways."""
+    """A column as text. Engines spell NaN and the infinities differently."""
     name = identifier(cell.name)
     if cell.kind != "float":
         return f"CAST({name} AS VARCHAR)"

@@ -172,7 +172,7 @@ class Workplace(NamedTuple):
 
 
 def tidy_up(target: BatchTarget) -> list[str]:
-    """Mend what a batch left that was killed while it wrote the same output: give a folder that was
+    """Clean up after a batch that was killed while it wrote the same output: give a folder that was
     set aside its name back, and remove what was written half-way. What was done, for people.
     """
     parent, name = os.path.split(os.path.abspath(target.path))

@@ -22,7 +22,7 @@ MAX_WEIGHT = 1_000
 MAX_TOTAL = 1_000_000
 """The largest sum of the weights of a subject. The sum of its products then fits into 64 bits."""
 STALE, NOT_APPLICABLE = 0, 1
-"""What stands in the place of the score of an answer that doesn't count."""
+"""What replaces the score of an answer that doesn't count."""
 
 
 class ToolBatchPlan(NamedTuple):

@@ -25,7 +25,7 @@ NO_TEXT = "CAST(NULL AS VARCHAR)"
 
 
 class DecimalColumn(NamedTuple):
-    """A column of numbers as SQL: the value as a DOUBLE, NULL where it is no number or has more
+    """A column of numbers as SQL: the value as a DOUBLE, NULL where it isn't a number or has more
     than six decimals, and whether it has.
     """
 

@@ -189,7 +189,7 @@ COMMANDS = {
     "label new": Command(
         _new,
         "Draw samples of a stored evaluation for people to label. Each rater gets every item, in an"
-        " order of their own, and never sees a judge's score or a grade.\nThe same command twice"
+        " different order, and never sees a judge's score or a grade.\nThe same command twice"
         " makes one set.",
         "assay label new latest --n 50 --draw random",
         (

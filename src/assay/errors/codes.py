@@ -229,7 +229,7 @@ CODES: dict[str, str] = {
     "BAT-022": "An engine can't read an input of a batch.",
     "BAT-023": "An input of a batch changed while it was being read.",
     "BAT-024": "A run has rows in several partitions.",
-    "BAT-025": "A text is no verdict.",
+    "BAT-025": "A text isn't a verdict.",
     "BAT-026": "A file of an earlier batch isn't the one that its record names.",
     "BAT-027": "Norms were made by another profile, or by another version of scoring.",
     "BAT-021": "The output of a batch exists, or isn't a batch's to overwrite.",

@@ -194,7 +194,7 @@ def _listed(grades: Mapping[str, int]) -> str:
 def _runs(engine: BatchEngine, record: BatchRecord, evidence: str, grades: str) -> BatchCheck:
     """Whether exactly the runs of the input have a row."""
     given, stored = RunColumn(evidence, record.columns.get("run", "run")), RunColumn(grades, "run")
-    faults = [f"'{run}' is no run of the input" for run in runs_without(engine, stored, given)]
+    faults = [f"'{run}' isn't a run of the input" for run in runs_without(engine, stored, given)]
     if record.sample is None:
         lost = runs_without(engine, given, stored)
         faults += [f"the run '{run}' has no row" for run in lost]

@@ -1,6 +1,6 @@
 """The record of a batch (`assay.batch/1`): what was graded, by what, and what came out.
 
-It stands next to the output. It has no clock in it: the same inputs under the same plan on the same
+It is next to the output. It has no clock in it: the same inputs under the same plan on the same
 engine give the same record. With it any row can be made again by the Python engine.
 """
 
