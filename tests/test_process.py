@@ -283,24 +283,38 @@ def test_a_signal_ends_a_command_whose_main_thread_does_not_hear_it(
     """Native code that lets other threads run, a thread that never ends: both would keep the
     process for ever.
     """
-    code = (
-        "import ctypes, sys, threading, time\nfrom assay.cli import main as cli, process\nfrom"
-        " assay.__main__ import main\nimport types\ndef run(verb, argv):\n   "
-        " threading.Thread(target=time.sleep, args=(600,)).start()\n    print('ready',"
-        " file=sys.stderr, flush=True)\n    libc = ctypes.CDLL(None)\n    while True:"
-        " libc.usleep(900_000_000) if sys.argv[1] == 'grade' else"
-        " time.sleep(600)\nsys.modules['assay.cli.grade'] ="
-        " types.SimpleNamespace(COMMANDS={'grade': types.SimpleNamespace(\n    parse=lambda verb,"
-        " argv: None, runs=[], run=lambda options: run(None, None))})\nsys.argv = ['assay', 'grade']\nsys.exit(main())\n"
-    )
+    code = """
+import ctypes, sys, threading, time, types
+from assay.__main__ import main
+from assay.files.atomic import atomic_write
+
+def run(options):
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    with atomic_write("out.json") as stream:
+        stream.write(b"half")
+        stream.flush()
+        print("ready", file=sys.stderr, flush=True)
+        while True:
+            ctypes.CDLL(None).usleep(900_000_000)
+
+verb = types.SimpleNamespace(parse=lambda verb, argv: None, runs=[], run=run)
+sys.modules["assay.cli.grade"] = types.SimpleNamespace(COMMANDS={"grade": verb})
+sys.argv = ["assay", "grade"]
+sys.exit(main())
+"""
     process = subprocess.Popen(
-        [sys.executable, "-c", code], stderr=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     try:
         assert process.stderr is not None
         assert process.stderr.readline() == b"ready\n"
-        assert "interrupted" in ended(process, number)
+        assert len(os.listdir(tmp_path)) == 1
+        assert "interrupted; nothing was written" in ended(process, number)
         assert process.returncode == INTERRUPTED
+        assert os.listdir(tmp_path) == []
     finally:
         process.kill()
         process.communicate()

@@ -128,10 +128,22 @@ def _watch(reading: int) -> None:
     while signals := os.read(reading, 64):
         if {signal.SIGINT, signal.SIGTERM} & set(signals) and os.getpid() == owner and _is_ours():
             time.sleep(GRACE_S)
+            dropped = _drop_unfinished()
             if not _told.is_set():
-                tell("")
+                tell(_left_by_verb() if dropped else "")
             end_children()
             os._exit(INTERRUPTED)
+
+
+def _drop_unfinished() -> bool:
+    files = sys.modules.get("assay.files.atomic")  # not loaded: nothing was begun
+    return files is not None and files.drop_unfinished()
+
+
+def _left_by_verb() -> str:
+    from assay.cli.verbs import VERBS
+
+    return VERBS[sys.argv[1]].left
 
 
 def _is_ours() -> bool:

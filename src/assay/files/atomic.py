@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
 
 from assay.errors import UsageError
@@ -48,6 +48,7 @@ def _part(path: str) -> Iterator[tuple[IO[bytes], str]]:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except OSError as error:
         raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None
+    _unfinished.add(temporary)
     try:
         with os.fdopen(handle, "wb", buffering=1024 * 1024) as stream:
             yield stream, temporary
@@ -58,8 +59,24 @@ def _part(path: str) -> Iterator[tuple[IO[bytes], str]]:
             raise
         raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=path) from None
     finally:
-        if os.path.exists(temporary):
+        with suppress(FileNotFoundError):
             os.unlink(temporary)
+        _unfinished.discard(temporary)
+
+
+_unfinished: set[str] = set()
+
+
+def drop_unfinished() -> bool:
+    """Delete what is half written, before the process ends without unwinding; whether there was
+    any.
+    """
+    found = False
+    for temporary in tuple(_unfinished):
+        with suppress(OSError):
+            os.unlink(temporary)
+            found = True
+    return found
 
 
 _DISK = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS)
