@@ -1,0 +1,138 @@
+"""Phrases that our documents, messages and docstrings avoid, each with what to write instead.
+
+    python tests/prose.py src/assay/cli docs/how-to      # every hit, with its place
+
+`tests/test_prose.py` runs the same rules over the repository.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Phrase(NamedTuple):
+    """A pattern to avoid, an example of it, and the advice."""
+
+    pattern: re.Pattern[str]
+    example: str
+    advice: str
+
+
+def _phrase(pattern: str, example: str, advice: str) -> Phrase:
+    return Phrase(re.compile(pattern, re.MULTILINE), example, advice)
+
+
+PHRASES = (
+    _phrase(
+        r"(?<![Tt]here )\b(?:is|are|was|were) no "
+        r"(?!longer\b|more\b|\w+er\b|different\b|one\b|need\b|way\b|limit\b|doubt\b)[\w.`']+",
+        "A dataset is no .xlsx.",
+        "say what the thing is, or 'is not a ...'",
+    ),
+    _phrase(
+        r"\b(?:has|have|had) not (?:the|a|an|any|its|their|one|enough|every)\b",
+        "This token has not the scope.",
+        "'lacks', 'doesn't have'",
+    ),
+    _phrase(
+        r"\b(?:is|are) none (?:that|this|of|the)\b",
+        "The extension is none this verb writes.",
+        "name what is supported",
+    ),
+    _phrase(r"\bof no use\b", "It is of no use.", "'useless', 'doesn't help'"),
+    _phrase(
+        r"\bof (?:its|their|his) own\b", "It has a page of its own.", "'its own page', 'separate'"
+    ),
+    _phrase(r"\b[Ww]hoever\b", "Whoever reads it.", "'anyone who', 'readers'"),
+    _phrase(r"\bas it were\b", "A gate, as it were.", "leave it out"),
+    _phrase(
+        r"\b[Ss]tands?\b(?! for\b| in for\b| out\b|-)|\bstood\b",
+        "The reason stands next to it.",
+        "'is', 'appears', 'applies'",
+    ),
+    _phrase(
+        r"\b(?:[Tt]ells?|told|telling)\b(?! \S+ (?:\S+ )?(?:apart|from)\b| apart\b)",
+        "It tells the score.",
+        "'reports', 'shows', 'explains'; 'tell A from B' is fine",
+    ),
+    _phrase(r"\b[Mm]end(?:s|ed|ing)?\b", "Mend the failures.", "'fix', 'repair'"),
+    _phrase(r"\b[Bb]eside\b", "Two processes beside it.", "'next to', 'besides', 'alongside'"),
+    _phrase(r"\b(?:[Ll]eaves?|left) (?:\S+ )?away\b", "Leave `--now` away.", "'omit'"),
+    _phrase(r"\bat the least\b", "One change at the least.", "'at least'"),
+    _phrase(r"\bborne\b", "Claims are borne out.", "'supported'"),
+    _phrase(
+        r"\b(?:anew|thereof|therein|wherein|whereof|thereby|herein|henceforth|lest|albeit|naught)\b",
+        "It is made anew.",
+        "'again', 'new', or a plain word",
+    ),
+    _phrase(r"\bfaults? of ours\b", "That is a fault of ours.", "'internal error'"),
+    _phrase(r"\bsuch (?:a )?ones?\b", "There is no such one.", "repeat the noun"),
+    _phrase(r"\b[Tt]h(?:at|ose) which\b", "Those which fail.", "'what', 'those that'"),
+    _phrase(r"\bfor ever\b", "It waits for ever.", "'forever'"),
+    _phrase(r"\blet(?:s|ting)? (?:\w+ )?go\b", "Let a client go.", "'drop', 'release'"),
+    _phrase(
+        r"(?:^|[.:;] )What (?!is\b|are\b|was\b|does\b|do\b|did\b|if\b|this\b|happens\b)"
+        r"[^.?,:;\n]{3,60} (?:is|are|does|cannot|can't|has|counts|stays|goes|comes|gets|fails)\b"
+        r"(?! (?:made|read|given|for|of|in|on|to|by|and|with)\b)[^?\n]*?\.",
+        "What cannot be understood is not answered.",
+        "say who does what",
+    ),
+)
+
+
+class Hit(NamedTuple):
+    """A phrase at a place."""
+
+    place: str
+    text: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: …{self.text}… ({self.advice})"
+
+
+def hits(path: Path) -> Iterator[Hit]:
+    """Every phrase to avoid in a Markdown page, a template, or the strings and comments of a
+    module.
+    """
+    for line, text in _texts(path):
+        for phrase in PHRASES:
+            for match in phrase.pattern.finditer(text):
+                around = text[max(0, match.start() - 30) : match.end() + 30]
+                yield Hit(f"{path}:{line}", " ".join(around.split()), phrase.advice)
+
+
+def _texts(path: Path) -> Iterator[tuple[int, str]]:
+    text = path.read_text()
+    if path.suffix != ".py":
+        blocks = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+        plain = blocks.sub(lambda block: "\n" * block[0].count("\n") or "`x`", text)
+        yield from enumerate(plain.splitlines(), 1)
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if "# " in line:
+            yield number, line[line.index("# ") :]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield node.lineno, " ".join(node.value.split())
+
+
+def files(root: Path) -> Iterator[Path]:
+    """The files with prose under a folder, or the file itself."""
+    for path in [root] if root.is_file() else sorted(root.rglob("*")):
+        if path.suffix in (".py", ".md", ".j2", ".html") and not {"vendor", "__pycache__"} & set(
+            path.parts
+        ):
+            yield path
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        for file in files(Path(name)):
+            for hit in hits(file):
+                print(hit)

@@ -1,0 +1,70 @@
+"""Documents, messages and docstrings read as a native would write them."""
+
+from __future__ import annotations
+
+from conftest import ROOT
+from prose import PHRASES, files, hits
+
+PENDING: tuple[str, ...] = (
+    "ARCHITECTURE.md",
+    "docs/concepts.md",
+    "docs/decisions/",
+    "docs/how-to/",
+    "docs/reference/",
+    "docs/statistics.md",
+    "docs/tool-schema-scope.md",
+    "src/assay/api/",
+    "src/assay/archive/",
+    "src/assay/batch/",
+    "src/assay/canon.py",
+    "src/assay/cli/",
+    "src/assay/errors/",
+    "src/assay/exams/",
+    "src/assay/files/",
+    "src/assay/formulas/",
+    "src/assay/grading/",
+    "src/assay/importers/",
+    "src/assay/installing.py",
+    "src/assay/judging/",
+    "src/assay/library/",
+    "src/assay/pipeline/",
+    "src/assay/plugins/",
+    "src/assay/pytest_plugin.py",
+    "src/assay/records/",
+    "src/assay/registry.py",
+    "src/assay/release/",
+    "src/assay/running/",
+    "src/assay/sandbox/",
+    "src/assay/scoring/",
+    "src/assay/server/",
+    "src/assay/stats/",
+    "src/assay/store/",
+    "src/assay/tools/",
+    "src/assay/tracing/",
+    "src/assay/views/",
+)
+"""Folders and files that were not read yet, as paths from the root."""
+
+
+def test_each_rule_finds_its_example_and_leaves_plain_english_alone() -> None:
+    for phrase in PHRASES:
+        assert phrase.pattern.search(phrase.example), phrase.example
+    plain = (
+        "There is no key. It has not been read. What is a gate? PASS stands for passed."
+        " Nobody can tell the sides apart. A gate holds. It is no longer used."
+        " What you need: Python 3.11."
+    )
+    assert not [phrase.advice for phrase in PHRASES if phrase.pattern.search(plain)]
+
+
+def test_no_text_uses_a_phrase_that_we_avoid() -> None:
+    found: dict[str, list[str]] = {}
+    for root in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "src"):
+        for path in files(ROOT / root):
+            name = str(path.relative_to(ROOT))
+            if lines := [str(hit).removeprefix(f"{ROOT}/") for hit in hits(path)]:
+                found[name] = lines
+    pending = {name for name in found if name.startswith(PENDING)} if PENDING else set()
+    assert not [line for name, lines in found.items() if name not in pending for line in lines]
+    for prefix in PENDING:
+        assert any(name.startswith(prefix) for name in found), f"{prefix} is clean: unlist it"
