@@ -44,7 +44,7 @@ PHRASES = (
         "The extension is none this verb writes.",
         "name what is supported",
     ),
-    _phrase(r"\bof no use\b", "It is of no use.", "'useless', 'doesn't help'"),
+    _phrase(r"\b[Oo]f no use\b", "It is of no use.", "'useless', 'doesn't help'"),
     _phrase(
         r"\bof (?:its|their|his) own\b", "It has a page of its own.", "'its own page', 'separate'"
     ),
@@ -74,7 +74,7 @@ PHRASES = (
     _phrase(r"\bsuch (?:a )?ones?\b", "There is no such one.", "repeat the noun"),
     _phrase(r"\b[Tt]h(?:at|ose) which\b", "Those which fail.", "'what', 'those that'"),
     _phrase(r"\bfor ever\b", "It waits for ever.", "'forever'"),
-    _phrase(r"\blet(?:s|ting)? (?:\w+ )?go\b", "Let a client go.", "'drop', 'release'"),
+    _phrase(r"\b[Ll]et(?:s|ting)? (?:\w+ )?go\b", "Let a client go.", "'drop', 'release'"),
     _phrase(
         r"(?:^|[.:;] )What (?!is\b|are\b|was\b|does\b|do\b|did\b|if\b|this\b|happens\b)"
         r"[^.?,:;\n]{3,60} (?:is|are|does|cannot|can't|has|counts|stays|goes|comes|gets|fails)\b"
