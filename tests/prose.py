@@ -74,7 +74,7 @@ PHRASES = (
     _phrase(r"\bsuch (?:a )?ones?\b", "There is no such one.", "repeat the noun"),
     _phrase(r"\b[Tt]h(?:at|ose) which\b", "Those which fail.", "'what', 'those that'"),
     _phrase(r"\bfor ever\b", "It waits for ever.", "'forever'"),
-    _phrase(r"\b[Ll]et(?:s|ting)? (?:\w+ )?go\b", "Let a client go.", "'drop', 'release'"),
+    _phrase(r"\b[Ll]et(?:s|ting)? (?:\w+ ){0,2}go\b", "Let a client go.", "'drop', 'release'"),
     _phrase(
         r"(?:^|[.:;] )What (?!is\b|are\b|was\b|does\b|do\b|did\b|if\b|this\b|happens\b)"
         r"[^.?,:;\n]{3,60} (?:is|are|does|cannot|can't|has|counts|stays|goes|comes|gets|fails)\b"
