@@ -111,7 +111,7 @@ def test_the_page_shows_what_was_asked_answered_and_scored_with_the_worst_first(
     assert SCRIPT not in page
     assert SCRIPT in seen
     assert "the run ended with status error" in seen
-    assert "the previous evaluation, one (w@1)" in seen
+    assert "an earlier evaluation, one (w@1)" in seen
     assert "3 worse, 0 better" in seen
     assert "passed before" in seen
     assert "-10.00" in seen

@@ -14,6 +14,7 @@ from assay.archive import compared
 from assay.server.pages.running import _state
 from assay.store import jobs
 from assay.views import drawing
+from assay.views.charts.evaluations import EvaluationPoint, pass_rates
 from documents import run
 from serving import Api, runs, serving
 from test_named_baseline import spoil
@@ -73,7 +74,7 @@ def test_a_card_shows_evaluations_trend_baseline_decision_and_what_fails(api: Ap
     text = card(answer.text, "faq")
     for words in (
         "Pass rate 25.0% 11.2% to 46.9% (95%), n 20",
-        "Compared with the previous evaluation ✗ Worse -75.0 percentage points, -88.8 to -47.8 (95%)",
+        "Compared with an earlier evaluation ✗ Worse -75.0 percentage points, -88.8 to -47.8 (95%)",
         "Compare with good, version 1",
         "Last decision ✗ reject under release@1",
         "gate overall_status_success: 15 of 20 runs",
@@ -81,7 +82,7 @@ def test_a_card_shows_evaluations_trend_baseline_decision_and_what_fails(api: Ap
     ):
         assert words in text, (words, text)
     found = Markup(answer.text)
-    line = "faq: the newest evaluation is worse than the previous evaluation: pass rate 25.0%, was 100.0%."
+    line = "faq: the newest evaluation is worse than an earlier evaluation: pass rate 25.0%, was 100.0%."
     assert line in found.text
     assert "Nothing:" not in found.text
     links = found.links()
@@ -164,27 +165,70 @@ def test_samples_that_were_left_out_count_as_failed_and_need_attention(
     before = stored("before", "1", range(30))
     fewer = stored("fewer", "2", range(6, 30))
     found = show(api, "/")
-    line = "faq: 6 samples of the previous evaluation are missing in the newest evaluation."
+    line = "faq: 6 samples of an earlier evaluation are missing in the newest evaluation."
     assert line in found.text
     assert f"/compare?of={before['id']}&of={fewer['id']}&show=missing" in found.links()
     text = card(api.client.get("/", headers=HTML).text, "faq")
     assert "No difference shown +0.0 percentage points" in text
     assert "6 samples missing, counted as failed" in text
-    monkeypatch.setattr(compared, "PAIRED", 10)  # too many to pair: only counted
-    assert "6 samples missing, counted as failed" in show(api, "/").text
+    monkeypatch.setattr(compared, "PAIRED", 10)  # too many to pair
+    text = card(api.client.get("/", headers=HTML).text, "faq")
+    assert "not compared one of them has more than 10 runs" in text
+    assert "6 samples missing" in text
+    assert "Compare with before, version 1" in text
     monkeypatch.undo()
+    # Storing the reduced evaluation again doesn't make it its own baseline.
+    same = stored("same", "2", range(6, 30))
+    found = show(api, "/")
+    assert line in found.text
+    assert f"/compare?of={before['id']}&of={same['id']}&show=missing" in found.links()
+    page = show(api, f"/evaluations/{same['id']}").text
+    assert "6 samples of the baseline are missing here" in page
+    assert "an earlier evaluation, before (faq@1)" in page
     stored("again", "1", range(30))
     stored("easy", "3", range(6, 90))  # as many more as there could be
     text = show(api, "/").text
     assert line in text
     assert "No difference shown +0.0 percentage points" in text
-    last = stored("last", "4", range(6, 90))
-    assert "missing" not in show(api, "/").text
-    api.services.ledger.forget(last["runs"][9]["grade"], author="me", reason="it failed")
-    assert "1 sample of the previous evaluation is missing" in show(api, "/").text
+    stored("last", "4", range(6, 90))
+    assert line in show(api, "/").text
+    whole = stored("whole", "5", range(90))
+    assert "missing in the newest" not in show(api, "/").text
+    api.services.ledger.forget(whole["runs"][9]["grade"], author="me", reason="it failed")
+    assert "1 sample of an earlier evaluation is missing" in show(api, "/").text
     # What the baseline forgot is no loss of the next one.
-    stored("next", "5", range(6, 90))
-    assert "missing" not in show(api, "/").text
+    stored("next", "6", range(90))
+    assert "missing in the newest" not in show(api, "/").text
+
+
+def test_a_trend_joins_no_evaluations_that_were_graded_by_different_rules() -> None:
+    rate = {"value": 0.5, "low": 0.4, "high": 0.6, "level": 0.95}
+    points = [
+        EvaluationPoint(
+            f"e-{place}", f"2026-11-0{place + 1}T00:00:00Z", "1", "d", rate, 9, False, by
+        )
+        for place, by in enumerate(["profile rag@1", "profile rag@1", "profile rag@2"])
+    ]
+    drawn = pass_rates(points)
+    assert "The rules of grading changed at the dashed line" in drawn.sentence
+    assert [row[3] for row in drawn.rows] == [one.graded_by for one in points]
+    assert drawn.spec is not None
+    groups = [row["group"] for row in drawn.spec["data"]["values"]]
+    assert groups[0] == groups[1] != groups[2]
+    assert "dashed" not in pass_rates(points[:2]).sentence
+
+
+def test_repeats_of_samples_that_pass_make_nothing_better(api: Api) -> None:
+    evaluated(api, "before", failed=5)
+    made = []
+    for index, one in enumerate([*runs(20, family="rag"), *runs(20, family="rag")[5:] * 9]):
+        one = {**one, "run_id": f"often-{index}"}
+        one["workflow"] = one["workflow"] | {"id": "faq", "version": "2"}
+        made.append(one | ({"status": "failed"} if index < 5 else {}))
+    assert api.post("/evaluations", {"name": "often", "runs": made}).status_code == 201
+    text = card(api.client.get("/", headers=HTML).text, "faq")
+    assert "they repeat their samples a different number of times" in text
+    assert "Better" not in text
 
 
 def test_a_changed_evaluation_is_left_out_and_said(api: Api, tmp_path: Path) -> None:

@@ -356,6 +356,17 @@ def test_a_decision_is_made_by_the_release_rules_of_the_project(tmp_path: Path) 
         assert "pass_rate" in rules, "the bar of assay.yaml is a rule of the decision"
         other = api.post("/decisions", {**sides, "policy": "no-such"})
         assert other.status_code in (404, 422)
+    graded = ReleaseSettings(config="assay.yaml", profile="rag@1", grading_policy="workflow@1")
+    with serving(f"{tmp_path}/l.db", release=graded) as api:
+        made = api.post("/decisions", sides)
+        assert made.status_code == 201, made.text
+        grades = api.services.ledger.find("grade", limit=1, newest_first=True).items
+        assert grades[0].tree()["profile"] == "rag@1", "not the newest one, as without the file"
+        assert api.post("/decisions", {**sides, "profile": "rag@1"}).status_code in (200, 201)
+        for name, value in (("profile", "rag@2"), ("grading_policy", "workflow-judged")):
+            refused = api.post("/decisions", {**sides, name: value})
+            assert refused.status_code == 422, (name, refused.text)
+            assert f"Leave `{name}` out." in refused.text
     only = ReleaseSettings(config="assay.yaml", only_command=("looks",))
     with serving(f"{tmp_path}/l.db", release=only) as api:
         refused = api.post("/decisions", sides)

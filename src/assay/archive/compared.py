@@ -1,5 +1,5 @@
 """What an evaluation is compared with where nobody says so: the named baseline of its workflow and
-dataset, else the evaluation before it.
+dataset, else the evaluation before it that shows which samples it lacks.
 """
 
 from __future__ import annotations
@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
-from assay.archive.evaluations import StoredEvaluation, previous_evaluation, read_evaluation
+from assay.archive.evaluations import (
+    StoredEvaluation,
+    brief_evaluations,
+    read_evaluation,
+)
 from assay.errors import AssayError
 from assay.records.evaluation import EvaluatedRun, VersionedName
+from assay.store import recent
+from assay.store.facets import key
 from assay.store.listing import PassCount, grades_of, sample_counts
 
 if TYPE_CHECKING:
@@ -19,7 +25,9 @@ if TYPE_CHECKING:
 
     from assay.store.ledger import Ledger
 
-PAIRED = 2_000
+EARLIER = 10
+"""Evaluations before one of the same workflow that it may be compared with."""
+PAIRED = 50_000
 """Up to so many runs, two evaluations are compared by sample where nobody asks for their rows."""
 _REMEMBERED = 500
 _LOOKED_AT = 50
@@ -48,6 +56,8 @@ class SharedSamples(NamedTuple):
     n_before: int
     lost: int = 0
     """Samples that the newest lacks; of large evaluations, how many fewer runs it has."""
+    reason: str = ""
+    """Why the counts don't show which evaluation is better; empty where they do."""
 
 
 _shared: dict[tuple[str, str, str, str, int], SharedSamples] = {}
@@ -136,8 +146,47 @@ def compared_with(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> 
         own = {run.digest for run in of.runs}
         if own != set(named.evidence_digests):
             return _of_baseline(ledger, named, project)
-    before = previous_evaluation(ledger, stored, project=project)
+    before = _before(ledger, stored, project)
     return None if before is None else ComparedWith(before.evaluation.runs, before)
+
+
+def _before(ledger: Ledger, stored: StoredEvaluation, project: str) -> StoredEvaluation | None:
+    """The evaluation before one, with its runs."""
+    briefs = recent.newest(
+        ledger.database,
+        project,
+        "evaluation",
+        limit=EARLIER,
+        workflow=key(stored.evaluation.workflow.id),
+        dataset=key(stored.evaluation.dataset.id),
+        before=stored.seq,
+    )
+    earlier = brief_evaluations(ledger, project, [one.digest for one in briefs])
+    chosen = earlier_evaluation(ledger, stored, earlier, project=project)
+    item = None if chosen is None else ledger.get(chosen.digest, project=project)
+    return None if item is None or item.body is None else read_evaluation(item)
+
+
+def earlier_evaluation(
+    ledger: Ledger,
+    newest: StoredEvaluation,
+    earlier: Sequence[StoredEvaluation],
+    *,
+    project: str,
+) -> StoredEvaluation | None:
+    """The one of earlier evaluations, the newest first, that one on the same dataset is compared
+    with: the last, unless the newest lacks more samples of one before that. A file that lost its
+    failing rows would otherwise be its own baseline as soon as it is imported again.
+    """
+    of = newest.evaluation.dataset
+    on_dataset = [one for one in earlier if one.evaluation.dataset.id == of.id]
+
+    def lost(one: StoredEvaluation) -> int:
+        if one.evaluation.dataset != of:
+            return 0
+        return shared_samples(ledger, newest, one, project=project).lost
+
+    return max(on_dataset, key=lost, default=None)
 
 
 def shared_samples(
@@ -149,7 +198,8 @@ def shared_samples(
     ours, theirs = newest.evaluation.totals, baseline.evaluation.totals
     if max(ours.n, theirs.n) > PAIRED:
         lost = max(0, theirs.n - ours.n)
-        return SharedSamples(ours.passed, ours.n + lost, theirs.passed, theirs.n, lost)
+        reason = f"one of them has more than {PAIRED:,} runs"
+        return SharedSamples(ours.passed, ours.n + lost, theirs.passed, theirs.n, lost, reason)
     forgotten = ledger.count("tombstone", project=project).n
     key = (ledger.database.where, project, newest.digest, baseline.digest, forgotten)
     if key not in _shared:
@@ -172,6 +222,8 @@ def _paired(
     kept = [one for sample, one in now.items() if sample in before]
     gone = [one for sample, one in before.items() if sample not in now]
     added = len(now) - len(kept)
+    # Repeats of samples that pass would outweigh those that fail.
+    uneven = any(before[name].runs != one.runs for name, one in now.items() if name in before)
     # A sample of the baseline without a name may be any of those that only the newest has.
     unnamed = max(0, nameless_before.runs - nameless.runs - added)
     return SharedSamples(
@@ -180,6 +232,7 @@ def _paired(
         sum(one.passed for one in before.values()),
         sum(one.runs for one in before.values()),
         len(gone) + unnamed,
+        "they repeat their samples a different number of times" if uneven else "",
     )
 
 

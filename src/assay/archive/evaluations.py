@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import DecodeError, ValidationError, field
 from msgspec.json import Decoder
 
-from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError
 from assay.records.evaluation import EvaluatedRun, Evaluation, VersionedName
 from assay.records.typed import convert
 from assay.registry import is_path
@@ -93,6 +93,33 @@ def read_brief(item: Item) -> StoredEvaluation:
     return StoredEvaluation(item.digest, item.seq, item.created_at, found)
 
 
+_REMEMBERED = 2000
+_read: dict[str, StoredEvaluation] = {}
+"""Evaluations without their runs, by digest: a record never changes under its digest."""
+
+
+def brief_evaluations(
+    ledger: Ledger, project: str, digests: Sequence[str]
+) -> list[StoredEvaluation]:
+    """Evaluations without their lists of runs, in this order. One that was forgotten, or is not
+    what its digest says, is left out.
+    """
+    if len(_read) > _REMEMBERED:
+        _read.clear()
+    found: list[StoredEvaluation] = []
+    for digest in digests:  # one by one: a record is as large as its evaluation has runs
+        if digest not in _read:
+            item = ledger.get(digest, project=project)
+            if item is None or item.body is None:
+                continue
+            try:
+                _read[digest] = read_brief(item)
+            except AssayError:  # the page of the evaluation says what is wrong
+                continue
+        found.append(_read[digest])
+    return found
+
+
 def list_evaluations(
     ledger: Ledger,
     *,
@@ -129,15 +156,6 @@ def find_evaluation(
         if number == back:
             return found
     return None
-
-
-def previous_evaluation(
-    ledger: Ledger, stored: StoredEvaluation, *, project: str
-) -> StoredEvaluation | None:
-    """The last evaluation before this one of the same workflow on the same dataset."""
-    of = stored.evaluation
-    filters = {"workflow": of.workflow.id, "dataset": of.dataset.id}
-    return next(_found(ledger, filters, project, after=stored.seq), None)
 
 
 def versions_of(documents: Iterable[Any]) -> set[VersionedName]:

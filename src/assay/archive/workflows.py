@@ -7,17 +7,24 @@ bounded number for each workflow, and what was read once is remembered by its di
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.archive.compared import evaluation_of_runs, named_baselines, shared_samples
-from assay.archive.evaluations import StoredEvaluation, read_brief
+from assay.archive.compared import (
+    EARLIER,
+    earlier_evaluation,
+    evaluation_of_runs,
+    named_baselines,
+    shared_samples,
+)
+from assay.archive.evaluations import StoredEvaluation, brief_evaluations
 from assay.errors import AssayError
 from assay.stats.rates import rate_difference
 from assay.store import recent
 from assay.store.decided import sides_of
 from assay.store.names import ActiveWorkflow, active_workflows
+from assay.views.evaluations import graded_by
 
 if TYPE_CHECKING:
     from assay.archive.compared import NamedBaseline
@@ -25,17 +32,14 @@ if TYPE_CHECKING:
     from assay.stats.intervals import Interval
     from assay.store.ledger import Ledger
 
-EVALUATIONS = 10
-"""Evaluations of one workflow that are read."""
+EVALUATIONS = EARLIER + 1
+"""Evaluations of one workflow that are read: the newest, and what it may be compared with."""
 LOOKED_AT = 50
 """Evaluations that are looked at for what they were graded by."""
 DECISIONS = 20
 """Decisions that are looked at for the last one about a workflow."""
 _RELEASE = "assay.decision/1"
-_GRADED_BY = ("policy", "profile", "rubric", "own_profile")
 _REMEMBERED = 2000
-_read: dict[str, StoredEvaluation] = {}
-"""Evaluations without their runs, by digest: a record never changes under its digest."""
 _made_of: dict[tuple[str, str, bytes], str | None] = {}
 """The evaluations of baselines, by the newest evaluation at that time and the baseline's runs."""
 
@@ -124,24 +128,9 @@ def _last_evaluations(
         before=before,
     )
     digests = [one.digest for one in briefs]
-    _remember(ledger, project, digests)
-    found = [_read[one] for one in digests if one in _read]
-    return found, [one for one in digests if one not in _read]
-
-
-def _remember(ledger: Ledger, project: str, digests: Iterable[str]) -> None:
-    wanted = [one for one in digests if one not in _read]
-    if len(_read) > _REMEMBERED:
-        _read.clear()
-        wanted = list(digests)
-    for digest in wanted:  # one by one: a record is as large as its evaluation has runs
-        item = ledger.get(digest, project=project)
-        if item is None or item.body is None:
-            continue
-        try:
-            _read[digest] = read_brief(item)
-        except AssayError:  # counted as changed; the page of the evaluation says what is wrong
-            continue
+    found = brief_evaluations(ledger, project, digests)
+    known = {one.digest for one in found}
+    return found, [one for one in digests if one not in known]
 
 
 def evaluations_graded_by(
@@ -152,14 +141,8 @@ def evaluations_graded_by(
     """
     briefs = recent.newest(ledger.database, project, "evaluation", limit=LOOKED_AT)
     graded = recent.graded_by(ledger.database, project, [one.seq for one in briefs])
-    _remember(ledger, project, [one.digest for one in briefs if one.seq in graded])
-    return [
-        _read[one.digest]
-        for one in briefs
-        if one.seq in graded
-        and one.digest in _read
-        and wanted(graded[one.seq], _read[one.digest].evaluation)
-    ]
+    found = brief_evaluations(ledger, project, [one.digest for one in briefs if one.seq in graded])
+    return [one for one in found if wanted(graded[one.seq], one.evaluation)]
 
 
 def _with_evaluations(
@@ -197,7 +180,7 @@ def _baseline(
             )
         if found.digest != newest.digest:
             return _compared(ledger, project, kept.name, newest, found)
-    before = next((one for one in older if one.evaluation.dataset.id == of.dataset.id), None)
+    before = earlier_evaluation(ledger, newest, older, project=project)
     return None if before is None else _compared(ledger, project, "", newest, before)
 
 
@@ -217,8 +200,7 @@ def _evaluation_of(
     digest = _made_of[key]
     if digest is None:
         return None
-    _remember(ledger, project, [digest])
-    return _read.get(digest)
+    return next(iter(brief_evaluations(ledger, project, [digest])), None)
 
 
 def _compared(
@@ -232,12 +214,13 @@ def _compared(
         else "they are on different versions of the dataset"
         if of.dataset != other.dataset
         else "they were graded by different rules"
-        if any(of.settings.get(name) != other.settings.get(name) for name in _GRADED_BY)
+        if graded_by(of.settings) != graded_by(other.settings)
         else ""
     )
     if of.dataset != other.dataset:
         return WorkflowBaseline(name, baseline, reason=reason)
     shared = shared_samples(ledger, newest, baseline, project=project)
+    reason = reason or shared.reason
     difference = None if reason else rate_difference(*shared[:4])
     return WorkflowBaseline(name, baseline, difference, reason, shared.lost)
 

@@ -70,10 +70,12 @@ def newest(
     status: str | None = None,
     passed: bool | None = None,
     workflow: str | None = None,
+    dataset: str | None = None,
     before: int | None = None,
 ) -> list[Brief]:
-    """The last records of a kind, the newest first; with a status, a verdict or a workflow (as its
-    column has it) only those that have it, with `before` only those before that place.
+    """The last records of a kind, the newest first; with a status, a verdict, a workflow or a
+    dataset (as its column has it) only those that have it, with `before` only those before that
+    place.
     """
     columns = [_c[name] for name in Brief._fields]
     query = select(*columns).where(_c.project == project, _c.kind == kind)
@@ -83,6 +85,8 @@ def newest(
         query = query.where(_c.passed == passed)
     if workflow is not None:
         query = query.where(_c.workflow == workflow)
+    if dataset is not None:
+        query = query.where(_c.dataset == dataset)
     if before is not None:
         query = query.where(_c.seq < before)
     ordered = query.order_by(_c.seq.desc()).limit(limit)

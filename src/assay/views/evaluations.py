@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from assay.canon import digest
 from assay.records.evaluation import Evaluation, VersionedName
 from assay.records.summary import ValueInterval
 from assay.views.blocks import Column, Table
@@ -42,6 +44,19 @@ def unchecked(evaluation: Evaluation) -> str:
     share = f"{n:,} of {of:,} answers" if isinstance(of, int) and of != n else count(n, "answer")
     was = "was" if share == "1 answer" else "were"
     return f"{share} {was} passed unchecked"
+
+
+def graded_by(settings: Mapping[str, Any]) -> str:
+    """What an evaluation was graded by, in words: pass rates by different rules can't be compared.
+
+    >>> graded_by({"policy": "workflow", "profile": "rag@2"})
+    'policy workflow, profile rag@2, default rubric'
+    """
+    named = {name: settings.get(name) for name in ("policy", "profile", "rubric")}
+    words = [f"{name} {one}" if one else f"default {name}" for name, one in named.items()]
+    own = settings.get("own_profile")
+    # Two profiles of one name may ask for different things.
+    return ", ".join([*words, *([f"own profile {digest(own)[7:15]}"] if own else [])])
 
 
 def import_notes(evaluation: Evaluation) -> list[str]:

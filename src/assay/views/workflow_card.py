@@ -24,7 +24,7 @@ from assay.views.blocks import (
 )
 from assay.views.charts.evaluations import EvaluationPoint, pass_rates
 from assay.views.decision import decided
-from assay.views.evaluations import unchecked, versioned
+from assay.views.evaluations import graded_by, unchecked, versioned
 from assay.views.pieces import (
     absent,
     address,
@@ -96,6 +96,7 @@ def trend(evaluations: Sequence[Evaluation], baseline: Evaluation | None = None)
                 asdict(one.totals.pass_rate),
                 one.totals.n,
                 baseline is not None and one.id == baseline.id,
+                graded_by(one.settings),
             )
             for one in reversed(evaluations)
         ]
@@ -206,16 +207,22 @@ def _against(newest: Evaluation, baseline: CardBaseline | None) -> tuple[str, st
         keep = code(f"assay baseline set production {newest.name} --store")
         return "Baseline", phrase(absent("none"), small(". Keep this one with ", keep))
     of = baseline.evaluation
-    before = f"baseline {clip(baseline.name, 40)}" if baseline.name else "previous evaluation"
-    label = f"Compared with the {before}"
+    named = f"the baseline {clip(baseline.name, 40)}" if baseline.name else "an earlier evaluation"
     lost = [line(verdict("missing", _lost(baseline)))] if baseline.lost else []
-    if of is None or baseline.difference is None:
-        return label, phrase(absent("not compared"), small(f" {baseline.reason}"), *lost)
-    named = f"{clip(of.name, LONG)}, version {clip(of.workflow.version, 40)}"
-    return label, phrase(
-        _difference(baseline.difference),
-        *lost,
-        line(small(link(f"Compare with {named}", address("compare", of=(of.id, newest.id))))),
+    found = (
+        phrase(absent("not compared"), small(f" {baseline.reason}"))
+        if of is None or baseline.difference is None
+        else _difference(baseline.difference)
+    )
+    way = [] if of is None else [line(small(_compare(of, newest)))]
+    return f"Compared with {named}", phrase(found, *lost, *way)
+
+
+def _compare(of: Evaluation, newest: Evaluation) -> str:
+    version = clip(of.workflow.version, 40, absent_as="none")
+    return link(
+        f"Compare with {clip(of.name, LONG)}, version {version}",
+        address("compare", of=(of.id, newest.id)),
     )
 
 

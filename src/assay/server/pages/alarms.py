@@ -166,7 +166,7 @@ def _of_workflow(state: WorkflowState) -> Iterable[Alarm]:
 
 def _called(baseline: WorkflowBaseline) -> str:
     named = f"the baseline {clip(baseline.name, NAME)}"
-    return named if baseline.name else "the previous evaluation"
+    return named if baseline.name else "an earlier evaluation"
 
 
 def _lost(name: str, evaluation: Evaluation, baseline: WorkflowBaseline) -> Alarm:

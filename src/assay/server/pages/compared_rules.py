@@ -7,13 +7,11 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.archive.evaluation_choice import OWN, EvaluationChoice
+from assay.archive.evaluation_choice import EvaluationChoice
 from assay.archive.evaluation_deciding import ReleaseSide, choose_for
-from assay.errors import AssayError, InputError
-from assay.files.json_files import Document
+from assay.errors import AssayError
 from assay.release.policy import ReleaseRules, make_release_rules
-from assay.scoring.extension import extended
-from assay.scoring.profile import load_profile
+from assay.server.graded_by import check_additions
 from assay.server.state import check_name
 
 if TYPE_CHECKING:
@@ -63,27 +61,12 @@ def _page_rules(services: Services, policy: str) -> PageRules:
 def choice_for(
     services: Services, candidate: ReleaseSide, baseline: ReleaseSide
 ) -> EvaluationChoice:
-    """What both sides are graded by. Scorers of assay.yaml that they were made without have no
-    scores to count, and are never left out.
-    """
+    """What both sides are graded by."""
     own = services.settings.release
     choice = choose_for(
         candidate, baseline, policy=services.settings.policy, configured=own.graded_by
     )
-    if choice.made is None and any(own.additions):
-        profile = (
-            load_profile(Document(dict(choice.own), OWN))
-            if choice.own is not None
-            else None
-            if choice.profile is None
-            else services.shelf.profile(choice.profile)
-        )
-        if profile is None or extended(profile, own.additions) != profile:
-            raise InputError(
-                "REL-002",
-                f"{own.source} declares scorers or gates that these evaluations were made without.",
-                fix="Run both versions again with `assay run`.",
-            )
+    check_additions(services, choice)
     return choice
 
 

@@ -11,7 +11,12 @@ from fastapi import APIRouter, Request
 from msgspec.structs import astuple
 from starlette.responses import Response
 
-from assay.archive.evaluation_choice import choose, refuse_other_scale, refuse_unknown_bar
+from assay.archive.evaluation_choice import (
+    EvaluationChoice,
+    choose,
+    refuse_other_scale,
+    refuse_unknown_bar,
+)
 from assay.archive.evaluation_deciding import regraded_notes
 from assay.archive.evaluations import StoredEvaluation, find_other_version, versions_of
 from assay.archive.grades import NO_BASIS
@@ -32,6 +37,7 @@ from assay.release.plan import check_plan
 from assay.release.policy import make_release_rules
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import admit
+from assay.server.graded_by import check_additions, with_configured
 from assay.server.grading import BasedGrader
 from assay.server.problems import Problem
 from assay.server.requests import BaselineRequest, DecisionRequest, StoredSide
@@ -190,24 +196,31 @@ def _grader(
     *,
     stored_cards: bool = True,
 ) -> BasedGrader:
-    """The grader of both sides: by the rules that are given, else as their evaluations were
-    graded.
+    """The grader of both sides: by the rules that are given or in assay.yaml, else as their
+    evaluations were graded.
     """
+    named = with_configured(services, given)
     ours = _settings("candidate", None if candidate is None else candidate.evaluation)
     theirs = _settings("baseline", baseline.evaluation)
+    policy = services.settings.policy
     if not ours and not theirs:
-        return services.grader(
-            project,
-            policy=given.get("policy"),
-            profile=given.get("profile"),
-            rubric=given.get("rubric"),
-            stored_cards=stored_cards,
+        choice = EvaluationChoice(
+            named.get("policy", policy), named.get("profile"), named.get("rubric")
         )
-    if not theirs and baseline.kept is None:
-        for name, settings in ours.items():
-            refuse_unknown_bar(name, settings, given=given, fix=_RULES)
-    bar: dict[str, Any] = theirs or {"the baseline": None}
-    choice = choose(ours, bar, given=given, policy=services.settings.policy, flags=_FIELDS)
+    else:
+        if not theirs and baseline.kept is None:
+            for name, settings in ours.items():
+                refuse_unknown_bar(name, settings, given=named, fix=_RULES)
+        choice = choose(
+            ours,
+            theirs or {"the baseline": None},
+            given=given,
+            configured=services.settings.release.graded_by,
+            policy=policy,
+            flags=_FIELDS,
+        )
+    if candidate is not None:
+        check_additions(services, choice)
     if choice.made is not None and candidate is not None:
         refuse_other_scale("the candidate", candidate.documents, choice.made)
     return services.grader(

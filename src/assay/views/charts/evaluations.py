@@ -1,5 +1,5 @@
 """The pass rates of a workflow's evaluations, each with its interval, in the order in which they
-were made, and a mark where the version changes.
+were made, and a mark where the version or the rules of grading change.
 
 Values and intervals come in as numbers; nothing here estimates anything.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 NAME, TITLE = "pass-rates", "Pass rate by evaluation"
-COLUMNS = ("Evaluation", "Version", "Dataset", "Pass rate", "Interval", "n")
+COLUMNS = ("Evaluation", "Version", "Dataset", "Graded by", "Pass rate", "Interval", "n")
 
 
 class EvaluationPoint(NamedTuple):
@@ -46,11 +46,12 @@ class EvaluationPoint(NamedTuple):
     rate: Mapping[str, Any]
     n: int
     is_baseline: bool = False
+    graded_by: str = ""
 
 
 def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
     """Evaluations from the oldest to the newest. One that has no pass rate is in the table only; a
-    line joins evaluations on the same dataset, because others can't be compared.
+    line joins evaluations on the same dataset by the same rules, because others can't be compared.
     """
     if not points:
         return nothing(NAME, TITLE, "There is no evaluation to show.")
@@ -60,6 +61,7 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
             clean(one.name) + (" (baseline)" if one.is_baseline else ""),
             clean(one.version),
             clean(one.dataset),
+            clean(one.graded_by),
             percent(one.rate.get("value"), "not graded"),
             interval(dict(one.rate), form=percent),
             f"{one.n:,}",
@@ -78,14 +80,14 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
                 "name": label(one.name),
                 "version": label(one.version),
                 "value": value,
-                "dataset": label(one.dataset),
-                "said": f"version {', '.join(rows[place][1:5])}, n {rows[place][5]}",
+                "group": clean(f"{one.dataset} {one.graded_by}"),
+                "said": f"version {', '.join(rows[place][1:6])}, n {rows[place][6]}",
                 "mark": "baseline" if one.is_baseline else "evaluation",
                 **({"low": low, "high": high} if low is not None and high is not None else {}),
             }
         )
     if not drawn:
-        return Chart(NAME, TITLE, "None of them has a graded run.", None, COLUMNS, cut(rows, 6))
+        return Chart(NAME, TITLE, "None of them has a graded run.", None, COLUMNS, cut(rows, 7))
     newest = points[-1]
     starts = [point.at for point in points]
     order = "oldest first" if starts == sorted(starts) else "in the order they were stored"
@@ -93,11 +95,21 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
         f"{count(len(points), 'evaluation')}, {order}; the newest has"
         f" {percent(newest.rate.get('value'), 'no graded run')}."
     )
+    breaks = [
+        names[place]
+        for place, one in enumerate(points)
+        if place and one.graded_by != points[place - 1].graded_by
+    ]
+    if breaks:
+        said += (
+            " The rules of grading changed at the dashed line: pass rates on either side of it"
+            " can't be compared."
+        )
     lost = len(points) - len(drawn)
     if lost:
         are = "is" if lost == 1 else "are"
         said += f" {count(lost, 'evaluation')} without a graded run {are} not drawn."
-    return Chart(NAME, TITLE, said, _spec(points, names, drawn), COLUMNS, cut(rows, 6))
+    return Chart(NAME, TITLE, said, _spec(points, names, drawn, breaks), COLUMNS, cut(rows, 7))
 
 
 def _day(at: str) -> str:
@@ -106,7 +118,10 @@ def _day(at: str) -> str:
 
 
 def _spec(
-    points: Sequence[EvaluationPoint], names: Sequence[str], drawn: Sequence[dict[str, Any]]
+    points: Sequence[EvaluationPoint],
+    names: Sequence[str],
+    drawn: Sequence[dict[str, Any]],
+    breaks: Sequence[str],
 ) -> dict[str, Any]:
     x = {
         "field": "place",
@@ -121,9 +136,16 @@ def _spec(
         "scale": {"domain": [0, 1], "nice": False},
         "axis": {"title": None, "grid": True, "tickCount": 5, "format": ".0%"},
     }
-    group = {"field": "dataset", "type": "nominal"}
+    group = {"field": "group", "type": "nominal"}
     ended = [row for row in drawn if "low" in row]
     layers = [
+        over(
+            [{"place": name} for name in breaks],
+            {
+                "mark": {"type": "rule", "color": QUIET, "strokeDash": [4, 4], "xOffset": -12},
+                "encoding": {"x": x},
+            },
+        ),
         over(
             ended,
             {

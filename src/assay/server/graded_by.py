@@ -1,0 +1,65 @@
+"""What both sides of a decision are graded by on a server whose project has an assay.yaml: its
+profile, rubric, policy and scorers, for the pages and for the API.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.archive.evaluation_choice import OWN, EvaluationChoice
+from assay.errors import InputError
+from assay.files.json_files import Document
+from assay.scoring.extension import extended
+from assay.scoring.profile import load_profile
+from assay.server.problems import Problem
+from assay.server.state import check_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from assay.server.state import Services
+
+_KINDS = {"profile": "profiles", "rubric": "rubrics", "policy": "policies"}
+_FIELDS = {"profile": "profile", "rubric": "rubric", "policy": "grading_policy"}
+
+
+def with_configured(services: Services, given: Mapping[str, str]) -> dict[str, str]:
+    """What a request names to grade by, and what assay.yaml names besides. A request may not grade
+    by anything else than the file says: it would set its own bar.
+    """
+    own = services.settings.release
+    for kind, name in given.items():
+        wanted = own.graded_by.get(kind)
+        if wanted is None or name == wanted:
+            continue
+        shelf = services.shelf
+        if shelf.load(_KINDS[kind], check_name(name)) != shelf.load(_KINDS[kind], wanted):
+            raise Problem(
+                422,
+                f"{name[:80]!r} is not the {kind} of {own.source}, {wanted!r}.",
+                where=_FIELDS[kind],
+                fix=f"Leave `{_FIELDS[kind]}` out.",
+            )
+    return {**given, **own.graded_by}
+
+
+def check_additions(services: Services, choice: EvaluationChoice) -> None:
+    """Refuse sides that were made without the scorers of assay.yaml: they have no scores to count,
+    and are never left out.
+    """
+    own = services.settings.release
+    if choice.made is not None or not any(own.additions):
+        return
+    profile = (
+        load_profile(Document(dict(choice.own), OWN))
+        if choice.own is not None
+        else None
+        if choice.profile is None
+        else services.shelf.profile(choice.profile)
+    )
+    if profile is None or extended(profile, own.additions) != profile:
+        raise InputError(
+            "REL-002",
+            f"{own.source} declares scorers or gates that these evaluations were made without.",
+            fix="Run both versions again with `assay run`.",
+        )
