@@ -1,0 +1,200 @@
+"""The code blocks of the documentation run, and print what the pages show."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from conftest import ROOT
+from forking import Commands
+
+sys.path.insert(0, str(ROOT / "docs"))
+import blocks
+
+NOT_RUN = 12
+"""How many blocks the pages may leave out. Lower it when one is converted."""
+RUN = [
+    page
+    for page in blocks.pages()
+    if page not in blocks.PENDING and "```" in (ROOT / page).read_text("utf-8")
+]
+
+
+@pytest.fixture
+def run(commands: Commands) -> blocks.Run:
+    def run_command(words: list[str], folder: Path, env: Mapping[str, str]) -> blocks.Printed:
+        done = commands.run(words, stdin=b"", cwd=folder, env=dict(env), timeout=300)
+        return blocks.Printed(done.code, done.err + done.out)
+
+    return run_command
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_the_blocks_of_a_page_print_what_it_shows(
+    run: blocks.Run, tmp_path: Path, page: str
+) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    with blocks.reading(tmp_path, run) as reader:
+        assert reader.follow(text) == text, f"run `python docs/blocks.py {page}`"
+        if check := AFTERWARDS.get(page):
+            check(tmp_path)
+
+
+def _the_dbt_models_grade_as_the_batch_does(folder: Path) -> None:
+    lake = duckdb.connect()
+    lake.execute(f"SET file_search_path = '{folder}'")
+    models = [
+        lake.sql(
+            (folder / f"warehouse/models/{name}.sql")
+            .read_text("utf-8")
+            .replace("{{ ref('batch_input') }}", "'lake/*/*.parquet'")
+        )
+        for name in ("grades", "rejects")
+    ]
+    graded = lake.read_parquet("graded/grades/*/*.parquet", hive_partitioning=False)
+    assert models[0].order("run").fetchall() == graded.order("run").fetchall()
+    assert not models[1].fetchall()
+
+
+AFTERWARDS = {"docs/how-to/batch.md": _the_dbt_models_grade_as_the_batch_does}
+"""What a page leaves in its folder and can't show."""
+
+
+def test_pending_pages_exist_and_few_blocks_are_left_out() -> None:
+    assert set(blocks.PENDING) <= set(blocks.pages())
+    listed = [
+        f"{page}:{block.line}: {block.reason}"
+        for page in RUN
+        for block in blocks.skipped((ROOT / page).read_text("utf-8"))
+    ]
+    print("not run:", *listed, sep="\n")
+    assert len(listed) <= NOT_RUN, "\n".join(listed)
+
+
+def follow(run: blocks.Run, folder: Path, text: str) -> str:
+    with blocks.reading(folder, run) as reader:
+        return reader.follow(text)
+
+
+def test_output_is_written_onto_a_page_and_stays_when_it_is_right(
+    run: blocks.Run, tmp_path: Path
+) -> None:
+    page = """
+```yaml title="sub/a.yaml"
+a: 1
+```
+
+1. In a list, with a folder and a variable that last:
+
+   ```console
+   $ cd sub && export WORD=x
+   $ cat a.yaml; echo $WORD \\
+     y; false
+   ```
+
+```sh
+cat a.yaml > b.txt
+```
+
+```python
+from pathlib import Path
+print(Path("b.txt").read_text())
+```
+
+```python
+import os
+print(os.environ["WORD"])
+```
+
+```text
+old
+```
+The end.
+"""
+    made = follow(run, tmp_path, page)
+    assert "   a: 1\n   x y\n   (exit 1)\n   ```\n" in made
+    assert "```text\na: 1\n```\n" in made
+    assert "```text\nx\n```\nThe end.\n" in made
+    (again := tmp_path / "again").mkdir()
+    assert follow(run, again, made) == made
+
+
+def test_varying_and_shortened_output_stays_but_never_the_exit_code(
+    run: blocks.Run, tmp_path: Path
+) -> None:
+    page = (
+        "```console\n$ seq 5; echo The head is new; false\n1\n...\nThe head is old\n(exit 1)\n```\n"
+    )
+    assert follow(run, tmp_path, page) == page
+    for wrong in (page.replace("(exit 1)\n", ""), page.replace("exit 1", "exit 2")):
+        made = follow(run, tmp_path, wrong)
+        assert (
+            made
+            == "```console\n$ seq 5; echo The head is new; false\n1\n2\n3\n4\n5\nThe head is new\n(exit 1)\n```\n"
+        )
+    open_end = "```console\n$ seq 3; false\n1\n...\n```\n"
+    assert "(exit 1)" in follow(run, tmp_path, open_end)
+
+
+def test_hidden_preparation_runs_and_exceptions_need_a_reason(
+    run: blocks.Run, tmp_path: Path
+) -> None:
+    page = """<!-- prepare: cp "$EXAMPLES/scorecards.jsonl" . -->
+```console
+$ ls
+scorecards.jsonl
+```
+
+<!-- not run: it needs a cluster -->
+
+```sh
+exit 9
+```
+"""
+    assert follow(run, tmp_path, page) == page
+    assert blocks.skipped(page) == [blocks.Skipped(7, "it needs a cluster")]
+    for wrong, why in {
+        "<!-- not run: -->\n```sh\ntrue\n```\n": "reason",
+        "<!-- not run: x -->\nWords.\n```sh\ntrue\n```\n": "right before",
+        "```\nassay grade x\n```\n": "language",
+        "```sh\necho oh; exit 3\n```\n": "oh",
+        "\n\n```python\n1 +\n```\n": "line 3",
+        "```console\nassay grade\n```\n": "begins with a command",
+        "```json\n{1}\n```\n": "line 1",
+        '```json\n{"schema": "assay.run/1"}\n```\n': "run_id",
+        '```jsonl\n{"a": 1}\n{\n```\n': "line 1",
+        "```yaml\nproject: x\nwrkflow: y\n```\n": "wrkflow",
+        "```yaml\nprofile: p\nversion: 1\ncriteria: []\n```\n": "exit|family|criteri",
+        "<!-- not run: no key -->\n```python\n1 +\n```\n": "line 2",
+    }.items():
+        with pytest.raises(blocks.PageError, match=why):
+            follow(run, tmp_path, wrong)
+
+
+def test_what_a_page_starts_and_imports_ends_with_it(run: blocks.Run, tmp_path: Path) -> None:
+    page = """```python title="my_bot_of_this_page.py"
+NAME = "bot"
+```
+
+```sh
+sleep 600 &
+echo $! > pid
+```
+
+```python
+import my_bot_of_this_page
+```
+"""
+    assert follow(run, tmp_path, page) == page
+    assert "my_bot_of_this_page" not in sys.modules
+    with suppress(ProcessLookupError):  # it may be gone already
+        process = os.pidfd_open(int((tmp_path / "pid").read_text()))
+        assert select.select([process], [], [], 60)[0]
+        os.close(process)
