@@ -13,21 +13,6 @@ import pytest
 from conftest import ROOT
 from examples import each
 
-README = (ROOT / "README.md").read_text()
-
-
-def test_the_worked_example_of_the_readme_gives_the_output_it_shows(assay, tmp_path: Path) -> None:
-    card = re.search(r"```json\n(.*?)```", README, re.DOTALL)
-    shown = re.search(
-        r"```console\n\$ assay (explain scorecard\.json)\n(.*?)```", README, re.DOTALL
-    )
-    assert card is not None
-    assert shown is not None
-    (tmp_path / "scorecard.json").write_text(card[1])
-    result = assay(*shown[1].split())
-    assert result.out == shown[2]
-    assert result.code == 0
-
 
 def test_the_reference_is_what_the_code_says() -> None:
     code = "import generate, json, sys; json.dump(generate.pages(), sys.stdout)"
