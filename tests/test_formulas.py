@@ -178,6 +178,7 @@ def test_every_formula_has_a_complete_sheet(name: str) -> None:
         "params",
         "formula",
         "source",
+        "example",
     ]
     assert json.loads(json.dumps(sheet)) == sheet
     for key in ("id", "version", "title", "raw", "direction", "formula", "source"):

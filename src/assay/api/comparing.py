@@ -45,6 +45,12 @@ def load(
     A path has a slash or an extension; anything else is a reference, such as a name, `latest` or
     `latest~1`, in the ledger `store` (default: the nearest `.assay/ledger.db`). Runs are graded by
     what is given here, else by the nearest `assay.yaml`, else by what graded the evaluation.
+
+    >>> import assay
+    >>> from importlib.resources import files
+    >>> found = assay.load(str(files("assay.cli") / "examples" / "rag.jsonl"))
+    >>> [grade["grade"] for grade in found.grades]
+    ['A', 'F', 'F']
     """
     reader = _Reader(store, project)
     documents = list(reader.documents(reference))
@@ -62,7 +68,14 @@ def summary(
     store: str | None = None,
     project: str | None = None,
 ) -> SummaryOutcome:
-    """Pass rate, scores, gates and the reasons of failures over all runs of the sources."""
+    """Pass rate, scores, gates and the reasons of failures over all runs of the sources.
+
+    >>> import assay
+    >>> from importlib.resources import files
+    >>> found = assay.summary(str(files("assay.cli") / "examples" / "rag.jsonl"))
+    >>> found.block.n, round(found.block.pass_rate.value, 2)
+    (3, 0.33)
+    """
     graded: list[Graded] = []
     for source in sources:
         if isinstance(source, EvaluationOutcome):
@@ -96,6 +109,13 @@ def gate(
 
     Evidence is graded again here, both sides by the same profile, rubric and policy: those given,
     else those of the baseline, else of the candidate. The result is true only for `promote`.
+
+    >>> import assay
+    >>> from importlib.resources import files
+    >>> sides = files("assay.cli") / "examples" / "release"
+    >>> found = assay.gate(str(sides / "candidate.jsonl"), str(sides / "baseline.jsonl"))
+    >>> found.outcome, bool(found)
+    ('reject', False)
     """
     reader = _Reader(store, project)
     new = list(reader.documents(candidate))

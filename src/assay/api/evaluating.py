@@ -70,6 +70,13 @@ def run(
     `assay.yaml` from the working folder upwards. `dataset` is a file or a list of samples; without
     one, the configuration's. What is given here wins over the configuration. Nothing is judged by a
     model, and nothing is stored: criteria that only a judge fills are missing, which fails closed.
+
+    >>> import assay
+    >>> from importlib.resources import files
+    >>> project = files("assay.cli") / "examples" / "projects" / "rag"
+    >>> found = assay.run(str(project / "assay.yaml"), limit=2)
+    >>> len(found), found.passed
+    (2, True)
     """
     settings = configured(workflow)
     data = settings.dataset if dataset is None else dataset

@@ -8,13 +8,8 @@
     ├── NotEnoughEvidence          nothing, or too little, to judge                exit 4
     └── UsageError                 the command line was misused                    exit 2
 
-A code belongs to one system: `SCO-` scoring, `GRD-` grading, `FIL-` files, `CFG-` assay.yaml,
-`LIB-` the shelf, `CLI-` the command line, `MCP-` the tools for coding agents, `CNF-` conformance,
-`API-` the Python interface; of tool schemas `FMC-` reading and tree, `PRO-` the file protocol,
-`NA-`, `VET-`, `PRT-`, `IDX-`, `PRE-`, `LCK-`, `SEL-` and `HSH-` as their specification names them;
-`EXM-` exams, `SBX-` the sandbox, `JDG-` judges, `REL-` releases, `RUN-` running workflows, `STO-`
-ledgers, `SRV-` the server (with the status of the answer for a number), `STA-` statistics. `codes`
-has the table. Anything else that escapes is an internal error and ends in exit 5.
+A code belongs to one system: see `codes`, which has the table with causes and fixes. Anything
+else that escapes is an internal error and ends in exit 5.
 """
 
 from __future__ import annotations
@@ -27,7 +22,11 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """What a command says to its caller. Only `PASSED` opens a gate."""
+    """The exit code of a command. Only `PASSED` opens a gate.
+
+    >>> ExitCode.NOT_ENOUGH == 4
+    True
+    """
 
     PASSED = 0
     FAILED = 1
@@ -109,7 +108,15 @@ class Fault:
 
 
 class AssayError(Exception):
-    """An error with a code, a place and a remedy."""
+    """An error with a code, a place and a remedy. Everything that Assay raises on purpose is one.
+
+    >>> import assay
+    >>> try:
+    ...     assay.grade({"schema": "assay.scorecard/1"})
+    ... except assay.AssayError as error:
+    ...     error.code, error.exit_code.name
+    ('GRD-101', 'MALFORMED')
+    """
 
     exit_code = ExitCode.FAULT
 

@@ -46,6 +46,9 @@ class Formula(NamedTuple):
 
     def sheet(self) -> dict[str, Any]:
         """The data sheet, as `assay library show formula ID` prints it."""
+        from assay.formulas.examples import EXAMPLES  # nothing but a sheet needs them
+
+        example = EXAMPLES.get(self.id)
         return {
             "id": self.id,
             "version": self.version,
@@ -62,7 +65,12 @@ class Formula(NamedTuple):
             "params": list(self.params),
             "formula": self.text,
             "source": self.source,
+            "example": None if example is None else self._worked(example.raw, example.params),
         }
+
+    def _worked(self, raw: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+        norm = self.apply(raw, params) / exact.NORM_ONE
+        return {"raw": raw, **({"params": dict(params)} if params else {}), "norm": norm}
 
 
 def _plain(value: exact.Ratio) -> int | float:

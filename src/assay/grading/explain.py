@@ -21,7 +21,18 @@ if TYPE_CHECKING:
 
 
 class Explanation(NamedTuple):
-    """Why a grade is what it is, and the smallest changes that would move it."""
+    """Why a grade is what it is, and the smallest changes that would move it.
+
+    >>> import assay
+    >>> card = {
+    ...     "schema": "assay.scorecard/1",
+    ...     "run_id": "r-1",
+    ...     "hard_gates": {"schema_contract_valid": True},
+    ...     "criteria": [{"name": "tone", "raw_score": 4, "formula_id": "likert_1_5", "weight": 1}],
+    ... }
+    >>> assay.explain(assay.grade(card)).margin_to_next_grade
+    5.0
+    """
 
     sentences: tuple[str, ...]
     notes: tuple[str, ...]

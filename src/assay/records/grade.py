@@ -85,7 +85,19 @@ class GradedCriterion(Struct, frozen=True, kw_only=True):
 
 
 class Grade(Struct, frozen=True, kw_only=True):
-    """The letter, what it would have been without gates and floors, and whether the run passed."""
+    """The letter, what it would have been without gates and floors, and whether the run passed.
+
+    >>> import assay
+    >>> card = {
+    ...     "schema": "assay.scorecard/1",
+    ...     "run_id": "r-1",
+    ...     "hard_gates": {"schema_contract_valid": True},
+    ...     "criteria": [{"name": "tone", "raw_score": 4, "formula_id": "likert_1_5", "weight": 1}],
+    ... }
+    >>> result = assay.grade(card)
+    >>> result.grade, result.passed, result.reason
+    ('C', True, 'passed')
+    """
 
     run_id: str
     passed: bool

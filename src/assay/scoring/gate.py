@@ -79,6 +79,9 @@ class Gate(NamedTuple):
 
     def sheet(self) -> dict[str, Any]:
         """The data sheet, as `assay library show gate ID` prints it."""
+        from assay.scoring.gate_examples import EXAMPLES  # nothing but a sheet needs them
+
+        example = EXAMPLES.get(self.id)
         return {
             "id": self.id,
             "title": self.title,
@@ -88,4 +91,5 @@ class Gate(NamedTuple):
             "params": dict(self.params),
             # a plugin's gate, whose name has a dot, is not from the guide
             "source": "a plugin" if "." in self.id and self.source == _GUIDE else self.source,
+            "example": None if example is None else example._asdict(),
         }

@@ -14,15 +14,17 @@ from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
 from assay.views.schemas import SCHEMAS
 
 EVENT_SCHEMA = "assay.event/1"
-KINDS = (
-    "workflow_start",
-    "step_start",
-    "step_end",
-    "workflow_end",
-    "evaluation_start",
-    "evaluation_complete",
-    "error",
-)
+MEANINGS = {
+    "workflow_start": "The workflow starts on a sample.",
+    "step_start": "A step starts.",
+    "step_end": "A step has ended; its measurements and tool calls are included.",
+    "workflow_end": "The workflow has ended. It is not graded yet.",
+    "evaluation_start": "Grading starts, by this profile and policy.",
+    "evaluation_complete": "The whole grade, and the digest it is stored under. The stream ends.",
+    "error": "The run could not be graded. The stream ends, and nothing has passed.",
+}
+"""Every kind of event in the order of a run, and what it reports."""
+KINDS = tuple(MEANINGS)
 LAST = ("evaluation_complete", "error")
 """After one of these a stream ends, and never before."""
 

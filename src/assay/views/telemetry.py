@@ -19,6 +19,27 @@ if TYPE_CHECKING:
     from assay.records.grade import Payload
 
 EVENT = "gen_ai.evaluation.result"
+ATTRIBUTES = {
+    "gen_ai.evaluation.name": "`assay` for the whole grade, else the name of the criterion",
+    "gen_ai.evaluation.score.value": (
+        "the weighted score from 0 to 100, or the criterion's norm from 0 to 1; absent where nobody"
+        " gave a score"
+    ),
+    "gen_ai.evaluation.score.label": (
+        "the letter of the grade; of a criterion `pass` or `floor_failed`"
+    ),
+    "gen_ai.evaluation.explanation": "why, in sentences; at most 4,000 characters",
+    "gen_ai.response.id": "the model's answer that is evaluated, where it is known",
+    "error.type": "`missing_score`, or the error code of a run that could not be graded",
+    "assay.run_id": "the run",
+    "assay.policy": "the policy, as name@version",
+    "assay.profile": "the profile, as name@version",
+    "assay.scoring_system": "the version of the scoring system",
+    "assay.grading_system": "the version of the grading system",
+    "assay.passed": "whether the run passed; only on the event of the whole grade",
+    "assay.failures": "failed gates and floors; only on the event of the whole grade",
+}
+"""Every attribute that an event can have, and its meaning."""
 MAX_EXPLANATION = 4000
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _SPAN_ID = re.compile(r"[0-9a-f]{16}")

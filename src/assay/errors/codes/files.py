@@ -1,0 +1,120 @@
+"""Error codes of files, configuration, shelf, command line and the program itself."""
+
+from __future__ import annotations
+
+from assay.errors.codes.code import ErrorCode
+
+CODES: dict[str, ErrorCode] = {
+    "FIL-001": ErrorCode(
+        "A file cannot be read.",
+        "Check that the path exists and that you may read it.",
+    ),
+    "FIL-002": ErrorCode(
+        "A file is not valid JSON or YAML, or not of the expected shape.",
+        "Correct the line that the message names.",
+    ),
+    "FIL-003": ErrorCode(
+        "A key appears twice in one object.",
+        "Remove one of the two; which of them counts would depend on the reader.",
+    ),
+    "FIL-004": ErrorCode(
+        "A file, a line or a nesting exceeds the limit.",
+        "Split the file, or make what the message names smaller.",
+    ),
+    "FIL-005": ErrorCode(
+        "The file is empty.",
+        "Check that the command that writes it succeeded.",
+    ),
+    "FIL-006": ErrorCode(
+        "This command does not read documents of this kind.",
+        "Give a kind that the message lists; `assay import` reads files of other tools.",
+    ),
+    "FIL-007": ErrorCode(
+        "An id appears more than once.",
+        "Give each run, sample or item an id of its own.",
+    ),
+    "FIL-008": ErrorCode(
+        "A file cannot be written.",
+        "Check that the folder exists, that you may write there, and that the disk has space.",
+    ),
+    "FIL-009": ErrorCode(
+        "A file above the working folder belongs to another user.",
+        "Pass `--config FILE` if you trust it, or `--no-config` to ignore it.",
+    ),
+    "FIL-010": ErrorCode(
+        "A result file states totals that its samples don't add up to.",
+        "Write the file again: it is cut off or was changed.",
+    ),
+    "CFG-001": ErrorCode(
+        "An `assay.yaml` is malformed, or contradicts itself.",
+        "Correct the line that the message names; `assay schema-of config` prints the schema.",
+    ),
+    "CFG-002": ErrorCode(
+        "An `assay.yaml` names code outside its folder.",
+        "Move the code into the folder, or pass `--trust` if you trust it.",
+    ),
+    "CFG-003": ErrorCode(
+        "An `assay.yaml` contains a key or password.",
+        "Put it into an environment variable and write only the variable's name (`key_env`).",
+    ),
+    "LIB-001": ErrorCode(
+        "Nothing on the shelf has this name.",
+        "Use a name that `assay library list` prints, or pass `--library DIR`.",
+    ),
+    "LIB-002": ErrorCode(
+        "A file on the shelf lacks something, or contains something it must not.",
+        "Correct the line that the message names; `assay library check FILE` reports all faults.",
+    ),
+    "LIB-003": ErrorCode(
+        "A published version has changed.",
+        "Restore it, and publish the change as a new version.",
+    ),
+    "LIB-004": ErrorCode(
+        "A profile, policy or rubric contains an anti-pattern.",
+        "Follow the advice in the message.",
+    ),
+    "LIB-005": ErrorCode(
+        "A policy belongs to another family than this command grades.",
+        "Choose a policy of the family that the message names.",
+    ),
+    "LIB-007": ErrorCode(
+        "A plugin cannot be loaded, or does not do what its kind promises.",
+        "Update or remove the plugin; `assay doctor` lists the installed ones.",
+    ),
+    "CLI-001": ErrorCode(
+        "The command line is not one that the command understands.",
+        "Read `assay VERB --help`.",
+    ),
+    "CLI-002": ErrorCode(
+        "A comment on a pull request cannot be written.",
+        "Check the token's permissions, the repository and the number of the pull request.",
+    ),
+    "MCP-001": ErrorCode(
+        "A call of a tool of `assay mcp` has arguments that don't fit.",
+        "Follow the tool's input schema.",
+    ),
+    "MCP-002": ErrorCode(
+        "A path in a call of a tool of `assay mcp` leaves the project folder.",
+        "Use a path inside the project folder.",
+    ),
+    "STA-001": ErrorCode(
+        "A statistic got an argument that it does not take.",
+        "Use a value within the range in the message.",
+    ),
+    "CNF-001": ErrorCode(
+        "A conformance file is not a list of cases.",
+        "Write one case per line, as `assay conform --help` describes.",
+    ),
+    "API-001": ErrorCode(
+        "A Python object does not have the shape that the call takes.",
+        "Pass the type that the function's signature names.",
+    ),
+    "ERR-001": ErrorCode(
+        "An internal error.",
+        "Run again with `--debug` and report the traceback.",
+    ),
+    "ERR-002": ErrorCode(
+        "A worker process died.",
+        "Run again; if memory ran out, use fewer workers (`--jobs 1`).",
+    ),
+}

@@ -1,0 +1,128 @@
+"""The reference names everything that the code has: each test walks a registry."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+from functools import cache
+
+import assay
+from assay.cli.frame import load_command
+from assay.cli.verbs import GROUPS, VERBS
+from assay.errors.codes import CODES, SYSTEMS
+from assay.formulas import FORMULAS
+from assay.formulas.examples import EXAMPLES as FORMULA_EXAMPLES
+from assay.library.shelf import KINDS, Shelf
+from assay.records.evidence import Run
+from assay.records.typed import convert
+from assay.scoring.gate_examples import EXAMPLES as GATE_EXAMPLES
+from assay.scoring.gates import GATES, evaluate
+from assay.scoring.metrics import MEASURES
+from assay.tools.validation import ALL_RULES
+from assay.views import telemetry
+from assay.views.event_schema import MEANINGS, SCHEMA
+from conftest import ROOT
+from documents import run
+
+REFERENCE = ROOT / "docs" / "reference"
+
+
+@cache
+def page(name: str) -> str:
+    return (REFERENCE / name).read_text()
+
+
+def headings(name: str) -> set[str]:
+    return set(re.findall(r"^#+ (.+)$", page(name), re.MULTILINE))
+
+
+def test_every_command_and_every_option_is_described() -> None:
+    for group, verbs in GROUPS.items():
+        name = f"commands/{group.replace(' ', '-')}.md"
+        for verb, spec in verbs.items():
+            for command in [f"{verb} {action}" for action in spec.actions] or [verb]:
+                assert f"assay {command}" in headings(name)
+                assert f"[`assay {command}`]" in page("commands.md")
+                for action in load_command(command).parser(command)._actions:
+                    assert action.help, f"{command} {action.dest} has no help"
+                    shown = page("commands.md" if action.dest in _EVERYWHERE else name)
+                    for option in action.option_strings:
+                        assert re.search(rf"`{re.escape(option)}[` ]", shown), (command, option)
+
+
+_EVERYWHERE = ("help", "json", "config_file", "no_config")
+
+
+def test_every_error_code_has_a_cause_and_a_fix() -> None:
+    for name, code in CODES.items():
+        assert code.cause.endswith("."), name
+        assert code.fix.endswith("."), name
+        assert name.split("-")[0] in SYSTEMS, name
+        assert f"| `{name}` |" in page("errors.md"), name
+
+
+def test_the_fix_of_an_error_code_names_only_commands_that_there_are() -> None:
+    every = {
+        option
+        for verb, spec in VERBS.items()
+        for name in ([f"{verb} {action}" for action in spec.actions] or [verb])
+        for action in load_command(name).parser(name)._actions
+        for option in action.option_strings
+    } | {"--debug"}
+    for code, (_, fix) in CODES.items():
+        for text in re.findall(r"`([^`]+)`", fix):
+            words = shlex.split(text)
+            if words[0] == "assay" and words[1:]:
+                assert words[1] == "VERB" or words[1] in VERBS, (code, text)
+                if len(words) > 2 and words[1] in VERBS and VERBS[words[1]].actions:
+                    assert words[2].startswith("-") or words[2] in VERBS[words[1]].actions, text
+            for word in words:
+                assert not word.startswith("--") or word in every, (code, text)
+
+
+def test_every_formula_gate_and_measure_has_a_sheet_with_an_example() -> None:
+    for registry, examples in ((FORMULAS, FORMULA_EXAMPLES), (GATES, GATE_EXAMPLES)):
+        assert set(registry) == set(examples)
+        assert set(registry) <= headings("sheets.md")
+        assert all(registry[name].sheet()["example"] for name in registry)
+    assert set(MEASURES) <= headings("sheets.md")
+    assert all(f"| `{name}` |" in page("tool-rules.md") for name in ALL_RULES)
+
+
+def test_the_example_of_a_gate_passes_and_fails_it() -> None:
+    for name, example in GATE_EXAMPLES.items():
+        gate, found = GATES[name], []
+        for evidence in example:
+            bare = {key: run("rag")[key] for key in ("schema", "run_id", "workflow", "dataset")}
+            seen = convert({"status": "success", **bare, **evidence}, Run)
+            found.append(evaluate(gate, seen, gate.params, seen.gates.get(name)).passed)
+        assert found == [True, False], name
+
+
+def test_everything_on_the_shelf_is_described() -> None:
+    shelf = Shelf()
+    for kind in KINDS:
+        assert {entry.id for entry in shelf.entries(kind)} <= headings(f"{kind}.md")
+
+
+def test_every_event_and_every_attribute_is_described() -> None:
+    kinds = {form["properties"]["event"]["const"] for form in SCHEMA["oneOf"]}
+    assert kinds == set(MEANINGS)
+    assert kinds <= headings("events.md")
+    from assay.pipeline.grading import grade, score
+    from assay.pipeline.payload import payload
+
+    made = payload(grade(score(run("rag"))))
+    sent = [*telemetry.events(made), telemetry.refusal("r-1", "SCO-011", "malformed")]
+    names = {name for attributes in sent for name in attributes}
+    assert names <= set(telemetry.ATTRIBUTES)
+    assert all(f"| `{name}` |" in page("events.md") for name in telemetry.ATTRIBUTES)
+
+
+def test_every_public_name_is_described_with_an_example_that_runs() -> None:
+    records = {"Run", "Scorecard", "Verdict"}  # their example is a document
+    for name in assay.__all__:
+        assert f"assay.{name}" in headings("python.md")
+        text = inspect.getdoc(getattr(assay, name)) or ""
+        assert name in records or ">>> " in text, f"assay.{name} has no example"
