@@ -328,7 +328,10 @@ def test_a_sample_is_always_the_same_runs(assay: Any, tmp_path: Path) -> None:
     assert found[0] == found[1]
 
 
-def test_the_queries_are_printed_and_run_in_the_engine(assay_anew: Any, tmp_path: Path) -> None:
+def test_the_queries_run_as_they_are_printed(
+    assay_anew: Any, assay: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     write(tmp_path / "s.parquet", rows())
     done = assay_anew("batch", "s.parquet", "--profile", PROFILE, "--explain-sql", "--json")
     assert done.code == 0, done.err
@@ -336,6 +339,25 @@ def test_the_queries_are_printed_and_run_in_the_engine(assay_anew: Any, tmp_path
     assert len(duckdb.sql(done.json()["grades"]).fetchall()) == 5
     assert duckdb.sql(done.json()["rejects"]).fetchall() == []
     assert sorted(os.listdir(tmp_path)) == ["s.parquet"]
+    write(tmp_path / "s.csv", rows(), "csv")
+    write(tmp_path / "s.jsonl", rows(), "json")
+    with duckdb.connect(str(tmp_path / "lake.duckdb")) as lake:
+        lake.execute(f"CREATE TABLE scores AS {rows()}")
+    done = assay("batch", "s.parquet", "-o", "old", "--profile", PROFILE)
+    assert done.code == 1, done.err
+    explain = ("--profile", PROFILE, "--explain-sql")
+    for name in ("s.parquet", "s.csv", "s.jsonl", "lake.duckdb#scores", "old"):
+        printed = assay("batch", name, *explain)
+        assert printed.code == 0, printed.err
+        *_, grades_sql, rejects_sql = statements = duckdb.extract_statements(printed.out)
+        with duckdb.connect() as shell:
+            for statement in statements[:-2]:
+                shell.execute(statement)
+            assert len(shell.execute(grades_sql).fetchall()) == 5, name
+            assert shell.execute(rejects_sql).fetchall() == []
+    pyarrow.feather.write_feather(duckdb.sql(rows()).to_arrow_table(), tmp_path / "s.arrow")
+    assert "Make a view of the input first" in assay("batch", "s.arrow", *explain).out
+    assert assay("batch", "s.csv", *explain, "--sample", "3").code == 2
 
 
 def test_names_that_an_engine_reads_as_patterns_are_refused(tmp_path: Path) -> None:

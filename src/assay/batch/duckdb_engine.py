@@ -9,7 +9,7 @@ from itertools import count
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
-from assay.batch.duckdb_views import views_sql
+from assay.batch.duckdb_views import attached_databases, views_sql
 from assay.batch.engine import SourceColumn
 from assay.batch.quoting import identifier, text
 from assay.batch.sources import BatchSource
@@ -64,6 +64,21 @@ class DuckDBEngine:
         except self._error as error:
             names = [one if isinstance(one, str) else one.name for one in sources]
             raise _unreadable(error, ", ".join(dict.fromkeys(names))) from None
+
+    def reading_sql(self, sources: Sequence[BatchSource]) -> list[str]:
+        """The statements that read sources; none for Arrow files, which pyarrow reads."""
+        if any(source.kind == "arrow" for source in sources):
+            return []
+        select = views_sql(self.connection, sources)
+        loaded = {source.kind for source in sources} & {"delta", "iceberg"}
+        return [
+            *(f"LOAD {kind}" for kind in sorted(loaded)),
+            *(
+                f"ATTACH {text(path)} AS {identifier(name)} (READ_ONLY)"
+                for name, path in attached_databases(self.connection)
+            ),
+            select,
+        ]
 
     def define(self, sql: str) -> str:
         """A query as a view."""

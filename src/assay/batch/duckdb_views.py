@@ -154,9 +154,17 @@ def _names(files: Iterable[str]) -> str:
 # --- tables
 
 
+def attached_databases(connection: Any) -> list[tuple[str, str]]:
+    """The names and files of the databases that sources are read from."""
+    found: list[tuple[str, str]] = connection.execute(
+        "SELECT database_name, path FROM duckdb_databases() WHERE NOT path IS NULL"
+    ).fetchall()
+    return found
+
+
 def _attached(connection: Any, source: BatchSource) -> str:
     """A table of a DuckDB file, read only."""
-    attached = connection.execute("SELECT database_name, path FROM duckdb_databases()").fetchall()
+    attached = attached_databases(connection)
     path = os.path.realpath(source.files[0])
     alias = next((name for name, where in attached if where == path), None)
     if alias is None:

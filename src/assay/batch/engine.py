@@ -28,6 +28,11 @@ class BatchEngine(Protocol):
         the view.
         """
 
+    def reading_sql(self, sources: Sequence[BatchSource]) -> list[str]:
+        """The statements that read sources, the last of them a SELECT of all rows; empty where it
+        takes more than SQL.
+        """
+
     def define(self, sql: str) -> str:
         """A query as a view; its name."""
 

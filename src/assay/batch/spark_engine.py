@@ -64,6 +64,10 @@ class SparkEngine:
                 self.session.table(relation) if isinstance(relation, str) else relation
             )
 
+    def reading_sql(self, sources: Sequence[BatchSource]) -> list[str]:
+        """None: Spark reads with its own readers."""
+        return []
+
     def define(self, sql: str) -> str:
         """A query as a view."""
         with spark_faults("run"):

@@ -9,7 +9,6 @@ from assay.batch.earlier import Earlier
 from assay.batch.engine import BatchEngine, SourceColumn
 from assay.batch.evidence import bad_verdicts
 from assay.batch.quoting import in_dialect
-from assay.batch.sources import BatchSource
 from assay.errors import InputError
 
 VIEW = "batch_input"
@@ -73,9 +72,3 @@ def graded_view(task: BatchTask, engine: BatchEngine, view: str) -> str:
                 )
     sql = task.evidence(view, columns)
     return view if sql is None else engine.define(in_dialect(sql, engine.dialect))
-
-
-def explain_batch(task: BatchTask, engine: BatchEngine, sources: Sequence[BatchSource]) -> Queries:
-    """The queries of a batch, in the engine's dialect, without running them."""
-    view = graded_view(task, engine, engine.attach(list(sources)))
-    return task.queries(VIEW, engine.columns(view), engine.dialect)

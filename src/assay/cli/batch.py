@@ -146,33 +146,35 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace, task: BatchTask) -> int:
-    import tempfile
+    from assay.batch.explaining import explain_batch
 
-    from assay.batch.quoting import pretty
-    from assay.batch.sources import find_sources
-    from assay.batch.staging import stage_tables
-    from assay.batch.task import explain_batch
-
+    if options.sample is not None:
+        raise UsageError(
+            "CLI-001",
+            "--sample doesn't go with --explain-sql.",
+            fix="Print the queries of the whole batch, or grade the sample.",
+        )
     engine = _engine(options)
     try:
-        with tempfile.TemporaryDirectory() as scratch:
-            sources = stage_tables(find_sources(options.inputs), scratch)
-            queries = explain_batch(task, engine, sources)
+        explained = explain_batch(task, engine, options.inputs)
     finally:
         engine.close()
-    grades, rejects = (pretty(sql, engine.dialect) for sql in (queries.grades, queries.rejects))
     if options.json:
-        opt.print_json({"engine": engine.name, "grades": grades, "rejects": rejects})
-    else:
-        opt.print_lines(
-            [
-                f"-- {engine.name} {engine.version}; batch_input is the input",
-                f"{grades};",
-                "",
-                "-- the rejected rows",
-                f"{rejects};",
-            ]
-        )
+        opt.print_json({"engine": engine.name, **explained._asdict()})
+        return ExitCode.PASSED
+    reading = [f"{statement};" for statement in explained.reading]
+    opt.print_lines(
+        [
+            f"-- {engine.name} {engine.version}",
+            *(reading or ["-- Make a view of the input first, with the name batch_input."]),
+            "",
+            "-- the grades",
+            f"{explained.grades};",
+            "",
+            "-- the rejected rows",
+            f"{explained.rejects};",
+        ]
+    )
     return ExitCode.PASSED
 
 
@@ -281,7 +283,7 @@ COMMANDS = {
             ),
             arg("--master", metavar="URL", help="Spark's master, such as local[4]"),
             arg("--remote", metavar="URL", help="a Spark Connect server, such as sc://host:15002"),
-            flag("--explain-sql", "print the queries and stop"),
+            flag("--explain-sql", "print the SQL, ready for a duckdb shell, and stop"),
             flag(
                 "--verify",
                 "grade nothing: check -o against its record and IN, and make rows again in Python;"

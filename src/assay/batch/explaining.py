@@ -1,0 +1,49 @@
+"""A batch as text that runs in its engine: what reads the input, and the two queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from assay.batch.earlier import earlier_grades
+from assay.batch.engine import BatchEngine
+from assay.batch.quoting import identifier, in_dialect, pretty
+from assay.batch.sources import find_sources
+from assay.batch.staging import stage_tables
+from assay.batch.task import VIEW, BatchTask, graded_view
+
+_SOURCE = "batch_source"
+"""What was read, before text becomes numbers and norms become scores."""
+
+
+class ExplainedBatch(NamedTuple):
+    """The statements of a batch, in the dialect of its engine."""
+
+    reading: tuple[str, ...]
+    """Statements that make the input readable as `batch_input`; none where SQL alone can't."""
+    grades: str
+    rejects: str
+
+
+def explain_batch(task: BatchTask, engine: BatchEngine, names: Sequence[str]) -> ExplainedBatch:
+    """The statements of a batch over the inputs that were named. Nothing is graded."""
+    sources = find_sources(names) if task.earlier is None else earlier_grades(task.earlier)[0]
+    with TemporaryDirectory() as scratch:
+        staged = stage_tables(sources, scratch)
+        attached = engine.attach(staged)
+        view = graded_view(task, engine, attached)
+        queries = task.queries(VIEW, engine.columns(view), engine.dialect)
+        evidence = task.evidence(_SOURCE, engine.columns(attached))
+        # a table of PostgreSQL was copied to a file that is gone when this ends
+        reading = engine.reading_sql(staged) if staged == sources else []
+    if reading:
+        *before, select = reading
+        made = evidence or f"SELECT * FROM {identifier(_SOURCE)}"
+        reading = [
+            *before,
+            f"CREATE OR REPLACE TEMP VIEW {identifier(_SOURCE)} AS {select}",
+            f"CREATE OR REPLACE TEMP VIEW {identifier(VIEW)} AS {in_dialect(made, engine.dialect)}",
+        ]
+    grades, rejects = (pretty(sql, engine.dialect) for sql in (queries.grades, queries.rejects))
+    return ExplainedBatch(tuple(reading), grades, rejects)
