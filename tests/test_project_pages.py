@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from functools import cache
 
 from conftest import ROOT
 
@@ -46,3 +48,37 @@ def test_the_glossary_has_each_term_once_in_order_with_an_example_that_has_a_num
     ):
         example = text.partition("*Example:*")[2]
         assert re.search(r"\d", example), f"the example of {heading!r} has no number"
+
+
+NAMED = re.compile(r"`(test_\w+\.py)::(test_\w+)`")
+
+
+@cache
+def _tests_of(name: str) -> frozenset[str]:
+    tree = ast.parse((ROOT / "tests" / name).read_text())
+    return frozenset(item.name for item in tree.body if isinstance(item, ast.FunctionDef))
+
+
+def _missing(text: str) -> list[str]:
+    """The tests that a text names and that don't exist."""
+    return [
+        f"{name}::{test}"
+        for name, test in NAMED.findall(text)
+        if not (ROOT / "tests" / name).is_file() or test not in _tests_of(name)
+    ]
+
+
+def test_every_promise_names_tests_that_exist() -> None:
+    pages = sorted((ROOT / "docs/promises").glob("*.md"))
+    assert len(pages) == 5
+    for page in pages:
+        text = page.read_text()
+        assert len(NAMED.findall(text)) >= 3, page.name
+        assert _missing(text) == [], page.name
+
+
+def test_a_test_that_does_not_exist_is_noticed() -> None:
+    assert _missing("`test_laws.py::test_nothing` `test_nowhere.py::test_x`") == [
+        "test_laws.py::test_nothing",
+        "test_nowhere.py::test_x",
+    ]
