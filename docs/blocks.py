@@ -182,7 +182,8 @@ class Reader:
     def __init__(self, folder: Path, run: Run) -> None:
         self._home = self._at = folder
         self._run = run
-        self._env = dict(SETTINGS)
+        tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        self._env = {**SETTINGS, "PATH": tools}
         self._names: dict[str, object] = {"__name__": "__main__"}
         self._shells: list[int] = []
 
@@ -275,8 +276,7 @@ class Reader:
 
     def _shell(self, code: str, env: Mapping[str, str] | None = None) -> Printed:
         """Run a script; what it starts in the background goes on until the page ends."""
-        tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        before = {**os.environ, "PATH": tools, **self._env, **(env or {})}
+        before = {**os.environ, **self._env, **(env or {})}
         with tempfile.TemporaryDirectory() as scratch:
             state = Path(scratch) / "state"
             leave = f"trap 'pwd -P > {state}; env -0 >> {state}' EXIT\n"
