@@ -806,7 +806,7 @@ def test_the_page_of_a_run_begins_with_verdict_and_texts_and_ends_with_provenanc
         text.index("not passed")
         < text.index("gate schema_contract_valid does not pass")
         < text.index("because")
-        < text.index("1 of 8 do not pass.")
+        < text.index("1 of 8 does not pass.")
     )
     sections = [
         str(attributes["id"])

@@ -19,6 +19,7 @@ from assay.store.ledger import open_ledger
 from browsing import (
     ALIKE,
     JOBS,
+    RULES_OF_COLOUR,
     Site,
     Window,
     browser,
@@ -260,10 +261,14 @@ def test_the_worst_sample_of_an_evaluation_is_found_by_mouse_and_by_keyboard(
     expect(rows).to_have_count(6)
     kept = page.url
     page.keyboard.press("/")
-    page.keyboard.type("ferry 43")
+    page.keyboard.type("ferry 43")  # found while it is typed, and the field keeps the focus
+    expect(rows).to_have_count(1)
+    expect(page.locator("input[name=q]")).to_be_focused()
     page.keyboard.press("Enter")
     expect(rows).to_have_count(1)
     expect(rows.first.locator("mark").first).to_have_text("ferry 43")
+    page.emulate_media(color_scheme="dark")
+    assert violations(page, rules=RULES_OF_COLOUR) == [], "the dark scheme is legible"
     page.goto(kept)
     expect(rows).to_have_count(6)
     for _ in range(2):

@@ -420,7 +420,7 @@ def test_a_decision_is_stored_only_by_whoever_may_write_from_here_and_as_it_was_
     sent = button(get(shop, "?of=one&of=gaps"))
     before = shop.services.ledger.count("decision").n
     reader = shop.token(scopes=("read",))
-    assert "`write` scope" in get(shop, "?of=one&of=gaps", **reader).text
+    assert "takes a token with the write scope" in get(shop, "?of=one&of=gaps", **reader).text
     assert store(shop, sent, **reader).status_code == 403
     assert store(shop, sent, Origin="http://evil.example").status_code == 403
     elsewhere = shop.token("other")
@@ -454,6 +454,8 @@ def test_a_stored_decision_leads_to_its_evaluations_the_comparison_and_both_runs
         assert len(set(runs)) == 5
         assert shop.client.get(runs[0], headers=HTML).status_code == 200
     assert "Score not worse" in found.text
+    page = Markup(shop.client.get("/evaluations/few", headers=HTML).text)
+    assert f"/decisions/{sent['decision']}" in page.links(), "the evaluation says what was decided"
 
 
 # --- the samples

@@ -453,7 +453,7 @@ def test_a_failed_gate_reads_as_failed_on_every_page_that_names_it(shop: Shop) -
     assert f"/decisions/{shop.stock.exam_gate}" in found.links()
     assert "no outcome" not in found.text
     row = get(shop, "/decisions").text.partition("Exam gate, score")[2]
-    assert "✗ Failed" in row
+    assert "✗ failed" in row
 
 
 def test_the_gates_of_exams_and_schemas_are_decisions_with_their_own_rules(shop: Shop) -> None:

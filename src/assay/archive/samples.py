@@ -1,7 +1,15 @@
-"""The samples of a stored evaluation as rows."""
+"""The samples of a stored evaluation as rows.
+
+Records never change under their digests, so the rows of the evaluations that were last looked at
+are remembered: who pages, filters or searches asks for the same ones again. What was forgotten in
+between ends that.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from hashlib import sha256
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from assay.views.samples import (
@@ -24,6 +32,10 @@ if TYPE_CHECKING:
 
 _GRADES_AT_ONCE = 400  # as many as one query takes
 _RUNS_AT_ONCE = 100  # a run may be megabytes
+_REMEMBERED = 60_000
+"""Rows that are remembered; texts count as one more for each 500 characters."""
+_rows: OrderedDict[tuple[str, ...], tuple[list[SampleRow], int]] = OrderedDict()
+_turn = Lock()
 
 
 def sample_rows(
@@ -33,13 +45,50 @@ def sample_rows(
     forgotten keeps its grade and has no texts. Without `texts` only grades are read, which is
     enough to count and to sort; `with_texts` adds those of the rows that are shown.
     """
-    rows = run_rows(ledger, stored.evaluation.runs, project=project)
-    return with_texts(ledger, rows, project=project) if texts else rows
+    runs = stored.evaluation.runs
+    if not texts:
+        return run_rows(ledger, runs, project=project)
+    key = (*_key(ledger, runs, project), "texts")
+    known = _recall(key)
+    if known is None:
+        rows = run_rows(ledger, runs, project=project)
+        known = _remember(key, with_texts(ledger, rows, project=project))
+    return known
 
 
 def run_rows(ledger: Ledger, runs: Sequence[EvaluatedRun], *, project: str) -> list[SampleRow]:
     """The samples of any runs, without texts."""
-    return fold_samples((run, None) for run in _graded(ledger, runs, project))
+    key = _key(ledger, runs, project)
+    known = _recall(key)
+    if known is None:
+        made = fold_samples((run, None) for run in _graded(ledger, runs, project))
+        known = _remember(key, made)
+    return known
+
+
+def _key(ledger: Ledger, runs: Sequence[EvaluatedRun], project: str) -> tuple[str, ...]:
+    """All that rows depend on: where, which runs with which grades, and how much was forgotten."""
+    of = sha256("".join(f"{run.run_id}\0{run.digest}{run.grade}\0" for run in runs).encode())
+    forgotten = ledger.count("tombstone", project=project).n
+    return ledger.database.where, project, of.hexdigest(), str(forgotten)
+
+
+def _recall(key: tuple[str, ...]) -> list[SampleRow] | None:
+    with _turn:
+        known = _rows.get(key)
+        if known is None:
+            return None
+        _rows.move_to_end(key)
+        return [*known[0]]
+
+
+def _remember(key: tuple[str, ...], rows: list[SampleRow]) -> list[SampleRow]:
+    texts = sum(len(one.question) + len(one.answer) + len(one.expected) for one in rows)
+    with _turn:
+        _rows[key] = rows, len(rows) + texts // 500
+        while sum(size for _, size in _rows.values()) > _REMEMBERED:
+            _rows.popitem(last=False)
+    return [*rows]
 
 
 def with_texts(ledger: Ledger, rows: Sequence[SampleRow], *, project: str) -> list[SampleRow]:

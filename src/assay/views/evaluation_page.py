@@ -21,6 +21,7 @@ from assay.views.blocks import (
 from assay.views.evaluations import versioned
 from assay.views.pieces import (
     clip,
+    coded,
     count,
     line,
     link,
@@ -255,7 +256,7 @@ def _reasons(counts: SampleCounts, query: SampleQuery, links: SampleLinks) -> li
             meter(100 * n / counts.n, whole=100, digits=1, unit="%"),
             " ",
             link(
-                reason,
+                coded(reason),
                 links.to(query.but(why="" if query.why == reason else reason)),
                 **({"aria-current": "true"} if query.why == reason else {}),
             ),

@@ -28,6 +28,7 @@ from assay.views.pieces import (
     absent,
     clip,
     code,
+    coded,
     letter,
     phrase,
     points,
@@ -133,14 +134,14 @@ def _gates(result: Result) -> Section:
         [
             code(name),
             verdict(gate.get("status")),
-            clip(gate.get("reason"), 600, absent_as=NO_REASON),
+            coded(clip(gate.get("reason"), 600, absent_as=NO_REASON)),
         ]
         for name, gate in pairs[:MAX_ROWS]
     ]
     closed = len(result.get("hard_gate_failures") or ())
     hint = (
-        f"{closed} of {len(found)} do not pass. No score opens a gate; an undetermined gate counts"
-        " as failed."
+        f"{closed} of {len(found)} {'does' if closed == 1 else 'do'} not pass. No score opens a"
+        " gate; an undetermined gate counts as failed."
         if closed
         else f"All {len(found)} pass."
     )
@@ -169,7 +170,7 @@ def _points(result: Result, figure: Figure) -> Section:
     """Where the points came from, against the bands; then each criterion in numbers."""
     rows = []
     for item in (result.get("criteria") or ())[:MAX_ROWS]:
-        missing = shown(item.get("missing"), NO_REASON)
+        missing = coded(shown(item.get("missing"), NO_REASON))
         earned = strong(points(item.get("contribution")))
         rows.append(
             [

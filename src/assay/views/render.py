@@ -46,7 +46,17 @@ def environment() -> Environment:
         undefined=StrictUndefined,
     )
     made.globals["ago"] = lambda time: ago(time, _NOW.get())
+    made.filters["coded"] = _coded
     return made
+
+
+def _coded(text: str) -> str:
+    """A sentence of ours with names between backticks as code; a piece is drawn as it is."""
+    parts = text.split("`") if type(text) is str else []
+    if len(parts) < 3 or len(parts) % 2 == 0:  # one without its other half is a sign like any
+        return text
+    code = macro("code")
+    return Markup("").join(code(one, "") if at % 2 else one for at, one in enumerate(parts))
 
 
 @cache

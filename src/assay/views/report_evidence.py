@@ -25,7 +25,18 @@ from assay.views.blocks import (
     Verbatim,
 )
 from assay.views.grade import change_facts, criterion_name, floor_of
-from assay.views.pieces import clip, code, letter, phrase, points, shown, small, strong, verdict
+from assay.views.pieces import (
+    clip,
+    code,
+    coded,
+    letter,
+    phrase,
+    points,
+    shown,
+    small,
+    strong,
+    verdict,
+)
 from assay.views.run import about_facts, digest_facts, part_tables
 
 if TYPE_CHECKING:
@@ -244,7 +255,7 @@ def _why(result: Mapping[str, Any], sample: str) -> list[Part]:
     """The verdict sentence, gates that fail, criteria that lost most, and what would change it."""
     explanation = [clip(text, SHORT) for text in (result.get("explanation") or ())]
     gates = [
-        [code(clip(name, 100)), verdict(gate.get("status")), clip(gate.get("reason"), SHORT)]
+        [code(clip(name, 100)), verdict(gate.get("status")), coded(clip(gate.get("reason"), SHORT))]
         for name, gate in (result.get("hard_gates") or {}).items()
         if gate.get("status") != "pass"
     ]

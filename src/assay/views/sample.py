@@ -30,6 +30,7 @@ from assay.views.grade_line import as_line, outcome
 from assay.views.pieces import (
     absent,
     clip,
+    coded,
     count,
     letter,
     link,
@@ -89,7 +90,7 @@ def verdict_line(run: Result | None, result: Result | None) -> list[Part]:
             ),
         ]
         if line.passed is not True:
-            parts.append(clip(line.why, 300))
+            parts.append(coded(clip(line.why, 300)))
     spent = _spent(run or (result or {}).get("operations") or {})
     status = (run or {}).get("status")
     if status and status != "success":
@@ -209,7 +210,9 @@ def _criteria(result: Result) -> Section:
                 ),
                 shown(item["raw_score"])
                 if measured
-                else phrase(verdict("missing", "no score"), ": ", clip(item.get("missing"), 200)),
+                else phrase(
+                    verdict("missing", "no score"), ": ", coded(clip(item.get("missing"), 200))
+                ),
                 floor_of(item),
             ]
         )

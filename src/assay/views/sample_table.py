@@ -227,7 +227,7 @@ def _criterion(row: SampleRow, name: str) -> str:
 def _why(row: SampleRow) -> str:
     if row.passed:
         return ""
-    found = excerpt("; ".join(reasons_of(row)), most=160)
+    found = excerpt("; ".join(reasons_of(row)).replace("`", ""), most=160)
     return breakable(found) if found.kind == "excerpt" else absent("no reason is stated")
 
 

@@ -128,7 +128,7 @@ _NODES = (
     Column("Mean, 1 to 5", "n"),
     Column("Tier and cap"),
     Column("Bound to"),
-    Column("To be known", "wide"),
+    Column("Notes", "wide"),
     Column("History"),
 )
 

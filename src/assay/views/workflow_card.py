@@ -30,6 +30,7 @@ from assay.views.pieces import (
     address,
     clip,
     code,
+    coded,
     count,
     line,
     link,
@@ -153,7 +154,7 @@ def _changed(n: int) -> list[Part]:
         return []
     were = "evaluation was" if n == 1 else "evaluations were"
     text = f"{n:,} {were} changed after being stored, and left out here. `assay ledger verify` says"
-    return [Note(verdict("fail", f"{text} which."), "bad")]
+    return [Note(verdict("fail", coded(f"{text} which.")), "bad")]
 
 
 def runs_card(

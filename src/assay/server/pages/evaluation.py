@@ -155,7 +155,7 @@ def _decision(services: Services, project: str, stored: StoredEvaluation) -> str
         return ""
     links = services.ledger.links_of(runs[0].digest, project=project, relation="candidate_of")
     for one in reversed(links):
-        item = None if one.source is None else services.ledger.get(one.source, project=project)
+        item = None if one.target is None else services.ledger.get(one.target, project=project)
         if item is None or item.body is None or item.kind != "decision":
             continue
         try:

@@ -41,14 +41,13 @@ Tree = dict[str, Any]
 MAX_ROWS = 200
 
 
-def _head(outcome: str, policy: Any, reasons: Sequence[str]) -> Decided:
-    reason = ". ".join(text[:1].upper() + text[1:] for text in reasons)
+def _head(outcome: str, policy: Any, reason: str) -> Decided:
     return Decided(outcome, shown(policy, "no policy"), reason or "No reason is stated.")
 
 
 def passed(value: Any) -> Piece:
     """Whether a gate passed; one that does not state it failed."""
-    return verdict("passed", "Passed") if value is True else verdict("failed", "Failed")
+    return verdict("passed" if value is True else "failed")
 
 
 # --- exams
@@ -113,10 +112,12 @@ def exam(services: Services, project: str, item: Item, decision: Tree) -> list[P
         )
     changes = [(words(axis), shown(change)) for axis, change in mapped(moved.get("axes")).items()]
     notes = texts(decision.get("notes"))
-    outcome = passed(decision.get("passed"))
+    holds = decision.get("passed") is True
+    outcome = verdict("passed", "Passed") if holds else verdict("failed", "Failed")
     columns = ("Gate", "Verdict", "Effect", Column("Found", "wide"))
+    reasons = ". ".join(one[:1].upper() + one[1:] for one in texts(decision.get("reasons")))
     parts: list[Part] = [
-        _head(outcome, decision.get("policy"), texts(decision.get("reasons"))),
+        _head(outcome, decision.get("policy"), reasons),
         section("Gates", Table("Gates of the exam", columns, rows, kind="stack"), id="rules"),
     ]
     if changes:
@@ -177,7 +178,7 @@ def schemas(services: Services, project: str, item: Item, decision: Tree) -> lis
         _head(
             schema_outcome(decision),
             decision.get("policy"),
-            [first_reason(rows_of(decision.get("results")))],
+            first_reason(rows_of(decision.get("results"))),
         ),
         *parts,
         _rests_on(services, project, item, "schemas", decision),

@@ -52,7 +52,7 @@ COLUMNS = (
     Column("May it gate"),
     Column("Kappa with people"),
     Column("Labels", "n"),
-    Column("Age"),
+    Column("Age", "n"),
     Column("Made"),
 )
 KINDS = ("card", "audit", "calibration")

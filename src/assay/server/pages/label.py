@@ -112,9 +112,7 @@ def _fields(services: Services, names: list[str]) -> list[Field]:
         Field("pairs", "Compare with", choices=names, hint="nothing: score by a rubric"),
         Field("draw", "Draw", kind="select", choices=draws[1:], hint=draws[0][1]),
         Field("n", "Items", kind="number"),
-        Field(
-            "rubric", "Rubric", choices=rubrics, hint="the judge's, the profile's or the family's"
-        ),
+        Field("rubric", "Rubric", choices=rubrics, hint="as the samples were graded"),
         Field("name", "Name", hint="from the evaluation"),
     ]
 
