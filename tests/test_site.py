@@ -50,3 +50,12 @@ def test_the_search_works_from_a_folder(site: Path, browser: Window) -> None:
     page.wait_for_url("**/*.html?h=*")
     assert "floor" in page.locator("article").inner_text()
     assert [url for url in outside if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+@pytest.mark.browser
+def test_the_copy_button_takes_commands_without_their_output(site: Path, browser: Window) -> None:
+    page = browser.tab()
+    page.goto((site / "tutorials" / "rag.html").as_uri())
+    block = page.locator(".highlight code", has_text="$ assay baseline set").first
+    block.evaluate("code => code.setAttribute('data-md-copying', '')")  # as the theme does
+    assert block.inner_text().strip() == "assay baseline set production fixed"
