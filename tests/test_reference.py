@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import shlex
 from functools import cache
+from importlib import import_module
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from jsonschema_rs import Draft202012Validator
 
 import assay
 from assay.cli.frame import load_command
@@ -14,11 +22,15 @@ from assay.errors.codes import CODES, SYSTEMS
 from assay.formulas import FORMULAS
 from assay.formulas.examples import EXAMPLES as FORMULA_EXAMPLES
 from assay.library.shelf import KINDS, Shelf
+from assay.pipeline.documents import DOCUMENTS
+from assay.records.descriptions import field_descriptions, struct_kinds
 from assay.records.evidence import Run
 from assay.records.typed import convert
+from assay.running.config import ConfigFile
 from assay.scoring.gate_examples import EXAMPLES as GATE_EXAMPLES
 from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics import MEASURES
+from assay.tools.forms import all_schemas
 from assay.tools.validation import ALL_RULES
 from assay.views import telemetry
 from assay.views.event_schema import MEANINGS, SCHEMA
@@ -79,6 +91,46 @@ def test_the_fix_of_an_error_code_names_only_commands_that_there_are() -> None:
                     assert words[2].startswith("-") or words[2] in VERBS[words[1]].actions, text
             for word in words:
                 assert not word.startswith("--") or word in every, (code, text)
+
+
+def test_every_document_has_a_page_and_every_field_of_ours_a_meaning() -> None:
+    for name, kind in DOCUMENTS.items():
+        text = page("config.md" if name == "config" else f"documents/{name}.md")
+        assert f"assay schema-of {name}" in text
+        for shown in re.findall(r"`(assay [a-z][^`]*)`", kind.used):
+            assert shlex.split(shown)[1] in VERBS, (name, shown)
+        if kind.record is None:
+            continue
+        for part in struct_kinds(kind.record).values():
+            fields = {one.encode_name for one in msgspec.structs.fields(part)}
+            assert fields == set(field_descriptions(part)), part
+            for field in fields:
+                assert re.search(rf"^\| `{re.escape(field)}` \|", text, re.MULTILINE), (name, field)
+    for name in ("grades", "summary"):
+        fields = DOCUMENTS[name].schema["properties"]
+        assert all(field["description"] for field in fields.values())
+
+
+def test_the_example_of_every_document_keeps_its_schema(generators: Any) -> None:
+    """Those that take longest to make are compared with their page in `test_docs`."""
+    made = generators("document_examples")
+    assert set(made.EXAMPLES) == set(DOCUMENTS)
+    quick = set(DOCUMENTS) - {"evaluation", "label-set", "label", "batch", *all_schemas()}
+    for name in sorted(quick):
+        example = made.example_of(name)
+        tree = yaml.safe_load(example.text) if example.is_yaml else json.loads(example.text)
+        schema = DOCUMENTS[name].schema
+        faults = Draft202012Validator(schema, offline=True).iter_errors(tree)
+        assert [fault.message for fault in faults] == [], name
+    shown = yaml.safe_load(made.example_of("config").text)
+    assert set(shown) == set(ConfigFile.__struct_encode_fields__)
+
+
+@pytest.fixture
+def generators(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The modules that make the reference."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    return lambda name: import_module(f"generators.{name}")
 
 
 def test_every_formula_gate_and_measure_has_a_sheet_with_an_example() -> None:

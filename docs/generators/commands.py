@@ -65,7 +65,7 @@ def _index() -> str:
                     "`--config FILE`",
                     (
                         "take defaults from this file instead of the `assay.yaml` in this folder or"
-                        " above it; see [Configure a project](../how-to/configure.md)"
+                        " above it; see [assay.yaml](config.md)"
                     ),
                 ),
                 ("`--no-config`", "take no defaults from any `assay.yaml`"),

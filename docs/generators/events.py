@@ -52,7 +52,7 @@ def pages() -> dict[str, str]:
             f"### {kind}",
             f"{meaning} Its keys: {', '.join(map(code, own))}."
             if kind != "evaluation_complete"
-            else f"{meaning} Its keys are those of a [grade](results.md), and `digest`.",
+            else f"{meaning} Its keys are those of a [grade](documents/grades.md), and `digest`.",
             json_block(shortened(shown, items=1, text=80)) if kind != "evaluation_complete" else "",
         ]
     attributes = next(iter(telemetry.events(grade)))

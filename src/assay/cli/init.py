@@ -15,7 +15,7 @@ from assay.cli.init_files import IGNORE_FILE, IGNORED, SCHEMA_FILE, files_for, s
 from assay.cli.init_search import search
 from assay.errors import ExitCode, UsageError, printable
 from assay.files.atomic import write_file
-from assay.records.schemas import json_schema
+from assay.records.descriptions import described_schema
 from assay.running.config import ConfigFile
 from assay.views.documents import pretty
 
@@ -92,7 +92,7 @@ def _project(folder: str) -> dict[str, Any]:
     subject = found.subjects[0] if found and found.subjects else None
     texts = files_for(subject, slug(folder))
     files = {path: text.encode() for path, text in texts.items()}
-    files[SCHEMA_FILE] = pretty(json_schema(ConfigFile))
+    files[SCHEMA_FILE] = pretty(described_schema(ConfigFile))
     files[IGNORE_FILE] = IGNORED.encode()
     left = [path for path in files if os.path.lexists(os.path.join(folder, path))]
     new = {path: data for path, data in files.items() if path not in left}

@@ -16,7 +16,6 @@ from assay.library.lints import clashes, lint, sourceless
 from assay.library.lock import BUILTIN
 from assay.library.shelf import KINDS, Shelf, changed, load_file, publish
 from assay.plugins.points import installed
-from assay.records.schemas import json_schema
 from assay.registry import home_value, near_miss
 
 if TYPE_CHECKING:
@@ -276,64 +275,16 @@ def _versions(options: argparse.Namespace) -> int:
     return ExitCode.NOT_ENOUGH if options.check and left else ExitCode.PASSED
 
 
-def _schema_names() -> dict[str, Any]:
-    from assay.exams.exam import ExamFile
-    from assay.exams.policy import ExamPolicy
-    from assay.exams.rubric import ExamRubric
-    from assay.grading.policy import Policy
-    from assay.records.batch import BatchRecord
-    from assay.records.decision import Decision
-    from assay.records.evaluation import Evaluation
-    from assay.records.evidence import Run
-    from assay.records.exam import ExamResult
-    from assay.records.label import HumanLabel, LabelSet
-    from assay.records.scorecard import Scorecard
-    from assay.running.config import ConfigFile
-    from assay.scoring.profile import Profile
-    from assay.scoring.rubric import Rubric
-    from assay.tools.declaration import Declaration
-
-    exams = {
-        "exam": ExamFile,
-        "exam-result": ExamResult,
-        "exam-policy": ExamPolicy,
-        "exam-rubric": ExamRubric,
-    }
-    return {
-        "run": Run,
-        "scorecard": Scorecard,
-        "profile": Profile,
-        "policy": Policy,
-        "rubric": Rubric,
-        "decision": Decision,
-        "evaluation": Evaluation,
-        "batch": BatchRecord,
-        "label": HumanLabel,
-        "label-set": LabelSet,
-        "config": ConfigFile,
-        "tool-declaration": Declaration,
-        **exams,
-    }
-
-
 def _schema_of(options: argparse.Namespace) -> int:
-    names = _schema_names()
-    if options.name in names:
-        opt.print_json(json_schema(names[options.name]))
-        return ExitCode.PASSED
-    from assay.tools.forms import all_schemas
-    from assay.views.event_schema import SCHEMA as EVENT
-    from assay.views.schemas import SCHEMAS
+    from assay.pipeline.documents import DOCUMENTS
 
-    documents = {**SCHEMAS, **all_schemas(), "event": EVENT}
-    if options.name not in documents:
-        known = (*names, *documents)
+    if options.name not in DOCUMENTS:
         raise UsageError(
             "CLI-001",
-            f"there is no schema '{options.name}'.{near_miss(options.name, known)}",
-            fix=f"Schemas: {', '.join(known)}.",
+            f"there is no schema '{options.name}'.{near_miss(options.name, DOCUMENTS)}",
+            fix=f"Schemas: {', '.join(DOCUMENTS)}.",
         )
-    opt.print_json(documents[options.name])
+    opt.print_json(DOCUMENTS[options.name].schema)
     return ExitCode.PASSED
 
 

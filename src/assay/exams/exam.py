@@ -45,16 +45,27 @@ class ExamItem(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """
 
     id: str
+    """The item's id."""
     prompt: Text
+    """The question."""
     gloss_contains: list[str] | None = None
+    """What the gloss must contain."""
     expected_contains: list[str] | None = None
+    """What the correction must contain."""
     expected: list[str] | None = None
+    """An older name of `expected_contains`."""
     match: Match | None = None
+    """How texts are compared: as a substring, a word, or exactly."""
     verb: str | None = None
+    """The verb that the item is about."""
     tense: str | None = None
+    """The tense that the item is about."""
     expect: dict[str, Any] | UnsetType = UNSET
+    """What the answer is compared with, by axis."""
     options: dict[str, Any] | list[Any] | UnsetType = UNSET
+    """The options of a multiple-choice question."""
     tags: dict[str, str | int] | UnsetType = UNSET
+    """What the item is about, for the diagnosis."""
 
     @property
     def wanted(self) -> list[str] | None:
@@ -83,18 +94,27 @@ class ExamFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """
 
     exam: Text
+    """The exam's id."""
     items: list[ExamItem]
+    """The questions."""
     version: int | str = 1
+    """Its version."""
     rubric: str | None = None
+    """The rubric that marks it; without one, the policy's."""
     set: ExamSet = "capstone"
+    """Capstone or regression set."""
     answer_schema: Annotated[
         dict[str, Any] | None, Meta(description="JSON Schema (2020-12) of an answer")
     ] = None
+    """The JSON Schema of an answer; without one, the rubric's."""
     title: str | None = None
+    """The name that people see."""
     description: str | None = None
+    """What it is for."""
     pass_score: Annotated[
         Number | UnsetType, Meta(description="the least score of a pass, from 0 to 1")
     ] = UNSET
+    """The lowest score of a pass, from 0 to 1."""
 
 
 class Exam(NamedTuple):

@@ -40,19 +40,33 @@ class PatternRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """One pattern. `{axis}`, `{tag}` and `{value}` in a hint stand for what was found."""
 
     kind: Kind
+    """The detector."""
     name: str | None = None
+    """The name of the pattern; without one, its kind."""
     axis: str | None = None
+    """The axis that it looks at."""
     axes: list[str] | None = None
+    """The axes that it looks at."""
     tag: str | None = None
+    """The tag that it groups by."""
     meaning: str | None = None
+    """What the pattern means."""
     hint: str | None = None
+    """Where to look."""
     hints: dict[str, str] | None = None
+    """Where to look, by axis."""
     cause: str | None = None
+    """The likely cause."""
     min_items: Annotated[int, Meta(ge=1)] | None = None
+    """From how many items on."""
     min_share: OptionalNumber = None
+    """The least share of items."""
     min_drop: OptionalNumber = None
+    """How far the axis must fall."""
     max_other_drop: OptionalNumber = None
+    """How far the other axes may fall."""
     min_chi_square: OptionalNumber = None
+    """The least chi-square of the fall."""
 
     @property
     def id(self) -> str:
@@ -103,7 +117,9 @@ class TagGroup(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A tag by which a diagnosis groups the items that lost, and how it is read."""
 
     tag: str
+    """The tag."""
     label: str = "with {tag} '{value}'"
+    """How a group is named in sentences."""
 
     def says(self, value: str) -> str:
         """The label of one value."""

@@ -33,21 +33,27 @@ class SoftLimits(_ExamPolicyPart, frozen=True):
     """The limits that warn and never block."""
 
     p50_latency_ms: Number
+    """The median time of an answer, in milliseconds."""
     schema_failures: Count
+    """How many answers may break their schema."""
     regression_score: Number
+    """The score of the regression set below which it warns."""
 
 
 class AxisZero(_ExamPolicyPart, frozen=True):
     """When an axis counts as missing across the items."""
 
     min_items: Count
+    """From how many items on."""
     min_share: Number
+    """The share of items with a mark of 0."""
 
 
 class VerbZero(_ExamPolicyPart, frozen=True):
     """How many items of one verb make a row."""
 
     min_items: Count
+    """From how many items on."""
 
 
 class Trend(_ExamPolicyPart, frozen=True):
@@ -56,24 +62,33 @@ class Trend(_ExamPolicyPart, frozen=True):
     """
 
     min_items: Count
+    """From how many items on."""
     min_drop: Number
+    """How far the axis must fall."""
     max_other_drop: Number
+    """How far the other axes may fall."""
     min_chi_square: Number
+    """The least chi-square of the fall."""
 
 
 class Outlier(_ExamPolicyPart, frozen=True):
     """How many items there must be for one of them to stand out."""
 
     min_items: Count
+    """From how many items on."""
 
 
 class Patterns(_ExamPolicyPart, frozen=True):
     """What the four detectors look for."""
 
     axis_zero: AxisZero
+    """When an axis counts as missing."""
     verb_zero: VerbZero
+    """When a verb counts as missing."""
     conciseness_trend: Trend
+    """When answers count as getting longer."""
     outlier_item: Outlier
+    """When one item stands out."""
 
     def of(self, kind: str) -> AxisZero | VerbZero | Trend | Outlier:
         """The limits for a kind of pattern, where a rubric's pattern states none."""
@@ -90,6 +105,7 @@ class Diagnosis(_ExamPolicyPart, frozen=True):
     """From which share of the losses on a group of items is named."""
 
     group_share: Number
+    """The share of the losses from which a group is named."""
 
 
 class Quality(_ExamPolicyPart, frozen=True):
@@ -98,9 +114,13 @@ class Quality(_ExamPolicyPart, frozen=True):
     """
 
     quality: Annotated[int, Meta(ge=0, le=5)]
+    """The quality, from 0 to 5."""
     axis: str | None = None
+    """The axis that must have its mark."""
     score_from: OptionalNumber = None
+    """The lowest score of the row."""
     main: bool | UnsetType = UNSET
+    """Whether the rubric's first axis must have its mark."""
 
 
 class AxisLimits(_ExamPolicyPart, frozen=True):
@@ -109,7 +129,9 @@ class AxisLimits(_ExamPolicyPart, frozen=True):
     """
 
     max_drop: Number
+    """How far the mean of an axis may fall."""
     max_lost: OptionalNumber = None
+    """The largest share of items that may lose the mark."""
     axes: dict[str, Number] | None = None
     """Other limits for the drop of single axes, by name."""
 
@@ -118,35 +140,60 @@ class Sm2(_ExamPolicyPart, frozen=True):
     """The numbers of the SM-2 algorithm, and how marks become its qualities."""
 
     qualities: Annotated[list[Quality], Meta(min_length=1)]
+    """How marks become a quality; the first row that applies counts."""
     passes_from: int
+    """The quality from which an answer counts as known."""
     first_interval_days: Annotated[int, Meta(ge=1)]
+    """Days until the second review."""
     second_interval_days: Annotated[int, Meta(ge=1)]
+    """Days until the third review."""
     start_ease: Number
+    """The ease factor of a new item."""
     least_ease: Number
+    """The lowest ease factor."""
     ease_gain: Number
+    """How much a perfect answer adds to the ease factor."""
     ease_loss: Number
+    """How much each lost point of quality takes off."""
     ease_loss_growth: Number
+    """How much more each further lost point takes off."""
 
 
 class ExamPolicy(_ExamPolicyPart, frozen=True):
     """How the marks of an exam open or close a gate."""
 
     policy: Text
+    """The policy's name."""
     version: int | str
+    """Its version. A published version never changes."""
     title: Text
+    """The name that people see."""
     family: Text
+    """Always `exam`."""
     default_rubric: Text
+    """The rubric of exams that name none."""
     hard_gate: Number
+    """The score below which the gate fails."""
     production_target: Number
+    """The score to aim for; it does not block."""
     max_drop: Number
+    """How far the regression set may fall below its baseline."""
     verify_rise_above: Number
+    """The rise from which the rubric is tested too."""
     soft: SoftLimits
+    """Limits that warn and never block."""
     patterns: Patterns
+    """What the detectors look for."""
     diagnosis: Diagnosis
+    """When a diagnosis names a group of items."""
     sm2: Sm2
+    """The numbers of spaced repetition."""
     grading_system: Version = FIRST
+    """The version of the grading system that it needs."""
     description: str | None = None
+    """What it is for."""
     regression_axes: AxisLimits | UnsetType = UNSET
+    """How far a single axis of the regression set may fall."""
 
     @property
     def id(self) -> str:

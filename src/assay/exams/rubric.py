@@ -47,22 +47,34 @@ class Axis(_ExamRubricPart, frozen=True):
     """
 
     weight: Number
+    """The axis's share of the item's score."""
     definition: Text
+    """What it asks."""
     rule: dict[str, Any] | UnsetType = UNSET
+    """The rule that marks it."""
 
 
 class SelfTest(_ExamRubricPart, frozen=True, kw_only=True):
     """An answer whose marks are known: it tests the rubric, not a tutor."""
 
     name: Text
+    """What the test shows."""
     expected_contains: Annotated[list[str], Meta(min_length=1)] | UnsetType = UNSET
+    """What the correction must contain."""
     gloss_contains: Annotated[list[str], Meta(min_length=1)] | UnsetType = UNSET
+    """What the gloss must contain."""
     expect: dict[str, Any] | UnsetType = UNSET
+    """What the answer is compared with, by axis."""
     options: dict[str, Any] | list[Any] | UnsetType = UNSET
+    """The options of a multiple-choice question."""
     response: Any
+    """The answer."""
     latency_ms: Number | UnsetType = UNSET
+    """How long the answer took, in milliseconds."""
     breakdown: dict[str, int]
+    """The marks that the rubric must give it."""
     match: Match | None = None
+    """How texts are compared."""
     id: ClassVar[str] = "self-test"
 
     @property
@@ -75,19 +87,33 @@ class ExamRubric(_ExamRubricPart, frozen=True, kw_only=True):
     """How an answer is marked."""
 
     rubric_id: Text
+    """The rubric's name."""
     version: int | str
+    """Its version. A published version never changes."""
     family: Text
+    """What it marks."""
     title: Text
+    """The name that people see."""
     axes: Annotated[dict[str, Axis], Meta(min_length=1, max_length=MAX_AXES)]
+    """The axes, each with its weight and rule."""
     word_budget: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    """The most words of a concise answer."""
     normalisation: list[str] | UnsetType = UNSET
+    """The steps that texts go through before they are compared."""
     match: Match | UnsetType = UNSET
+    """How texts are compared."""
     answer_schema: dict[str, Any] | UnsetType = UNSET
+    """The JSON Schema of an answer."""
     self_test: Annotated[list[SelfTest], Meta(min_length=1)]
+    """Answers whose marks are known."""
     scoring_system: Version = FIRST
+    """The version of the scoring system that it needs."""
     description: str | None = None
+    """What it is for."""
     patterns: list[PatternRule] | UnsetType = UNSET
+    """The patterns that it looks for across items."""
     groups: list[TagGroup] | UnsetType = UNSET
+    """The tags by which a diagnosis groups items."""
 
     @property
     def id(self) -> str:

@@ -36,26 +36,32 @@ class PolicyBand(_PolicyPart, frozen=True):
     """A letter and the score from which it holds."""
 
     grade: Text
+    """The letter."""
     min: Number
+    """The lowest score of the letter."""
 
 
 class Shrinkage(_PolicyPart, frozen=True):
     """The reliability adjustment for small samples: how strong, and towards what."""
 
     prior: Number
+    """The norm that small samples are drawn towards."""
     k: Number
+    """How many samples it takes to move halfway from the prior to the score."""
 
 
 class Placement(_PolicyPart, frozen=True):
     """What the placement notes call comfortable. Explains, never decides."""
 
     comfortable_margin: Number
+    """The distance to a floor, on 0..1, from which a note calls it comfortable."""
 
 
 class Ranking(_PolicyPart, frozen=True):
     """Scores closer than the window are a tie, to be broken."""
 
     tie_window: Number
+    """Scores closer than this many points are a tie."""
 
 
 class JudgeTerms(_PolicyPart, frozen=True):
@@ -64,7 +70,9 @@ class JudgeTerms(_PolicyPart, frozen=True):
     """
 
     max_age_days: Number
+    """How old the card may be, in days."""
     min_labels: Number
+    """How many human labels it must rest on."""
     min_kappa: Number
     """For the lower end of the interval, so that few labels are not rewarded."""
     min_items: Number
@@ -72,9 +80,13 @@ class JudgeTerms(_PolicyPart, frozen=True):
     max_lost: Number
     """The share of audit answers without a verdict."""
     max_inconsistency: Number
+    """The largest share of pairs that come out differently in the two orders."""
     max_position_bias: Number
+    """The largest preference for a position."""
     max_padding_bias: Number
+    """The largest preference for padded answers."""
     max_injection_rate: Number
+    """The largest share of injected instructions that it follows."""
 
 
 class JudgeLimits(_PolicyPart, frozen=True, omit_defaults=True):
@@ -83,7 +95,9 @@ class JudgeLimits(_PolicyPart, frozen=True, omit_defaults=True):
     """
 
     inconsistency_warning: Number
+    """The share of inconsistent pairs from which a note warns."""
     gate: JudgeTerms | None = None
+    """What a judge needs before its scores pass a floor; without it, any judge may."""
 
 
 class CardTerms(_PolicyPart, frozen=True):
@@ -103,20 +117,35 @@ class Policy(_PolicyPart, frozen=True):
     """How the scores of a family become letters."""
 
     policy: Text
+    """The policy's name."""
     version: int | str
+    """Its version. A published version never changes."""
     title: Text
+    """The name that people see."""
     family: Text
+    """What it grades: workflows, exams or tools."""
     pass_threshold: Number
+    """The score from 0 to 100 that a run must reach."""
     bands: Annotated[list[PolicyBand], Meta(min_length=2)]
+    """The letters, each from its lowest score."""
     role_floors: dict[str, Number]
+    """The norm that criteria of a role must reach, by role."""
     floor_cap: Text
+    """The best letter of a run that misses a floor."""
     shrinkage: Shrinkage
+    """How scores of small samples are adjusted."""
     placement: Placement
+    """What the placement notes call comfortable."""
     ranking: Ranking
+    """When two scores are a tie."""
     judge: JudgeLimits
+    """What is required of judges."""
     grading_system: Version = FIRST
+    """The version of the grading system that it needs."""
     scorecards: CardTerms = CardTerms()
+    """What a scorecard without a profile may decide for itself."""
     description: str | None = None
+    """What it is for."""
 
     @property
     def id(self) -> str:

@@ -38,16 +38,20 @@ class Price(_ConfigPart, frozen=True):
     """US dollars for a million tokens."""
 
     input_per_million: Number
+    """For a million tokens of the question."""
     output_per_million: Number
+    """For a million tokens of the answer."""
 
 
 class Limits(_ConfigPart, frozen=True):
     """How hard a judge may be asked, and when to stop."""
 
     concurrency: Annotated[int, Meta(ge=1, le=1024)] = 16
+    """Questions at the same time."""
     timeout_s: Positive = 60.0
     """For one attempt."""
     retries: Annotated[int, Meta(ge=0, le=20)] = 6
+    """Attempts after the first."""
     budget_s: Positive = 300.0
     """For one question with all its attempts and waits."""
     max_usd: Number | None = None
@@ -60,22 +64,35 @@ class JudgeSpec(_ConfigPart, frozen=True):
     """One judge."""
 
     judge: Annotated[str, Meta(pattern=r"^\S+$")]
+    """The judge's name."""
     model: Annotated[str, Meta(pattern=r"\S")]
+    """The model's name at the endpoint."""
     base_url: str = ""
+    """Where it answers, such as `http://127.0.0.1:8080/v1`."""
     api: str = "openai"
     """How it is asked: see `apis`."""
     key_env: str | None = None
+    """The environment variable that has the key; never the key itself."""
     family: str | None = None
+    """The model family, to notice a judge that judges its own family."""
     version: str | None = None
+    """The model's version, kept with its scores."""
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = 0.0
     """None leaves it out of the request."""
     max_tokens: Annotated[int, Meta(ge=1)] = 700
+    """The longest reply."""
     seed: int | None = None
+    """Sent with every question, where the endpoint takes one."""
     structured: Literal["json_schema", "json_object", "none"] = "json_schema"
+    """How the shape of a reply is asked for."""
     price: Price | None = None
+    """What a million tokens cost, for budgets."""
     limits: Limits = Limits()
+    """How hard the judge may be asked, and when to stop."""
     proxy_from_environment: bool = False
+    """Whether the proxy settings of the environment apply."""
     allow_plain_http: bool = False
+    """Whether a key may go over HTTP to another machine."""
 
     def identity(self) -> dict[str, Any]:
         """What makes two answers answers of the same judge; limits and prices do not."""

@@ -35,6 +35,7 @@ class BatchFile(ClosedRecord, frozen=True, kw_only=True):
     digest: Digest | None = None
     """The SHA-256 of its bytes; null for what has none, and then `undigested` says why."""
     undigested: Text | None = None
+    """Why it has no digest."""
     partition: str | None = None
     """The partition of the input that it is, or was made from, such as `day=2026-11-16`."""
 
@@ -48,15 +49,20 @@ class BatchEngineUsed(ClosedRecord, frozen=True, kw_only=True):
     """The engine that ran the query."""
 
     name: Literal["duckdb", "spark"]
+    """The engine."""
     version: Text
+    """Its version."""
 
 
 class BatchCounts(ClosedRecord, frozen=True, kw_only=True):
     """What a batch comes to. Of the rows, all are counted, also the rejected ones."""
 
     rows: Count
+    """Rows that were read."""
     runs: Count
+    """Runs that the rows belong to."""
     passed: Count
+    """Runs that passed."""
     invalid: Count
     """Runs that couldn't be graded. They are in the output and fail."""
     grades: dict[str, Count]
@@ -74,17 +80,23 @@ class BatchRecord(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
     """What a batch was made from, and what it came to."""
 
     schema: Literal["assay.batch/1"] = BATCH_SCHEMA
+    """The kind and version of this document."""
     family: Text = "workflow"
+    """What the rows are about: workflows, tools or exams."""
     profile: Text | None
     """`name@version`; null for a family whose policy needs none."""
     policy: Text
+    """The policy, as name@version."""
     scoring_system: Annotated[str, Meta(pattern=SCORING_PATTERN)] = field(name="scoringSystem")
+    """The version of the scoring system."""
     grading_system: Annotated[str, Meta(pattern=GRADING_PATTERN)] = field(name="gradingSystem")
+    """The version of the grading system."""
     plan: Digest
     """Of the numbers that the engine compared: equal plans give equal letters."""
     digests: dict[str, Digest]
     """Of the profile, rubric and policy."""
     engine: BatchEngineUsed
+    """The engine that graded."""
     sql: Digest
     """Of the query, as `--explain-sql` prints it."""
     columns: dict[str, str] = {}
@@ -94,9 +106,13 @@ class BatchRecord(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
     sample: Count | None = None
     """How many runs were drawn; null where all of them were graded."""
     inputs: list[BatchFile]
+    """The files and tables that were read."""
     outputs: list[BatchFile]
+    """The files that were written."""
     rejects: list[BatchFile] = []
+    """The files with rejected rows."""
     counts: BatchCounts
+    """What the batch comes to."""
 
 
 def read_batch_record(document: Document) -> BatchRecord:

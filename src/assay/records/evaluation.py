@@ -17,15 +17,20 @@ class VersionedName(Struct, frozen=True, kw_only=True):
     """A workflow or a dataset, and its version."""
 
     id: str
+    """The name."""
     version: str | None = None
+    """The version; null where nobody stated one."""
 
 
 class EvaluationTotals(Struct, frozen=True, kw_only=True):
     """What the runs of an evaluation come to."""
 
     n: int
+    """How many runs there are."""
     passed: int
+    """How many passed."""
     pass_rate: ValueInterval
+    """The share that passed, with its interval."""
     score: ValueInterval
     """The mean of the weighted scores, on 0..100."""
     gate_failures: dict[str, int]
@@ -42,6 +47,7 @@ class EvaluatedRun(Struct, frozen=True, kw_only=True):
     """A run that an evaluation names."""
 
     run_id: str
+    """The run's id."""
     digest: str
     """Of the stored run."""
     grade: str | None = None
@@ -52,19 +58,28 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     """One version of a workflow on one dataset."""
 
     schema: Literal["assay.evaluation/1"] = EVALUATION_SCHEMA
+    """The kind and version of this document."""
     id: str
     """`ev-` and the beginning of the digest of everything else in the record."""
     name: str
+    """The name that commands take, such as `assay evals NAME`."""
     source: Literal["run", "import"]
     """Whether Assay ran the workflow, or the runs came from elsewhere."""
     workflow: VersionedName
+    """The workflow that ran."""
     dataset: VersionedName
+    """The dataset that it ran on."""
     configuration: str
     """The digest of `settings`."""
     settings: dict[str, Any]
     """What the runs were made and graded with."""
     labels: list[str] = []
+    """Labels that people gave the evaluation."""
     started: str
+    """When the first run started."""
     finished: str | None
+    """When the last run ended."""
     totals: EvaluationTotals
+    """What the runs come to."""
     runs: list[EvaluatedRun]
+    """The runs, by id and digest."""

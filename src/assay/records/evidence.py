@@ -46,18 +46,26 @@ class Workflow(ClosedRecord, frozen=True):
     """
 
     id: str
+    """The workflow's name."""
     version: str
+    """The version that ran."""
     family: str | None = None
+    """The workflow family, which selects the profile."""
     profile: str | None = None
+    """A profile on the shelf, instead of the family's."""
     rubric: str | None = None
+    """A rubric on the shelf that overrides criteria of the profile."""
 
 
 class Dataset(ClosedRecord, frozen=True):
     """Which sample of which dataset it ran on."""
 
     id: str
+    """The dataset's name."""
     version: str
+    """The version of the dataset."""
     sample_id: str
+    """The sample that the run is about."""
 
 
 class Source(ClosedRecord, frozen=True):
@@ -66,11 +74,17 @@ class Source(ClosedRecord, frozen=True):
     """
 
     kind: Literal["llm", "human", "script"]
+    """Whether a model, a person or a script gave the score."""
     name: str
+    """The model, the person or the script."""
     version: str | None = None
+    """The version of the model or script."""
     prompt_version: str | None = None
+    """The version of the prompt that a judge was asked with."""
     rubric: str | None = None
+    """The rubric that a judge was asked with."""
     settings: str | None = None
+    """A digest of the settings that a judge was asked with."""
     answered_by: str | None = None
     """The model that the endpoint named in its replies."""
 
@@ -95,11 +109,15 @@ class Disagreement(ClosedRecord, frozen=True):
     """
 
     between: Literal["judges", "samples", "orders"]
+    """Who disagreed: several judges, several samples of one judge, or the two orders of a pair."""
     n: Annotated[int, Meta(ge=1)]
     """Scores that were compared, or pairs."""
     low: Any = None
+    """The lowest raw score."""
     high: Any = None
+    """The highest raw score."""
     inconsistent: Count | None = None
+    """Pairs that came out differently in the two orders."""
 
 
 class Score(ClosedRecord, frozen=True):
@@ -108,61 +126,92 @@ class Score(ClosedRecord, frozen=True):
     """
 
     raw: Any
+    """The score on its own scale; null where nobody could score it."""
     n: Count = 1
+    """The number of samples behind the score."""
     source: Source | None = None
+    """Who gave the score."""
     disagreement: Disagreement | None = None
+    """How far those who scored it disagreed."""
 
 
 class Step(ClosedRecord, frozen=True):
     """One step of a run. It is critical unless it says otherwise."""
 
     name: str
+    """The step's name."""
     status: StepStatus
+    """How the step ended."""
     agent: str | None = None
+    """The agent that did the step."""
     critical: bool = True
+    """Whether a failure of this step fails the run."""
     duration_ms: OptionalNumber = None
+    """How long it took, in milliseconds."""
     retries: Count | None = None
+    """How often it was tried again."""
     model: str | None = None
+    """The model it used."""
     tier: str | None = None
+    """The size or price class of the model."""
     tokens: Count | None = None
+    """Tokens it used."""
     cost_usd: OptionalNumber = None
+    """What it cost, in US dollars."""
     scores: dict[str, Score] = {}
+    """Scores given to this step, by criterion."""
     error: str | None = None
+    """Why it failed."""
     metadata: dict[str, Any] = {}
+    """Anything else. It is kept and never read."""
 
 
 class ToolCall(ClosedRecord, frozen=True):
     """One call of a tool. `valid` null means that nobody checked its arguments."""
 
     name: str
+    """The tool that was called."""
     step: str | None = None
+    """The step that called it."""
     arguments: Any = None
+    """The arguments, as the model wrote them."""
     valid: bool | None = None
+    """Whether the arguments keep the tool's schema; null where nobody checked."""
     error: Any = None
+    """The error that the tool returned."""
     metadata: dict[str, Any] = {}
+    """Anything else. It is kept and never read."""
 
 
 class Tally(ClosedRecord, frozen=True):
     """How many of how many."""
 
     passed: Count
+    """How many passed."""
     total: Count
+    """How many there are."""
 
 
 class Tests(ClosedRecord, frozen=True):
     """Tests that failed before and must pass now, and tests that passed before and must still."""
 
     fail_to_pass: Tally | None = None
+    """Tests that failed before the change and must pass now."""
     pass_to_pass: Tally | None = None
+    """Tests that passed before the change and must still pass."""
 
 
 class Retrieved(ClosedRecord, frozen=True):
     """One retrieved passage."""
 
     id: str
+    """The passage's id, which citations name."""
     text: str | None = None
+    """The text of the passage."""
     rank: Count | None = None
+    """Its place in the ranking, from 1."""
     relevant: bool | None = None
+    """Whether it is relevant to the question; null where nobody judged that."""
 
 
 class Claim(ClosedRecord, frozen=True):
@@ -171,68 +220,114 @@ class Claim(ClosedRecord, frozen=True):
     """
 
     text: str
+    """The claim."""
     citations: list[str] = []
+    """The ids of the passages that the answer cites for it."""
     supported: bool | None = None
+    """Whether the cited passages support it; null where nobody judged that."""
     severity: Severity | None = None
+    """How bad it would be if the claim were wrong."""
 
 
 class Handoff(ClosedRecord, frozen=True):
     """One agent passing the work to another; `expected` is the agent it should have gone to."""
 
     source: str = field(name="from")
+    """The agent that hands over."""
     to: str
+    """The agent that takes over."""
     expected: str | None = None
+    """The agent that should have taken over."""
 
 
 class Verdict(ClosedRecord, frozen=True):
     """A gate's verdict, measured elsewhere."""
 
     passed: bool | None
+    """Whether the gate passed; null where that could not be determined, which fails."""
     reason: str = ""
+    """Why."""
 
 
 class Judge(ClosedRecord, frozen=True):
     """Which judge scored, so that two runs can be compared."""
 
     model: str
+    """The model that judged."""
     version: str | None = None
+    """Its version."""
     prompt_version: str | None = None
+    """The version of the prompt that it was asked with."""
 
 
 class Run(ClosedRecord, frozen=True):
     """Everything that was seen of one run of a workflow on one sample."""
 
     schema: Literal["assay.run/1"]
+    """The kind and version of this document."""
     run_id: Annotated[str, Meta(min_length=1, max_length=500)]
+    """The run's id, unique among the runs that are graded together."""
     workflow: Workflow
+    """Which workflow ran."""
     dataset: Dataset
+    """Which sample it ran on."""
     status: Status
+    """How the run ended. Anything but `success` fails a required gate."""
     outputs: dict[str, Any] | None = None
+    """What the workflow returned, by name."""
     required_outputs: list[str] | None = None
+    """The outputs that must be present."""
     steps: list[Step] | None = None
+    """What the workflow did, in order."""
     tool_calls: list[ToolCall] | None = None
+    """The calls of tools, in order."""
     tests: Tests | None = None
+    """Counts of test results, for code repair."""
     retrieval: list[Retrieved] | None = None
+    """The retrieved passages, best first."""
     claims: list[Claim] | None = None
+    """The claims of the answer, with the passages they cite."""
     expected_claims: list[Claim] | None = None
+    """The claims that a complete answer contains."""
     handoffs: list[Handoff] | None = None
+    """Who passed the work to whom."""
     scores: dict[str, Score] = {}
+    """Scores given by judges, people or scripts, by criterion."""
     gates: dict[str, Verdict] = {}
+    """Verdicts on gates, measured elsewhere, by gate."""
     latency_ms: OptionalNumber = None
+    """How long the whole run took, in milliseconds."""
     cost_usd: OptionalNumber = None
+    """What the whole run cost, in US dollars."""
     tokens: Count | None = None
+    """Tokens of the whole run."""
     retries: Count | None = None
+    """Retries of the whole run."""
     judge: Judge | None = None
+    """The judge that gave the scores, where one gave all of them."""
     started_at: str | None = None
+    """When the run started."""
     finished_at: str | None = None
+    """When the run ended."""
     inputs: dict[str, Any] | None = None
+    """What the workflow was given, by name."""
     required_inputs: list[str] | None = None
+    """The inputs that the workflow requires."""
     output_schema: dict[str, Any] | bool | None = None
+    """The JSON Schema that the outputs must keep."""
     expected: Any = None
+    """What the dataset expects of this sample."""
     forbidden_tools: list[str] | None = None
+    """Tools that must not be called."""
     handoff_rules: list[tuple[str, str]] | None = None
+    """The allowed handoffs, as pairs of agents."""
     patch_applies: bool | None = None
+    """Whether the patch applies cleanly."""
     tags: list[str] = []
+    """Labels for slicing results."""
     group: str | None = None
+    """Samples of the same group are not independent; intervals respect that."""
     attempt: Annotated[int, Meta(ge=1)] | None = None
+    """Which attempt at the sample this is, from 1."""
     metadata: dict[str, Any] = {}
+    """Anything else. It is kept and never read."""

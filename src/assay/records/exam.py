@@ -27,20 +27,30 @@ class ExamFileCount(_ExamPart, frozen=True, kw_only=True):
     """A file of the exam, and how many items it has."""
 
     exam: str
+    """The exam's id."""
     version: int | str
+    """Its version."""
     items: int
+    """How many items it has."""
 
 
 class ItemResult(_ExamPart, frozen=True, kw_only=True):
     """One item in the shape of the rubric chapter."""
 
     item: str
+    """The item's id."""
     prompt: str
+    """The question."""
     expected: list[str]
+    """What the answer had to contain."""
     got: str | None
+    """The answer; null where there was none."""
     score: Number
+    """The item's score, from 0 to 1."""
     breakdown: AxisNumbers
+    """The mark of each axis, 0 or 1."""
     weighted: AxisNumbers
+    """Each mark times its axis's weight."""
 
     @property
     def lost(self) -> list[str]:
@@ -52,16 +62,22 @@ class AxisResult(_ExamPart, frozen=True, kw_only=True):
     """One axis over all items."""
 
     mean: Number
+    """The mean mark."""
     lost: Number
+    """The points lost on this axis, over all items."""
     zero_items: int
+    """Items with a mark of 0."""
 
 
 class LostMark(_ExamPart, frozen=True, kw_only=True):
     """An axis that an item lost: what would have earned the mark, and what was given instead."""
 
     item: str
+    """The item's id."""
     axis: str
+    """The axis."""
     expected: str
+    """What would have earned the mark."""
     given: str
     """Empty where nothing was given."""
 
@@ -74,30 +90,40 @@ class ScoreCount(_ExamPart, frozen=True, kw_only=True):
     """How many items have a score."""
 
     score: Number
+    """The score."""
     items: int
+    """How many items have it."""
 
 
 class PatternSeen(_ExamPart, frozen=True, kw_only=True):
     """A pattern across the items, what was seen of it, and where to look."""
 
     kind: str
+    """The pattern."""
     evidence: dict[str, Any]
+    """What was seen."""
     hint: str
+    """Where to look."""
 
 
 class LatencyResult(_ExamPart, frozen=True, kw_only=True):
     """How long the answers took."""
 
     p50_ms: OptionalNumber = None
+    """The median time of an answer, in milliseconds."""
     n: int = 0
+    """Answers that state their time."""
 
 
 class ExamDigests(_ExamPart, frozen=True, kw_only=True):
     """What a result was made of."""
 
     exam: str
+    """The digest of the exam."""
     rubric: str
+    """The digest of the rubric."""
     policy: str = ""
+    """The digest of the policy."""
     items: dict[str, str]
     """What each item of the exam asks and expects, by its id."""
 
@@ -106,41 +132,66 @@ class PassLine(_ExamPart, frozen=True, kw_only=True):
     """The least score of a pass, where the exam or the command names one."""
 
     holds: bool
+    """Whether the score reaches it."""
     limit: Number
+    """The score that passes."""
 
 
 class ExamResult(_ExamPart, frozen=True, kw_only=True):
     """A graded exam."""
 
     schema: Literal["assay.exam/1"] = "assay.exam/1"
+    """The kind and version of this document."""
     exams: list[ExamFileCount] = []
+    """The files of the exam."""
     set: ExamSet = "capstone"
+    """Capstone or regression set."""
     rubric: str
+    """The rubric, as name@version."""
     policy: str = ""
+    """The policy, as name@version."""
     score: Number
+    """The mean of the items' scores, from 0 to 1."""
     n: Annotated[int, Meta(ge=1)]
+    """How many items the exam has."""
     missing: list[str]
+    """Items without an answer. They score 0."""
     missing_reasons: dict[str, str] = {}
+    """Why an item has no answer."""
     unknown: list[str] = []
+    """Answers to items that the exam does not have."""
     items: Annotated[list[ItemResult], Meta(min_length=1)]
+    """Each item."""
     axes: AxisResults | None = None
+    """Each axis over all items."""
     distribution: list[ScoreCount] = []
+    """How many items have which score."""
     patterns: list[PatternSeen] = []
+    """Patterns across the items."""
     diagnosis: list[str] = []
+    """What the losses have in common, in sentences."""
     latency: LatencyResult
+    """How long the answers took."""
     faults: list[Any] = []
+    """Answers that could not be read."""
     notes: list[str] = []
+    """What else was noticed."""
     digests: ExamDigests
+    """What the result was made of."""
     scoring_system: str = field(name="scoringSystem")
+    """The version of the scoring system."""
     grading_system: str = field(name="gradingSystem")
+    """The version of the grading system."""
     broken: list[Any] | UnsetType = UNSET
     """What leaving a step of normalisation out would have done, where that was asked for."""
     recalibrated_from: str | UnsetType | None = UNSET
+    """The rubric that the marks were first weighed by."""
     looked_for: dict[str, str] | UnsetType = UNSET
     """The patterns that the rubric names, and what each means."""
     axis_names: list[str] | UnsetType = UNSET
     """The axes in the rubric's order, where they are not the tutor's four."""
     pass_line: PassLine | UnsetType = UNSET
+    """The score that passes, where one is named."""
 
 
 class HardGate(_ExamPart, frozen=True, kw_only=True):

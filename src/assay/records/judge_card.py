@@ -19,47 +19,69 @@ class Estimate(Struct, frozen=True):
     """A number with its interval; without ends there may be a reason."""
 
     value: Measure | None = None
+    """The value."""
     low: Measure | None = None
+    """The lower end of its interval."""
     high: Measure | None = None
+    """The upper end of its interval."""
     level: Measure | None = None
+    """The confidence level."""
     reason: str | None = None
+    """Why there is no interval."""
 
 
 class Probe(Estimate, frozen=True):
     """One bias, as an audit measured it."""
 
     items: int | None = None
+    """Pairs or texts that it rests on."""
     answers: int = 0
+    """Answers that it rests on."""
     lost: int = 0
+    """Answers without a verdict."""
     sentence: str = ""
+    """What was found, in a sentence."""
 
 
 class WeightedKappas(Struct, frozen=True):
     """Kappa with weights by the distance of two values."""
 
     linear: Estimate | None = None
+    """Weighted by the distance."""
     quadratic: Estimate | None = None
+    """Weighted by the square of the distance."""
 
 
 class Confusion(Struct, frozen=True):
     """How often the judge gave which verdict where people gave which label."""
 
     human: list[Any]
+    """The values of the rows: what people gave."""
     judge: list[Any]
+    """The values of the columns: what the judge gave."""
     counts: list[list[int]]
+    """How often each pair occurred."""
 
 
 class AgreementBlock(Struct, frozen=True):
     """Every statistic of agreement with people."""
 
     agreement: Estimate | None = None
+    """The share of equal verdicts."""
     cohen_kappa: Estimate | None = None
+    """Agreement beyond chance."""
     weighted_kappa: WeightedKappas = WeightedKappas()
+    """Agreement beyond chance on an ordered scale."""
     krippendorff_alpha: Estimate | None = None
+    """Krippendorff's alpha."""
     spearman: Estimate | None = None
+    """The rank correlation."""
     kendall_tau_b: Estimate | None = None
+    """Kendall's tau-b."""
     pearson: Estimate | None = None
+    """The linear correlation."""
     confusion: Confusion | None = None
+    """Who gave what, as a table."""
 
     @property
     def kappa(self) -> Estimate | None:
@@ -72,35 +94,45 @@ class CalibrationSet(Struct, frozen=True):
     """The items and labels of a calibration."""
 
     id: str | None = None
+    """The set of labels."""
     version: str | None = None
+    """Its version."""
     digest: str | None = None
+    """The digest of items and labels."""
 
 
 class Corrected(Struct, frozen=True):
     """The true mean, by three estimates."""
 
     naive: Estimate | None = None
+    """The mean of the judge's verdicts, uncorrected."""
     ppi: Estimate | None = None
+    """Corrected by prediction-powered inference."""
     misclassification: Estimate | None = None
+    """Corrected by the judge's error rates."""
 
 
 class MeanDifference(Struct, frozen=True):
     """How far the judge is above people on average."""
 
     mean_difference: Estimate = Estimate()
+    """Judge minus people, with its interval."""
 
 
 class LabelScale(Struct, frozen=True):
     """The scale of labels and verdicts."""
 
     name: str = ""
+    """The scale."""
     positive: str | None = None
+    """The label that counts as positive, on a scale of two."""
 
 
 class LabelSource(Struct, frozen=True):
     """Who gave the labels, where they come from a set in a ledger."""
 
     raters: list[str] = []
+    """The raters."""
     typed_raters: int = 0
     """Of these, only a name that somebody typed. One person may have typed all of them."""
     changed_after_others: int = 0
@@ -111,23 +143,36 @@ class CalibrationRecord(Struct, frozen=True):
     """A judge compared with human labels."""
 
     agreement: AgreementBlock
+    """How the judge agrees with people."""
     n_labelled: int
+    """Items with a human label."""
     n_unlabelled: int = 0
+    """Items without one."""
     labels: dict[str, Any] = {}
+    """How often each label was given."""
     set: CalibrationSet = CalibrationSet()
+    """Which labels these are."""
     scale: LabelScale = LabelScale()
+    """The scale of the labels."""
     bias: MeanDifference = MeanDifference()
+    """How far the judge is above people on average."""
     corrected: Corrected = Corrected()
+    """The true mean, estimated from judge and labels."""
     label_set: LabelSource | None = None
+    """Who gave the labels."""
 
 
 class AuditItems(Struct, frozen=True):
     """The pairs that a judge was audited on."""
 
     n: int | None = None
+    """How many pairs there are."""
     source: str | None = None
+    """Where they come from."""
     digest: str | None = None
+    """The digest of the pairs."""
     injections: int | None = None
+    """Texts with an injected instruction."""
 
 
 class AuditRecord(Struct, frozen=True):
@@ -141,42 +186,69 @@ class CardTerm(Struct, frozen=True):
     """One thing that a policy asks of a judge. `holds` is None where it was not measured."""
 
     id: str
+    """What is asked for."""
     holds: bool | None
+    """Whether the judge meets it; null where it was not measured."""
     sentence: str
+    """What was measured, and what is asked for."""
 
 
 class CardAdmission(Struct, frozen=True):
     """Whether a judge may gate under a policy, and why or why not."""
 
     may_gate: bool
+    """Whether its scores may pass a critical floor."""
     policy: str = "no policy"
+    """The policy that asks."""
     reason: str = "no reason is stated"
+    """Why, in a sentence."""
     terms: list[CardTerm] = []
+    """Each term of the policy."""
 
 
 class JudgeCard(Struct, frozen=True, kw_only=True):
     """One judge and what was measured of it."""
 
     schema: Literal["assay.judge-card/1"]
+    """The kind and version of this document."""
     model: str
+    """The model that judges."""
     made_at: str
+    """When the card was made."""
     digest: str = ""
+    """The digest of the rest of the card."""
     judge: str | None = None
+    """The judge's name."""
     family: str | None = None
+    """The model family."""
     identity: dict[str, Any] = {}
+    """What makes this judge this judge: model, version, prompt, rubric, settings."""
     scorer: dict[str, Any] | None = None
+    """How its scores name it as their source."""
     answered_by: dict[str, int] | None = None
+    """The models that the endpoint named in its replies, with counts."""
     prompt_version: str | None = None
+    """The version of its prompt."""
     agreement: AgreementBlock | None = None
+    """How it agrees with people."""
     biases: dict[str, Probe | None] = {}
+    """Each measured bias, by name."""
     inconsistency_rate: Estimate | None = None
+    """The share of pairs that come out differently in the two orders."""
     injection: Probe | None = None
+    """How often it follows an injected instruction."""
     price: dict[str, Any] | None = None
+    """What a million tokens cost."""
     usage: dict[str, Any] | None = None
+    """Calls, tokens and cost behind the card."""
     calibration: CalibrationRecord | None = None
+    """The comparison with human labels."""
     verdicts: dict[str, Any]
+    """How many verdicts it gave, and how many were lost."""
     audit_items: AuditItems | None = None
+    """The pairs that it was audited on."""
     admission: CardAdmission | None = None
+    """Whether it may gate under a policy."""
 
     @property
     def kappa(self) -> Estimate | None:

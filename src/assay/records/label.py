@@ -36,7 +36,9 @@ class Rater(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
     """
 
     name: Annotated[str, Meta(pattern=r"\S", max_length=MAX_RATER)]
+    """The rater's name."""
     by: Literal["token", "stated"]
+    """Whether a token vouches for the name, or somebody typed it."""
     id: Annotated[str, Meta(max_length=MAX_RATER)] | None = None
     """The token's; null for a name that was typed."""
 
@@ -65,19 +67,26 @@ class Override(ClosedRecord, frozen=True, kw_only=True):
     """
 
     verdict: Literal["pass", "fail"]
+    """What the person would have decided."""
     reason: Said
+    """Why."""
 
 
 class HumanLabel(ClosedRecord, frozen=True, kw_only=True):
     """What one rater says of one item. It has `scores`, `pair` or `override`, as `kind` says."""
 
     schema: Literal["assay.label/1"]
+    """The kind and version of this document."""
     kind: Literal["rubric", "pair", "override"]
+    """Scores by a rubric, a choice between two answers, or an override of a grade."""
     rater: Rater
+    """Who labelled."""
     run_id: str
+    """The run that was labelled."""
     run: Digest
     """The stored run; of a pair, that of `a`."""
     sample_id: str
+    """The sample of the run."""
     evaluation: Digest | None = None
     """The stored evaluation; null for an override of a run that was opened without one."""
     set: Digest | None = None
@@ -85,9 +94,13 @@ class HumanLabel(ClosedRecord, frozen=True, kw_only=True):
     scores: dict[str, int] | None = None
     """By criterion, on its scale."""
     rubric: Digest | None = None
+    """The digest of the rubric."""
     pair: PairLabel | None = None
+    """The choice between two answers."""
     override: Override | None = None
+    """The verdict that the person would have given."""
     comment: Comment = ""
+    """What the rater wrote."""
     supersedes: Digest | None = None
     """The rater's label of this item before this one."""
 
@@ -124,18 +137,26 @@ class LabelledEvaluation(ClosedRecord, frozen=True, kw_only=True):
     """An evaluation that a set was drawn from."""
 
     id: str
+    """The evaluation's id."""
     name: str
+    """The evaluation's name."""
     digest: Digest
+    """The digest of the stored evaluation."""
 
 
 class LabelCriterion(ClosedRecord, frozen=True, kw_only=True):
     """A criterion as the rater sees it."""
 
     name: str
+    """The criterion's name."""
     definition: str
+    """What it asks."""
     scale: tuple[int, int]
+    """The lowest and the highest score."""
     anchors: dict[str, str]
+    """What each score means."""
     label: str = ""
+    """The name that people see."""
 
     @property
     def points(self) -> range:
@@ -147,16 +168,22 @@ class LabelRubric(ClosedRecord, frozen=True, kw_only=True):
     """The rubric of a set, as it was when the set was made."""
 
     id: str
+    """The rubric, as name@version."""
     digest: Digest
+    """The digest of the rubric."""
     criteria: list[LabelCriterion]
+    """Its criteria."""
 
 
 class LabelDraw(ClosedRecord, frozen=True, kw_only=True):
     """How the items were drawn."""
 
     how: Draw
+    """How items were drawn."""
     asked: Count
+    """How many items were asked for."""
     seed: int
+    """The seed of the draw."""
     pool: Count
     """Items it could draw from."""
     left_out: dict[str, Count] = {}
@@ -167,26 +194,39 @@ class LabelItem(ClosedRecord, frozen=True, kw_only=True):
     """One thing to label: a run, or two runs of the same sample."""
 
     sample: str
+    """The sample."""
     run_id: str
+    """The run to label."""
     run: Digest
+    """The digest of that run."""
     other_run_id: str | None = None
+    """The second run of a pair."""
     other: Digest | None = None
+    """The digest of the second run."""
 
 
 class LabelSet(ClosedRecord, frozen=True, kw_only=True):
     """Items that several raters label. Progress is not in it: it follows from the labels."""
 
     schema: Literal["assay.label-set/1"]
+    """The kind and version of this document."""
     id: str
     """`ls-` and the beginning of the digest of everything else in the record."""
     name: str
+    """The name of the set."""
     task: Literal["rubric", "pairs"]
+    """Scores by a rubric, or choices between two answers."""
     evaluation: LabelledEvaluation
+    """The evaluation that the items come from."""
     other: LabelledEvaluation | None = None
+    """The second evaluation, for pairs."""
     rubric: LabelRubric | None = None
+    """The rubric that raters score by."""
     question: str = ""
     """What raters of pairs are asked."""
     expected: bool = False
     """Whether raters see the expected answer."""
     draw: LabelDraw
+    """How the items were drawn."""
     items: list[LabelItem]
+    """The items to label."""

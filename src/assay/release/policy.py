@@ -39,8 +39,11 @@ class Scores(_ReleasePart, frozen=True):
     """How the scores of two sides are compared: points on 0..100."""
 
     margin: Number
+    """By how many points the candidate may be worse and still count as not worse."""
     level: Number
+    """The confidence level of the interval."""
     power: Number
+    """The chance of showing a true difference that a plan aims for."""
     interval: Literal["student", "bounded"]
     """`student`: t on the paired differences. `bounded`: an interval that assumes nothing but the
     range, and asks for hundreds of pairs.
@@ -51,29 +54,43 @@ class Severe(_ReleasePart, frozen=True):
     """What counts as a severe failure, and how many more of them there may be."""
 
     gates: list[Text]
+    """Gates whose failure is severe."""
     roles: list[Text]
+    """Roles whose missed floor is severe."""
     increase: Count
+    """How many more severe failures the candidate may have."""
 
 
 class BaselineTerms(_ReleasePart, frozen=True):
     """How old a stored baseline may be."""
 
     max_age_days: Number
+    """How old a stored baseline may be, in days."""
 
 
 class ReleasePolicy(_ReleasePart, frozen=True):
     """When a candidate may replace a baseline."""
 
     policy: Text
+    """The policy's name."""
     version: int | str
+    """Its version. A published version never changes."""
     title: Text
+    """The name that people see."""
     family: Literal["release"]
+    """Always `release`."""
     min_pairs: Annotated[int, Meta(ge=2)]
+    """The fewest pairs for a decision."""
     gate_failure_increase: Number
+    """How much the share of gate failures may rise."""
     scores: Scores
+    """How scores are compared."""
     new_floor_failures: Count
+    """How many more missed floors the candidate may have."""
     severe: Severe
+    """What counts as a severe failure."""
     baseline: BaselineTerms
+    """How old a stored baseline may be."""
     min_pass_rate: OptionalNumber = None
     """The minimum share of the candidate's samples that must pass."""
     confidence: OptionalNumber = None
@@ -83,7 +100,9 @@ class ReleasePolicy(_ReleasePart, frozen=True):
     changed ones are set aside; 1 never sets any aside.
     """
     grading_system: Version = FIRST
+    """The version of the grading system that it needs."""
     description: str | None = None
+    """What it is for."""
 
     @property
     def id(self) -> str:

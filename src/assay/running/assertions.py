@@ -46,6 +46,7 @@ class AssertionWeight(
     """Assertions as a criterion that is added to the profile with this weight."""
 
     weight: Number
+    """The weight of the criterion."""
 
 
 AssertionTerms = Literal["gate", "criterion"] | AssertionWeight

@@ -48,8 +48,11 @@ class WorkflowEntry(WorkflowFile, frozen=True, kw_only=True):
     """
 
     workflow: str = ""
+    """Its name, where it differs from the key."""
     version: str | int = ""
+    """The version of the workflow; required where it is not in a file."""
     file: str | None = None
+    """The path of a workflow file, instead of the other keys."""
 
 
 class DatasetEntry(DatasetFile, frozen=True, kw_only=True):
@@ -58,12 +61,14 @@ class DatasetEntry(DatasetFile, frozen=True, kw_only=True):
     """
 
     dataset: str = ""
+    """Its name, where it differs from the key."""
 
 
 class JudgeEntry(JudgeSpec, frozen=True, kw_only=True):
     """A judge: the keys of a judge's file. Its name is the key it stands under."""
 
     judge: str = ""
+    """Its name, where it differs from the key."""
 
 
 class RunLimits(_ConfigFilePart, frozen=True):
@@ -102,8 +107,11 @@ class OutputFiles(_ConfigFilePart, frozen=True):
     """The files that each verb writes; the extension picks the format."""
 
     run: list[str] = []
+    """Files that `assay run` writes."""
     grade: list[str] = []
+    """Files that `assay grade` writes."""
     gate: list[str] = []
+    """Files that `assay gate` writes."""
 
 
 class LedgerPlace(_ConfigFilePart, frozen=True):
@@ -123,28 +131,39 @@ class ConfigFile(_ConfigFilePart, frozen=True):
     workflow: WorkflowEntry | str | None = None
     """The only workflow, the path of its file, or the name of the one in `workflows` to run."""
     workflows: dict[str, WorkflowEntry | str] = {}
+    """Workflows by name, where there are several."""
     dataset: DatasetEntry | str | None = None
     """The only dataset, the path of its data, or the name of the one in `datasets` to use."""
     datasets: dict[str, DatasetEntry | str] = {}
+    """Datasets by name, where there are several."""
     judges: dict[str, JudgeEntry | str] = {}
+    """Judges by name."""
     judge: str | None = None
     """The judge that judges: one of `judges`, or the path of a judge's file."""
     profile: str | dict[str, Any] | None = None
     """By name, name@version or YAML file; or the keys of a profile."""
     rubric: str | dict[str, Any] | None = None
+    """The rubric that overrides criteria, by name, name@version or YAML file; or its keys."""
     policy: str | dict[str, Any] | None = None
+    """The policy that grades, by name, name@version or YAML file; or its keys."""
     scorers: list[Scorer] = []
+    """Functions that score every run."""
     gates: list[Scorer] = []
+    """Functions that give the verdict of a gate on every run."""
     repeats: Positive | None = None
+    """How often each sample runs."""
     limits: RunLimits = RunLimits()
+    """What one `assay run` may take."""
     baseline: str | list[str] | None = None
     """What `assay gate` compares with: a stored baseline, an evaluation, or a file."""
     release: ReleaseBars = ReleaseBars()
+    """When a candidate may replace the baseline."""
     outputs: list[str] | OutputFiles = []
     """The files that `assay run` writes, or those of each verb."""
     map: dict[str, str] = {}
     """What the columns of a table of results are: `{id: ticket, "score:quality": "stars:1..5"}`."""
     ledger: LedgerPlace = LedgerPlace()
+    """Where evidence and results are kept."""
     library: str | None = None
     """A folder with profiles/, policies/ and rubrics/."""
     commands: dict[str, dict[str, OptionValue]] = {}

@@ -39,19 +39,29 @@ class DatasetFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """
 
     dataset: Annotated[str, Meta(min_length=1, max_length=200)]
+    """The dataset's name."""
     version: str | int | None = None
     """Without one, the digest of the data is the version."""
     file: str | None = None
+    """The file with the samples, from this file's folder."""
     table: TableSource | None = None
+    """A database table with the samples, instead of a file."""
     sheet: str | None = None
     """The sheet of a workbook; without one, the first."""
     split: str | None = None
+    """Only samples of this split."""
     split_field: str = "split"
+    """The field that names a sample's split."""
     sample_id: str | None = None
+    """The field with the sample's id; without one, `id`, or the line."""
     inputs: dict[str, str] = {}
+    """Which field each input comes from."""
     expected: str | list[str] | dict[str, str] | None = None
+    """The field, or fields, with what is expected."""
     group: str | None = None
+    """The field with the sample's group."""
     tags: str | list[str] = []
+    """The field with the sample's tags, or a list of fields."""
 
 
 class Sample(NamedTuple):

@@ -24,7 +24,9 @@ class TableSource(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """A table of a database: its URL as SQLAlchemy writes it, and its name."""
 
     url: str
+    """The database, as SQLAlchemy writes it."""
     name: str
+    """The table's name."""
 
 
 def file_rows(path: str, *, sheet: str | None = None) -> Rows:

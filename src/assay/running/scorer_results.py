@@ -30,6 +30,7 @@ class Scorer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit
     name: str | None = None
     """The criterion or gate that it fills; without one, the name of the function."""
     version: str | None = None
+    """The scorer's version, kept with its scores."""
     gate: bool | list[str] = False
     """`true`: it gives the verdict of the gate `name`. A list names several gates. Each is required
     of every run.
@@ -39,9 +40,11 @@ class Scorer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit
     formula: str | None = None
     """How the raw score of that criterion is read; without one, `zero_one`."""
     role: str | None = None
+    """The role of the criterion, such as `correctness`; the policy has floors by role."""
     timeout_s: Annotated[Any, Meta(extra_json_schema={"type": "number", "exclusiveMinimum": 0})] = (
         TIMEOUT_S
     )
+    """Seconds for one run."""
 
     @property
     def id(self) -> str:

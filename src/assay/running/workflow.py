@@ -50,8 +50,11 @@ class Input(_WorkflowPart, frozen=True):
     """
 
     source: str | None = field(name="from", default=None)
+    """The field of the sample; without one, the input's own name."""
     required: bool = True
+    """Whether a sample must have it."""
     default: Any | UnsetType = UNSET
+    """The value where a sample lacks it."""
 
 
 class CallLimits(_WorkflowPart, frozen=True):
@@ -60,8 +63,11 @@ class CallLimits(_WorkflowPart, frozen=True):
     timeout_s: Annotated[Any, Meta(extra_json_schema={"type": "number", "exclusiveMinimum": 0})] = (
         300
     )
+    """Seconds for one call."""
     retries: Annotated[int, Meta(ge=0, le=20)] = 0
+    """How often a failed call is made again."""
     max_output_bytes: Positive = 16 * 1024 * 1024
+    """The largest output that is accepted."""
 
 
 class DeclaredTool(_WorkflowPart, frozen=True):
@@ -70,8 +76,11 @@ class DeclaredTool(_WorkflowPart, frozen=True):
     """
 
     name: str
+    """The tool's name."""
     parameters: dict[str, Any] | bool = True
+    """The JSON Schema of its arguments."""
     description: str = ""
+    """What it does."""
 
 
 class Stage(_WorkflowPart, frozen=True):
@@ -80,12 +89,19 @@ class Stage(_WorkflowPart, frozen=True):
     """
 
     name: str
+    """The step's name."""
     adapter: dict[str, Any]
+    """How the step is called."""
     agent: str | None = None
+    """The agent that the step counts for."""
     needs: list[str] = []
+    """Steps that must be done before."""
     inputs: dict[str, str] | None = None
+    """The step's inputs: `inputs.NAME`, or `STEP.OUTPUT`."""
     critical: bool = True
+    """Whether a failure of this step fails the run."""
     retries: Annotated[int, Meta(ge=0, le=20)] = 0
+    """How often the step is tried again."""
 
 
 class Agent(_WorkflowPart, frozen=True):
@@ -94,14 +110,18 @@ class Agent(_WorkflowPart, frozen=True):
     """
 
     adapter: dict[str, Any]
+    """How the agent is called."""
     critical: bool = True
+    """Whether a failure of this agent fails the run."""
 
 
 class Iterations(_WorkflowPart, frozen=True):
     """How an `iterative` workflow goes on: at most so many rounds, until an output is true."""
 
     maximum: Annotated[int, Meta(ge=1, le=1000)] = 3
+    """The most rounds."""
     until: str | None = None
+    """The output that ends the loop once it is true."""
 
 
 class Repository(_WorkflowPart, frozen=True):
@@ -127,7 +147,9 @@ class Repository(_WorkflowPart, frozen=True):
     patch: str = "patch"
     """The output that holds the patch."""
     fail_to_pass: list[str] | str = "fail_to_pass"  # noqa: S105
+    """Tests that must pass after the patch, or the field that lists them."""
     pass_to_pass: list[str] | str = "pass_to_pass"  # noqa: S105
+    """Tests that must still pass, or the field that lists them."""
     test_patch: str = "test_patch"
     """The field of the sample with tests that the workflow does not see, as a patch; laid over the
     tree in the sandbox only.
@@ -149,6 +171,7 @@ class Repository(_WorkflowPart, frozen=True):
     )
     """For one run of one test."""
     memory_mb: Positive = 1024
+    """Memory for one run of one test, in megabytes."""
 
     @property
     def test_fields(self) -> list[str]:
@@ -161,32 +184,56 @@ class WorkflowFile(_WorkflowPart, frozen=True):
     """A workflow, as its YAML file holds it."""
 
     workflow: Annotated[str, Meta(min_length=1, max_length=200)]
+    """The workflow's name."""
     version: str | int
+    """The version of the workflow."""
     title: str = ""
+    """The name that people see."""
     family: str | None = None
+    """The workflow family, which selects the profile."""
     strategy: Strategy = "single"
+    """How it runs: one call, a graph of steps, rounds, or agents that hand over."""
     profile: str | None = None
+    """The profile, instead of the family's."""
     rubric: str | None = None
+    """The rubric that overrides criteria of the profile."""
     inputs: list[str] | dict[str, Input | str | None] = []
+    """The inputs, by name; a mapping says where each comes from."""
     outputs: list[str] | dict[str, str] = []
+    """The outputs, by name; a mapping says which field of the reply each is."""
     required_outputs: list[str] | None = None
+    """The outputs that must be present; all of them by default."""
     output_schema: dict[str, Any] | bool | None = None
+    """The JSON Schema that the outputs must keep."""
     adapter: dict[str, Any] | None = None
+    """How the workflow is called: `python`, `command`, `http`, `langgraph` and others."""
     steps: list[Stage] | None = None
+    """The steps of a `dag`."""
     agents: dict[str, Agent] | None = None
+    """The agents of a `multi_agent` workflow, by name."""
     start: str | None = None
+    """The agent that begins."""
     max_handoffs: Annotated[int, Meta(ge=0, le=1000)] = 20
+    """The most handoffs before the run fails."""
     iterations: Iterations = Iterations()
+    """When an `iterative` workflow ends."""
     tools: list[DeclaredTool] | None = None
+    """The tools it may call, with the schemas of their arguments."""
     forbidden_tools: list[str] | None = None
+    """Tools that must not be called."""
     handoff_rules: list[tuple[str, str]] | None = None
+    """The allowed handoffs, as pairs of agents."""
     repository: Repository | None = None
+    """The code and the tests of a code-repair workflow."""
     scorers: list[Scorer] = []
+    """Functions that score every run."""
     assertions: AssertionTerms = "gate"
     """What the assertions of the samples become: a gate, or a criterion (`{weight: 0.3}` adds it).
     """
     limits: CallLimits = CallLimits()
+    """What one call may take."""
     tags: list[str] = []
+    """Labels that every run gets."""
 
 
 def _adapter_kinds(spec: WorkflowFile) -> set[str]:

@@ -8,111 +8,42 @@ profile lacks, and removes none; gates are never touched. `ScoringPlan` is what 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import Meta, structs
+from msgspec import structs
 
 from assay import exact
 from assay.canon import digest
 from assay.errors import FormulaError, ShelfError
 from assay.formulas import FORMULAS, floor_norm
-from assay.records.evidence import ClosedRecord, Number
-from assay.records.scorecard import SCORING_SYSTEM, Criterion, Floor, FloorOverride, Selection
+from assay.records.scorecard import SCORING_SYSTEM, Selection
 from assay.records.shape import Faults, read_shelf_record
-from assay.records.systems import FIRST, Version, is_published, system_of
+from assay.records.systems import is_published, system_of
 from assay.registry import near_miss
 from assay.scoring.gate import Gate
 from assay.scoring.gates import GATES, REQUIRED
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.measure import Measure
 from assay.scoring.metrics.params import param_faults
+from assay.scoring.profile_record import GateRef, Profile, ProfileCriterion, ProfileJudgeTerms
 
 if TYPE_CHECKING:
     from assay.files.json_files import Document
     from assay.scoring.rubric import Rubric
 
-Text = Annotated[str, Meta(min_length=1)]
+__all__ = [
+    "GateRef",
+    "PlannedCriterion",
+    "PlannedGate",
+    "Profile",
+    "ProfileCriterion",
+    "ProfileJudgeTerms",
+    "ScoringPlan",
+    "load_profile",
+    "make_plan",
+]
+
 _VERDICT = "; one whose verdict comes with the run says `verdict: true`"
-
-
-class GateRef(ClosedRecord, frozen=True):
-    """A gate that a profile demands. `verdict: true` declares one whose verdict always comes with
-    the run.
-    """
-
-    id: str
-    params: dict[str, Any] = {}
-    verdict: bool = False
-    title: str | None = None
-
-
-class ProfileCriterion(ClosedRecord, frozen=True):
-    """One weighted criterion of a profile."""
-
-    id: str
-    label: Text
-    weight: Number
-    layer: Literal[1, 2, 3]
-    formula: str
-    params: dict[str, Any] = {}
-    measure: str | None = None
-    measure_params: dict[str, Any] = {}
-    role: str | None = None
-    critical_floor: Floor = None
-    floor_override: FloorOverride | None = None
-
-    def scored(self, raw_score: Any, **known: Any) -> Criterion:
-        """The criterion on a scorecard, with its raw score and what is known of it."""
-        return Criterion(
-            name=self.id,
-            raw_score=raw_score,
-            formula_id=self.formula,
-            params=self.params,
-            weight=self.weight,
-            critical_floor=self.critical_floor,
-            floor_override=self.floor_override,
-            role=self.role,
-            layer=self.layer,
-            label=self.label,
-            **known,
-        )
-
-
-class ProfileJudgeTerms(ClosedRecord, frozen=True):
-    """What is asked of the judges behind the scores that the profile does not measure.
-
-    `calibration: required`: no score passes a floor without an admitted card of its judge, under
-    any policy; `by_policy` leaves that to the policy's terms. `order: both`: a pairwise score
-    passes no floor unless it says how often the two orders disagreed.
-    """
-
-    calibration: Literal["required", "by_policy"]
-    order: Literal["both"] | None = None
-
-
-class Profile(ClosedRecord, frozen=True):
-    """How one family of workflows is scored."""
-
-    profile: Text
-    version: int | str
-    title: Text
-    family: Text
-    gates: list[GateRef]
-    criteria: Annotated[list[ProfileCriterion], Meta(min_length=1)]
-    alias: str | None = None
-    rubric: str | None = None
-    judge: ProfileJudgeTerms | None = None
-    scoring_system: Version = FIRST
-    description: str | None = None
-    made_from: str | None = None
-    """What a profile was made from that nobody wrote, such as the metrics of a result file."""
-    not_graded: list[str] = []
-    """The metrics there that it leaves out, because their scale or direction is not known."""
-
-    @property
-    def id(self) -> str:
-        """`name@version`."""
-        return f"{self.profile}@{self.version}"
 
 
 def load_profile(document: Document) -> Profile:

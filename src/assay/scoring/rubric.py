@@ -28,15 +28,25 @@ class RubricCriterion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """One criterion of a rubric, with an anchor for each point of its scale."""
 
     name: str
+    """The criterion's name."""
     definition: Text
+    """What to look for."""
     evidence_required: Annotated[list[Text], Meta(min_length=1)]
+    """What the judge must quote."""
     scale: tuple[int, int]
+    """The lowest and the highest score."""
     anchors: dict[str, str]
+    """What each score means."""
     weight: Number
+    """Its share of the weighted score, relative to the other weights."""
     critical_floor: Floor = None
+    """The score below which the run fails."""
     floor_override: FloorOverride | None = None
+    """A floor below the one that the role demands, with its reason."""
     role: str | None = None
+    """What it stands for, such as `correctness`."""
     label: str | None = None
+    """The name that people see."""
 
     @property
     def formula_id(self) -> str:
@@ -62,10 +72,15 @@ class Rubric(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A versioned set of criteria."""
 
     rubric_id: Text
+    """The rubric's name."""
     version: int | str
+    """Its version. A published version never changes."""
     criteria: Annotated[list[RubricCriterion], Meta(min_length=1)]
+    """Its criteria."""
     title: str | None = None
+    """The name that people see."""
     description: str | None = None
+    """What it is for."""
 
     @property
     def id(self) -> str:

@@ -52,8 +52,11 @@ class NotApplicable(_Part, frozen=True):
     """Why something does not apply to a server."""
 
     modules: _Name | None = None
+    """Why no modules can be listed."""
     keys: _Name | None = None
+    """Why no keys can be listed."""
     terms: _Name | None = None
+    """Why there are no terms of service."""
 
 
 class Declaration(_Part, frozen=True):
@@ -64,6 +67,7 @@ class Declaration(_Part, frozen=True):
     version: Annotated[str, Meta(max_length=200)]
     """The version that the server states; "" where it states none."""
     declared_by: Annotated[str, Meta(max_length=200)] | None = None
+    """Who wrote the declaration."""
     modules: _Names | None = None
     """Every package it loads from outside, as `name` or `name@version`; [] for none."""
     keys: _Names | None = None

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
+from assay.views import grade_fields
+from assay.views.grade_fields import described
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _NUMBER_OR_NULL = {"type": ["number", "null"]}
@@ -65,6 +67,7 @@ _CRITERION = _closed(
     },
     optional=("source", "disagreement", "judge_fault"),
 )
+_CRITERION = described(_CRITERION, grade_fields.CRITERION)
 _MOVE = {
     "anyOf": [
         {"type": "null"},
@@ -176,6 +179,7 @@ _GRADE = _closed(
         },
     }
 )
+_GRADE = described(_GRADE, grade_fields.GRADE)
 _INTERVAL = _closed(
     {
         "value": _NUMBER_OR_NULL,
@@ -270,3 +274,5 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         ),
     },
 }
+SCHEMAS["grades"] = described(SCHEMAS["grades"], grade_fields.GRADES)
+SCHEMAS["summary"] = described(SCHEMAS["summary"], grade_fields.SUMMARY)

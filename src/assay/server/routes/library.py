@@ -14,16 +14,12 @@ from starlette.responses import Response
 
 from assay.errors import InputError, ShelfError
 from assay.files.json_files import read_json
-from assay.records.evidence import Run
-from assay.records.schemas import json_schema
-from assay.records.scorecard import Scorecard
+from assay.pipeline.documents import DOCUMENTS
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal
 from assay.server.problems import Problem
 from assay.server.state import check_name, on_shelf
 from assay.store.names import seen
-from assay.views import event_schema
-from assay.views.schemas import SCHEMAS
 
 if TYPE_CHECKING:
     from assay.server.state import Services
@@ -104,16 +100,10 @@ def list_datasets(request: Request, principal: Principal = READ) -> Response:
 
 @router.get("/schema-of/{name}", summary="A published JSON Schema")
 def get_schema(request: Request, name: str, principal: Principal = READ) -> Response:
-    """Of a run, a scorecard, grades, a summary, or the events of a stream."""
-    known: dict[str, Any] = {
-        "run": json_schema(Run),
-        "scorecard": json_schema(Scorecard),
-        "event": event_schema.SCHEMA,
-        **SCHEMAS,
-    }
-    if name not in known:
+    """The schema of a document, by the name that `assay schema-of` takes."""
+    if name not in DOCUMENTS:
         raise lookup.absent("schema", name)
-    return bodies.answer(request, known[name])
+    return bodies.answer(request, DOCUMENTS[name].schema)
 
 
 @router.get("/schemas/index", summary="The tree of graded tool schemas")

@@ -1,0 +1,193 @@
+"""The registry of documents: every JSON or YAML document with a published schema, what it is, and
+which command reads or writes it. `assay schema-of`, the server and the reference go by it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from assay.records.descriptions import described_schema
+from assay.registry import home_value
+
+
+class DocumentKind(NamedTuple):
+    """A kind of document."""
+
+    home: str
+    """Where its record or its schema is, as `module:name`; a name in brackets is a key of it."""
+    title: str
+    """What it is, in a sentence."""
+    used: str
+    """Which commands read or write it."""
+    is_input: bool = True
+    """Whether people or other tools write it."""
+
+    @property
+    def record(self) -> type | None:
+        """The record that reads it; None where only its schema is known."""
+        value = home_value(self.home) if "[" not in self.home else None
+        return value if isinstance(value, type) else None
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Its JSON Schema."""
+        if (record := self.record) is not None:
+            return described_schema(record)
+        module, _, name = self.home.partition(":")
+        name, _, key = name.rstrip("]").partition("[")
+        value: Any = getattr(import_module(module), name)
+        value = value() if callable(value) else value
+        found: dict[str, Any] = value[key] if key else value
+        return found
+
+
+def _tools(name: str, title: str, used: str, *, is_input: bool = False) -> DocumentKind:
+    return DocumentKind(f"assay.tools.forms:all_schemas[{name}]", title, used, is_input)
+
+
+DOCUMENTS: dict[str, DocumentKind] = {
+    "run": DocumentKind(
+        "assay.records.evidence:Run",
+        "Evidence: what was seen of one run of a workflow on one sample.",
+        "`assay run` and `assay import` write it; `assay grade`, `gate` and most others read it.",
+    ),
+    "scorecard": DocumentKind(
+        "assay.records.scorecard:Scorecard",
+        "Gates and scores of one run, ready to be graded.",
+        "`assay grade` reads it, for teams that score with their own scripts.",
+    ),
+    "config": DocumentKind(
+        "assay.running.config:ConfigFile",
+        "The configuration of a project, `assay.yaml`.",
+        "`assay init` writes one; every command takes its defaults from it.",
+    ),
+    "profile": DocumentKind(
+        "assay.scoring.profile:Profile",
+        "How a family of workflows is scored.",
+        "`--profile` takes one; `assay library check` checks one.",
+    ),
+    "policy": DocumentKind(
+        "assay.grading.policy:Policy",
+        "How scores become letters.",
+        "`--policy` takes one; `assay library check` checks one.",
+    ),
+    "release-policy": DocumentKind(
+        "assay.release.policy:ReleasePolicy",
+        "When a candidate may replace a baseline.",
+        "`assay gate --release-policy` takes one.",
+    ),
+    "rubric": DocumentKind(
+        "assay.scoring.rubric:Rubric",
+        "What a judge or a person looks for.",
+        "`assay judge rubric` and `assay label new` take one.",
+    ),
+    "grades": DocumentKind(
+        "assay.views.schemas:SCHEMAS[grades]",
+        "Graded runs: a letter for each, with everything that explains it.",
+        "`assay grade --json` and `-o grades.json` write it.",
+        is_input=False,
+    ),
+    "summary": DocumentKind(
+        "assay.views.schemas:SCHEMAS[summary]",
+        "Rates, scores and reasons over many runs.",
+        "`assay report summary --json` writes it.",
+        is_input=False,
+    ),
+    "decision": DocumentKind(
+        "assay.records.decision:Decision",
+        "Whether a candidate may replace a baseline, and why.",
+        "`assay gate --json` writes it.",
+        is_input=False,
+    ),
+    "evaluation": DocumentKind(
+        "assay.records.evaluation:Evaluation",
+        "One version of a workflow on one version of a dataset.",
+        "`assay run` and `assay import` store it; `assay evals NAME --json` prints it.",
+        is_input=False,
+    ),
+    "event": DocumentKind(
+        "assay.views.event_schema:SCHEMA",
+        "One event of a run.",
+        "`assay run --events` and the server's streams write it; see [Events](../events.md).",
+        is_input=False,
+    ),
+    "batch": DocumentKind(
+        "assay.records.batch:BatchRecord",
+        "What a batch was made from, and what it came to.",
+        "`assay batch` writes it next to its output.",
+        is_input=False,
+    ),
+    "judge-card": DocumentKind(
+        "assay.records.judge_card:JudgeCard",
+        "What was measured of one judge.",
+        "`assay judge card` writes it; `--judge-card` takes it.",
+        is_input=False,
+    ),
+    "label": DocumentKind(
+        "assay.records.label:HumanLabel",
+        "What one person says of one sample.",
+        "The label pages of `assay view` store it; `assay label export` writes it.",
+        is_input=False,
+    ),
+    "label-set": DocumentKind(
+        "assay.records.label:LabelSet",
+        "Samples that people label.",
+        "`assay label new` stores it.",
+        is_input=False,
+    ),
+    "exam": DocumentKind(
+        "assay.exams.exam:ExamFile",
+        "The questions of an exam, and what is expected.",
+        "`assay exam grade` reads it.",
+    ),
+    "exam-rubric": DocumentKind(
+        "assay.exams.rubric:ExamRubric",
+        "How the answers of an exam are marked.",
+        "An exam names it; `assay library check` runs its self-test.",
+    ),
+    "exam-policy": DocumentKind(
+        "assay.exams.policy:ExamPolicy",
+        "How marks open or close the gate on an exam.",
+        "`assay exam gate --policy` takes one.",
+    ),
+    "exam-result": DocumentKind(
+        "assay.records.exam:ExamResult",
+        "A graded exam.",
+        "`assay exam grade --json` writes it; `assay exam gate` reads it.",
+        is_input=False,
+    ),
+    "tool-declaration": DocumentKind(
+        "assay.tools.declaration:Declaration",
+        "What the maker of an MCP server declares about it.",
+        "`assay tools grade --declare` reads it.",
+    ),
+    "prompts": _tools(
+        "prompts",
+        "The questions about a tool schema that a model answers.",
+        "`assay tools grade --emit-prompts` writes it.",
+    ),
+    "scores": _tools(
+        "scores",
+        "The answers to those questions.",
+        "`assay tools score` writes it; `assay tools grade --consume-scores` reads it.",
+        is_input=True,
+    ),
+    "grade-report": _tools(
+        "grade-report", "The graded tool schema.", "`assay tools grade --consume-scores` writes it."
+    ),
+    "grading-entry": _tools(
+        "grading-entry",
+        "One grading of a node, as the public FlowMCP specification defines it.",
+        "`assay tools record` writes it into the tree.",
+    ),
+    "grading-entry-extended": _tools(
+        "grading-entry-extended",
+        "The same with what the published form has no room for.",
+        "`assay tools record` writes it where the published form does not fit.",
+    ),
+    "index": _tools(
+        "index", "The index of a tree of graded tools.", "`assay tools index` writes it."
+    ),
+}
+"""Every kind of document, by the name that `assay schema-of` takes."""

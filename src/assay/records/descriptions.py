@@ -1,0 +1,94 @@
+"""The meaning of each field of a record, read from the text under the field in the source.
+
+A record describes its fields where it declares them; a published JSON Schema carries the same texts
+as `description`, so that an editor shows them.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from assay.records.schemas import json_schema
+
+
+@cache
+def field_descriptions(kind: type) -> dict[str, str]:
+    """The text under each field of a record, by the name that the field has in JSON.
+
+    >>> from assay.records.evidence import Tally
+    >>> field_descriptions(Tally)
+    {'passed': 'How many passed.', 'total': 'How many there are.'}
+    """
+    texts: dict[str, str] = {}
+    for part in reversed(kind.__mro__):
+        if part.__module__.startswith("assay."):
+            texts |= _of_class(part)
+    fields = msgspec.structs.fields(kind)
+    return {one.encode_name: texts[one.name] for one in fields if one.name in texts}
+
+
+def _of_class(kind: type) -> dict[str, str]:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    return {
+        declared.target.id: " ".join(text.value.value.split())
+        for declared, text in zip(tree.body, tree.body[1:], strict=False)
+        if isinstance(declared, ast.AnnAssign)
+        and isinstance(declared.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
+    }
+
+
+def struct_kinds(kind: type) -> dict[str, type]:
+    """A record and every record that it is made of, by class name."""
+    found: dict[str, type] = {}
+
+    def walk(info: Any) -> None:
+        if isinstance(info, msgspec.inspect.StructType):
+            if info.cls.__name__ not in found:
+                found[info.cls.__name__] = info.cls
+                for one in info.fields:
+                    walk(one.type)
+            return
+        for name in ("types", "item_type", "item_types", "value_type", "type"):
+            part = getattr(info, name, None)
+            for one in part if isinstance(part, tuple) else (part,):
+                if isinstance(one, msgspec.inspect.Type):
+                    walk(one)
+
+    walk(msgspec.inspect.type_info(kind))
+    return found
+
+
+@cache
+def described_schema(kind: type) -> dict[str, Any]:
+    """The JSON Schema of a record, with the meaning of every field."""
+    schema = json_schema(kind)
+    kinds = struct_kinds(kind)
+    definitions = {
+        name: _described(part, kinds.get(name)) for name, part in schema.get("$defs", {}).items()
+    }
+    whole = _described(schema, kind)
+    return {**whole, "$defs": definitions} if definitions else whole
+
+
+def _described(schema: dict[str, Any], kind: type | None) -> dict[str, Any]:
+    if kind is None or "properties" not in schema:
+        return schema
+    texts = field_descriptions(kind)
+    described = {
+        name: {**field, **({"description": texts[name]} if name in texts else {})}
+        for name, field in schema["properties"].items()
+    }
+    whole = {**schema, "properties": described}
+    if "description" in schema:
+        whole["description"] = " ".join(schema["description"].split())
+    return whole
