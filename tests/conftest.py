@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from forking import Commands, Result, once, run_anew, share_firsts
@@ -24,6 +26,10 @@ collect_ignore = ["servers"]  # programs that tests start, some of them broken o
 settings.register_profile("suite", deadline=None, max_examples=30, derandomize=True)
 settings.register_profile("campaign", deadline=None, max_examples=5000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
+
+# The modules and tests that are collected stay until the end: looking for garbage among them, again
+# and again, would only cost time.
+gc.disable()
 
 # A shell lets what it starts in the background ignore interrupts, and so would every command that a
 # test means to interrupt.
@@ -55,6 +61,31 @@ def pytest_collection(session: pytest.Session) -> None:
     for name in names[first:] + names[:first]:
         with suppress(Exception, pytest.skip.Exception):  # the collection says what is wrong
             import_module(name)
+
+
+class Examples:
+    """Reads for doctests only the files that have one."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path: Path) -> Any:
+        collectors = yield
+        others = [made for made in collectors if not isinstance(made, DoctestModule)]
+        has_none = len(others) < len(collectors) and b">>>" not in file_path.read_bytes()
+        return others if has_none else collectors
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Examples())
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # a module that counts what it made complains at the end about what is left
 
 
 @pytest.fixture

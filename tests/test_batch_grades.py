@@ -198,9 +198,11 @@ class Batch:
     ) -> None:
         self.engine = DuckDBEngine()
         self.engine.connection.execute(f"CREATE TABLE t ({table})")
-        if rows:
-            self.engine.connection.executemany(
-                f"INSERT INTO t VALUES ({', '.join('?' * len(rows[0]))})", rows
+        for start in range(0, len(rows), 200):
+            some = rows[start : start + 200]
+            marks = ", ".join([f"({', '.join('?' * len(rows[0]))})"] * len(some))
+            self.engine.connection.execute(
+                f"INSERT INTO t VALUES {marks}", [value for row in some for value in row]
             )
         self.queries: BatchQueries = batch_queries(
             plan, "t", self.engine.columns("t"), "duckdb", **choices

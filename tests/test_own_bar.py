@@ -129,7 +129,7 @@ SLICED = Terms(slices=("tag",))
 
 
 def made(rows: list[dict[str, Any]], name: str) -> Side:
-    return side_of([Document(copy.deepcopy(row), name) for row in rows], GRADER, name=name)
+    return side_of([Document(row, name) for row in rows], GRADER, name=name)
 
 
 @functools.cache
@@ -247,10 +247,10 @@ WAYS = (
 
 def changed(rows: list[dict[str, Any]], ways: list[str], chosen: set[int]) -> list[dict[str, Any]]:
     """The candidate after it weakened itself in the chosen samples."""
-    found = copy.deepcopy(rows)
-    for index, row in enumerate(found):
-        for how in ways if index in chosen else ():
-            weakened(row, how)
+    found = [copy.deepcopy(row) if index in chosen else row for index, row in enumerate(rows)]
+    for index in chosen.intersection(range(len(found))):
+        for how in ways:
+            weakened(found[index], how)
     return [row for index, row in enumerate(found) if not (index in chosen and "deleted" in ways)]
 
 
@@ -581,12 +581,11 @@ def test_invented_samples_do_not_thin_out_a_drop(how: str) -> None:
             criterion["raw_score"] = perfect[criterion["name"]]
     rules, terms = (STRICT, Terms()) if how == "strict" else (RULES, Terms(looks=2))
 
+    theirs = made(base, "baseline")
+
     def decided(candidate: list[dict[str, Any]]) -> str:
-        sides = [
-            side_of([Document(row, name) for row in rows], GRADER, name=name)
-            for name, rows in (("candidate", candidate), ("baseline", base))
-        ]
-        return str(decide_sides(sides[0], sides[1], rules, GRADER, terms=terms).outcome)
+        ours = made(candidate, "candidate")
+        return str(decide_sides(ours, theirs, rules, GRADER, terms=terms).outcome)
 
     assert decided(lower) != "promote"
     assert decided([*lower, *extra]) != "promote"

@@ -19,6 +19,7 @@ from assay.release.pairs import pair_up
 from assay.release.policy import Bars, make_release_rules
 from assay.release.promotion import promote, promote_tally
 from assay.release.sides import Repeat, Row, Side, Stratum, merged
+from examples import share
 from sides import SHRINKAGE, Shelf
 
 duckdb = pytest.importorskip("duckdb")
@@ -81,10 +82,11 @@ class Connection:
         }
         listed = ", ".join(f'"{column}" {kind}' for column, kind in columns.items())
         self.connection.execute(f'CREATE OR REPLACE TABLE "{name}" ({listed})')
-        marks = ", ".join("?" for _ in columns)
-        for run in runs:
+        if runs:
+            row = f"({', '.join('?' for _ in columns)})"
             self.connection.execute(
-                f'INSERT INTO "{name}" VALUES ({marks})', [run[column] for column in columns]
+                f'INSERT INTO "{name}" VALUES {", ".join([row] * len(runs))}',
+                [run[column] for run in runs for column in columns],
             )
         return BatchView(name, frozenset(columns))
 
@@ -194,7 +196,7 @@ def both_ways(
         assert counted._replace(tally=None) == expected._replace(tally=None, pairs=())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=share(50))
 @given(samples, st.booleans(), st.sampled_from([PLAN, PLAN, PLAN._replace(gates=())]))
 def test_an_engine_counts_what_lists_of_pairs_come_to(
     drawn: Any, leave_out: bool, plan: BatchPlan

@@ -123,13 +123,21 @@ def _inside(package: str) -> list[str]:
     )
 
 
+class ModuleText(NamedTuple):
+    """What is read from the text of a module."""
+
+    assigned: tuple[str, ...]
+    digest: str
+
+
 @cache
-def _assigned(name: str) -> tuple[str, ...]:
-    """The names that a module itself gives a value, a class or a function; those that it imports
-    belong to others.
+def _read(name: str) -> ModuleText:
+    """The names that a module itself gives a value, a class or a function, without those that it
+    imports, which belong to others; and the digest of its code.
     """
+    tree = ast.parse(_source(name))
     found: dict[str, None] = {}
-    for node in _statements(ast.parse(_source(name)).body):
+    for node in _statements(tree.body):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found[node.name] = None
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
@@ -140,7 +148,7 @@ def _assigned(name: str) -> tuple[str, ...]:
                 for part in ast.walk(target)
                 if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
             )
-    return tuple(found)
+    return ModuleText(tuple(found), code_digest(tree))
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -158,7 +166,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 def tables(module: str) -> Iterator[ModuleValue]:
     """What one module holds now."""
     held: ModuleType = import_module(module)
-    for name in _assigned(module):
+    for name in _read(module).assigned:
         if f"{module}:{name}" in EXCLUDED or not hasattr(held, name) or name.startswith("__"):
             continue
         value = getattr(held, name)
@@ -310,29 +318,30 @@ def of_module(module: str) -> dict[str, str]:
     """The digest of each value that a module holds now, by `module:NAME`, and that of its code."""
     found = {table.key: _digest(plain(table.value)) for table in tables(module)}
     return (
-        found | {f"{module}{CODE}": code_digest(_source(module))}
+        found | {f"{module}{CODE}": _read(module).digest}
         if sys.version_info[:2] == RECORDED_WITH
         else found
     )
 
 
-@cache
-def code_digest(source: str) -> str:
+def code_digest(tree: ast.Module) -> str:
     """What a module does, as far as its text can say: its syntax tree without comments, docstrings,
     and sentences that people read.
     """
-    return sha256(repr(_shape(ast.parse(source))).encode()).hexdigest()[:16]
+    return sha256(_shape(tree).encode()).hexdigest()[:16]
 
 
-def _shape(node: Any) -> Any:
+def _shape(node: Any) -> str:
+    """The spelling of a nested list: the name of each node, and its fields."""
     if isinstance(node, ast.Constant):
         is_sentence = isinstance(node.value, str) and " " in node.value
-        return " " if is_sentence else repr(node.value)
+        return repr(" " if is_sentence else repr(node.value))
     if isinstance(node, ast.AST):
-        return [type(node).__name__, *[_shape(getattr(node, name)) for name in node._fields]]
+        fields = "".join([f", {_shape(getattr(node, name))}" for name in node._fields])
+        return f"['{type(node).__name__}'{fields}]"
     if isinstance(node, list):
-        return [_shape(part) for part in node if not _is_docstring(part)]
-    return node
+        return f"[{', '.join([_shape(part) for part in node if not _is_docstring(part)])}]"
+    return repr(node)
 
 
 def _is_docstring(node: Any) -> bool:
