@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,6 +36,7 @@ from assay.store.drafts import Draft, Link, body_of, draft
 from assay.store.ledger import Ledger, open_ledger
 from assay.store.verify import verify
 from documents import run
+from forking import Commands, once
 from postgres import ledger_url, postgres_url
 from serving import runs, serving
 
@@ -280,9 +282,11 @@ def write(path: Path, documents: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(one, default=float) + "\n" for one in documents))
 
 
-@pytest.fixture
-def two(assay: Any, tmp_path: Path) -> Any:
-    """A folder with two stored evaluations: `base` passes, `cand` has runs that fail."""
+@pytest.fixture(scope="session")
+def imported(commands: Commands) -> Path:
+    """A folder with two stored evaluations: `base` passes, `cand` has runs that fail. Made once, to
+    be copied.
+    """
     worse = [
         dict(
             one,
@@ -291,11 +295,21 @@ def two(assay: Any, tmp_path: Path) -> Any:
         )
         for index, one in enumerate(runs(35))
     ]
-    write(tmp_path / "a.jsonl", runs(35))
-    write(tmp_path / "b.jsonl", worse)
-    for name, file in (("base", "a.jsonl"), ("cand", "b.jsonl")):
-        done = assay("import", file, "--name", name)
-        assert done.code == 0, done.err
+
+    def make(folder: Path) -> None:
+        for name, file, given in (("base", "a.jsonl", runs(35)), ("cand", "b.jsonl", worse)):
+            write(folder / file, given)
+            words = ["import", file, "--name", name]
+            done = commands.run(words, stdin=b"", cwd=folder, env={}, timeout=120)
+            assert done.code == 0, done.err
+
+    return once("two evaluations", make)
+
+
+@pytest.fixture
+def two(assay: Any, imported: Path, tmp_path: Path) -> Any:
+    """The command in a copy of that folder."""
+    shutil.copytree(imported, tmp_path, dirs_exist_ok=True)
     return assay
 
 
