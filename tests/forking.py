@@ -35,6 +35,8 @@ from pathlib import Path
 from typing import IO, Any
 from unittest.mock import patch
 
+from assay.cli.verbs import VERBS
+
 PARENT = """
 import asyncio, atexit, ctypes, difflib, email, faulthandler, gc, http.client, importlib, io, json, logging, os, pkgutil, platform, runpy, signal, socket
 import sqlite3, ssl, sys, threading
@@ -320,19 +322,21 @@ def parent() -> Parent:
 
 
 def kind_of(arguments: list[str]) -> tuple[str, ...]:
-    """A verb and its second word, where that is a word and no file.
+    """A verb and its action; a misspelt verb has no kind, and neither has one that reads a file.
 
-    >>> (
-    ...     kind_of(["gate", "show", "--json", "x.json"]),
-    ...     kind_of(["gate", "x.json"]),
-    ...     kind_of(["--version"]),
-    ... )
-    (('gate', 'show'), ('gate',), ())
+    >>> [
+    ...     kind_of(words.split())
+    ...     for words in ("tools gate x.json", "gate base", "library list", "gat x", "--version")
+    ... ]
+    [('tools', 'gate'), ('gate',), ('library', 'list'), (), ()]
     """
-    return tuple(
-        word
-        for word in arguments[:2]
-        if word.replace("-", "").isalpha() and not word.startswith("-")
+    verb, action = [*arguments[:2], "", ""][:2]
+    if verb not in VERBS:
+        return ()
+    return (
+        (verb, action)
+        if action in VERBS[verb].actions or (verb == "library" and action.isalpha())
+        else (verb,)
     )
 
 
