@@ -1,5 +1,5 @@
-"""Simulations behind docs/statistics.md: how often intervals cover, how often claims are false, and
-whether power is what was planned.
+"""Simulations behind docs/statistical-methods.md: how often intervals cover, how often claims are
+false, and whether power is what was planned.
 
 The tests run each part with few repeats; `python tests/campaign_statistics.py` runs all of them in
 full and prints the tables of the document. Everything is seeded. `above` is how often the whole
