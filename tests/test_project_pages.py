@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 from functools import cache
+
+import pytest
+import yaml
 
 from conftest import ROOT
 
@@ -82,3 +86,52 @@ def test_a_test_that_does_not_exist_is_noticed() -> None:
         "test_laws.py::test_nothing",
         "test_nowhere.py::test_x",
     ]
+
+
+def test_every_row_of_the_threat_model_names_tests_that_exist() -> None:
+    text = (ROOT / "SECURITY.md").read_text()
+    rows = re.findall(r"^\| (?!who |---)(.+) \|$", text, re.MULTILINE)
+    who = {row.split(" | ")[0] for row in rows}
+    assert who == {
+        "workflow author",
+        "model output",
+        "judge",
+        "imported file",
+        "plugin",
+        "rater",
+        "local user",
+        "network",
+    }
+    for row in rows:
+        assert NAMED.search(row), row
+    assert _missing(text) == []
+
+
+def _git(*words: str) -> str | None:
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    return None if done.returncode else done.stdout.strip()
+
+
+def test_every_file_and_commit_that_contributors_are_sent_to_exists() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for name in re.findall(r"`((?:src|tests|docs)/[\w./]+)`", text):
+        if not re.search(r"\b(?:NAME|FAMILY|N)\b", name):
+            assert (ROOT / name).exists(), name
+    commits = re.findall(r"commit `([0-9a-f]{8})`, \"([^\"]+)\"", text, re.IGNORECASE)
+    assert len(commits) == 3
+    if _git("rev-parse", "--is-shallow-repository") != "false":
+        pytest.skip("not a git checkout with its whole history")
+    for commit, subject in commits:
+        assert _git("log", "-1", "--format=%s", commit) == subject, commit
+
+
+def test_the_issue_templates_are_forms_with_fields() -> None:
+    folder = ROOT / ".github/ISSUE_TEMPLATE"
+    for name in ("bug", "feature", "false-pass"):
+        form = yaml.safe_load((folder / f"{name}.yml").read_text())
+        assert form["name"]
+        assert form["description"]
+        fields = [item for item in form["body"] if item["type"] != "markdown"]
+        assert len({item["id"] for item in fields}) == len(fields) >= 3
+        assert all(item["attributes"]["label"] for item in fields)
+        assert any(item.get("validations", {}).get("required") for item in fields)
