@@ -115,7 +115,7 @@ def _git(*words: str) -> str | None:
 def test_every_file_and_commit_that_contributors_are_sent_to_exists() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
     for name in re.findall(r"`((?:src|tests|docs)/[\w./]+)`", text):
-        if not re.search(r"\b(?:NAME|FAMILY|N)\b", name):
+        if not re.search("NAME|FAMILY", name):
             assert (ROOT / name).exists(), name
     commits = re.findall(r"commit `([0-9a-f]{8})`, \"([^\"]+)\"", text, re.IGNORECASE)
     assert len(commits) == 3
