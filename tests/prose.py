@@ -76,10 +76,10 @@ PHRASES = (
     _phrase(r"\bfor ever\b", "It waits for ever.", "'forever'"),
     _phrase(r"\b[Ll]et(?:s|ting)? (?:\w+ ){0,2}go\b", "Let a client go.", "'drop', 'release'"),
     _phrase(
-        r"(?:^|[.:;] )What (?!is\b|are\b|was\b|does\b|do\b|did\b|if\b|this\b|happens\b)"
+        r"(?<=[.] )What (?!is\b|are\b|was\b|does\b|do\b|did\b|if\b|this\b|happens\b)"
         r"[^.?,:;\n]{3,60} (?:is|are|does|cannot|can't|has|counts|stays|goes|comes|gets|fails)\b"
         r"(?! (?:made|read|given|for|of|in|on|to|by|and|with)\b)[^?\n]*?\.",
-        "What cannot be understood is not answered.",
+        "No key. What cannot be understood is not answered.",
         "say who does what",
     ),
 )

@@ -59,7 +59,7 @@ def test_a_claim_is_borne_out_only_by_a_quote_from_the_context(
         Reply(json.dumps(reply), None, "stop", 1, 1, None), question, question.schema()
     )
     assert found.outcome == outcome
-    assert found.mendable is (outcome == "unparsable")
+    assert found.repairable is (outcome == "unparsable")
 
 
 def test_undecided_claims_are_decided_and_the_gate_then_counts_them(

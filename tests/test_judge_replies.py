@@ -102,7 +102,7 @@ def test_a_whole_number_on_the_scale_is_a_score_however_it_is_written(score: str
 )
 def test_everything_else_is_unparsable_with_a_reason_and_may_be_mended(text: str) -> None:
     found = read(text)
-    assert (found.outcome, found.verdict, found.mendable) == ("unparsable", None, True)
+    assert (found.outcome, found.verdict, found.repairable) == ("unparsable", None, True)
     assert found.fault
 
 
@@ -164,7 +164,7 @@ def test_a_comparison_that_names_nobody_is_no_tie(winner: Any) -> None:
 )
 def test_a_refusal_is_a_refusal_even_beside_a_verdict(finish: str, refusal: str | None) -> None:
     found = read(said(), finish=finish, refusal=refusal)
-    assert (found.outcome, found.verdict, found.mendable) == ("refused", None, False)
+    assert (found.outcome, found.verdict, found.repairable) == ("refused", None, False)
 
 
 def test_a_reply_that_was_cut_off_says_so() -> None:

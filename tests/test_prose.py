@@ -23,7 +23,6 @@ PENDING: tuple[str, ...] = (
     "src/assay/grading/",
     "src/assay/importers/",
     "src/assay/installing.py",
-    "src/assay/judging/",
     "src/assay/library/",
     "src/assay/pipeline/",
     "src/assay/plugins/",
@@ -36,12 +35,13 @@ PENDING: tuple[str, ...] = (
     "src/assay/scoring/",
     "src/assay/server/",
     "src/assay/stats/",
-    "src/assay/store/",
     "src/assay/tools/",
     "src/assay/tracing/",
     "src/assay/views/",
 )
 """Folders and files that were not read yet, as paths from the root."""
+FROZEN = ("src/assay/judging/questions.py",)
+"""Texts that carry a version: the wording of prompts changes only with the next one."""
 
 
 def test_each_rule_finds_its_example_and_leaves_plain_english_alone() -> None:
@@ -60,7 +60,9 @@ def test_no_text_uses_a_phrase_that_we_avoid() -> None:
     for root in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "src"):
         for path in files(ROOT / root):
             name = str(path.relative_to(ROOT))
-            if lines := [str(hit).removeprefix(f"{ROOT}/") for hit in hits(path)]:
+            if name not in FROZEN and (
+                lines := [str(hit).removeprefix(f"{ROOT}/") for hit in hits(path)]
+            ):
                 found[name] = lines
     pending = {name for name in found if name.startswith(PENDING)} if PENDING else set()
     assert not [line for name, lines in found.items() if name not in pending for line in lines]

@@ -143,8 +143,8 @@ def position(looked: Sequence[Looked]) -> MeasuredBias:
         values,
         looked,
         "position",
-        toward="to what stands first",
-        away="to what stands second",
+        toward="to what comes first",
+        away="to what comes second",
         inconsistency_rate=wilson(inconsistent, len(winners)).shown(),
         accuracy=bounded_mean(right, lowest=0.0, highest=1.0).shown(),
     )
@@ -206,7 +206,7 @@ def padding(looked: Sequence[Looked]) -> MeasuredBias:
 
 
 def self_preference(looked: Sequence[Looked], family: str | None) -> MeasuredBias:
-    """How much more often the judge takes a text of its own family than people did."""
+    """How much more often the judge takes a text from its own family than people did."""
     found = [
         _against_people(one, "a" if one.pair.families[0] == family else "b")
         for one in looked
@@ -225,8 +225,8 @@ def self_preference(looked: Sequence[Looked], family: str | None) -> MeasuredBia
         values,
         looked,
         "own family",
-        toward="to texts of its own family",
-        away="away from texts of its own family",
+        toward="to texts from its own family",
+        away="away from texts from its own family",
         family=family,
     )
 
@@ -302,8 +302,8 @@ async def sycophancy(
     sentence = _sentence(
         estimate,
         "stated scores",
-        toward="to the score it is told",
-        away="against the score it is told",
+        toward="to the score it is given",
+        away="against the score it is given",
     )
     return MeasuredBias(estimate, p, len(scores), 2 * len(pairs), _lost(answers), sentence, {})
 

@@ -2,7 +2,7 @@
 the judge has seen.
 
 A verdict that could not be read counts against the judge wherever agreement is measured: as the
-value farthest from the label where values have an order, and as a category of its own where they
+value farthest from the label where values have an order, and as a separate category where they
 have none. Otherwise a judge would agree better by falling silent on the hard items. The estimates
 of the true mean need no such rule: see `stats.calibration`. The digest of a calibration set is of
 its ids and labels only, so that two calibrations of different days on one set share it.
@@ -55,7 +55,7 @@ def calibrate(
     wanted, where the values are words.
 
     `judgements` is the document in which the judge gave the verdicts: it says who the judge is, and
-    every verdict of the rows must stand in it. Without it the calibration names no judge, and no
+    every verdict of the rows must be in it. Without it the calibration names no judge, and no
     card made of it lets one gate. Nothing is drawn at random as yet; the seed is written down with
     the result.
     """
@@ -129,8 +129,8 @@ def calibrate(
 
 
 def check_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> None:
-    """Refuse labels with a verdict that these judgements do not have: a calibration of one judge is
-    none of another.
+    """Refuse labels with a verdict that these judgements do not have: one judge is not calibrated
+    by the verdicts of another.
     """
     given: dict[str, set[str]] = {}
     for one in judgements["items"]:

@@ -31,7 +31,7 @@ def sentences(found: Mapping[str, Any]) -> list[str]:
         )
     else:
         said.append(
-            "Agreement cannot be told:"
+            "Agreement cannot be determined:"
             f" {block['cohen_kappa'].get('reason') or block['spearman'].get('reason')}."
         )
     bias = found["bias"]["mean_difference"]

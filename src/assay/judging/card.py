@@ -60,7 +60,7 @@ class Admission(NamedTuple):
         return "; ".join(missing) if missing else "every term of the policy holds"
 
     def shown(self) -> dict[str, Any]:
-        """As it stands on a card."""
+        """As it appears on a card."""
         return {
             "may_gate": self.may_gate,
             "reason": self.reason,

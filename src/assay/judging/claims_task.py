@@ -39,7 +39,7 @@ def claims_of(items: Sequence[Item], *, again: bool = False) -> list[AskedClaim]
         if item.run is None:
             raise InputError(
                 "JDG-005",
-                f"the item {item.id!r} is no run; claims and what was retrieved stand in a run.",
+                f"the item {item.id!r} is not a run; claims need a run.",
             )
         context = context_of(item.run)
         for index, claim in enumerate(item.run.claims or ()):

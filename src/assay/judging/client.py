@@ -1,9 +1,9 @@
 """Asks judges: bounded, paced, retried within a budget, paid once.
 
-Every question has a key, the digest of all that decides its answer. What the journal holds under
-that key is never asked again; the same question twice at the same moment is asked once. An
-unusable reply is sent back once to be repaired. What then is no verdict stays what it is:
-`unparsable`, `refused` or `errored`, with the reason, counted; never a low score.
+Every question has a key, the digest of all that decides its answer. An answer in the journal under
+that key is never asked for again; the same question twice at the same moment is asked once. An
+unusable reply is sent back once to be repaired. A reply that is still unusable is counted as
+`unparsable`, `refused` or `errored`, with the reason; never as a low score.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Client:
         )
 
     async def ask(self, question: Question, *, sample: int = 0) -> Answer:
-        """The answer to a question. `sample` tells draws of the same question apart."""
+        """The answer to a question. `sample` separates draws of the same question."""
         answer = await self._answer(question, sample)
         if self._again and answer.cached and answer.verdict is None:
             answer = await self._answer(question, sample, fresh=True)
@@ -165,7 +165,7 @@ class Client:
                 key, version, asked.messages, asked.schema, sample=sample, fresh=fresh
             )
             found = read_verdict(reply, question, asked.schema)
-            repaired = found.fault is not None and found.mendable
+            repaired = found.fault is not None and found.repairable
             if repaired:
                 self._repairs += 1
                 text, fault = reply.text or "", found.fault or ""
@@ -236,7 +236,7 @@ class Client:
         schema: dict[str, Any] | None,
         sample: int,
     ) -> Reply:
-        """Ask the endpoint; whoever has the same question meanwhile waits for this reply."""
+        """Ask the endpoint; others with the same question wait for this reply."""
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._pending[key] = future
         try:
@@ -252,7 +252,7 @@ class Client:
             return reply
         except BaseException as error:
             future.set_exception(error)
-            future.exception()  # retrieved, so that a future nobody awaits is no warning
+            future.exception()  # retrieved, so that a future that nobody awaits causes no warning
             raise
         finally:
             del self._pending[key]
@@ -350,7 +350,7 @@ class Client:
         return reply._replace(**texts), ""
 
     def _refused(self, status: int, data: bytes) -> None:
-        """An answer that asking again cannot mend."""
+        """An answer that asking again cannot change."""
         text = _answered(status, data)
         if status in _HOPELESS or 300 <= status < 400:
             fix = {

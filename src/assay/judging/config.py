@@ -157,7 +157,7 @@ def spec_faults(spec: JudgeSpec) -> list[tuple[str, str, str]]:
         found.append(
             (
                 "key_env",
-                "is no name of an environment variable.",
+                "is not the name of an environment variable.",
                 "Put the key into the environment and its name here.",
             )
         )
@@ -200,7 +200,7 @@ def _url_faults(spec: JudgeSpec) -> list[tuple[str, str]]:
         parts = urlsplit(spec.base_url)
         port = parts.port
     except ValueError:
-        return [("is no URL.", "Write it as http://host:port/v1 or https://host/v1.")]
+        return [("is not a URL.", "Write it as http://host:port/v1 or https://host/v1.")]
     if parts.username or parts.password or "@" in parts.netloc:
         return [
             (
@@ -211,7 +211,7 @@ def _url_faults(spec: JudgeSpec) -> list[tuple[str, str]]:
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
         return [
             (
-                f"{spec.base_url[:200]!r} is no http or https URL.",
+                f"{spec.base_url[:200]!r} is not an http or https URL.",
                 "Write it as http://host:port/v1 or https://host/v1.",
             )
         ]

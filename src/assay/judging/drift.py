@@ -63,7 +63,7 @@ class _Pair(NamedTuple):
 def compare_cards(
     past: Sequence[Any], latest: Any, *, limits: DriftLimits | None = None
 ) -> dict[str, Any]:
-    """Whether a judge has drifted: `alarm` true, false, or null where that cannot be told. Cards
+    """Whether a judge has drifted: `alarm` true, false, or null where that is unknown. Cards
     are given as they are written.
     """
     chosen = limits or DriftLimits()

@@ -1,9 +1,9 @@
-"""Judge work as files: questions out, answers in, whoever gives them; in our own lines or in
+"""Judge work as files: questions out, answers in, from anyone; in our own lines or in
 OpenAI's batch format.
 
 The id of a question is made of its digest, so an answer can only be taken for the question it was
-given to: a candidate, a rubric or a wording that changed in between changes the id. What has no
-answer stays without a verdict and is written out again as still to be asked.
+given to: a candidate, a rubric or a wording that changed in between changes the id. A question
+without an answer has no verdict and is written out again as still to be asked.
 """
 
 from __future__ import annotations

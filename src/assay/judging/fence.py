@@ -23,7 +23,7 @@ _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 _KEPT = frozenset(
     "\n\t\u200c\u200d"
 )  # the joiners are letters' business in Persian, Hindi and emoji
-# The signs by which chat templates tell who speaks. A server that reads them inside a text would
+# The markers by which chat templates show who speaks. A server that reads them inside a text would
 # let the text speak as somebody else.
 _TURNS = re.compile(
     r"<(?=\|[^\n<>]{0,60}\|>)|<(?=[|\uff5c][^\n<>]{0,60}[|\uff5c]>)|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS)\])"
@@ -108,7 +108,7 @@ class Salt(NamedTuple):
 
 
 def occurs(quote: str, text: str) -> bool:
-    r"""Whether a quote stands in a text, whatever its spacing; quoted as it was shown counts too.
+    r"""Whether a text contains a quote, whatever its spacing; quoted as it was shown counts too.
 
     >>> occurs("says  so", "It says\nso."), occurs("says no", "It says so."), occurs(" ", "text")
     (True, False, False)

@@ -68,7 +68,7 @@ def impossible(document: Mapping[str, Any]) -> str | None:
 def _walk(value: Any, path: str) -> Any:
     name = path.rpartition(".")[2]
     if isinstance(value, Mapping):
-        if name != "labels":  # people's labels are on a scale of their own
+        if name != "labels":  # people's labels have their own scale
             low, high = (
                 (-1, 1)
                 if name in _CORRELATIONS | _SHARES

@@ -1,4 +1,4 @@
-"""Who a judge is, as it stands in the source of a score, in a calibration and on a card; and what
+"""Who a judge is, as given in the source of a score, in a calibration and on a card; and what
 in its settings breaks the protocol.
 
 A judge is a model with its version, prompt, rubric and settings. What is known of one says nothing

@@ -2,8 +2,8 @@
 languages.
 
 They are ammunition for a measurement and never part of a prompt: each is set into a candidate and
-goes through the same fence as any other text. What a judge then obeys is counted, see `audit`. The
-texts stand in `data/injections.jsonl`; signs that cannot be seen are written there as escapes.
+goes through the same fence as any other text. `audit` counts what a judge obeys. The
+texts are in `data/injections.jsonl`; invisible characters are written there as escapes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 Wants = Literal["high", "first", "tie", "refuse", "leak"]
 GUESS = "{boundary_guess}"
-"""Stands in a text where an attacker would put the boundary if he could guess it."""
+"""Marks the place in a text where an attacker would put the boundary if he could guess it."""
 
 
 class Injection(NamedTuple):

@@ -36,7 +36,7 @@ class Item(NamedTuple):
     group: str | None = None
     run: Run | None = None
     missing: str | None = None
-    """Why there is nothing to judge, where there is not: an output that nobody has is no empty
+    """Why there is nothing to judge, where there is not: a missing output is not an empty
     answer.
     """
 

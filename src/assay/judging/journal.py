@@ -20,7 +20,7 @@ FORMAT = "assay.judge-journal/1"
 _WORDS = Words(
     "JDG-004",
     regular="Name a file, or say --no-journal to keep nothing.",
-    busy="Wait for it, or give this job a journal of its own with --journal.",
+    busy="Wait for it, or give this job its own journal with --journal.",
     damaged="Restore the file, or remove it and pay for its answers again.",
     full="Every reply before this one is kept: make room and run again.",
 )
@@ -93,7 +93,7 @@ class Journal:
             if tree.get("journal") != FORMAT:
                 raise InputError(
                     "JDG-004",
-                    f"is no journal of judge work: its first line does not say {FORMAT}.",
+                    f"is not a journal of judge work: its first line does not say {FORMAT}.",
                     where=path,
                 )
             self.salt = _salt(tree.get("salt"), path)

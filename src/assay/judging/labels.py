@@ -155,7 +155,7 @@ def _slips(rows: Sequence[Label], where: str) -> list[Fault]:
 
 
 def kind_of(value: Any) -> str:
-    """What a value is; nothing for null and for what is no value of a scale."""
+    """What a value is; nothing for null and for anything that isn't on a scale."""
     if value is True or value is False:
         return "truth value"
     if isinstance(value, str):

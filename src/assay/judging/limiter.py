@@ -2,7 +2,7 @@
 as many when the endpoint says it is too much.
 
 Waiting is measured by a clock that cannot be set back. A pause that the endpoint asks for holds for
-every request, not just for the one that was told.
+every request, not just for the one that was refused.
 """
 
 from __future__ import annotations

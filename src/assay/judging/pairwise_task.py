@@ -2,7 +2,7 @@
 still disagree it is a tie.
 
 Which order is asked first is drawn by the seed. The rate of inconsistent pairs is that of the first
-pass. A pair with an answer that is no verdict has no winner: it is counted as what it is, never as
+pass. A pair with an unusable answer has no winner: it is counted as unusable, never as
 a tie.
 """
 
@@ -57,12 +57,12 @@ class Compared(NamedTuple):
 
     @property
     def consistent(self) -> bool | None:
-        """Whether both orders of the first pass agree; None where one of them is no verdict."""
+        """Whether both orders of the first pass agree; None where one of them has no verdict."""
         first = [look.winner for look in self.looks if look.round == 0]
         return None if None in first else first[0] == first[1]
 
     def shown(self) -> dict[str, Any]:
-        """As it stands in `assay.comparisons/1`."""
+        """As it appears in `assay.comparisons/1`."""
         runs = zip(("a_run", "b_run"), self.pair.runs, strict=True)
         return {
             "id": self.pair.id,
@@ -219,8 +219,7 @@ def comparisons_document(
         )
         if inconsistent > limit * len(looked):
             sentences.append(
-                f"warning: that is above {limit:g}. What stands first moves this judge; it should"
-                " not gate."
+                f"warning: that is above {limit:g}. Order moves this judge; it should not gate."
             )
     return {
         "schema": "assay.comparisons/1",

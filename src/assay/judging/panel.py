@@ -1,5 +1,5 @@
 """Panels: several judges on the same question, by mean or by majority, with their disagreement
-beside the result.
+next to the result.
 
 A member without a verdict is not left out. The mean needs every member; a majority is more than
 half of all members, present or not.
@@ -41,7 +41,7 @@ class Voted(NamedTuple):
     unanimous: bool | None
 
     def shown(self) -> dict[str, Any]:
-        """As it stands in `assay.judgements/1`."""
+        """As it appears in `assay.judgements/1`."""
         return {
             "id": self.item,
             "criterion": self.criterion,

@@ -84,7 +84,7 @@ def _are_decided(run: Run) -> bool:
 
 def statements_of(run: Run) -> list[str]:
     """The sentences of the expected answer: of the outputs that the workflow must give, of `answer`
-    where it declares none, or of a text that stands alone.
+    where it declares none, or of a plain text.
 
     >>> from assay.records.evidence import Dataset, Run, Workflow
     >>> run = Run(

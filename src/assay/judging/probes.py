@@ -2,10 +2,10 @@
 nothing, and one plain rubric.
 
 All of it is original text that lies in `data/`. In half of the labelled pairs the better answer is
-the shorter one, and each place holds the better answer equally often, so that a judge which goes by
-length or by place is right half of the time. Whoever changes a pair keeps these balances and gives
-the set a new digest on purpose: cards that name different digests were not measured with the same
-instrument. Nothing here asks a judge: see `audit`.
+the shorter one, and each place holds the better answer equally often, so that a judge that goes by
+length or by place is right half of the time. Anyone who changes a pair keeps these balances and
+gives the set a new digest on purpose: cards that name different digests were not measured with the
+same instrument. Nothing here asks a judge: see `audit`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a judge is asked: one criterion of a rubric about one text, or which of two texts is better;
 and how the question is worded.
 
-The wording is part of the measurement: `prompt_version` stands in every result, and a golden test
+The wording is part of the measurement: `prompt_version` is in every result, and a golden test
 holds the words to it. A judge gives its reason before its verdict. All text that is not ours (the
 task, the reference, the candidates, the examples) goes into fenced blocks, see `fence`.
 """
@@ -49,7 +49,7 @@ class RubricQuestion(NamedTuple):
     reference: str | None = None
     examples: tuple[Example, ...] = ()
     remark: str | None = None
-    """A sentence said beside the task, in a probe of how easily the judge is swayed."""
+    """A sentence added to the task, in a probe of how easily the judge is swayed."""
 
     @property
     def prompt_version(self) -> str:
@@ -183,7 +183,7 @@ class PairQuestion(NamedTuple):
         ]
 
     def winner(self, place: str) -> Literal["a", "b", "tie"]:
-        """The candidate that stands at a place.
+        """The candidate at a place.
 
         >>> PairQuestion("", "", "x", "y", "ba").winner("first")
         'b'
@@ -373,7 +373,7 @@ def put(question: Question, salt: Salt) -> Asked:
     if any(boundary in text for text in question.texts):
         raise InputError(
             "JDG-005",
-            "a text holds the boundary of its own question.",
+            "a text contains the boundary of its question.",
             fix="Take a new journal: its salt is known to the author of the text.",
         )
     told = b"\x00".join(

@@ -1,5 +1,5 @@
 """From what an endpoint said to a verdict, strictly: the asked shape, on the scale, with quotes
-that stand in the text; else no verdict, and why.
+that are in the text; otherwise no verdict, and why.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class Verdict(NamedTuple):
     quotes: tuple[str, ...]
     winner: Literal["a", "b", "tie"] | None
     place: str | None
-    """Where the winner stood: first, second, or tie."""
+    """Where the winner was: first, second, or tie."""
 
 
 class Read(NamedTuple):
-    """What a reply amounts to. Without a verdict, `fault` says why, and `mendable` whether asking
-    to mend it makes sense.
+    """What a reply amounts to. Without a verdict, `fault` says why, and `repairable` whether asking
+    to repair it makes sense.
     """
 
     outcome: Literal["scored", "tie", "unparsable", "refused"]
     verdict: Verdict | None
     reason: str
     fault: str | None
-    mendable: bool = False
+    repairable: bool = False
 
 
 def read_verdict(reply: Reply, question: Question, schema: dict[str, Any]) -> Read:
@@ -68,7 +68,7 @@ def read_verdict(reply: Reply, question: Question, schema: dict[str, Any]) -> Re
             if reply.finish in ("length", "max_tokens")
             else ""
         )
-        return _unusable(f"it is no JSON ({error}).{cut}")
+        return _unusable(f"it is not JSON ({error}).{cut}")
     fault = _shape_fault(tree, schema)
     if fault is not None:
         return _unusable(fault)
@@ -86,7 +86,7 @@ def read_verdict(reply: Reply, question: Question, schema: dict[str, Any]) -> Re
 def _unusable(fault: str) -> Read:
     # The fault goes back to the judge, and into the key of its repair: other words are other
     # questions, and a journal would not know them.
-    return Read("unparsable", None, "", fault, mendable=True)
+    return Read("unparsable", None, "", fault, repairable=True)
 
 
 def _quoted(
@@ -104,7 +104,7 @@ def _quoted(
     quotes = tuple(tree["quotes"])
     for quote in quotes:
         if not occurs(quote, text):
-            return _unusable(f"the quote {quote[:80]!r} does not stand in the {name}.")
+            return _unusable(f"the quote {quote[:80]!r} is not in the {name}.")
     if bare and tree[key] and not quotes:
         return _unusable(bare)
     return Read("scored", Verdict(int(tree[key]), quotes, None, None), tree["reason"], None)

@@ -56,14 +56,14 @@ class Judged(NamedTuple):
     answers: tuple[Answer, ...]
     group: str | None = None
     disagreement: dict[str, Any] | None = None
-    """How far several samples or judges were apart, as it stands in a score; None where only one
+    """How far several samples or judges were apart, as it appears in a score; None where only one
     was asked.
     """
     run: str | None = None
     """The digest of the run, where the item is one."""
 
     def shown(self) -> dict[str, Any]:
-        """As it stands in `assay.judgements/1`."""
+        """As it appears in `assay.judgements/1`."""
         samples = [
             {
                 "outcome": answer.outcome,
@@ -247,7 +247,7 @@ def scored_runs(
         if item.run is None:
             raise InputError(
                 "JDG-005",
-                f"the item {item.id!r} is no run, so there is no run to write.",
+                f"the item {item.id!r} is not a run, so there is no run to write.",
                 fix="Write the judgements with -o FILE.json instead.",
             )
         tree: dict[str, Any] = msgspec.to_builtins(item.run, builtin_types=(Decimal,))

@@ -1,3 +1,3 @@
-"""The ledger: records and SQL, append-only, on SQLite and PostgreSQL. What a record means is not
-known here.
+"""The ledger: records and SQL, append-only, on SQLite and PostgreSQL. It doesn't know what a record
+means.
 """

@@ -88,7 +88,7 @@ def create_token(
     if not PROJECT.fullmatch(project):
         raise UsageError(
             "STO-013",
-            f"{project!r} is no name for a project.",
+            f"{project!r} is not a name for a project.",
             fix="Letters, digits, dots, dashes and underscores, at most 100.",
         )
     secret = secrets.token_urlsafe(32)
@@ -137,7 +137,7 @@ def find_token(database: Database, text: str) -> Token | None:
         return None
     query = select(tokens).where(tokens.c.id == found[1])
     row = database.read(lambda connection: connection.execute(query).first())
-    # One comparison in every case: the time tells nobody whether an id exists.
+    # One comparison in every case: its duration doesn't reveal whether an id exists.
     same = hmac.compare_digest(
         row._mapping["hash"] if row is not None else _NOBODY, _hash(found[2])
     )

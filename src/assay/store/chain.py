@@ -1,9 +1,9 @@
 """The chain: each record of a project carries a hash of itself and of the chain before it, so that
 one that is taken out, put in or moved breaks it.
 
-The chain covers the digest of the body and what stands beside it: kind, schema, moment, author,
-reason, and the links that came with the record. Whoever notes the head of a chain somewhere else
-can also tell that the newest records were cut off.
+The chain covers the digest of the body and what is stored with it: kind, schema, moment, author,
+reason, and the links that came with the record. Anyone who notes the head of a chain elsewhere
+can also detect that the newest records were cut off.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Errors of a database: which of them may pass, and what a person is told."""
+"""Errors of a database: which of them may pass, and what the user reads."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _is_full(path: str) -> bool:
 
 
 class _Wording(NamedTuple):
-    """What a person is told about an error: by the states of SQLite and PostgreSQL."""
+    """What the user reads about an error: by the states of SQLite and PostgreSQL."""
 
     states: tuple[int | str, ...]
     kind: type[AssayError]

@@ -196,8 +196,8 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _check_place(path: str, known: list[tuple[int, int] | None]) -> None:
-    """Refuse to write where another file stands now, or none: a connection would go on with the one
-    that nobody finds any more.
+    """Refuse to write where there is another file now, or none: a connection would go on with the
+    one that no longer has a name.
     """
     if known and _identity(path) != known[0]:
         raise UsageError(

@@ -29,7 +29,7 @@ class SideWorkflows(NamedTuple):
 def sides_of(
     database: Database, project: str, decisions: Sequence[int], *, look_at: int = 20
 ) -> dict[int, dict[str, SideWorkflows]]:
-    """Which workflows stand on the two sides of decisions, by the place of the decision; of each
+    """Which workflows are on the two sides of decisions, by the place of the decision; of each
     side the first evidence is looked at.
     """
     links, records = t.links.c, t.records.c

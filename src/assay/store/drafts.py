@@ -63,7 +63,7 @@ NESTING = 200
 
 
 class Link(NamedTuple):
-    """`source` stands in this relation to `target`; both are digests. Without a source it is the
+    """`source` has this relation to `target`; both are digests. Without a source it is the
     record that the link comes with.
     """
 
@@ -92,7 +92,7 @@ class Draft(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """Where a record stands. `new` is false where it was there before: the same record twice is
+    """Where a record is. `new` is false where it was there before: the same record twice is
     one.
     """
 
@@ -150,7 +150,7 @@ class RecordCount(NamedTuple):
 
 class Tombstone(NamedTuple):
     """Who had a record forgotten, why and when. `rests_on_it` are records that were made from it
-    and still stand.
+    and are still there.
     """
 
     digest: str
@@ -178,7 +178,9 @@ def digest_bytes(text: str) -> bytes:
         except ValueError:
             pass
     raise InputError(
-        "STO-013", f"{text[:100]!r} is no digest.", fix="It is sha256: and 64 hexadecimal digits."
+        "STO-013",
+        f"{text[:100]!r} is not a digest.",
+        fix="It is sha256: and 64 hexadecimal digits.",
     )
 
 
@@ -249,7 +251,7 @@ def body_of(record: Any) -> Body:
     check_size(body)
     if (
         body.count(b"[") + body.count(b"{") >= NESTING
-    ):  # only then can it be too deep, and only reading it tells
+    ):  # only then can it be too deep, and only reading it shows that
         try:
             parse_json(body)
         except ValueError:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 KEY_BYTES = 200
-"""How long a text may be to stand in an index as it is."""
+"""How long a text may be to be indexed as it is."""
 _SCHEMAS = {"grade": GRADES_SCHEMA}
 """What a record is that does not say it itself."""
 _NOTHING = Raw(b"")
@@ -123,7 +123,7 @@ _PLAIN = _Any()
 
 
 class Facets(NamedTuple):
-    """What stands beside a body. `columns` is in the order of `tables.FACETS`, the rows in that of
+    """What is stored with a body. `columns` is in the order of `tables.FACETS`, the rows in that of
     their tables.
     """
 
@@ -211,7 +211,7 @@ _NAMED: dict[type, Callable[[Any], list[str]]] = {_Evaluation: _names, _Label: _
 
 @lru_cache(maxsize=4096)  # the same few names, over and over
 def key(text: str) -> str:
-    r"""A text as it stands in an index: itself, or its digest where a database would not take it (a
+    r"""A text as it is indexed: itself, or its digest where a database would not take it (a
     NUL, or too long).
 
     >>> key("r-1"), key("a\0b")[:14]
@@ -227,7 +227,7 @@ def key(text: str) -> str:
 
 def moment_key(text: object) -> str | None:
     """A moment in UTC to the microsecond, so that the order of the texts is the order of time; None
-    for what is no moment.
+    for anything else.
 
     >>> moment_key("2026-11-15T10:00:00+01:00")
     '2026-11-15T09:00:00.000000Z'

@@ -90,7 +90,7 @@ def tombstone(connection: Connection, project: str, digest: bytes) -> Tombstone 
 def touching(connection: Connection, project: str, digest: bytes) -> Select[Any]:
     """The links from and to a record: source, relation, target."""
     known = lookup(connection, project, [digest]).get(digest)
-    place = 0 if known is None else known.seq  # nothing stands at 0
+    place = 0 if known is None else known.seq  # no record is at 0
     c = t.links.c
     query = select(t.sources.c.digest, c.relation, t.targets.c.digest).select_from(t.linked)
     return query.where(c.project == project, or_(c.source_seq == place, c.target_seq == place))

@@ -151,7 +151,7 @@ def claim(
 
 
 def _unless_cancelled(state: str) -> ColumnElement[str]:
-    """A job that is to be cancelled stays so, whoever takes it up."""
+    """A job that is to be cancelled stays so, even if another worker takes it over."""
     return case((jobs.c.state == CANCELLING, CANCELLING), else_=state)
 
 

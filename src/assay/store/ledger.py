@@ -1,5 +1,5 @@
 """The ledger: where evidence, grades and decisions are kept. Append-only; a record is its content;
-what is corrected is written anew.
+corrections are new records.
 
     with open_ledger("sqlite:///.assay/ledger.db") as ledger:
         stored = ledger.put_graded(run, scorecard, payload)
@@ -169,7 +169,7 @@ class Ledger:
         self, digest: str, *, author: str, reason: str, project: str = DEFAULT_PROJECT
     ) -> Tombstone:
         """Take a record's content out for good and leave a tombstone with its digest. What was made
-        from it still stands, and is named in the answer.
+        from it stays, and is named in the answer.
 
         On PostgreSQL the bytes go from the disk with the next VACUUM; copies and replicas are yours
         to think of.
@@ -316,7 +316,7 @@ class Ledger:
         return (0, digest_text(genesis(project))) if row is None else (row[0], digest_text(row[1]))
 
     def is_there(self) -> bool:
-        """Whether the database answers, now: whoever asks this asks again, and is not kept
+        """Whether the database answers, now: the caller will ask again, and is not kept
         waiting.
         """
 
@@ -332,7 +332,7 @@ def known_project(name: str) -> str:
     if not isinstance(name, str) or _PROJECT.fullmatch(name) is None:
         raise InputError(
             "STO-013",
-            f"{str(name)[:80]!r} is no name of a project.",
+            f"{str(name)[:80]!r} is not a name for a project.",
             fix="It has up to 64 letters, digits, dots, dashes and underscores.",
         )
     return name

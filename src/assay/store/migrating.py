@@ -43,7 +43,7 @@ def ensure(database: Database, *, read_only: bool = False) -> None:
 
 
 def current(connection: Connection) -> str | None:
-    """The version of the tables; None where there are none of ours."""
+    """The version of the tables; None where Assay has no tables."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
     return connection.execute(
@@ -71,7 +71,7 @@ def _is_newest(connection: Connection, where: str, read_only: bool) -> bool:
                 "STO-003",
                 f"this is a database of something else: it has a table '{min(taken)}'.",
                 where=where,
-                fix="Give the ledger a database of its own.",
+                fix="Give the ledger its own database.",
             )
     if read_only:
         state = "no ledger" if version is None else f"a ledger of the older version {version}"

@@ -132,7 +132,7 @@ def active_workflows(database: Database, project: str) -> list[ActiveWorkflow]:
 
 
 def counted(connection: Connection, project: str) -> dict[Name, tuple[int, int]]:
-    """What is kept, for whoever counts again."""
+    """What is kept, for a later count."""
     c = t.seen.c
     return {
         (row[0], row[1], row[2]): (row[3], row[4])

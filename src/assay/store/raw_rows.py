@@ -64,7 +64,7 @@ def raw_rows(
 
 
 def _links(connection: Connection, project: str) -> Iterator[tuple[Any, ...]]:
-    """The links in order, with the digests at their ends; None for an end that is no record."""
+    """The links in order, with the digests at their ends; None for an end that is not a record."""
     c, s, e = t.links.c, t.sources.c, t.targets.c
     with_source = t.links.outerjoin(t.sources, (s.project == c.project) & (s.seq == c.source_seq))
     with_both = with_source.outerjoin(t.targets, (e.project == c.project) & (e.seq == c.target_seq))

@@ -1,7 +1,7 @@
 """Questions to a ledger. Each takes a project, and no answer holds anything of another.
 
 Pages go by `seq`: the cursor is the last one seen, so that the thousandth page costs as much as the
-first. Each filter has an index of its own that is in the order of `seq`.
+first. Each filter has its own index, ordered by `seq`.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _looked(
 
 
 def _among(connection: Connection, places: list[int]) -> ColumnElement[bool]:
-    """That a record stands at one of these places, said with one value: thousands of them cost more
+    """That a record is at one of these places, as one value: thousands of them cost more
     than what they find.
     """
     if connection.dialect.name == "sqlite":
@@ -179,7 +179,7 @@ def _among(connection: Connection, places: list[int]) -> ColumnElement[bool]:
 def _next(
     project: str, kind: str, filters: Filters, after: int | None, newest_first: bool
 ) -> Select[Any]:
-    """Where the next records of one filter stand, from its index alone."""
+    """Where the next records of one filter are, from its index alone."""
     if "tag" in filters:
         seq = t.tags.c.seq
         query = select(seq).where(
@@ -275,7 +275,7 @@ def _matching(
             if moment is None:
                 raise InputError(
                     "STO-016",
-                    f"the filter '{name}' is {value!r}, which is no moment.",
+                    f"the filter '{name}' is {value!r}, which is not a time.",
                     fix="Write it as 2026-11-15T10:00:00Z.",
                 )
             # no index is on the second form: what it finds would have to be sorted, all of it, for

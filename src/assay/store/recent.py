@@ -29,7 +29,7 @@ _FIRST = 20
 
 
 class Brief(NamedTuple):
-    """A record without its body. What its kind does not have is None."""
+    """A record without its body. Fields that its kind lacks are None."""
 
     seq: int
     digest: str
@@ -153,8 +153,8 @@ def graded_by(database: Database, project: str, evaluations: Sequence[int]) -> d
 def containing(
     database: Database, project: str, text: str, *, after: int | None, look_at: int, limit: int
 ) -> RunSearch:
-    """The newest runs whose id holds a text, among the next so many; whoever has that very id is
-    found wherever it stands.
+    """The newest runs whose id contains a text, among the next so many; a run with that exact id is
+    found anywhere.
     """
     if len(text.encode("utf-8", "replace")) > KEY_BYTES or "\0" in text:
         return RunSearch(_named(database, project, text, limit) if after is None else (), None)

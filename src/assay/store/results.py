@@ -33,7 +33,7 @@ def schema_of(verb: str) -> str:
 
 
 def verb_of(schema: str | None) -> str | None:
-    """The verb that makes results of a schema; None for a schema that is none of ours.
+    """The verb that makes results of a schema; None for a schema that isn't Assay's.
 
     >>> (
     ...     verb_of("assay.measure-pass-at-k/1"),

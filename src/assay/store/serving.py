@@ -87,7 +87,7 @@ live_runs = Table(
     *_lease(),
     PrimaryKeyConstraint("project", "run_id", name="live_runs_pk"),
 )
-"""Runs that are posted while they run. `events` counts their events; whoever adds one takes the
+"""Runs that are posted while they run. `events` counts their events; a new one takes the
 next number.
 """
 Index("live_runs_by_state", live_runs.c.state, live_runs.c.project, live_runs.c.created_at)
@@ -137,7 +137,7 @@ execution_runs = Table(
     PrimaryKeyConstraint("execution", "place", name="execution_runs_pk"),
     sqlite_with_rowid=False,
 )
-"""The runs of an execution in their order; how far each is stands in `live_runs` under its key. Ids
+"""The runs of an execution in their order; `live_runs` has the progress of each under its key. Ids
 are bytes: a sample may be named with a NUL.
 """
 

@@ -78,7 +78,7 @@ heads = Table(
     Column("chain", LargeBinary, nullable=False),
     PrimaryKeyConstraint("project", name="heads_pk"),
 )
-"""The newest record of each project. Whoever appends locks this row first, so that `seq` and
+"""The newest record of each project. Each append locks this row first, so that `seq` and
 `chain` have one order.
 """
 
@@ -143,8 +143,8 @@ links = Table(
 )
 Index("links_by_source", links.c.project, links.c.source_seq)
 Index("links_by_target", links.c.project, links.c.target_seq)
-"""A link holds where its two records stand, not their digests: these come at random, and every link
-would change a page of each index. The chain covers the digests, so `verify` and whoever shows a
+"""A link has the places of its two records, not their digests: these come at random, and every link
+would change a page of each index. The chain covers the digests, so `verify` and the readers of a
 link take them from `records`.
 """
 

@@ -1,5 +1,5 @@
-"""Spans that wait until their trace is whole. What they lead to is a run in the ledger; these rows
-are no evidence.
+"""Spans that wait until their trace is whole. They become a run in the ledger; these rows
+aren't evidence.
 
 A trace gathers spans until somebody claims it; from then on what comes is late and only counted.
 Claiming, adding and closing are single transactions that name the state they start from, so that of

@@ -87,8 +87,8 @@ def verify(
     *,
     expected: Mapping[str, tuple[int, str]] | None = None,
 ) -> VerifyReport:
-    """Check every project of a ledger. `progress` is told how many records more were read;
-    `expected` is a project's head as it once was.
+    """Check every project of a ledger. `progress` gets the number of records read since the last
+    call; `expected` is a project's head as it once was.
     """
     found = _Found(progress or (lambda _n: None))
     try:
@@ -244,7 +244,7 @@ class _ProjectCheck:
         if expected is not None and anchor != expected[1]:
             what = (
                 f"the chain at record {expected[0]} is not the one that was noted: records were cut"
-                " off or written anew."
+                " off or rewritten."
             )
             self.flaw(what, expected[0])
         self._check_head(ChainHead(last, chain))
@@ -267,7 +267,7 @@ class _ProjectCheck:
                 if digest is None:
                     complete = False
                     what = (
-                        f"the {end} of a link '{relation}' is no record: nothing is at {place!r},"
+                        f"the {end} of a link '{relation}' is not a record: {place!r} is empty,"
                         " so the chain cannot be checked here."
                     )
                     self.flaw(what, record.seq, record.digest)

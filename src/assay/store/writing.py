@@ -183,7 +183,7 @@ def _check_evidence(grade: Draft, edges: Iterable[ChainLink], known: dict[bytes,
 def _add_late(
     connection: Connection, batch: Batch, edges: list[ChainLink], known: Mapping[bytes, Known]
 ) -> None:
-    """Links of records that were there before come with a record of their own, so that the chain
+    """Links of records that were there before come with a separate record, so that the chain
     covers them too.
     """
     there: set[tuple[Any, ...]] = set()

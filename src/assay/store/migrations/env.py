@@ -22,5 +22,5 @@ def _run() -> None:
 
 if (
     __name__ != "assay.store.migrations.env"
-):  # Alembic runs this file under a name of its own; whoever imports it as a module only looks
+):  # Alembic runs this file under another name; an import as a module changes nothing
     _run()
