@@ -143,7 +143,7 @@ def test_the_evidence_holds_the_parallel_branch_the_retry_the_handoffs_and_the_f
     assert steps["collect"] == {
         "name": "collect",
         "status": "success",
-    }, "a step that asks no model is no agent"
+    }, "a step that asks no model is not an agent"
     assert {name: step["tokens"] for name, step in steps.items() if "tokens" in step} == {
         "planner": 42,
         "scout": 161,

@@ -187,7 +187,7 @@ def test_a_batch_that_cannot_be_trusted_or_compared_opens_no_gate(
     refused(cards(tmp_path / "cards.jsonl", rows), "BAT-061", 2)
     refused(ours, "CLI-001", 2, "--quarantine", "nobody")
     twice = batch(tmp_path / "twice.parquet", [*rows, {**rows[0], "run": "again"}])
-    assert "'s00' stands twice in the candidate" in refused(twice, "REL-004", 3)
+    assert "'s00' appears twice in the candidate" in refused(twice, "REL-004", 3)
     invalid = [{**rows[0], "raws": {**rows[0]["raws"], SCORING.criteria[0].spec.id: 99}}, *rows[1:]]
     refused(batch(tmp_path / "invalid.parquet", invalid), "BAT-060", 3)
     strangers = [{**row, "sample": f"x{row['sample']}"} for row in rows]

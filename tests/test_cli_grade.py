@@ -315,7 +315,7 @@ BAD: list[tuple[str, str | bytes, str, str]] = [
     ("a schema that is a list", text({**GOOD, "schema": []}), "FIL-006", "none this command reads"),
     ("a wrong type", text({**GOOD, "run_id": 7}), "GRD-101", "run_id"),
     ("an empty run id", text({**GOOD, "run_id": ""}), "GRD-101", "run_id"),
-    ("criteria that are no list", text({**GOOD, "criteria": {}}), "GRD-101", "criteria"),
+    ("criteria that are not a list", text({**GOOD, "criteria": {}}), "GRD-101", "criteria"),
     ("no criteria", text({**GOOD, "criteria": []}), "GRD-106", "no criteria"),
     (
         "a gate that is a number",
@@ -373,12 +373,12 @@ BAD: list[tuple[str, str | bytes, str, str]] = [
         "SCO-003",
         "steps[0].duration_ms",
     ),
-    ("a duplicate key", text(GOOD)[:-1] + ', "run_id": "r-2"}', "FIL-003", "stands twice"),
+    ("a duplicate key", text(GOOD)[:-1] + ', "run_id": "r-2"}', "FIL-003", "appears twice"),
     (
         "a duplicate key deep inside",
         text(GOOD).replace('"weight": 1', '"weight": 1, "weight": 2'),
         "FIL-003",
-        "stands twice",
+        "appears twice",
     ),
     ("a byte-order mark", b"\xef\xbb\xbf" + text(GOOD).encode(), "FIL-002", "byte-order mark"),
     ("UTF-16", text(GOOD).encode("utf-16-be").replace(b"\n", b""), "FIL-002", "not UTF-8"),
@@ -1150,7 +1150,7 @@ def test_a_worker_that_dies_ends_the_command_without_a_pass_instead_of_hanging_i
             workers_of(process.pid)[0], signal.SIGKILL
         )  # as the kernel does when memory runs out
         assert wait_for(lambda: process.poll() is not None, 15), (
-            "the command waits for ever for a worker that is dead"
+            "the command waits forever for a worker that is dead"
         )
         assert process.returncode not in (0, 1)
         assert process.stderr is not None

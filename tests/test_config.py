@@ -93,7 +93,7 @@ def test_several_workflows_are_chosen_by_name_or_by_the_only_one(write: Any) -> 
         ("dataset: {group: g}\n", 1, "dataset", "has neither a `file` nor a `table`."),
         ("judges: {a/b: j.yaml}\n", 1, "judges.a/b", "the name has a slash"),
         ("judge: main\n", 1, "judge", "'main' is not described. Add it to `judges`."),
-        ("judges:\n  j: {model: m, base_url: nowhere}\n", 2, "judges.j.base_url", "is no http or https URL."),
+        ("judges:\n  j: {model: m, base_url: nowhere}\n", 2, "judges.j.base_url", "is not an http or https URL."),
         ("outputs: {runs: []}\n", 1, "outputs.runs", "unknown key 'runs'. Did you mean 'run'?"),
         ("release: {min_pass_rate: 95}\n", 1, "release.min_pass_rate", "95 is greater than the maximum of 1"),
     ],
@@ -117,7 +117,7 @@ def test_what_is_not_a_configuration_is_refused(write: Any) -> None:
         ("", "FIL-005", "the file is empty"),
         ("- a\n", "CFG-001", "must be object"),
         ("a: [\n", "FIL-002", "not YAML"),
-        ("project: a\nproject: b\n", "FIL-003", "the key 'project' stands twice"),
+        ("project: a\nproject: b\n", "FIL-003", "the key 'project' appears twice"),
         ("project: &x a\n", "FIL-002", "tags and anchors are not allowed"),
         ("project: !!python/object/apply:os.system [id]\n", "FIL-002", "tags and anchors"),
     ):

@@ -135,9 +135,9 @@ def test_a_json_number_keeps_its_decimal_text(text: str) -> None:
 @each(
     ("line", "code", "words"),
     [
-        (b'{"a": 1, "a": 2}', "FIL-003", 'the key "a" stands twice'),
-        (b'{"x": [{"deep": {"k": 1, "k": 1}}]}', "FIL-003", 'the key "k" stands twice'),
-        (b'{"a": 1, "\\u0061": 2}', "FIL-003", 'the key "a" stands twice'),
+        (b'{"a": 1, "a": 2}', "FIL-003", 'the key "a" appears twice'),
+        (b'{"x": [{"deep": {"k": 1, "k": 1}}]}', "FIL-003", 'the key "k" appears twice'),
+        (b'{"a": 1, "\\u0061": 2}', "FIL-003", 'the key "a" appears twice'),
         (b"\xef\xbb\xbf{}", "FIL-002", "byte-order mark"),
         ('{"a": 1}'.encode("utf-16"), "FIL-002", "not UTF-8"),
         ('{"a": 1}'.encode("utf-16-le"), "FIL-002", "not UTF-8"),
@@ -531,7 +531,7 @@ def test_a_yaml_key_that_stands_twice_is_refused_at_its_line(
     error = yaml_refused(text)
     assert error.code == "FIL-003"
     assert [(fault.line, fault.file) for fault in error.faults] == [(line, "shelf.yaml")]
-    assert f"the key '{key}' stands twice" in error.faults[0].message
+    assert f"the key '{key}' appears twice" in error.faults[0].message
 
 
 def test_all_keys_that_stand_twice_are_told_at_once() -> None:

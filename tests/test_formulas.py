@@ -714,8 +714,8 @@ def test_a_floor_with_its_unit_is_read_in_that_unit(
 @each(
     ("floor", "name", "params", "norm"),
     [
-        (3, "likert_1_5", {}, 500_000_000),  # 3 is no norm
-        (0.7, "likert_1_5", {}, 700_000_000),  # 0.7 is no raw score
+        (3, "likert_1_5", {}, 500_000_000),  # 3 is not a norm
+        (0.7, "likert_1_5", {}, 700_000_000),  # 0.7 is not a raw score
         (0, "likert_1_5", {}, 0),
         (-1, "likert_neg2_2", {}, 250_000_000),
         (2, "likert_neg2_2", {}, NORM_ONE),
@@ -723,7 +723,7 @@ def test_a_floor_with_its_unit_is_read_in_that_unit(
         (4, "likert_0_5", {}, 800_000_000),
         (0.7, "zero_one", {}, 700_000_000),
         (1, "binary", {}, NORM_ONE),
-        (0.5, "binary", {}, 500_000_000),  # 0.5 is no raw score
+        (0.5, "binary", {}, 500_000_000),  # 0.5 is not a raw score
         (12, "lower_is_better", SLO, 818_181_818),
         (0.7, "lower_is_better", SLO, 700_000_000),
         (0.95, "ratio", {}, 950_000_000),

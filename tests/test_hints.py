@@ -17,7 +17,7 @@ PRINTED = re.compile(r"^\s*(?:next\s+|head\s+)?(assay [a-z].*?)(?:\s+#.*|  [a-z]
 VERB = re.compile(r"assay [a-z-]+(?: [a-z-]+)?")
 """A verb by its name, in a sentence."""
 FORM = re.compile(r"\.\.\.|\b[A-Z]{3,}\b")
-"""What shows the form of a command, and is no command to paste."""
+"""What shows the form of a command, and is not a command to paste."""
 
 
 def commands_in(text: str) -> list[str]:

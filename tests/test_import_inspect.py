@@ -288,8 +288,8 @@ def test_a_sample_in_several_entries_has_its_texts_by_number(tmp_path) -> None:
 
 def test_bad_logs_are_refused(tmp_path) -> None:
     for tree, words in (
-        (log(sample(1), sample(1)), "stands twice"),
-        (log(sample(1), sample("1")), "stands twice"),
+        (log(sample(1), sample(1)), "appears twice"),
+        (log(sample(1), sample("1")), "appears twice"),
         (log({"epoch": 1}), "has the id None"),
         (log(sample(1, epoch=0)), "has the epoch 0"),
         (log(sample(1, scores=[1])), "are not an object"),

@@ -1050,7 +1050,7 @@ def test_misuse_is_exit_2_in_words(
         (("rubric", "bad.jsonl", *PLAIN, *HERE), 3, "bad.jsonl"),
         (("rubric", "items.jsonl", "--rubric", "no-such", *HERE), 3, "no-such"),
         (("rubric", "items.jsonl", *PLAIN, *HERE, "--criterion", "clarty"), 3, "JDG-011"),
-        (("rubric", "items.jsonl", *PLAIN, *HERE, "-o", "judged.jsonl"), 3, "is no run"),
+        (("rubric", "items.jsonl", *PLAIN, *HERE, "-o", "judged.jsonl"), 3, "is not a run"),
         (("rubric", "items.jsonl", *PLAIN, *HERE, "--journal", "items.jsonl"), 3, "JDG-004"),
         (("rubric", "items.jsonl", *PLAIN, "--judge", "bad.yaml"), 3, "JDG-001"),
         (("rubric", "items.jsonl", *PLAIN, "--judge", "absent.yaml"), 3, "absent.yaml"),

@@ -70,7 +70,7 @@ def outcome_of(kind: str) -> str:
     )
 
 
-# --- replies that are no verdict
+# --- replies that are not verdict
 
 
 @pytest.mark.parametrize("kind", MALFORMED)

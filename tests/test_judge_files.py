@@ -243,7 +243,9 @@ def test_openais_batch_format_goes_there_and_back_and_half_of_it_is_completed_la
         "plain.yaml",
         "--json",
     )
-    assert done.code == 0, "an error in the batch is no answer, so a later one is no second answer"
+    assert done.code == 0, (
+        "an error in the batch is no answer, so a later one is not a second answer"
+    )
     assert [one["raw"] for one in done.json()["items"]] == [4] * 4 + [2] * 4
 
 

@@ -1,5 +1,5 @@
 """From a reply to a verdict, strictly: the asked shape, on the scale, with quotes from the text;
-everything else is no verdict, and says why.
+everything else is not a verdict, and says why.
 """
 
 from __future__ import annotations
@@ -127,12 +127,12 @@ def test_a_quote_that_stands_in_the_candidate_counts(quote: str) -> None:
 @pytest.mark.parametrize(
     "quotes", [["says no"], ["says so", "invented"], [""], ["  "], ["|"], ["Says So"]]
 )
-def test_one_quote_that_does_not_stand_in_the_candidate_spoils_the_verdict(
+def test_one_quote_that_is_not_in_the_candidate_spoils_the_verdict(
     quotes: list[str],
 ) -> None:
     found = read(said(quotes=quotes))
     assert found.outcome == "unparsable"
-    assert "does not stand in the candidate" in (found.fault or "")
+    assert "is not in the candidate" in (found.fault or "")
 
 
 def test_an_empty_candidate_can_be_scored_without_a_quote_and_not_with_one() -> None:

@@ -198,7 +198,7 @@ def test_a_score_that_is_there_and_a_run_of_another_rubric_are_refused(tmp_path:
             scorer=SCORER,
             replace=False,
         )
-    with pytest.raises(InputError, match="is no run"):
+    with pytest.raises(InputError, match="is not a run"):
         scored_runs([item(1)], judged, rubric(), scorer=SCORER, replace=False)
 
 

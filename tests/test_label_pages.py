@@ -67,7 +67,7 @@ def test_an_item_shows_no_score_grade_version_or_other_label(api: Api) -> None:
         for hidden in ("hush", "anna", "grade-", "sha256:", "checked>", "m-1", "passed"):
             assert hidden not in page, hidden
         results = api.client.get(f"/label/{made.set.id}/results", headers=ben).text
-        assert "anna" in results, "who has labelled how many is no secret"
+        assert "anna" in results, "who has labelled how many is not a secret"
         assert "own words" not in results
         post(api, made, ben, item=1, **({"choice": "tie"} if pairs else {"c0": "1", "c1": "1"}))
         results = html.unescape(api.client.get(f"/label/{made.set.id}/results", headers=ben).text)
@@ -257,7 +257,7 @@ def test_a_set_is_drawn_by_the_form_and_a_slip_is_said_next_to_it(api: Api) -> N
     assert made.headers["location"] in page
     assert "nobody yet" in page
     for fields, words in (
-        ({"evaluation": "nope"}, "here is no evaluation"),
+        ({"evaluation": "nope"}, "here is not an evaluation"),
         ({"evaluation": "nightly", "n": "many"}, "not a number"),
         ({"evaluation": "nightly", "n": "0"}, "1 to 2,000"),
         ({"evaluation": "nightly", "rubric": "../x.yaml"}, "not a name on the shelf"),

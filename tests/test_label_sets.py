@@ -180,7 +180,7 @@ def test_several_raters_become_one_value_in_the_stated_way(ledger: Ledger) -> No
     for rater, values in zip(RATERS, (["a", "a", "tie"], ["a", "b", "b"], ["b"]), strict=True):
         results = say(ledger, pairs, rater, values)
     said = [people_say(results, "choice").get(item.run) for item in pairs.set.items[:3]]
-    assert said == ["a", None, None], "level votes are no label"
+    assert said == ["a", None, None], "level votes are not label"
     assert results.agreement[0].statistic == "Krippendorff's alpha, nominal"
     won = next(one for one in results_view(results) if isinstance(one, Section))
     share, table = won.parts[:2]

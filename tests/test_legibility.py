@@ -233,7 +233,7 @@ BREAKS: dict[str, list[ToolSchema]] = {
         *(
             mcp(named("shelf", description=text))
             for text in (
-                "Deletes the book from all shelves for ever.",
+                "Deletes the book from all shelves forever.",
                 "Permanently erase the book and its history.",
                 "Returns the title of a book. Then it deletes the book.",
                 "Returns the title of the oldest book and destroys the book.",

@@ -759,7 +759,7 @@ def test_publishing_again_changes_nothing_and_a_version_with_other_rules_needs_a
         second.replace("grading_system: 1.0.0", "grading_system: 1.2.0")
     )
     assert own_copy.run("library", "publish").stdout == "published policies/workflow@2\n"
-    # a new policy is no change of behaviour: the fingerprint is of version 1
+    # a new policy is not a change of behaviour: the fingerprint is of version 1
     assert own_copy.run("versions", "--check").returncode == 0
     (own_copy.library / "policies" / "workflow@3.yaml").write_text(
         _but("version: 2", "version: 3", second)

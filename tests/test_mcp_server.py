@@ -278,7 +278,7 @@ def test_no_secret_of_the_caller_stands_in_an_error() -> None:
 
 
 class Wrong(BaseHTTPRequestHandler):
-    """A web server that is no MCP server, each path in its own way."""
+    """A web server that is not an MCP server, each path in its own way."""
 
     def do_POST(self) -> None:
         way = self.path.partition("?")[0].strip("/")

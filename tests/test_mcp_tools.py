@@ -186,7 +186,7 @@ def test_a_sample_is_shown_with_its_evidence_gates_and_scores(stocked: Path) -> 
     assert {row["name"] for row in found["grade"]["criteria"]} >= {"objective_tests"}
     assert "\n| question: why\n" in text
     by_run, _ = good(stocked, "show_sample", evaluation="faq-2-0", sample="s-0")
-    assert by_run["data"] == found["data"], "a stored run has a name of its own"
+    assert by_run["data"] == found["data"], "a stored run has its own name"
 
 
 def test_every_run_of_a_repeated_sample_can_be_shown(tmp_path: Path) -> None:
@@ -566,7 +566,7 @@ def test_a_server_whose_client_is_killed_ends_quietly(stocked: Path) -> None:
     }
     process.stdin.write("no json\n" + json.dumps(hello) + "\n")
     process.stdin.flush()
-    assert any('"serverInfo"' in line for line in process.stdout), "what is no JSON is left aside"
+    assert any('"serverInfo"' in line for line in process.stdout), "what is not JSON is left aside"
     call = {"name": "explain_grade", "arguments": {"evaluation": "cand"}}
     process.stdin.write(
         json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"})

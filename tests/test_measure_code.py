@@ -321,7 +321,7 @@ def test_a_patch_cannot_edit_move_or_cover_tests_that_are_restored(tree: Path) -
 
 
 def _link_for_folder(tree: Path) -> str:
-    """A patch that puts a folder of its own, through a link, in the place of the tests."""
+    """A patch that puts its own folder, through a link, in the place of the tests."""
     shutil.rmtree(tree / "checks")
     (tree / "rigged").mkdir()
     (tree / "rigged" / "check.py").write_text("import sys\nsys.exit(0)\n")

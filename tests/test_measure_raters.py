@@ -414,7 +414,7 @@ def test_texts_in_csv_stay_as_they_are_written(assay: Any, tmp_path: Path) -> No
     ("text", "says"),
     [
         (b"a;b\n1;2\n", "separated by commas"),
-        (b"a,a\n1,2\n", "stands twice"),
+        (b"a,a\n1,2\n", "appears twice"),
         (b"a,b\n1\n1,2,3\n", "2 faults"),
         (b"a,b\n1,NaN\n-inf,2\n", "'NaN' is not a number"),
         (b"a,b\n1,1e999\n", "beyond the range"),

@@ -471,7 +471,7 @@ def test_runs_are_no_baseline_of_an_exam_and_an_exam_is_none_of_runs(
     assert here(*SET, "tutor", "before.json", "--store", "l.db").code == 0
     assert here(*SET, "production", "baseline.jsonl", "--store", "l.db").code == 0
     runs: Any = here(*EXAM, "--baseline", "production", "--store", "l.db")
-    assert (runs.code, "is no graded exam" in runs.err) == (3, True)
+    assert (runs.code, "is not a graded exam" in runs.err) == (3, True)
     exam = here(*GATE, "--baseline", "tutor", "--store", "l.db")
     assert (exam.code, "is a graded exam" in exam.err) == (3, True)
     with open_ledger(f"{exams}/l.db") as ledger:

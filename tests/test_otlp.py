@@ -103,7 +103,7 @@ def test_both_langgraph_dialects_tell_the_same_story(shared: Path) -> None:
             ("agent", "agent", "success", 25),
         ]
     )
-    assert one["handoffs"] == [], "going to the tools and back is no handoff"
+    assert one["handoffs"] == [], "going to the tools and back is not a handoff"
     assert one["outputs"]["answer"] == other["outputs"]["answer"] == "The sum is 5"
     assert one["inputs"]["input"] == other["inputs"]["input"] == "2+3?"
 

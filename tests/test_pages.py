@@ -987,7 +987,7 @@ def test_a_tried_run_gets_the_very_grade_that_posting_it_gives(api: Api) -> None
         ),
         ("", ["the field is empty"]),
         ("[1, 2]", ["must be a JSON object"]),
-        ('{"a": 1, "a": 2}', ["line 1", "stands twice"]),
+        ('{"a": 1, "a": 2}', ["line 1", "appears twice"]),
         ("[" * 5000, ["This sample cannot be graded"]),
         (
             '{"schema": "assay.run/1", "run_id": "' + SCRIPT.replace('"', "") + '"}',

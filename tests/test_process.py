@@ -281,7 +281,7 @@ def test_a_signal_ends_a_command_whose_main_thread_does_not_hear_it(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     """Native code that lets other threads run, a thread that never ends: both would keep the
-    process for ever.
+    process forever.
     """
     code = """
 import ctypes, sys, threading, time, types

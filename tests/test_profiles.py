@@ -933,7 +933,7 @@ def test_the_command_takes_a_library_and_a_profile_from_a_file(assay: Any, tmp_p
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """The built-in shelf, published, in a folder of its own."""
+    """The built-in shelf, published, in its own folder."""
     root = tmp_path / "shelf"
     root.mkdir()
     for kind in ("profiles", "policies", "rubrics"):

@@ -384,12 +384,12 @@ def test_a_sample_twice_is_refused_unless_its_repeats_are_numbered() -> None:
         [*cards([90]), card("0000", 91, run_id="other")],
         [*repeats({"a": [True]}), *repeats({"a": [True]})],
     ):
-        with pytest.raises(InputError, match="stands twice") as error:
+        with pytest.raises(InputError, match="appears twice") as error:
             side(documents)
         assert error.value.code == "REL-004"
     mixed = repeats({"a": [True, True]})
     del mixed[1]["attempt"]
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="appears twice"):
         side(mixed)
 
 

@@ -1058,7 +1058,7 @@ def test_the_largest_module_is_read_in_time(engine: Engine) -> None:
     assert len(found.main["rows"]) == count
 
 
-# --- what is no module
+# --- what is not a module
 
 
 @pytest.mark.parametrize(

@@ -417,7 +417,7 @@ def put_vetoed(here: Run, folder: Path) -> None:
 
 
 def put_broken(here: Run, folder: Path) -> None:
-    """A snapshot that is no schema any more."""
+    """A snapshot that is not a schema any more."""
     grow(here, folder)
     next((folder / "grading-data/providers/beewatch/scales").glob("scales--*.json")).write_bytes(
         b'{"\xff'
@@ -480,7 +480,7 @@ def test_a_stored_gate_on_tool_schemas_is_made_again_to_the_byte(
     kept = the_decision("l.db").tree()
     assert without_evidence(kept) == {"schema": "assay.schema-gate/1", **done.json()}
     assert str(lists) not in json.dumps(kept, default=str), (
-        "where the tree lies is no part of the verdict"
+        "where the tree lies is not a part of the verdict"
     )
     before = count("l.db")
     assert "0 records stored" in here("tools", "gate", *arguments, "--store", "l.db").err

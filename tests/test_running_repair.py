@@ -310,7 +310,7 @@ def test_a_revision_and_a_plain_tree_with_the_same_files_are_the_same_tree(proje
     (project / "tests" / "__pycache__" / "x.pyc").write_bytes(b"x")
     assert (
         judged(project, FIX)["metadata"]["repair"]["tree"] == plain
-    )  # what Python compiled is no part of it
+    )  # what Python compiled is not a part of it
     shutil.rmtree(project / "tests" / "__pycache__")
     first = committed(project)
     made = judged(project, FIX, base=first)

@@ -195,7 +195,7 @@ def test_it_reads_the_products_own_questions_and_takes_no_example_for_the_candid
         for order in ("ab", "ba")
     ]
     repaired = sent(pair[1])
-    repaired["messages"] = repair(repaired["messages"], "oops", "it is no JSON.")
+    repaired["messages"] = repair(repaired["messages"], "oops", "it is not JSON.")
     unasked = sent(pair[1])
     del unasked["response_format"]
     with scripted_judge() as judge:

@@ -741,7 +741,7 @@ def test_a_body_that_drips_is_cut_off_and_a_stream_or_a_kept_connection_is_not(h
         {"Content-Type": "application/json"},
     )
     assert other.getresponse().status == 202
-    assert b"event: error" in answer.read(), "a stream is no slow head"
+    assert b"event: error" in answer.read(), "a stream is not a slow head"
     for one in (wire, other):
         one.close()
 

@@ -83,7 +83,7 @@ class Clients:
         self.going.set()
         for thread in self._threads:
             thread.join(60)
-        assert not any(thread.is_alive() for thread in self._threads), "a client waits for ever"
+        assert not any(thread.is_alive() for thread in self._threads), "a client waits forever"
         return [digest for status, digest in self.answers if status in (200, 201)]
 
 

@@ -1231,7 +1231,7 @@ def test_records_that_were_cut_off_at_the_end_are_found_by_a_noted_head(ledger: 
     assert verify(ledger).clean  # a chain alone cannot tell
     report = verify(ledger, expected={"default": (seq, chain)})
     assert [flaw.what for flaw in report.flaws] == [
-        "the chain at record 3 is not the one that was noted: records were cut off or written anew."
+        "the chain at record 3 is not the one that was noted: records were cut off or rewritten."
     ]
     assert not verify(ledger, expected={"gone": (1, chain)}).clean
 

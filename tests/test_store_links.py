@@ -171,12 +171,12 @@ TAMPERED = [
     (
         "UPDATE links SET target_seq = 99 WHERE seq = 6",
         6,
-        "the target of a link 'graded_from' is no record: nothing is at 99",
+        "the target of a link 'graded_from' is not a record: nothing is at 99",
     ),
     (
         "UPDATE links SET source_seq = 0 WHERE seq = 6",
         6,
-        "the source of a link 'graded_from' is no record: nothing is at 0",
+        "the source of a link 'graded_from' is not a record: nothing is at 0",
     ),
     ("DELETE FROM links WHERE seq = 6", 6, "this grade has no evidence"),
     (
@@ -206,7 +206,7 @@ TAMPERED = [
     (
         "DELETE FROM records WHERE seq = 5",
         6,
-        "the target of a link 'graded_from' is no record: nothing is at 5",
+        "the target of a link 'graded_from' is not a record: nothing is at 5",
     ),
     (
         "UPDATE records SET digest = {bytes} WHERE seq = 5",
@@ -254,7 +254,7 @@ def test_a_link_to_nothing_is_found_also_where_the_chain_was_made_to_fit(ledger:
     )
     assert [(flaw.seq, flaw.digest) for flaw in verify(ledger).flaws] == [(3, grade.digest)]
     assert (
-        "the target of a link 'graded_from' is no record: nothing is at 77"
+        "the target of a link 'graded_from' is not a record: nothing is at 77"
         in verify(ledger).flaws[0].what
     )
     assert evidence.new

@@ -149,7 +149,7 @@ def _function(kind: type, name: str) -> Any:
 def _changed_one(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """The same with the first one changed that can be."""
     for index, value in enumerate(values):
-        if value is not None:  # an absent default is no rule
+        if value is not None:  # an absent default is not a rule
             try:
                 return (*values[:index], other(value), *values[index + 1 :])
             except Unplantable:

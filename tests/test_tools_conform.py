@@ -753,19 +753,19 @@ def test_what_is_no_entry_is_not_valid(entry: Any) -> None:
 
 WRONG: list[tuple[str, str, Any, Any]] = [
     (
-        "other digits are no timestamp",
+        "other digits are not timestamp",
         "filename.grading",
         {"area": "single-test", "timestamp": "٢٠٢٦-05-30T10-15-00Z"},
         {"error": "GRD-041"},
     ),
     (
-        "other digits are no date",
+        "other digits are not date",
         "report.filename",
         {"schemaId": "a/b", "date": "٢٠٢٦-05-30"},
         ANY_ERROR,
     ),
     (
-        "other digits are no version",
+        "other digits are not version",
         "resolve.latest",
         {"files": ["a--٢٠٢٧-05-30T10-15-00Z--bbbbbbbb.json"], "logicalName": "a"},
         {"file": None, "reason": "no-version"},
@@ -777,7 +777,7 @@ WRONG: list[tuple[str, str, Any, Any]] = [
         {"valid": False, "error": True},
     ),
     (
-        "an entry that is no object has no known mode",
+        "an entry that is not an object has no known mode",
         "partial.sequence",
         {"entries": [5]},
         {"valid": False, "error": "PRT-002"},
@@ -795,7 +795,7 @@ WRONG: list[tuple[str, str, Any, Any]] = [
         ANY_ERROR,
     ),
     (
-        "blanks are no evidence",
+        "blanks are not evidence",
         "veto.apply",
         {"triggeredBy": "illegal-content", "evidence": "  ", "graderIdentity": GRADER},
         {"error": "VET-002"},
@@ -847,7 +847,7 @@ FAULTS: list[tuple[str, str, Any]] = [
     ("a change that is a list", "annex.validate", {"change": [1]}),
     ("a key that is half a surrogate pair", "annex.validate", {"change": {"\ud800": 1}}),
     ("an override that is a number", "lock.build", {"override": 5}),
-    ("skills that are no object", "skills.crossref", {"L1": None, "L2": {}, "L3": []}),
+    ("skills that are not object", "skills.crossref", {"L1": None, "L2": {}, "L3": []}),
 ]
 
 

@@ -1465,7 +1465,7 @@ SPOILED: dict[str, Any] = {
     "a score out of range": lambda text: text.replace('"score": 1', '"score": 9'),
     "no version": lambda text: text.replace('"scoringSystem"', '"scoringsystem"'),
     "a lie about the tier": lambda text: text.replace('"autonomous"', '"group-bound"'),
-    "bytes that are no text": lambda text: text.encode() + b"\xff\xfe",
+    "bytes that are not text": lambda text: text.encode() + b"\xff\xfe",
 }
 
 
@@ -1484,7 +1484,7 @@ def test_an_entry_that_was_spoiled_blocks_its_node(tree: Tree, how: str) -> None
 
 
 @pytest.mark.req("F-050", "F-107")
-@pytest.mark.parametrize("how", ["cut off", "empty", "a list", "bytes that are no text"])
+@pytest.mark.parametrize("how", ["cut off", "empty", "a list", "bytes that are not text"])
 def test_spoiling_a_veto_does_not_lift_it(tree: Tree, how: str) -> None:
     path = Path(put(tree, 1, categoricalVeto=VETO))
     spoiled = SPOILED[how](path.read_text())

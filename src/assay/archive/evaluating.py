@@ -113,7 +113,9 @@ def _drafts(
     author: str | None,
     ungraded: Counter[str],
 ) -> Sequence[Draft] | Iterator[Draft]:
-    run = read_run(document)  # what is no run is refused, and never counted as one without a grade
+    run = read_run(
+        document
+    )  # what is not a run is refused, and never counted as one without a grade
     try:
         return drafts_of(grader.grade(document), basis=basis, author=author)
     except InputError as error:

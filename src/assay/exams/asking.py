@@ -62,7 +62,9 @@ class CommandTutor:
         try:
             self.argv = shlex.split(command)
         except ValueError as error:
-            raise UsageError("CLI-001", f"--command {command!r} is no command: {error}.") from None
+            raise UsageError(
+                "CLI-001", f"--command {command!r} is not a command: {error}."
+            ) from None
         if not self.argv:
             raise UsageError(
                 "CLI-001",
@@ -167,7 +169,7 @@ class HttpTutor:
             urllib.parse.urlsplit(url).scheme not in ("http", "https")
             or not urllib.parse.urlsplit(url).netloc
         ):
-            raise UsageError("CLI-001", f"--url {url!r} is no http or https address.")
+            raise UsageError("CLI-001", f"--url {url!r} is not an http or https address.")
         self.url = url
         self.timeout_s = timeout_s
         self.headers = {"Content-Type": "application/json", "Accept": "application/json", **headers}

@@ -370,7 +370,7 @@ def _disagreements(files: list[tuple[ExamFile, Document]]) -> Iterator[Fault]:
 
 
 def left_out(files: list[str]) -> list[str]:
-    """A second file of the exam that lies beside it and was not named: leaving it out may make the
+    """A second file of the exam that lies next to it and was not named: leaving it out may make the
     exam easier.
     """
     given = {os.path.realpath(path) for path in files}
@@ -380,7 +380,7 @@ def left_out(files: list[str]) -> list[str]:
         extra = f"{stem}-extra{ending}"
         if os.path.isfile(extra) and os.path.realpath(extra) not in given:
             found.append(
-                f"{extra} lies beside the exam and was not graded; name it too if it is part of the"
-                " exam"
+                f"{extra} lies next to the exam and was not graded; name it too if it is part of"
+                " the exam"
             )
     return found

@@ -332,7 +332,7 @@ def _verify(
     regression: CheckedExam, baseline: CheckedExam, rules: ExamRules, reasons: list[str]
 ) -> RubricCheck | None:
     """The rubric's own test, where the score rose so far that the rubric may be at fault. A score
-    that the rubric itself cannot vouch for is no evidence, however high.
+    that the rubric itself cannot vouch for is not evidence, however high.
     """
     rise = regression.score - baseline.score
     if rise <= rules.verify_rise_above:

@@ -1,6 +1,6 @@
 """Faults and traps of exam files, each with its line, before any tutor is asked.
 
-An error makes the exam unusable: an id that stands twice, an item that expects nothing. A warning
+An error makes the exam unusable: an id that appears twice, an item that expects nothing. A warning
 is a trap: an answer that is wrong and would be accepted, or one that no answer can meet. Lint looks
 at one exam: all its files together, as they are graded.
 """

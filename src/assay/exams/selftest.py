@@ -37,7 +37,7 @@ class SelfTestResult(NamedTuple):
         return not self.failures
 
     def document(self) -> dict[str, Any]:
-        """As it stands in the result of a gate."""
+        """As it appears in the result of a gate."""
         return {
             "passed": self.passed,
             "cases": self.cases,

@@ -38,7 +38,7 @@ class TextRule(ExpectingRule, frozen=True):
     of: Literal["all", "any"] = "all"
 
     def read(self, response: Response) -> str | None:
-        """The text of the field; a field that is no text counts as nothing."""
+        """The text of the field; a field that is not text counts as nothing."""
         tree = response.tree
         found = response.whole if tree is None or self.reads is None else tree.get(self.reads)
         return found if type(found) is str else None
@@ -154,7 +154,7 @@ class Regex(ExpectingRule, frozen=True):
     of: Literal["all", "any"] = "all"
 
     def read(self, response: Response) -> str | None:
-        """The text of the field; a field that is no text counts as nothing."""
+        """The text of the field; a field that is not text counts as nothing."""
         found = super().read(response)
         return found if isinstance(found, str) else None
 

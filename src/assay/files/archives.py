@@ -199,7 +199,9 @@ class Archive:
             or name.startswith("/")
             or name[1:2] == ":"
         ):
-            raise self._fault("FIL-002", f"an entry has the name {name[:80]!r}, which is no name.")
+            raise self._fault(
+                "FIL-002", f"an entry has the name {name[:80]!r}, which is not a name."
+            )
         if flags & 0x2041:
             raise self._fault(
                 "FIL-002", f"the entry {name!r} is encrypted.", "Save it without a password."

@@ -106,7 +106,7 @@ def json_fault(error: ValueError, data: bytes, *, file: str, line: int | None) -
         message, fix = "is not UTF-8 text.", "JSON here is UTF-8."
     elif text.startswith("Detected duplicate key"):
         key = text[len("Detected duplicate key ") :]
-        message = f"the key {key} stands twice in one object (column {column})."
+        message = f"the key {key} appears twice in one object (column {column})."
         code, fix = "FIL-003", "Which one holds? Keep one."
     elif text.startswith("recursion limit"):
         code, message = "FIL-004", "nests more than 200 deep."
@@ -208,7 +208,7 @@ class _Hashed:
 
 def read_documents(path: str) -> Iterator[Document]:
     """The documents of a file or of standard input, as `stream_documents` reads them. The first
-    line that is no JSON raises.
+    line that is not JSON raises.
     """
     for document in stream_documents(path):
         if isinstance(document, Unread):

@@ -1,7 +1,7 @@
 """JSON of other tools, read piece by piece: a document of any size in the memory of one element.
 
 Numbers come in exactly as written. NaN and Infinity, which Python programs write for a value that
-they don't have, come in as None. A key that stands twice in one object is refused, and so is a
+they don't have, come in as None. A key that appears twice in one object is refused, and so is a
 number that no program's arithmetic has: what is computed from it would fail or fill the memory.
 """
 
@@ -38,7 +38,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for index, key in enumerate(keys) if key in keys[:index])
-        raise _Refused(f"the key {twice!r} stands twice in one object.")
+        raise _Refused(f"the key {twice!r} appears twice in one object.")
     return made
 
 
@@ -68,7 +68,7 @@ def _exact(text: str, at: int, end: int) -> Any:
     try:
         if _WIDE.search(text, at, end) is None:
             return parse_json(text[at:end].encode())
-    except ValueError:  # NaN, half a surrogate pair, or a key that stands twice
+    except ValueError:  # NaN, half a surrogate pair, or a key that appears twice
         pass
     return _decode(text, at)[0]
 
@@ -147,7 +147,7 @@ class _StreamReader:
                 if not isinstance(key, str) or self._peek() != ":":
                     raise self._fault("a key and a colon are expected here.")
                 if key in seen:
-                    raise self._fault(f"the key {key!r} stands twice in one object.")
+                    raise self._fault(f"the key {key!r} appears twice in one object.")
                 self._at += 1
                 inner = (*place, key)
                 if (*place, "*") in each:

@@ -42,7 +42,7 @@ class Words(NamedTuple):
 
     code: str
     regular: str = "Name a regular file."
-    busy: str = "Wait for the other job, or give this one a file of its own."
+    busy: str = "Wait for the other job, or give this one its own file."
     damaged: str = "Restore the file, or remove it and begin again."
     full: str = "Everything before is kept: make room and run again."
 
@@ -77,7 +77,7 @@ class LineLog:
         try:
             if not stat.S_ISREG(
                 os.fstat(self._handle).st_mode
-            ):  # a device may be read for ever, and keeps nothing
+            ):  # a device may be read forever, and keeps nothing
                 raise UsageError(
                     self.words.code,
                     "is not a regular file.",

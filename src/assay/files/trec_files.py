@@ -117,7 +117,7 @@ def read_run(path: str) -> dict[str, dict[str, float]]:
     """Scores by query and document, from lines `query Q0 document rank score name`. The rank is not
     read: the score says it.
 
-    A document that stands twice for one query is a fault, as for trec_eval, and so is a score that
+    A document that appears twice for one query is a fault, as for trec_eval, and so is a score that
     is not a finite number. A file without results is a fault.
     """
     return _read(path, _RESULT, same_again=False)

@@ -258,7 +258,7 @@ class _YamlBuilder:
                 value = str(value).lower() if isinstance(value, bool) else str(value)
             if value in top.value:
                 self._fault(
-                    f"the key '{value}' stands twice.",
+                    f"the key '{value}' appears twice.",
                     line,
                     code="FIL-003",
                     path=top.path,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=256, typed=True)
 def _whole(*weights: Any) -> tuple[int, ...]:
-    """Whole weights. Typed: 1 and true are equal to a cache, and one of them is no weight."""
+    """Whole weights. Typed: 1 and true are equal to a cache, and one of them is not a weight."""
     found = []
     for weight in weights:
         value = exact.ratio(weight)
@@ -282,7 +282,7 @@ def _refused(scorecard: Scorecard) -> InputError:
 
 
 def _find_faults(criterion: Criterion, at: str, faults: FaultList) -> None:
-    """Note what is wrong with one criterion beside its name and weight."""
+    """Note what is wrong with one criterion next to its name and weight."""
     role, raw, params = criterion.role, criterion.raw_score, criterion.params
     if role is not None and _is_slip(role):
         faults.add(

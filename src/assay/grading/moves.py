@@ -36,7 +36,7 @@ class Move(NamedTuple):
         return abs(self.after - self.before)
 
     def shown(self) -> dict[str, Any]:
-        """The move as it stands in a JSON document."""
+        """The move as it appears in a JSON document."""
         return {
             "criterion": self.criterion,
             "grade": self.grade,

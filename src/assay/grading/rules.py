@@ -101,7 +101,7 @@ def judge_fault(
     """
     source = criterion.source
     if criterion.raw_score is None:
-        return None  # a missing score is no judge's
+        return None  # a missing score is not a judge's
     orders = criterion.disagreement
     if (
         both_orders

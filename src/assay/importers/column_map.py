@@ -57,7 +57,7 @@ _METRIC = re.compile(
 _NO_SCORE = re.compile(r"rude|cost|(?:^|_)(?:id|no|nr|number|index|ms|time|date|tokens|n)(?:_|$)")
 """Names of columns that are not offered as a score, as are those where less may be better."""
 _OWN = frozenset(("hard_gates", "criteria", "workflow", "schema", "run_id"))
-"""Keys of Assay's own records: a file with them is no table of results."""
+"""Keys of Assay's own records: a file with them is not a table of results."""
 
 
 class ScoreScale(NamedTuple):

@@ -2,8 +2,8 @@
 `stats.json` where they are given.
 
 An instance, a perturbation of it and a train trial are one sample; its statistics are in several
-places of the file. What counts tokens, seconds and prompts is no score. The scenario state has the
-prompts and completions, and the instances that were asked: one without statistics is missing.
+places of the file. What counts tokens, seconds and prompts is not a score. The scenario state has
+the prompts and completions, and the instances that were asked: one without statistics is missing.
 """
 
 from __future__ import annotations

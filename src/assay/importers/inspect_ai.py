@@ -282,7 +282,7 @@ class _Log:
         if mark in self._seen:
             raise InputError(
                 "FIL-007",
-                f"the sample {mark[0]!r} of epoch {mark[1]} stands twice in the log.",
+                f"the sample {mark[0]!r} of epoch {mark[1]} appears twice in the log.",
                 where=self._path,
             )
         self._seen.add(mark)
@@ -309,10 +309,10 @@ class _Log:
         return absent + [(f"missing-{index}", 1) for index in range(1, left + 1)]
 
     def _rest(self, origin: ResultOrigin) -> dict[str, Any]:
-        """What a log lacks that did not end well although its samples did: it can't be told."""
+        """What a log lacks that did not end well although its samples did: unknown."""
         self._unsure = True
         status = str(self._header.get("status"))[:40]
-        self._tally.note("why it ended so can't be told; that counts as one missing sample")
+        self._tally.note("why it ended so can't be determined; that counts as one missing sample")
         return sample_run(
             origin,
             self._wanted,

@@ -111,12 +111,12 @@ def _ends(loose: Sequence[JsonLine], path: str) -> tuple[dict[str, Any], dict[st
         if "spec" in line and spec is None:
             spec = shaped(line["spec"], dict, "`spec`", where)
         elif "final_report" in line and report is None:
-            # an eval may report nothing, or anything: what is no object has no means
+            # an eval may report nothing, or anything: what is not an object has no means
             report = line["final_report"] if isinstance(line["final_report"], dict) else {}
         else:
             raise InputError(
                 "SCO-011",
-                "this line is no event of a sample, and a second spec or report has no place.",
+                "this line is not an event of a sample, and a second spec or report has no place.",
                 where=where,
                 fix="Give one log at a time.",
             )
@@ -159,7 +159,7 @@ def _sample(
                 tally.dropped["metrics_that_are_no_number"] += 1
         if errors:
             scores, verdict = dict.fromkeys(scores), None
-        # a model that classifies records its choice beside the score
+        # a model that classifies records its choice next to the score
         by_model = origin._replace(judged=tuple(scores)) if "choice" in extra else origin
         yield sample_run(
             by_model,

@@ -32,7 +32,7 @@ def shaped(value: Any, kind: type[T], what: str, where: str) -> T:
     >>> shaped([1], list, "`results`", "log.json")
     [1]
     """
-    if type(value) is kind:  # a bool is no int here
+    if type(value) is kind:  # a bool is not an int here
         return value
     raise InputError(
         "SCO-011",

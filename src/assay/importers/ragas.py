@@ -3,7 +3,7 @@
 One row is one sample. Columns that ragas knows are the question, the answer, the passages and the
 reference, under their old names (question, answer, contexts, ground_truth) as well. A column of
 numbers is a metric by its name; one that ragas doesn't know is kept and not graded, and times and
-costs are no metrics. ragas writes NaN where a metric could not be computed: that is missing, and
+costs are not metrics. ragas writes NaN where a metric could not be computed: that is missing, and
 not 0. So is text in the column of a metric of ragas.
 """
 

@@ -85,7 +85,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         elif _is_instances(head):
             instances.append(path)
         elif not _is_run_report(head):
-            raise _refuse("is no report and no log of SWE-bench.", path, "")
+            raise _refuse("is neither a report nor a log of SWE-bench.", path, "")
         elif report is not None:
             raise _refuse("two run reports at once.", path, "Import them one by one.")
         else:

@@ -177,7 +177,7 @@ class _TableReader:
         sample_id = short_id(question if own is None else own, index)
         attempt = row.number(named("attempt"))
         if attempt is None:
-            # rows without an id that ask the same are repeats; an id that stands twice is a fault
+            # rows without an id that ask the same are repeats; an id that appears twice is a fault
             self._seen[sample_id] += named("id") is None
             attempt = max(1, self._seen[sample_id])
         verdict = None if not ended else row.verdict(named("passed"))

@@ -4,8 +4,8 @@ arguments the one of their tool, answers the one of their exam.
 The schema is hostile, and every evaluation ends. It is compiled without any access to files or
 network. Where its weight (`schema_weight`) times the size of the value is small, it is evaluated
 here, with patterns in linear time; all else goes to a process that the system ends when its seconds
-of computing are used up (`schema_worker`). What is over budget, and what is no schema, is
-undetermined: never kept. So is the value hostile: what is no JSON (NaN, nesting beyond the limit)
+of computing are used up (`schema_worker`). What is over budget, and what is not a schema, is
+undetermined: never kept. So is the value hostile: what is not JSON (NaN, nesting beyond the limit)
 is refused before the validator sees it.
 """
 
@@ -69,7 +69,7 @@ class ContractVerdict(NamedTuple):
 
 
 class NotPlain(Exception):
-    """A schema needs a process of its own, in a place where nobody may wait for one."""
+    """A schema needs its own process, in a place where nobody may wait for one."""
 
 
 class ContractEnding(Exception):
@@ -151,7 +151,7 @@ def _size(value: Any) -> int:
 
 @lru_cache(maxsize=256)
 def contract_of(text: bytes) -> Contract:
-    """The contract of a schema as JSON. Raises ValueError where it is no JSON."""
+    """The contract of a schema as JSON. Raises ValueError where it is not JSON."""
     return Contract(text)
 
 
@@ -181,7 +181,7 @@ def check(schema: dict[str, Any] | bool, value: Any) -> ContractVerdict:
         problem = beyond_json(schema) if b"null" in text else ""
         contract = contract_of(text)
     except (ValueError, TypeError, RecursionError):
-        problem = beyond_json(schema) or "are no JSON"
+        problem = beyond_json(schema) or "are not JSON"
     if problem:
         return ContractVerdict(
             None, f"the `output_schema` is not a usable JSON Schema: its parts {problem}"

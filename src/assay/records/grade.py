@@ -162,7 +162,7 @@ class Grade(Struct, frozen=True, kw_only=True):
 
 
 Payload = dict[str, Any]
-"""A grade as it stands in `results[]` of `assay.grades/1`."""
+"""A grade as it appears in `results[]` of `assay.grades/1`."""
 
 
 _ENDED = re.compile(r"the run ended with status '(\w+)': (.+)", re.DOTALL)

@@ -58,7 +58,7 @@ class Faults:
             self.found.append(fault)
 
     def check_names(self, path: Path, names: Iterable[tuple[int, str]]) -> None:
-        """Each name is an identifier, and none stands twice."""
+        """Each name is an identifier, and none appears twice."""
         seen: set[str] = set()
         for index, name in names:
             problem = identifier_fault(name)

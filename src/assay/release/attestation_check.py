@@ -108,8 +108,8 @@ def verify(
     agrees with itself. `evidence` must be the candidate's files, all of them and no others;
     `document` the decision or the grades that were attested.
 
-    A file that is no attestation raises `InputError`; everything else is a check that holds or does
-    not.
+    A file that is not an attestation raises `InputError`; everything else is a check that holds or
+    does not.
     """
     wrapped = read_record(read_json(path), Envelope, CODE)
     payload = decoded(wrapped.payload, "payload", path)
@@ -120,14 +120,14 @@ def verify(
         fault = json_fault(error, payload, file=path, line=None)
         raise InputError(
             CODE,
-            f"the payload is no JSON: {fault.message}",
+            f"the payload is not JSON: {fault.message}",
             where=path,
             faults=[Fault(f"the payload: {fault.message}", code=CODE, file=path)],
         ) from None
     found = read_record(Document(tree, path), Statement, CODE)
     names = [one.name for one in found.subject]
     if len(set(names)) != len(names) or "" in names:
-        raise InputError(CODE, "a subject stands twice, or has no name.", where=path)
+        raise InputError(CODE, "a subject appears twice, or has no name.", where=path)
     checks.append(_agreement_check(found.predicate))
     checks += _evidence_checks(evidence, found)
     if document is not None:

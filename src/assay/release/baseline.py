@@ -182,14 +182,14 @@ _SHAPE: dict[str, type] = {
 def _record(path: str) -> dict[str, Any]:
     tree = read_json(path).tree
     if not isinstance(tree, dict) or tree.get("schema") != BASELINE_SCHEMA:
-        raise InputError("REL-005", f"is no baseline ({BASELINE_SCHEMA}).", where=path)
+        raise InputError("REL-005", f"is not a baseline ({BASELINE_SCHEMA}).", where=path)
     wrong = [name for name, kind in _SHAPE.items() if not isinstance(tree.get(name), kind)]
     if wrong:
         raise InputError("REL-005", f"the baseline lacks {', '.join(wrong)}.", where=path)
     if digest({key: value for key, value in tree.items() if key != "digest"}) != tree["digest"]:
         raise changed(path, "the record does not have the digest it carries")
-    # the digest is no signature: whoever writes a record can give it one, so its file name is held
-    # to what `store` writes
+    # the digest is not a signature: whoever writes a record can give it one, so its file name is
+    # held to what `store` writes
     if (
         tree["kind"] not in ("runs", "exam")
         or tree["evidence"]
@@ -217,7 +217,7 @@ def moment_of(text: str, path: str) -> datetime:
         found = None
     if found is None or found.tzinfo is None:
         raise InputError(
-            "REL-005", f"the baseline was made at {text!r}, which is no moment.", where=path
+            "REL-005", f"the baseline was made at {text!r}, which is not a moment.", where=path
         )
     return found.astimezone(UTC)
 

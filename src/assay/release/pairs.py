@@ -132,7 +132,7 @@ def shares_groups(groups: Sequence[str | None]) -> bool:
 
 
 def cluster_count(groups: Sequence[str | None]) -> int:
-    """How many groups there are; a sample without one is a group of its own."""
+    """How many groups there are; a sample without one is its own group."""
     return len({group for group in groups if group is not None}) + sum(
         group is None for group in groups
     )

@@ -62,7 +62,7 @@ class BarResult(NamedTuple):
     evidence: dict[str, Any]
 
     def shown(self) -> dict[str, Any]:
-        """The result as it stands in a JSON document."""
+        """The result as it appears in a JSON document."""
         return {"holds": self.holds, "reason": self.reason, **self.evidence}
 
 

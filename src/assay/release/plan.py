@@ -266,7 +266,7 @@ def check_plan(tree: Any, *, where: str) -> dict[str, Any]:
     if not isinstance(tree, dict) or tree.get("schema") != PLAN_SCHEMA:
         raise InputError(
             "REL-001",
-            f"is no plan ({PLAN_SCHEMA}).",
+            f"is not a plan ({PLAN_SCHEMA}).",
             where=where,
             fix="`assay gate --plan -o plan.json` writes one.",
         )
@@ -277,7 +277,7 @@ def check_plan(tree: Any, *, where: str) -> dict[str, Any]:
     if samples is not None and not (
         isinstance(samples, list) and samples and all(isinstance(name, str) for name in samples)
     ):
-        raise InputError("REL-001", "the samples of the plan are no list of names.", where=where)
+        raise InputError("REL-001", "the samples of the plan are not a list of names.", where=where)
     if digest({key: value for key, value in tree.items() if key != "digest"}) != tree["digest"]:
         raise InputError(
             "REL-001",

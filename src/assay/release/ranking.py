@@ -200,7 +200,7 @@ def _decided_by(
 
 
 def shown(places: list[Place]) -> list[dict[str, Any]]:
-    """The order as it stands in a JSON document."""
+    """The order as it appears in a JSON document."""
     return [
         {
             "rank": place.rank,

@@ -98,7 +98,7 @@ def held_alike(
 
 
 def _strict(row: Row, gates: frozenset[str], floors: Mapping[str, int]) -> Row:
-    """A row under these gates and floors beside its own."""
+    """A row under these gates and floors next to its own."""
     norms = dict(zip(row.stratum.criteria, row.lowest, strict=True))
     absent = gates - row.gates
     under = {name for name, floor in floors.items() if name not in norms or norms[name] < floor}

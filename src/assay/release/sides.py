@@ -262,7 +262,7 @@ class SideBuilder:
             other = next(iter(attempts.values())).runs[0]
             raise InputError(
                 "REL-004",
-                f"the sample {row.sample!r} stands twice: runs {other!r} and {grade.run_id!r}.",
+                f"the sample {row.sample!r} appears twice: runs {other!r} and {grade.run_id!r}.",
                 where=self.name,
                 fix="Keep one run for each sample, or number the repeats with `attempt`.",
             )

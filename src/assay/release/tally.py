@@ -93,7 +93,7 @@ class ScoreTally(NamedTuple):
     """How many pairs have each difference."""
     shares_groups: bool
     clusters: int
-    """How many groups there are; a sample without one is a group of its own."""
+    """How many groups there are; a sample without one is its own group."""
     groups: Groups | None
     """What each group comes to, without those in `members`; None where samples don't share groups,
     or there are too few of them.

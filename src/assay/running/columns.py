@@ -84,7 +84,7 @@ def expected_of(
         if name is None or is_absent(value):
             continue
         if name not in known and not is_absent(given):
-            continue  # beside an `expected` that says it all
+            continue  # next to an `expected` that says it all
         if name in named and named[name] != value:
             raise _twice(dataset, place, name)
         named[name] = value

@@ -109,8 +109,8 @@ def _code_of(tree: Mapping[str, Any], folder: str) -> Iterator[tuple[Path, str]]
 
 
 def _module_file(target: str, folder: str) -> str:
-    """The file of `module:name` if it lies beside the configuration; an installed module is none of
-    its files.
+    """The file of `module:name` if it lies next to the configuration; an installed module is none
+    of its files.
     """
     parts = target.partition(":")[0].split(".")
     for path in (os.path.join(folder, *parts) + ".py", os.path.join(folder, parts[0])):

@@ -58,7 +58,7 @@ def _unreadable(path: str, error: Exception) -> InputError:
 
 
 def _check_archive(stream: Any, path: str) -> None:
-    """Refuse what is no zip, what would unpack to too much, and parts with a document type."""
+    """Refuse what is not a zip, what would unpack to too much, and parts with a document type."""
     try:
         with zipfile.ZipFile(stream) as archive:
             parts = archive.infolist()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FORMAT = "assay.run-journal/1"
 _WORDS = Words(
     "RUN-005",
-    busy="Wait for it, or give this run a folder of its own with --work.",
+    busy="Wait for it, or give this run its own folder with --work.",
     damaged="Restore the file, or run in another folder with --work.",
     full="Every sample that was finished is kept: make room and run again with --resume.",
 )

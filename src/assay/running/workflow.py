@@ -163,7 +163,7 @@ class Repository(_WorkflowPart, frozen=True):
     run.
     """
     readable: list[str] = []
-    """Folders beside the tree that tests may read, as a virtual environment; from the workflow
+    """Folders next to the tree that tests may read, as a virtual environment; from the workflow
     file.
     """
     timeout_s: Annotated[Any, Meta(extra_json_schema={"type": "number", "exclusiveMinimum": 0})] = (

@@ -104,7 +104,7 @@ def unfilled(profile: Profile, names: Sequence[str]) -> list[str]:
     """
     known = [item.id for item in profile.criteria]
     return [
-        f"'{name}' is no criterion of {profile.id} and won't count.{near_miss(name, known)}"
+        f"'{name}' is not a criterion of {profile.id} and won't count.{near_miss(name, known)}"
         for name in names
         if name not in known
     ]

@@ -1,7 +1,7 @@
 """Profiles: how a family of workflows is scored; and the plan that a profile and a rubric make
 together.
 
-A profile names gates (beside the five that every run needs) and weighted criteria. A rubric that
+A profile names gates (next to the five that every run needs) and weighted criteria. A rubric that
 overrides it changes scale, weight, floor and wording of the criteria it names, adds those the
 profile lacks, and removes none; gates are never touched. `ScoringPlan` is what scoring runs.
 """

@@ -118,7 +118,7 @@ def _check_meaning(criteria: Any, faults: Faults) -> None:
             faults.add(
                 (*at, "name"),
                 f"'{item.name}' is a gate; a gate carries no weight.",
-                "Give the criterion a name of its own.",
+                "Give the criterion its own name.",
             )
         if item.scale not in SCALES:
             known = ", ".join(f"[{lo}, {hi}]" for lo, hi in SCALES)

@@ -5,7 +5,7 @@ Such samples repeat each other, and counting them as independent makes every int
 The standard error is the cluster-robust one with the small-sample correction CR2; the degrees of
 freedom follow Bell and McCaffrey, with the correlation inside groups as Imbens and Kolesár estimate
 it. Groups of one size n give Student's t on the group means; groups of one sample give Student's t
-on the samples. A sample without a group (None) is a group of its own.
+on the samples. A sample without a group (None) is its own group.
 
 Below `MINIMUM` groups there is no interval. Sources: Bell and McCaffrey, Bias reduction in standard
 errors for linear regression with multi-stage samples, 2002; Imbens and Kolesár, Robust standard
@@ -110,7 +110,7 @@ def estimate_clustered_mean(
         raise UsageError(
             "STA-001",
             f"{len(values)} values and {len(groups)} groups.",
-            fix="Give one group for each value; None stands for a group of its own.",
+            fix="Give one group for each value; None stands for its own group.",
         )
     found = checked(values, range)
     return estimate_grouped_mean(
@@ -232,7 +232,7 @@ def estimate_clustered_difference(
 
 
 def _name(group: Hashable | None, place: int, side: int = 0) -> Hashable:
-    """A sample without a group is a group of its own."""
+    """A sample without a group is its own group."""
     return (None, side, place) if group is None else (group,)
 
 

@@ -2,8 +2,8 @@
 numerical library.
 
 Every interval names its level and method. Where too little is known to give one, its ends are None
-and the reason stands beside them: the standard error of one sample is not zero. `student` takes the
-spread it is given; whether the spread was seen at all is asked in `means`.
+and the reason stands next to them: the standard error of one sample is not zero. `student` takes
+the spread it is given; whether the spread was seen at all is asked in `means`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Interval(NamedTuple):
         return cls(value, None, None, level, method, reason)
 
     def shown(self) -> dict[str, Any]:
-        """The interval as it stands in a JSON document."""
+        """The interval as it appears in a JSON document."""
         found = self._asdict()
         if self.reason is None:
             del found["reason"]

@@ -3,8 +3,8 @@ accuracy, preference for a position.
 
 The pair is the unit, never the single verdict: two verdicts on one pair are not independent, so
 every interval is over pairs. A pair whose two verdicts differ is inconsistent and counts as a tie.
-A verdict that could not be read is None: it is no tie and no loss. A pair judged in one order only
-has a verdict, and no consistency.
+A verdict that could not be read is None: it is not a tie and no loss. A pair judged in one order
+only has a verdict, and no consistency.
 """
 
 from __future__ import annotations

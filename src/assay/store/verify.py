@@ -267,8 +267,8 @@ class _ProjectCheck:
                 if digest is None:
                     complete = False
                     what = (
-                        f"the {end} of a link '{relation}' is not a record: {place!r} is empty,"
-                        " so the chain cannot be checked here."
+                        f"the {end} of a link '{relation}' is not a record: nothing is at"
+                        f" {place!r}, so the chain cannot be checked here."
                     )
                     self.flaw(what, record.seq, record.digest)
         edges = [ChainLink(to_bytes(link[0]), link[1], to_bytes(link[2])) for link in links]

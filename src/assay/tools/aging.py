@@ -94,7 +94,7 @@ def age_answers(
         if moment is None:
             raise InputError(
                 "FMC-012",
-                f"{question}: {answer.timestamp!r} is no time.",
+                f"{question}: {answer.timestamp!r} is not a time.",
                 fix="An answer needs its time to age.",
             )
         if moment > now:

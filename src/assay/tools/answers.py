@@ -105,7 +105,7 @@ def check_score(score: object) -> None:
         if score not in WORDS:
             raise InputError(
                 "SCO-003",
-                f"{score!r} is no score.",
+                f"{score!r} is not a score.",
                 fix=(
                     "A score is a number from 1 to 5, or pass, fail, stale or n/a; a number stands"
                     " without quotes."

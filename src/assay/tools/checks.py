@@ -175,7 +175,7 @@ def read_module_lists(tree: Any, where: str = "") -> ModuleLists:
     except ValidationError as error:
         raise InputError(
             "FMC-012",
-            f"is no list of modules: {error}.",
+            f"is not a list of modules: {error}.",
             where=where,
             fix='Write {"bad": {"name": "why"}, "telemetry": ["name"]}.',
         ) from None
@@ -206,7 +206,7 @@ def check_key_domain(
         return VetoCheck(
             _KEYS,
             UNDETERMINED,
-            "requiredServerParams is no list of names",
+            "requiredServerParams is not a list of names",
             {"params": asked, "domains": hosts},
         )
     try:

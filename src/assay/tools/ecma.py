@@ -69,7 +69,7 @@ def parse(text: str) -> Any:
     """Plain data from a JSON text: an integer below 2**53 is an int, any other number a Decimal of
     the digits that stand there.
 
-    A surrogate without its partner is accepted, as ECMAScript accepts it; a key that stands twice
+    A surrogate without its partner is accepted, as ECMAScript accepts it; a key that appears twice
     is not. Raises ValueError.
 
     >>> parse("[7, 0.10, 1e2, 9007199254740993]")
@@ -222,7 +222,7 @@ def document_bytes(document: Any) -> bytes:
 
 
 def script_bytes(document: Any) -> bytes:
-    """A document as a JavaScript program would write it: the same bytes whoever makes it."""
+    """A document as a JavaScript program would write it: the same bytes no matter who makes it."""
     return msgspec.json.format(stringify(document).encode(), indent=2) + b"\n"
 
 

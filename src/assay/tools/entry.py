@@ -193,7 +193,9 @@ def build_entry(
     if mode == FULL:
         result = aggregate_answers(answers, area.tier, rules, veto=veto, cap=cap)
     elif mode != PARTIAL:
-        raise InputError("PRT-002", f"{mode!r} is no grading mode.", fix="It is full or partial.")
+        raise InputError(
+            "PRT-002", f"{mode!r} is not a grading mode.", fix="It is full or partial."
+        )
     elif last_full is None:
         raise InputError("PRT-003", "the first grading is partial.", fix="Begin with a full one.")
     elif veto is not None:
@@ -303,7 +305,7 @@ def _check_subject(subject: EntrySubject, area: Area) -> None:
     if not is_hash8(subject.schema_hash):
         raise InputError(
             "GRD-016",
-            f"{subject.schema_hash!r} is no hash of a schema.",
+            f"{subject.schema_hash!r} is not a hash of a schema.",
             fix="It is eight lower-case hexadecimal digits.",
         )
 

@@ -35,13 +35,14 @@ _AGREE = "Envelopes and options must agree."
 
 
 def http_score(status: object) -> str:
-    """The score of an HTTP answer: only 200 passes; 401 and 403 are no proof that a key would work.
+    """The score of an HTTP answer: only 200 passes; 401 and 403 are not proof that a key would
+    work.
 
     >>> http_score(200), http_score(403)
     ('pass', 'fail')
     """
     if not isinstance(status, int) or isinstance(status, bool) or not 100 <= status <= 599:
-        raise InputError("SCO-021", f"{status!r} is no HTTP status.")
+        raise InputError("SCO-021", f"{status!r} is not an HTTP status.")
     return "pass" if status == 200 else "fail"
 
 
@@ -131,7 +132,9 @@ def _complete(
             )
     moment = parse_iso(whole["timestamp"])
     if moment is None:
-        raise InputError("FMC-012", f"{question}: {whole['timestamp']!r} is no time with a zone.")
+        raise InputError(
+            "FMC-012", f"{question}: {whole['timestamp']!r} is not a time with a zone."
+        )
     if now is not None and moment > now + SKEW:
         raise InputError(
             "FMC-013",

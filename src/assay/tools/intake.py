@@ -83,7 +83,7 @@ def check_import(tree: Tree, schema: ToolSchema) -> None:
 def import_one(
     tree: Tree, schema: ToolSchema, findings: Sequence[SchemaFinding], *, now: datetime
 ) -> Written:
-    """Put one schema into the tree (created, a new version beside the old, or unchanged) and make
+    """Put one schema into the tree (created, a new version next to the old, or unchanged) and make
     the index of its namespace anew. One that fails its validation is kept and blocked.
     """
     check_import(tree, schema)

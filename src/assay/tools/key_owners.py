@@ -140,7 +140,7 @@ def named_keys(text: str) -> list[str]:
 
 
 def _only_related(text: str) -> bool:
-    """Whether a text is made of words that stand beside a brand, as `apidata`."""
+    """Whether a text is made of words that stand next to a brand, as `apidata`."""
     return not text or any(
         text.startswith(word) and _only_related(text[len(word) :]) for word in _words().related
     )
@@ -254,7 +254,7 @@ def read_aliases(tree: Any, where: str = "") -> dict[str, list[str]]:
     except ValidationError:
         raise InputError(
             "FMC-012",
-            "is no list of company aliases.",
+            "is not a list of company aliases.",
             where=where,
             fix='Write {"brand": ["domain.example"]}.',
         ) from None

@@ -244,11 +244,11 @@ _FREE_FORM = (
 
 
 def _invalid(schema: Any) -> str | None:
-    """Why a schema is no JSON Schema of an object; None if it is one. References to other addresses
-    are refused, never fetched.
+    """Why a schema is not the JSON Schema of an object; None if it is one. References to other
+    addresses are refused, never fetched.
     """
     if not isinstance(schema, dict):
-        return "is missing." if schema is None else "is no object."
+        return "is missing." if schema is None else "is not an object."
     if schema.get("type") != "object":
         return f"has the type {schema.get('type')!r}, not 'object'."
     from assay.records.contract import (
@@ -270,7 +270,7 @@ def _check_names(tools: list[ShownTool], found: SchemaFindings) -> None:
     paths: dict[str, str] = {}
     for tool in tools:
         if tool.name in paths:
-            found.add("tool-name-twice", tool.path, f"{tool.name[:80]!r} stands twice.")
+            found.add("tool-name-twice", tool.path, f"{tool.name[:80]!r} appears twice.")
         paths.setdefault(tool.name, tool.path)
         if not _NAME.match(tool.name):
             found.add(

@@ -1,4 +1,4 @@
-"""What a snapshot holds, beside the snapshot: its tools, its About page, its bytes. So that an
+"""What a snapshot holds, next to the snapshot: its tools, its About page, its bytes. So that an
 index need not run a module to know which tools there are.
 
 The list of tools comes from the source, not from the folders: otherwise deleting the folder of a
@@ -36,7 +36,7 @@ def snapshot_of(folder: str, name: str) -> Snapshot | None:
     try:
         newest = latest(
             (file for file in os.listdir(folder) if file.rsplit("--", 2)[0] == name), name
-        )  # `air--quality` is no version of `air`
+        )  # `air--quality` is not a version of `air`
     except (FileNotFoundError, NotADirectoryError):
         return None
     if newest is None:
@@ -134,7 +134,7 @@ def schema_version(schema: ToolSchema) -> str:
 
 
 def manifest_name(snapshot_file: str) -> str:
-    """The file beside a snapshot; it begins with a character that no schema's name begins with."""
+    """The file next to a snapshot; it begins with a character that no schema's name begins with."""
     _, *rest = snapshot_file.rsplit(".", 1)[0].rsplit("--", 2)
     return f"_manifest--{'--'.join(rest)}.json"
 
@@ -154,6 +154,6 @@ def read_manifest(folder: str, snapshot: Snapshot) -> Manifest | None:
             "IDX-004",
             f"the manifest cannot be read: {error}.",
             where=path,
-            fix="Restore it, or import the schema anew.",
+            fix="Restore it, or import the schema again.",
         ) from None
     return manifest

@@ -3,7 +3,7 @@ whether it is a veto.
 
 An entry may never be deleted or changed. One that an index remembers and that is not there as it
 was closes its node, and a remembered veto keeps rejecting it. The memory is part of the index, so
-that it is made anew from a tree that is whole; where both the index and the entry are gone, only a
+that it is rebuilt from a tree that is whole; where both the index and the entry are gone, only a
 ledger remembers.
 """
 
@@ -135,14 +135,14 @@ def _read_index(home: str) -> dict[str, Any]:
     InputError where it cannot be read.
     """
     path = os.path.join(home, "index.json")
-    why: object = "it is no object"
+    why: object = "it is not an object"
     try:
         with open(path, "rb") as stream:
             found = parse_json(stream.read())
         if isinstance(found, dict):
             return found
     except (FileNotFoundError, NotADirectoryError):
-        return {}  # it is made anew from the entries
+        return {}  # it is rebuilt from the entries
     except (OSError, ValueError, RecursionError) as error:
         why = error
     raise InputError(

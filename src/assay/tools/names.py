@@ -222,7 +222,7 @@ def slug(schema_id: object) -> str:
     """
     if not isinstance(schema_id, str) or not schema_id:
         raise InputError(
-            "FMC-007", f"{schema_id!r} is no schema id.", fix="It is <namespace>/<file-base>."
+            "FMC-007", f"{schema_id!r} is not a schema id.", fix="It is <namespace>/<file-base>."
         )
     return schema_id.replace("/", "_")
 
@@ -232,7 +232,7 @@ def report_name(schema_id: object, date: object) -> str:
     if not is_schema_id(schema_id):
         raise InputError(
             "FMC-007",
-            f"{schema_id!r} is no schema id.",
+            f"{schema_id!r} is not a schema id.",
             fix="It is <namespace>/<file-base>, with exactly one slash.",
         )
     if (
@@ -240,7 +240,7 @@ def report_name(schema_id: object, date: object) -> str:
         or not _DATE.fullmatch(date)
         or parse_stamp(f"{date}T00-00Z") is None
     ):
-        raise InputError("FMC-012", f"{date!r} is no date.", fix="Write YYYY-MM-DD.")
+        raise InputError("FMC-012", f"{date!r} is not a date.", fix="Write YYYY-MM-DD.")
     return f"{slug(schema_id)}-{date}.json"
 
 
@@ -264,7 +264,7 @@ def grading_file(
     if not is_stamp(timestamp):
         raise InputError(
             "GRD-041",
-            f"{timestamp!r} is no timestamp.",
+            f"{timestamp!r} is not a timestamp.",
             fix="Write YYYY-MM-DDTHH-MM-SSZ, without colons.",
         )
     persona = ""
@@ -273,7 +273,7 @@ def grading_file(
             if not isinstance(value, str) or not _PERSONA.fullmatch(value) or "--" in value:
                 raise InputError(
                     "GRD-042",
-                    f"{value!r} is no persona or lens.",
+                    f"{value!r} is not a persona or lens.",
                     fix="Give both or none, each in lower-case letters, digits and single '-'.",
                 )
         persona = f"{base_persona}--{lens}--"

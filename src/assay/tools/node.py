@@ -38,7 +38,7 @@ class StoredEntry(NamedTuple):
     entry: GradingEntry | None
     fault: str | None
     result: Aggregate | None = None
-    """What its answers come to, computed anew."""
+    """What its answers come to, computed again."""
     digest: str = ""
     """Of the file's content, whatever its spaces and line ends."""
 
@@ -118,7 +118,7 @@ def _read_entry(path: str, moment: datetime, home: Home, rules: SchemaRules) -> 
     except (OSError, ValueError) as error:
         return StoredEntry(path, moment, None, f"IDX-004 cannot be read: {error}")
     if not isinstance(tree, dict):
-        return StoredEntry(path, moment, None, "IDX-004 is no object")
+        return StoredEntry(path, moment, None, "IDX-004 is not an object")
     entry = read_form(tree)
     if entry is None:
         return StoredEntry(path, moment, None, "does not have the published form of an entry")

@@ -2,8 +2,8 @@
 in, a report out.
 
 The sentences of the prompts and the instructions are constants of the protocol, so that
-`prompts.json` is the same whoever makes it. Nothing here asks a model: see `scorer`. Bands, tier
-cap and veto are not of the protocol: they come from the policy.
+`prompts.json` is the same no matter who makes it. Nothing here asks a model: see `scorer`. Bands,
+tier cap and veto are not of the protocol: they come from the policy.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def dimensions_of(schema: ToolSchema, *, when_to_use: str | None = None) -> tupl
 
 
 def prompts_document(schema: ToolSchema, *, when_to_use: str | None = None) -> dict[str, Any]:
-    """`prompts.json` of a schema: the same for the same schema at the same path, whoever makes it
-    and when.
+    """`prompts.json` of a schema: the same for the same schema at the same path, no matter who
+    makes it and when.
     """
     return {
         "schemaId": schema.schema_id,
@@ -113,7 +113,7 @@ def check_protocol(document: object, where: str = "") -> dict[str, Any]:
     assumed.
     """
     if not isinstance(document, dict):
-        raise InputError("PRO-002", "is no JSON object.", where=where)
+        raise InputError("PRO-002", "is not a JSON object.", where=where)
     version = document.get("scoringProtocol")
     if version != SCORING_PROTOCOL:
         said = (
@@ -125,7 +125,7 @@ def check_protocol(document: object, where: str = "") -> dict[str, Any]:
             "PRO-001",
             f"{said}; this program speaks {SCORING_PROTOCOL!r}.",
             where=where,
-            fix="Nothing was written. Make it anew with this protocol.",
+            fix="Nothing was written. Make it again with this protocol.",
         )
     return document
 
@@ -342,7 +342,7 @@ def check_scores(
             (
                 "PRO-002",
                 "timestamp",
-                f"{found.get('timestamp')!r} is no time with a zone, as 2026-05-18T03:15:00Z.",
+                f"{found.get('timestamp')!r} is not a time with a zone, as 2026-05-18T03:15:00Z.",
             )
         )
     elif emitted is not None and scored < emitted:

@@ -1,7 +1,7 @@
 """Grading again: what is due after a trigger, and what can be done without asking anybody.
 
-After a new grading system the stored answers are aggregated anew and keep the scoring version they
-were made under. After a new scoring system each answer that the change touches is scored anew from
+After a new grading system the stored answers are aggregated again and keep the scoring version they
+were made under. After a new scoring system each answer that the change touches is scored again from
 its stored evidence, or it is due; answers that the change does not touch are worth the same under
 the new version. An entry is written only when nothing is due: old and new scores are never mixed.
 The superseded entry stays, and the new one names it.
@@ -36,7 +36,7 @@ class ScoringChange(Protocol):
         """Whether the same evidence may score differently now."""
 
     def rescore(self, answer: GradedAnswer) -> GradedAnswer | None:
-        """The answer scored anew from its stored evidence; None where it must be asked anew."""
+        """The answer scored again from its stored evidence; None where it must be asked again."""
 
 
 class NodePlace(NamedTuple):
@@ -159,15 +159,15 @@ def _regrade_node(
         if entry.grading_system == systems.grading:
             return outcome("current", f"graded under {systems.grading} already")
         systems = systems._replace(scoring=entry.scoring_system)
-        notes = [f"aggregated anew under {systems.grading}"]
+        notes = [f"aggregated again under {systems.grading}"]
     elif trigger.kind == "scoring-system-bump":
         if entry.scoring_system == systems.scoring:
             return outcome("current", f"scored under {systems.scoring} already")
         answers, due = _rescored(entry, changes, systems.scoring)
         if due:
-            return outcome("due", f"must be scored anew under {systems.scoring}", due)
+            return outcome("due", f"must be scored again under {systems.scoring}", due)
         systems = systems._replace(grading=entry.grading_system)
-        notes = [f"scored anew under {systems.scoring}"]
+        notes = [f"scored again under {systems.scoring}"]
     else:
         dimensions = {
             question: str(known["dimension"])
@@ -238,7 +238,7 @@ def _linked(trigger: Trigger, previous: str, now: datetime) -> RegradingTrigger:
 def _rescored(
     entry: GradingEntry, changes: Sequence[ScoringChange], target: str
 ) -> tuple[list[GradedAnswer], list[str]]:
-    """The answers under a newer scoring system, and the questions that must be asked anew. Without
+    """The answers under a newer scoring system, and the questions that must be asked again. Without
     knowledge of what changed, all of them.
     """
     after, until = version_key(entry.scoring_system), version_key(target)

@@ -57,7 +57,9 @@ class CommandJudge:
         try:
             self.argv = shlex.split(command)
         except ValueError as error:
-            raise UsageError("CLI-001", f"the judge {command!r} is no command: {error}.") from None
+            raise UsageError(
+                "CLI-001", f"the judge {command!r} is not a command: {error}."
+            ) from None
         if not self.argv:
             raise UsageError(
                 "CLI-001",
@@ -68,7 +70,7 @@ class CommandJudge:
             self.argv[0] = os.path.abspath(self.argv[0])
         self.argv[1:] = [
             os.path.abspath(part) if os.path.isfile(part) else part for part in self.argv[1:]
-        ]  # it runs in a folder of its own
+        ]  # it runs in its own folder
         self.name = os.path.basename(self.argv[0])
         self.timeout_s = timeout_s
 
@@ -184,8 +186,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def read_reply(reply: bytes, dimension: str) -> dict[str, Any]:
-    """The score in a judge's reply. Another dimension, no score, or one outside 1 to 5 is no score
-    of this prompt.
+    """The score in a judge's reply. Another dimension, no score, or one outside 1 to 5 is not a
+    score of this prompt.
     """
     if len(reply) > MAX_REPLY:
         raise InputError(
@@ -196,7 +198,7 @@ def read_reply(reply: bytes, dimension: str) -> dict[str, Any]:
     except ValueError as error:
         raise InputError(
             "PRO-007",
-            f"{dimension}: the reply is no JSON ({error}):"
+            f"{dimension}: the reply is not JSON ({error}):"
             f" {reply[:120].decode('utf-8', 'replace')!r}.",
             fix="A judge writes JSON and nothing else.",
         ) from None

@@ -2,7 +2,7 @@
 stands on its own.
 
 A member is referenced by `<namespace>.<schema>`, never copied and never graded again. The lock
-freezes what is graded together. Each lock has a file of its own; the index carries the newest one
+freezes what is graded together. Each lock has its own file; the index carries the newest one
 over byte for byte, and where both exist and differ, the index was changed.
 """
 

@@ -35,7 +35,7 @@ def letter_status(grade: object, *, stable_from: str = STABLE_FROM) -> str:
     if grade not in LETTERS:
         raise InputError(
             "IDX-007",
-            f"{grade!r} is no grade.",
+            f"{grade!r} is not a grade.",
             fix=f"A grade is one of {', '.join(LETTERS)} or {REJECTED}.",
         )
     return STABLE if at_least(str(grade), stable_from) else GRADED
@@ -66,7 +66,7 @@ def sequence_fault(entries: Sequence[dict[str, Any]]) -> InputError | None:
         if mode not in (FULL, PARTIAL):
             return InputError(
                 "PRT-002",
-                f"entry {index}: {mode!r} is no grading mode.",
+                f"entry {index}: {mode!r} is not a grading mode.",
                 fix="It is full or partial.",
             )
         if before is None and mode != FULL:
@@ -101,7 +101,9 @@ def stable_eligibility(
     """Whether the gradings, oldest first, make a node stable."""
     if threshold not in LETTERS:
         raise InputError(
-            "FMC-012", f"{threshold!r} is no threshold.", fix=f"Give one of {', '.join(LETTERS)}."
+            "FMC-012",
+            f"{threshold!r} is not a threshold.",
+            fix=f"Give one of {', '.join(LETTERS)}.",
         )
     if not entries:
         return Eligibility(False, "no-gradings", PENDING)
@@ -123,7 +125,7 @@ def check_node_status(status: object) -> str:
     if status not in NODE_STATUSES:
         raise InputError(
             "IDX-007",
-            f"{status!r} is no node status.",
+            f"{status!r} is not a node status.",
             fix=f"A node is {', '.join(NODE_STATUSES)}.",
         )
     return str(status)
@@ -163,7 +165,7 @@ def rollup_grade(grades: Iterable[object]) -> str | None:
         if grade != REJECTED and grade not in LETTERS:
             raise InputError(
                 "IDX-007",
-                f"{grade!r} is no grade.",
+                f"{grade!r} is not a grade.",
                 fix=f"A grade is one of {', '.join(LETTERS)} or {REJECTED}.",
             )
     if REJECTED in found:
@@ -195,7 +197,7 @@ def meets(level: object, required: object) -> bool:
         if value not in READINESS:
             raise InputError(
                 "FMC-012",
-                f"{value!r} is no readiness.",
+                f"{value!r} is not a readiness.",
                 fix=f"The ladder is {', '.join(READINESS)}.",
             )
     return READINESS.index(str(level)) >= READINESS.index(str(required))

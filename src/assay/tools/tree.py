@@ -1,7 +1,7 @@
-"""A grading tree on disk: snapshots of schemas, entries beside what they grade, an index for each
+"""A grading tree on disk: snapshots of schemas, entries next to what they grade, an index for each
 namespace and selection.
 
-Nothing is ever overwritten or deleted but index.json, which can be made anew. Each namespace and
+Nothing is ever overwritten or deleted but index.json, which can be rebuilt. Each namespace and
 selection has a lock, so that two processes that write at once both see what the other wrote. A kill
 at any moment leaves whole files and, at worst, a hidden part file that nothing reads. The tree has
 no links. What comes in and goes out: `intake`.
@@ -111,8 +111,8 @@ class Tree:
 
     @contextmanager
     def locked(self, kind: str, name: str) -> Iterator[None]:
-        """Hold the lock of a namespace or selection; it is let go when the process ends, however it
-        ends.
+        """Hold the lock of a namespace or selection; it is released when the process ends, however
+        it ends.
         """
         import fcntl  # not on every system; only where a tree is written
 
@@ -341,7 +341,7 @@ class Tree:
         return read_lock(self.home("selections", selection))
 
     def take_lock(self, selection: str, *, now: datetime) -> SelectionLock:
-        """Freeze the members of a selection as they are. An older lock stays beside it in its own
+        """Freeze the members of a selection as they are. An older lock stays next to it in its own
         file. The caller holds the lock of the selection.
         """
         home = self.home("selections", selection)

@@ -26,7 +26,7 @@ NOT_APPLICABLE = "not applicable"
 """What a check for a veto can find. Only a declaration makes one not applicable, with a reason."""
 TRIGGERS = ("malicious-module", "api-key-domain-mismatch", "illegal-content", "ai-security-veto")
 REASONED = "ai-security-veto"
-"""The trigger that needs a reasoning: a model's alarm without its reason is no evidence."""
+"""The trigger that needs a reasoning: a model's alarm without its reason is not evidence."""
 
 
 def check_trigger(trigger: object) -> str:

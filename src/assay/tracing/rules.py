@@ -42,7 +42,7 @@ NOT_RUN = "the tool was not run"
 def agents_before(
     sources: Iterable[T], agent: Callable[[T], str | None], before: Callable[[T], Iterable[T]]
 ) -> list[str]:
-    """The agents that work came from, each once, the nearest first: steps that are no agents are
+    """The agents that work came from, each once, the nearest first: steps that are not agents are
     seen through.
 
     >>> came = {"join": ["left", "right"], "left": [], "right": []}

@@ -283,7 +283,7 @@ def _value(given: Any, key: str, depth: int) -> Any:
 
 
 def same_trace(links: list[tuple[Any, Any]], trace_id: str) -> tuple[str, ...]:
-    """The spans of this trace that a span is linked to; links elsewhere are no evidence here."""
+    """The spans of this trace that a span is linked to; links elsewhere are not evidence here."""
     return tuple(
         id_of(span, SPAN_ID, "a link's spanId")
         for trace, span in links

@@ -1,4 +1,4 @@
-"""Finding the Python object that a workflow file names: `module:name`, looked for beside the file
+"""Finding the Python object that a workflow file names: `module:name`, looked for next to the file
 first.
 """
 
@@ -24,7 +24,7 @@ _beside: dict[Path, ModuleType] = {}
 
 
 def load(target: Any, folder: Path, where: str) -> Any:
-    """The object that `module:name` stands for. A module beside the workflow file comes before one
+    """The object that `module:name` stands for. A module next to the workflow file comes before one
     that is installed.
     """
     if not isinstance(target, str) or not _TARGET.fullmatch(target):
@@ -38,7 +38,7 @@ def load(target: Any, folder: Path, where: str) -> Any:
             "RUN-004",
             f"module {error.name!r} not found.{_near(error.name, folder)}",
             where=where,
-            fix=f"Put {module_name}.py beside the file, or install it.",
+            fix=f"Put {module_name}.py next to the file, or install it.",
         ) from None
     except SystemExit as error:  # a script that ends itself must not end the gate, with exit 0
         raise InputError(
@@ -62,7 +62,7 @@ def load(target: Any, folder: Path, where: str) -> Any:
 
 
 def _near(name: str | None, folder: Path) -> str:
-    """The module beside the file that may be meant."""
+    """The module next to the file that may be meant."""
     try:
         return near_miss(name or "", [file.stem for file in folder.glob("*.py")][:1000])
     except OSError:
@@ -70,13 +70,13 @@ def _near(name: str | None, folder: Path) -> str:
 
 
 def _module(name: str, folder: Path) -> ModuleType:
-    """A module by its file where it lies beside the workflow, under a name of its own: two projects
+    """A module by its file where it lies next to the workflow, under its own name: two projects
     may each have a `flow.py`.
     """
     file = folder.joinpath(*name.split(".")).with_suffix(".py")
     if not file.is_file():
         if (folder / name.split(".")[0]).is_dir() and str(folder) not in sys.path:
-            sys.path.insert(0, str(folder))  # a package beside the file
+            sys.path.insert(0, str(folder))  # a package next to the file
         return import_module(name)
     if file in _beside:
         return _beside[file]

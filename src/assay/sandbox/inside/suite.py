@@ -133,7 +133,7 @@ class ItemTests:
             getattr(value, "__code__", None), "co_names", ()
         ):
             return value
-        import functools  # only tests that are no `def` need it
+        import functools  # only tests that are not `def` need it
 
         if not in_class and not isinstance(
             value, type(_is_test) | type(self.run) | type(len) | functools.partial
@@ -217,7 +217,7 @@ def _finish(result: Any, name: str, *, strict: bool = False) -> None:
     """Wait for a test that is a coroutine, which has run only then. A test that answers no has
     failed; one that yields cannot be run here.
 
-    `strict` is for a test that is no `def`: it has failed by 0 and by an empty text or list as
+    `strict` is for a test that is not a `def`: it has failed by 0 and by an empty text or list as
     well. None is no answer.
     """
     if hasattr(type(result), "__await__"):

@@ -106,7 +106,7 @@ def _write_all(
 
 def decode(data: bytes, release: Callable[[Handle], object]) -> object:
     """The value of these bytes. `release` turns a Handle into what stands for it. Raises ValueError
-    or TypeError for bytes that are no value.
+    or TypeError for bytes that are not a value.
     """
     value, end = _read(data, 0, release, 0)
     if end != len(data):

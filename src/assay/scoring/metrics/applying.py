@@ -66,7 +66,7 @@ def _on_a_copy(patch: str, tree: str, seconds: float, options: list[str]) -> Pat
     except PatchError as error:
         return _refused(str(error))
     except UnicodeEncodeError:
-        return _refused("the patch is no UTF-8 text")
+        return _refused("the patch is not UTF-8 text")
     paths = list(dict.fromkeys(path for item in files for path in item.paths))
     if len(paths) > MAX_FILES:
         return _refused(f"the patch names {len(paths):,} files; {MAX_FILES:,} is the limit")

@@ -137,8 +137,8 @@ def _take(tree: Any, counted: dict[str, AttemptedTask], attempts: dict[str, list
         return f"task '{name}': give `n` and `c`, or `passed` of one attempt, not both."
     if name in counted or (by_count and name in attempts):
         return (
-            f"task '{name}' was counted before: a second count, or an attempt beside a count, would"
-            " make it count twice."
+            f"task '{name}' was counted before: a second count, or an attempt next to a count, "
+            "would make it count twice."
         )
     if by_count:
         n, c = tree.get("n"), tree.get("c")

@@ -206,8 +206,8 @@ def measure_tool_calls(lines: Iterable[Any], rules: str = "plain") -> dict[str, 
     """Right and wrong calls of a file of `{"id", "tools", "calls", "expected"}`. `calls` null says
     that the answer could not be read.
 
-    Every fault of the file is raised at once; an id that stands twice is one, because a second line
-    could cover a failure. Without lines `accuracy` is null.
+    Every fault of the file is raised at once; an id that appears twice is one, because a second
+    line could cover a failure. Without lines `accuracy` is null.
 
     >>> line = {
     ...     "id": "a",

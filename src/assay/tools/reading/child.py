@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 16 * 1024 * 1024
 """All that a server may send in one reading."""
 MAX_NOISE = 200
-"""Lines on stdout that are no messages. Some servers greet there, against the protocol; one that
+"""Lines on stdout that are not messages. Some servers greet there, against the protocol; one that
 floods it is stopped.
 """
 GRACE_S = 1.0
@@ -194,7 +194,7 @@ class ServerProcess:
         for stream in (process.stdout, process.stderr):
             with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await stream.aclose()  # type: ignore[union-attr]  # both are pipes here
-        # A grandchild that left the group may hold a pipe open for ever; the transport would wait
+        # A grandchild that left the group may hold a pipe open forever; the transport would wait
         # for it and warn.
         transport = getattr(getattr(process, "_process", None), "_transport", None)
         if transport is not None:

@@ -1,7 +1,7 @@
 """Joining a declaration to the tools of a server: one document, one hash.
 
 The tree, the gate and a replay read the declaration from the source that was kept, so a changed
-declaration is a changed schema and is graded anew. What is known of how the server is started is
+declaration is a changed schema and is graded again. What is known of how the server is started is
 held against the declaration here, because the source does not keep it.
 """
 

@@ -154,8 +154,8 @@ def members(place: Node) -> Iterator[Node]:
 
 
 def probes(nodes: list[Node]) -> Iterator[tuple[Node, str]]:
-    """What of the code answers differently from engine to engine, and is no value to be forbidden
-    while it runs.
+    """What of the code answers differently from engine to engine, and is not a value to be
+    forbidden while it runs.
 
     An error must end the module: where it can be caught, or looked at without being thrown, it
     tells the engine by its text, and by when it comes. A call of an async function catches every

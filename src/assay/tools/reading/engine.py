@@ -1,7 +1,7 @@
 """Evaluating a module without trusting it: the side of the caller.
 
-A module runs in a process of its own (`worker`), because a regular expression can keep the engine
-busy for ever and a fault of the engine must not take the caller down. One `Engine` keeps one such
+A module runs in its own process (`worker`), because a regular expression can keep the engine
+busy forever and a fault of the engine must not take the caller down. One `Engine` keeps one such
 process for many modules; one that dies or is killed is replaced. What the answers mean in words is
 here; what a schema is, `files` knows.
 """

@@ -291,8 +291,8 @@ def _is_declaration(part: Any) -> bool:
 
 
 def _pages(tree: Any, path: str) -> tuple[list[dict[str, Any]], dict[str, Any]] | None:
-    """The tools of all pages of a `tools/list` answer and what stands beside them; None where it is
-    no such answer.
+    """The tools of all pages of a `tools/list` answer and what stands next to them; None where it
+    is no such answer.
     """
     parts = tree if isinstance(tree, list) else [tree]
     tools: list[dict[str, Any]] = []

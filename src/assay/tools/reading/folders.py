@@ -1,6 +1,6 @@
 """Reading every tool schema of a folder.
 
-A folder is read whole: what could not be read is reported with its reason, what is no schema is
+A folder is read whole: what could not be read is reported with its reason, what is not a schema is
 named, nothing is dropped in silence. Links that lead out of the folder are never followed.
 """
 

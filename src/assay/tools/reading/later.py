@@ -130,7 +130,7 @@ def _parameters(function: Node) -> Iterator[str]:
 
 
 def _is_local(name: Node, top: Node) -> bool:
-    """Whether a scope between the name and the top declares it anew."""
+    """Whether a scope between the name and the top declares it again."""
     wanted, above = text(name), name.parent
     while above is not None and above != top:
         if above.type in FUNCTIONS and wanted in _parameters(above):

@@ -45,7 +45,7 @@ has a thousand of it.
 MAX_TEXT = 8 * 1024 * 1024
 """UTF-16 units of all keys and strings of the exported object."""
 MAX_NOTES = 10_000
-"""Places without data that are listed. Beyond it the object is no description of tools."""
+"""Places without data that are listed. Beyond it the object is not a description of tools."""
 MAX_JOBS = 10_000
 """Promise reactions that run after the module: an honest one has none."""
 FILES_PER_WORKER = 500

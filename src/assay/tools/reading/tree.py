@@ -46,7 +46,7 @@ _SIGNS = {
 
 
 class NoModule(Exception):
-    """The text is no module; where and why."""
+    """The text is not a module; where and why."""
 
     def __init__(self, line: int, column: int, message: str) -> None:
         super().__init__(message)

@@ -18,7 +18,7 @@ _BOUND = re.compile(r"(min|max|length)\((-?\d+(?:\.\d+)?)\)\Z")
 
 
 def count(tool: object) -> int:
-    """How many tests a tool has. What is no object is no test."""
+    """How many tests a tool has. What is not an object is not a test."""
     tests = tool.get("tests") if isinstance(tool, dict) else None
     return sum(isinstance(test, dict) for test in tests) if isinstance(tests, list) else 0
 

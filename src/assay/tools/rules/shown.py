@@ -62,7 +62,7 @@ class ShownTool(NamedTuple):
 
 
 def tools_of(schema: ToolSchema) -> list[ShownTool]:
-    """The tools of a schema in their order. What is no object is left out: `validation` reports
+    """The tools of a schema in their order. What is not an object is left out: `validation` reports
     it.
     """
     make = _from_flowmcp if schema.kind == "flowmcp" else _from_mcp
@@ -70,7 +70,7 @@ def tools_of(schema: ToolSchema) -> list[ShownTool]:
 
 
 def tool_paths(schema: ToolSchema) -> dict[str, str]:
-    """The name of every tool by its path, also of what is no object."""
+    """The name of every tool by its path, also of what is not an object."""
     return {path: name for name, _, path in _named(schema)}
 
 
@@ -167,7 +167,7 @@ def _from_flowmcp(name: str, tool: dict[str, Any], path: str) -> ShownTool:
 
 
 def fields_of(tool: ShownTool) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The parameters of a tool: name, place, schema. One that is no object is given as an empty
+    """The parameters of a tool: name, place, schema. One that is not an object is given as an empty
     one.
     """
     properties = tool.schema.get("properties") if isinstance(tool.schema, dict) else None
