@@ -530,7 +530,7 @@ def test_projects_cannot_see_each_other(ledger: Ledger) -> None:
     assert ledger.projects() == ["mine", "other"]
     assert verify(ledger).clean
     for name in ("", "a b", "../x", "x" * 65, "a\0", "ä", "-x"):
-        with pytest.raises(InputError, match="no name of a project"):
+        with pytest.raises(InputError, match="not a name for a project"):
             ledger.put(run(), kind="run", project=name)
 
 
