@@ -19,7 +19,6 @@ PENDING: tuple[str, ...] = (
     "src/assay/errors/",
     "src/assay/exams/",
     "src/assay/files/",
-    "src/assay/formulas/",
     "src/assay/grading/",
     "src/assay/importers/",
     "src/assay/installing.py",
@@ -66,5 +65,3 @@ def test_no_text_uses_a_phrase_that_we_avoid() -> None:
                 found[name] = lines
     pending = {name for name in found if name.startswith(PENDING)} if PENDING else set()
     assert not [line for name, lines in found.items() if name not in pending for line in lines]
-    for prefix in PENDING:
-        assert any(name.startswith(prefix) for name in found), f"{prefix} is clean: unlist it"
