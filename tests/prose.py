@@ -56,7 +56,7 @@ PHRASES = (
         "'is', 'appears', 'applies'",
     ),
     _phrase(
-        r"\b(?:[Tt]ells?|told|telling)\b(?! \S+ (?:\S+ )?(?:apart|from)\b| apart\b)",
+        r"\b(?:[Tt]ells|told|telling)\b(?!\|)(?! \S+ (?:\S+ ){0,3}(?:apart|from|to)\b| apart\b| from\b)",
         "It tells the score.",
         "'reports', 'shows', 'explains'; 'tell A from B' is fine",
     ),

@@ -299,7 +299,7 @@ def test_the_report_equals_what_the_command_writes(
 
 def test_a_report_that_cannot_be_written_is_no_success(session: Any, tmp_path: Path) -> None:
     text = "def test_it(assay):\n    assert assay.grade(load('card')).passed\n"
-    assert "the extension is none of" in session(text, "--assay-report", "r.txt").err
+    assert "this extension; use" in session(text, "--assay-report", "r.txt").err
     (tmp_path / "file").write_text("")
     done = session(text, "--assay-report", "file/r.json")
     assert done.code == 4

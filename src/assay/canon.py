@@ -76,7 +76,7 @@ def canonical(value: object) -> bytes:
 
 
 def _respelled(text: bytes, pattern: re.Pattern[bytes], spell: Callable[[bytes], bytes]) -> bytes:
-    """The text with what the pattern finds in its numbers spelled otherwise. What stands after an
+    """The text with what the pattern finds in its numbers spelled otherwise. Text after an
     odd number of quotation marks is inside a text, and stays as it is.
     """
     parts = pattern.split(text)

@@ -62,7 +62,7 @@ def checkout(package: str = _HERE) -> str | None:
 
 def _source() -> str:
     """The URL that this copy was installed from, where that is not the package index: `pip` notes
-    it, without passwords. A folder or file that is gone is no place to install from.
+    it, without passwords. A folder or file that is gone doesn't count.
     """
     from importlib import metadata  # slow to load, and only a hint needs it
     from urllib.parse import unquote, urlsplit

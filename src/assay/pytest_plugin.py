@@ -1,10 +1,10 @@
 """Grades inside a test suite: `assert grade.passed, grade.reason`.
 
 The fixture `assay` grades runs, scorecards and files; the marker `assay` gives a test its defaults.
-Whatever was graded is told at the end, also what failed without failing its test, and also under
-xdist: results travel with the reports of the tests, so a worker that dies loses only the test it
-was in. Nothing of Assay is imported before the fixture is first used: a suite that does not use it
-must not notice the plugin.
+Everything that was graded is reported at the end, also what failed without failing its test, and
+also under xdist: results travel with the reports of the tests, so a worker that dies loses only the
+test it was in. Nothing of Assay is imported before the fixture is first used: a suite that does not
+use it must not notice the plugin.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
         if os.path.splitext(report)[1] not in FORMATS:
             raise pytest.UsageError(
-                f"--assay-report {report}: the extension is none of {', '.join(FORMATS)}"
+                f"--assay-report {report}: can't write this extension; use {', '.join(FORMATS)}"
             )
     if not hasattr(
         config, "workerinput"
-    ):  # a worker of xdist sends its reports and tells nothing itself
+    ):  # a worker of xdist sends its reports and prints nothing itself
         config.pluginmanager.register(SessionGrades(report), "assay-ledger")
 
 
@@ -106,7 +106,7 @@ class Assay:
         self, path: str | os.PathLike[str], *, profile: str | None = None, policy: str | None = None
     ) -> list[Grade]:
         """Grade every run or scorecard of a .json or .jsonl file. One malformed line, a run id that
-        stands twice, or an empty file raises.
+        appears twice, or an empty file raises.
         """
         from assay.errors import InputError, NotEnoughEvidence
         from assay.files.json_files import read_documents
@@ -219,7 +219,7 @@ def pytest_runtest_makereport(
     return report
 
 
-# --- telling
+# --- reporting
 
 
 class SessionGrades:

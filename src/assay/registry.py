@@ -130,7 +130,7 @@ shipped entry has.
 """
 INSTALLED = "assay.plugins:installed"
 FINGERPRINT = "assay.plugins:fingerprint"
-"""What lists the plugins there are, and what tells one behaviour of a plugin from another."""
+"""What lists the plugins there are, and what distinguishes two behaviours of a plugin."""
 
 
 def home_value(home: str) -> Any:

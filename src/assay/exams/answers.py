@@ -3,7 +3,7 @@ took.
 
 Nothing is dropped silently: a line that cannot be read, an answer to an item that the exam does not
 have and a second answer to one item are faults, each with its line. An item without an answer is
-missing: it is counted and scores nothing. What a response is worth is decided in `marking`.
+missing: it is counted and scores nothing. `marking` decides what a response is worth.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ class HttpTutor:
 
 def read_headers(given: Iterable[str]) -> dict[str, str]:
     """Headers from `NAME: VALUE`; `$NAME` in a value is taken from the environment, so that no
-    secret stands in a command line.
+    secret is on a command line.
     """
     made = {}
     for text in given:

@@ -1,8 +1,8 @@
 """Exam files: YAML (or JSON) with items, each with a prompt and what its answer is compared with.
 
-Several files make one exam: their items stand one after another, and the mean is over all of them.
-An item that expects nothing is refused, since every answer would meet it; so is an id that stands
-twice. What an answer is worth is not known here: see `marking`.
+Several files make one exam: their items follow one another, and the mean is over all of them.
+An item that expects nothing is refused, since every answer would meet it; so is an id that appears
+twice. `marking` knows what an answer is worth.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ExamItem(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One question. `expect` says for each axis what the answer is compared with, and `tags` let a
     diagnosis say what the lost items share.
 
-    The verb exam has keys of its own: `expected_contains` (or `expected`) and `gloss_contains` for
+    The verb exam has its own keys: `expected_contains` (or `expected`) and `gloss_contains` for
     `expect`, `verb` and `tense` for `tags`.
     """
 

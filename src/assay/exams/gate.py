@@ -341,7 +341,7 @@ def _verify(
     result = (
         "the rubric passes its own test"
         if tested.passed
-        else f"the rubric fails {len(tested.failures)} of its own {tested.cases} cases"
+        else f"the rubric fails {len(tested.failures)} of the {tested.cases} cases it contains"
     )
     reasons.append(
         f"verify_rubric: a rise of {text(rise)} is more than {text(rules.verify_rise_above)};"

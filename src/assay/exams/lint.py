@@ -112,7 +112,7 @@ class _Expected(NamedTuple):
 
 
 class _Placed(NamedTuple):
-    """An item, its expected texts by axis, and where it stands."""
+    """An item, its expected texts by axis, and where it is."""
 
     item: ExamItem
     texts: dict[str, _Expected]

@@ -129,7 +129,7 @@ class TagGroup(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 def read_patterns(
     patterns: list[PatternRule], axes: Collection[str], add: Callable[[Path, str], None]
 ) -> None:
-    """Report every fault of a rubric's patterns; a name stands once."""
+    """Report every fault of a rubric's patterns; a name appears once."""
     seen: set[str] = set()
     for index, pattern in enumerate(patterns):
         for path, message in pattern.faults(axes):

@@ -1,5 +1,5 @@
 """The policy of exams: gates, the size of a regression, what counts as a pattern, spaced
-repetition. Every number is a field, none stands in code.
+repetition. Every number is a field, none is in code.
 """
 
 from __future__ import annotations

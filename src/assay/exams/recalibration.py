@@ -112,8 +112,8 @@ def _turned(listed: list[Reweighed]) -> list[dict[str, str]]:
 
 
 def recalibrated(one: Reweighed) -> ExamResult:
-    """A past result under the new rubric: marks as they were, every number that the weights make
-    anew, and where it came from.
+    """A past result under the new rubric: marks as they were, every number that the weights
+    change, and where it came from.
     """
     past, marking = one.past, one.marking
     result, outcomes = past.result, outcomes_of(marking)

@@ -1,7 +1,7 @@
 """The exam rubric: binary axes with their weights and rules, the steps of normalization, the
 patterns to look for, and cases that test the rubric itself.
 
-Every number that makes a mark stands here, for any subject. Weights are billionths and sum to one
+Every number that makes a mark is here, for any subject. Weights are billionths and sum to one
 exactly. A published rubric is pinned by the shelf: other weights are another version, and results
 under two versions are not compared (see `recalibration`).
 """
@@ -262,7 +262,7 @@ def _check_axes(rubric: ExamRubric, faults: Faults) -> None:
         faults.add((), "the key 'word_budget' is missing.")
     if not rubric.is_tutor and rubric.word_budget is not UNSET:
         fix = "Use `rule: {kind: length, max_words: ...}`."
-        faults.add(("word_budget",), "is of no use where each axis has its own rule.", fix)
+        faults.add(("word_budget",), "has no effect where each axis has its own rule.", fix)
     rules = rules_of(rubric, faults.add)
     needy = [
         name

@@ -1,7 +1,7 @@
 """The closed table of marking rules, and how a rubric's text becomes one.
 
 A rubric written before rules were data names none: its axes are the tutor's four, and their rules
-stand in `tutor`.
+are in `tutor`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 replay the items.
 
 The signal is the exam's own: an answer is right exactly if its mark for correctness is 1. How marks
-become a quality from 0 to 5 stands in the policy. The algorithm is the published one: intervals of
+become a quality from 0 to 5 is in the policy. The algorithm is the published one: intervals of
 one day, six days, then the last interval times the ease, rounded up; a failed review starts again
 and leaves the ease alone. The date is passed in. Arithmetic is exact.
 """
@@ -43,7 +43,7 @@ _Count = Annotated[int, Meta(ge=0, le=MAX_INTERVAL_DAYS)]
 
 
 class Card(NamedTuple):
-    """Where an item stands in its schedule after a review."""
+    """Where an item is in its schedule after a review."""
 
     item: str
     quality: int
@@ -92,7 +92,7 @@ def check_qualities(marking: Marking, rules: ExamRules) -> None:
 
 
 def review(item: str, quality: int, sm2: Sm2, *, on: date, before: Card | None = None) -> Card:
-    """The card of an item after one review; `before` is where it stood, None for an item that was
+    """The card of an item after one review; `before` is where it was, None for an item that was
     never reviewed.
     """
     ease = before.ease if before is not None else fraction(sm2.start_ease)

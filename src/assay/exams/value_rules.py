@@ -38,7 +38,7 @@ _MINUS = str.maketrans({"\u2212": "-", "\u2013": "-"})
 _PART_OF_MORE = re.compile(
     r"(?:[-/,^]|\d:|\d[^\S\n]*|\w[+*×·÷]+|[\d)\]][^\S\n]*[-+*/^×·÷—]+[^\S\n]*)$"
 )
-"""What stands before a number that is only a part: of `7/5`, `10-5`, `1,5`, `5:30`, `1 500`."""
+"""What comes before a number that is only a part: of `7/5`, `10-5`, `1,5`, `5:30`, `1 500`."""
 _MARKUP = "*_`"
 _CLOSES = ".,;:!?…)]}”»\\—"
 _BLANK = " \t\r\u00a0\u202f"
@@ -136,7 +136,7 @@ class Quantity(ExpectingRule, frozen=True):
 
 
 def _is_price(before: str, rest: str) -> bool:
-    """Whether a currency stands before a number. `$5$` is a formula."""
+    """Whether a currency comes before a number. `$5$` is a formula."""
     sign = before.rstrip(_BLANK)[-1:]
     formula = sign == "$" and before.count("$") % 2 == 1 and "$" in rest[:40]
     return bool(sign) and sign in "$€£¥" and not formula

@@ -172,7 +172,7 @@ class Archive:
         return entry, after
 
     def _wide(self, more: bytes, *numbers: int) -> list[int]:
-        """Sizes and offset; those that don't fit are in a field of their own."""
+        """Sizes and offset; those that don't fit are in a separate field."""
         if _FULL32 not in numbers:
             return list(numbers)
         at = 0

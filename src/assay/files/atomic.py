@@ -29,7 +29,7 @@ def atomic_create(path: str) -> Iterator[IO[bytes]]:
     """Like `atomic_write`, but never over a file that is there: then it raises FileExistsError,
     also when two processes come at once.
 
-    What is created so is evidence that nothing can make anew: its name is on the disk too before
+    For evidence that can't be made again: its name is on the disk too before
     the block ends.
     """
     with _part(path) as (stream, temporary):

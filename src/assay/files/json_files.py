@@ -1,8 +1,8 @@
 """JSON that others wrote, and the documents of a file or stream.
 
 Numbers come in as decimal text, duplicate keys are refused, nesting and size are limited. Each
-document knows its file and line, so that an error can name the place. What a document means is not
-known here.
+document knows its file and line, so that an error can name the place. It doesn't know what a
+document means.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Document(NamedTuple):
     source: bytes | None = None
     """The whole file, where the document is not one line of it: errors find their lines in it."""
     at: str = ""
-    """Where in the file the document stands, if it is one of a list."""
+    """Where in the file the document is, if it is one of a list."""
 
 
 class Unread(NamedTuple):

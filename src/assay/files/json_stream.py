@@ -159,7 +159,7 @@ class _StreamReader:
             yield place, self._value()
 
     def _list(self, end: str) -> Iterator[int]:
-        """Stands at each element of the list or object that begins here."""
+        """Stops at each element of the list or object that begins here."""
         self._at += 1
         index = 0
         if self._peek() != end:

@@ -31,7 +31,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class LogPlace(NamedTuple):
-    """Where an entry stands in the file."""
+    """Where an entry is in the file."""
 
     offset: int
     length: int
@@ -119,14 +119,14 @@ class LineLog:
         return tree
 
     def raw(self, place: LogPlace) -> bytes:
-        """The entry at a place as the bytes that were written, every number as it stood."""
+        """The entry at a place as the bytes that were written, every number unchanged."""
         line = os.pread(self._handle, place.length, place.offset)
         if line[:_HEAD] != _head(line[_HEAD:-2]):
             raise self._changed(place)
         return line[_HEAD:-2]
 
     def close(self, *, failing: bool = False) -> None:
-        """Bring it to the disk and let go of it. `failing` says that another error is on its way,
+        """Bring it to the disk and release it. `failing` says that another error is on its way,
         which is not to be hidden.
         """
         if self._handle < 0:

@@ -7,7 +7,7 @@ import re
 import sys
 
 HEAD = 256 * 1024
-"""Bytes of a file that are looked at to tell what it is."""
+"""Bytes of a file that are read to find out what it is."""
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _OWN = re.compile(rb'"schema"\s*:\s*"assay\.')
 
@@ -15,7 +15,7 @@ _OWN = re.compile(rb'"schema"\s*:\s*"assay\.')
 def looks_own(path: str) -> bool:
     """Whether a file says of itself that Assay wrote it, or can't be read, which its reader
     reports. A pipe can be read once only, so it is left to its reader too; of standard input the
-    first sign tells that it is not JSON.
+    first character shows that it is not JSON.
     """
     if path == "-":
         return stdin_start()[:1] in (b"", b"{", b"[")

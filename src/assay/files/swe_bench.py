@@ -18,7 +18,7 @@ class ReportLists(NamedTuple):
 
     @property
     def named(self) -> int:
-        """How many instances are named anywhere, once each: an id may stand in two lists."""
+        """How many instances are named anywhere, once each: an id may be in two lists."""
         return len(set().union(*self.ids.values()))
 
 

@@ -192,7 +192,7 @@ def csv_rows(path: str, *, opened: IO[bytes] | None = None) -> Rows:
 
 def csv_records(path: str, *, opened: IO[bytes]) -> Iterator[tuple[list[str], int]]:
     """The records of a CSV file with the lines they end on, the first line among them: of files
-    whose columns have no names of their own.
+    whose columns have no names.
     """
     lines = _text_lines(opened, path)
     first = next(lines, None)

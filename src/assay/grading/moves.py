@@ -66,7 +66,7 @@ class _Ground(NamedTuple):
     needed: tuple[int, ...]
     """The least weighted sum for each letter, best letter first."""
     at: int
-    """The letter it stands at, counted from the best."""
+    """Its letter, counted from the best."""
     cap: int
     """The letter at which a missed floor caps."""
 

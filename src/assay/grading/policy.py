@@ -1,5 +1,5 @@
 """Policies: how scores become letters. Every number of the grading algorithm is a field here, none
-stands in code.
+is in code.
 
 `Rules` is a policy with its numbers brought onto the integers that grading compares.
 """
@@ -272,5 +272,5 @@ def _check_bands(policy: Policy, faults: Faults, number: Callable[..., exact.Rat
         )
     if policy.floor_cap not in letters:
         faults.add(
-            ("floor_cap",), f"'{policy.floor_cap}' is none of the letters {', '.join(letters)}."
+            ("floor_cap",), f"'{policy.floor_cap}' is not one of the letters {', '.join(letters)}."
         )

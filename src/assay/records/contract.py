@@ -73,8 +73,8 @@ class NotPlain(Exception):
 
 
 class ContractEnding(Exception):
-    """The process that asks ends: the matter is neither decided nor undetermined, and whoever comes
-    next takes it up.
+    """The process that asks ends: the matter is neither decided nor undetermined, and
+    the next process takes it up.
     """
 
 

@@ -1,5 +1,5 @@
 """The release decision: `assay.decision/1`. It carries every number and the summary of both sides,
-so that whoever shows it needs no rule.
+so that a page can show it without any rule.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class PairLabel(ClosedRecord, frozen=True, kw_only=True):
 
 class Override(ClosedRecord, frozen=True, kw_only=True):
     """What a person would have decided, and why. It is shown next to the grade and counted; the
-    grade stands.
+    grade doesn't change.
     """
 
     verdict: Literal["pass", "fail"]

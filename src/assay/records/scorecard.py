@@ -2,7 +2,7 @@
 hand.
 
 Raw scores, formulas, weights, floors and gate verdicts; no norm, no letter. The version of the
-scoring system stands in it.
+scoring system is in it.
 """
 
 from __future__ import annotations

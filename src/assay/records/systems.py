@@ -19,7 +19,7 @@ Version = Annotated[
 ]
 SCORING_PATTERN = r"^scoringSystem/[0-9]+\.[0-9]+\.[0-9]+(\+[0-9a-f]{12}){0,2}$"
 GRADING_PATTERN = r"^gradingSystem/[0-9]+\.[0-9]+\.[0-9]+(\+[0-9a-f]{12}){0,2}$"
-"""Two digests stand in a decision whose grading policy and release policy are both unpublished."""
+"""A decision has two digests whose grading policy and release policy are both unpublished."""
 
 _vouched: set[str] = set()
 
@@ -37,7 +37,7 @@ def is_published(digest: str) -> bool:
 
 
 def marked(system: str, digest: str) -> str:
-    """A system's string with the digest of what makes it a system of its own.
+    """A system's string with the digest of what makes it a separate system.
 
     >>> marked("gradingSystem/1.0.0", "sha256:0123456789abcdef0123")
     'gradingSystem/1.0.0+0123456789ab'
@@ -50,7 +50,7 @@ def system_of(engine: str, stated: str, digest: str, *, published: bool) -> str:
     code that follows it.
 
     Code that is newer than what the record was written for gives it another meaning, so the record
-    is then a system of its own too.
+    is then a separate system too.
     """
     name, _, own = engine.partition("/")
     if version_key(stated) < version_key(own):

@@ -57,7 +57,7 @@ class SchemaLegibility(NamedTuple):
     path: str
     score: int
     mean: int
-    """The mean of its tools, rounded down, before costs of its own and before the cap."""
+    """The mean of its tools, rounded down, before its own costs and the cap."""
     tools: tuple[ToolLegibility, ...]
     costs: tuple[RuleCost, ...]
     """What findings cost that belong to no tool."""

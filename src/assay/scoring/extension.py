@@ -1,7 +1,7 @@
 """A profile with gates and criteria of a team's own: what the scorers of a configuration fill is
 required like everything else in the profile.
 
-The result is a profile of its own, complete in itself. Its version ends in the digest of its
+The result is a separate, complete profile. Its version ends in the digest of its
 content, `rag@2+0123456789ab`, so that no result under it can be taken for one under the profile
 that it came from. Nothing is ever taken away, and nothing that the profile measures is replaced.
 """

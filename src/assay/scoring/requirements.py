@@ -3,7 +3,7 @@ required of it.
 
 Gates and criteria that the plan has and the card lacks come back as missing evidence. A role,
 layer, floor or parameter that the card leaves out is the plan's; a criterion that the plan lacks
-does not count, as with a run. What differs from the plan is a fault; only a higher floor is
+does not count, as with a run. Any difference from the plan is a fault; only a higher floor is
 allowed.
 """
 
@@ -148,7 +148,7 @@ def _same_numbers(own: dict[str, Any], required: dict[str, Any]) -> bool:
 def _weight_faults(
     criteria: Sequence[Criterion], specs: dict[str, ProfileCriterion], profile: str
 ) -> list[Fault]:
-    """Weights are relative, so they are the plan's if all of them stand in one proportion to it."""
+    """Weights are relative, so they are the plan's if all of them have one ratio to it."""
     proportion: Fraction | None = None
     for index, criterion in enumerate(criteria):
         spec = specs.get(criterion.name)

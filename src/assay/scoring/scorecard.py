@@ -45,7 +45,9 @@ def score(run: Run, plan: ScoringPlan) -> Scorecard:
             hint = near_miss(name, [planned.id for planned in plan.gates]) if gate is None else ""
             reasons[name] = result.reason
             if hint:
-                notes.append(f"the run brings a verdict for '{name}', a gate of its own.{hint}")
+                notes.append(
+                    f"the run brings a verdict for '{name}', which the profile lacks.{hint}"
+                )
     _has_added(run, plan)
     criteria: list[Criterion] = []
     faults: list[Fault] = []

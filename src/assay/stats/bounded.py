@@ -1,7 +1,7 @@
 """An interval for the mean of values that cannot leave a known range, also when hardly any spread
 was seen.
 
-The bound is Gaffke's: next to the n values stands one more at the worse end of the range, and the n
+The bound is Gaffke's: the n values get one more at the worse end of the range, and the n
 + 1 get random weights, as in a Bayesian bootstrap; the lower end is the 2.5% quantile of the
 weighted mean. For values that are all 0 or all 1 this is the exact interval of Clopper and Pearson,
 and for n equal values it is the rule of three: what was not seen in n samples may still happen in
@@ -217,7 +217,7 @@ def _inverted(terms: Sequence[tuple[float, int]], saddle: float, curvature: floa
 
 def crossing(rising: Callable[[float], float], low: float, high: float) -> float:
     """Where a rising function crosses zero: false position that halves the end it keeps (Illinois),
-    and bisection where that stands still.
+    and bisection where that stalls.
     """
     at_low, at_high = rising(low), rising(high)
     if at_low >= 0:

@@ -230,8 +230,8 @@ def ppi(
             name,
             "the scores differ by less than numbers of this size can show",
         )
-    # Satterthwaite: the part from few labels and the part from many verdicts have degrees of
-    # freedom of their own
+    # Satterthwaite: the part from few labels and the part from many verdicts have their own
+    # degrees of freedom
     part = residual / (residual + carried)
     df = 1 / (part**2 / (n - lost) + (1 - part) ** 2 / max(1, others - 1))
     factor = cluster.z if groups is not None else quantile(level, max(1.0, df))

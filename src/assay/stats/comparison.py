@@ -2,7 +2,7 @@
 
 Scores are on 0..100 and a difference is candidate minus baseline. A claim is shown where the whole
 95% interval supports it: not worse than the margin, better, within the margin on both sides, worse
-than the margin. Each end errs in at most 2.5%. What is not shown is not thereby refuted:
+than the margin. Each end errs in at most 2.5%. A claim that isn't shown isn't refuted:
 `non_inferior` false and `inferior` false together mean that the interval straddles the margin.
 Where there is no interval every claim is None, and that never promotes.
 

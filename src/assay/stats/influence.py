@@ -93,7 +93,7 @@ def z_interval(
 
 
 def tails(at: Sequence[float]) -> list[float]:
-    """For each place, the sum over the places above it and half of its own."""
+    """For each place, the sum over the places above it and half of its value."""
     made = [0.0] * len(at)
     above = 0.0
     for place in range(len(at) - 1, -1, -1):

@@ -2,7 +2,7 @@
 numerical library.
 
 Every interval names its level and method. Where too little is known to give one, its ends are None
-and the reason stands next to them: the standard error of one sample is not zero. `student` takes
+and the reason is given: the standard error of one sample is not zero. `student` takes
 the spread it is given; whether the spread was seen at all is asked in `means`.
 """
 

@@ -131,7 +131,7 @@ def weighted_kappa(
 
 
 class _Cells(NamedTuple):
-    """Cells of a table as columns: places of the two ratings, and weights; a cell may stand there
+    """Cells of a table as columns: places of the two ratings, and weights; a cell may be there
     more than once.
     """
 

@@ -30,7 +30,7 @@ _SIDE: dict[str | None, int] = {"a": 1, "tie": 0, "b": -1, None: 0}
 
 
 class JudgedPair(NamedTuple):
-    """A pair of candidates: the verdict by order ("ab": a stood first), None where it could not be
+    """A pair of candidates: the verdict by order ("ab": a came first), None where it could not be
     read, and which is known to be better.
     """
 
@@ -242,7 +242,7 @@ def _accuracy(labelled: Sequence[JudgedPair], *, level: float) -> dict[str, Any]
 def _position(
     pairs: Sequence[JudgedPair], both: Sequence[JudgedPair], *, level: float
 ) -> dict[str, Any]:
-    """How much more a candidate scores when it stands first: its mean score in first place less
+    """How much more a candidate scores when it comes first: its mean score in first place less
     that in second, over pairs read in both orders.
     """
     shifts = []

@@ -1,16 +1,16 @@
 """Confidence sequences: intervals that hold at every look at once, so that a run may stop whenever
 it has seen enough.
 
-An ordinary 95% interval holds for one look that was fixed before. Whoever looks again and again and
-stops at the first good one errs far more often than in 5%. The sequences here err in at most 5%
-over all looks together, however many there are and whatever made one stop.
+An ordinary 95% interval holds for one look that was fixed before. An analyst who looks again and
+again and stops at the first good one errs far more often than in 5%. The sequences here err in at
+most 5% over all looks together, however many there are and whatever made one stop.
 
-A mean of bounded values is bet on: whoever bets against a supposed mean m with a share f of the
-capital multiplies it by 1 - f + f x / m with every x, and if m is the mean, the capital is above 40
-at some time with chance 1/40 at most. The bets are spread over a fixed list of shares, so that no
-order of the values between two looks changes anything. It is valid for every n, whatever the
-distribution in the range, and therefore wider than Student's interval: with differences of scores
-on -100..100, a margin of 1 is not reached before some 640 pairs.
+A mean of bounded values is bet on: a player who bets against a supposed mean m with a share f of
+the capital multiplies it by 1 - f + f x / m with every x, and if m is the mean, the capital is
+above 40 at some time with chance 1/40 at most. The bets are spread over a fixed list of shares, so
+that no order of the values between two looks changes anything. It is valid for every n, whatever
+the distribution in the range, and therefore wider than Student's interval: with differences of
+scores on -100..100, a margin of 1 is not reached before some 640 pairs.
 
 Each look keeps what earlier looks have excluded. Values enter in an order fixed before the run;
 whether to look must not depend on values yet to come. Sources: Waudby-Smith and Ramdas, Estimating

@@ -42,7 +42,7 @@ RETENTION_WARNING = "GRD-WARN-001"
 
 
 class Aged(NamedTuple):
-    """A score as it stands now, and the warning about its age, if any."""
+    """A score as it is now, and the warning about its age, if any."""
 
     score: Any
     warning: str | None

@@ -107,7 +107,7 @@ def check_score(score: object) -> None:
                 "SCO-003",
                 f"{score!r} is not a score.",
                 fix=(
-                    "A score is a number from 1 to 5, or pass, fail, stale or n/a; a number stands"
+                    "A score is a number from 1 to 5, or pass, fail, stale or n/a; write a number"
                     " without quotes."
                 ),
             )
@@ -148,7 +148,7 @@ def check_na(score: object, reason: object) -> None:
     if score == "n/a" and reason not in NA_REASONS:
         said = "no reason" if reason is None else f"the reason {reason!r}"
         raise InputError(
-            "NA-001", f"n/a stands with {said}.", fix=f"Give one of {', '.join(NA_REASONS)}."
+            "NA-001", f"n/a is given with {said}.", fix=f"Give one of {', '.join(NA_REASONS)}."
         )
 
 

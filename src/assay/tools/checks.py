@@ -51,7 +51,7 @@ class ModuleLists(NamedTuple):
 
     bad: Mapping[str, str] | None = None
     telemetry: frozenset[str] = frozenset()
-    """Modules that report usage and take nothing: they cost points, they are no veto."""
+    """Modules that report usage and take nothing: they cost points, but don't veto."""
 
 
 def package_name(specifier: str) -> str:
@@ -157,7 +157,7 @@ def check_modules(schema: ToolSchema, lists: ModuleLists) -> VetoCheck:
     )
     reason = f"none of {len(outside)} modules is on the list of {len(lists.bad)}"
     if reporting:
-        reason += f"; {', '.join(reporting)} reports usage, which costs points and is no veto"
+        reason += f"; {', '.join(reporting)} reports usage, which costs points but is not a veto"
     return VetoCheck("malicious-module", CLEAN, reason, {**evidence, "telemetry": reporting})
 
 
@@ -253,7 +253,7 @@ def check_key_domain(
 
 def check_terms(schema: ToolSchema) -> VetoCheck:
     """Whether terms of service are attached to the API: a link on the same registrable domain. It
-    costs points where they are not; it is no veto.
+    costs points where they are not, but doesn't veto.
     """
     link = schema.main.get("termsOfService")
     if not isinstance(link, str) or "://" not in link:

@@ -60,7 +60,7 @@ class NotApplicable(_Part, frozen=True):
 
 
 class Declaration(_Part, frozen=True):
-    """A declaration. What it leaves out is not declared, and stays undetermined."""
+    """A declaration. Anything it leaves out stays undetermined."""
 
     server: _Name
     """The name that the server states, or the namespace made from it."""

@@ -67,7 +67,7 @@ def canonical(value: Any) -> str:
 
 def parse(text: str) -> Any:
     """Plain data from a JSON text: an integer below 2**53 is an int, any other number a Decimal of
-    the digits that stand there.
+    the digits in the text.
 
     A surrogate without its partner is accepted, as ECMAScript accepts it; a key that appears twice
     is not. Raises ValueError.

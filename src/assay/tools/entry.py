@@ -205,7 +205,7 @@ def build_entry(
     else:
         result = aggregate_answers(answers, area.tier, rules)._replace(
             grade=last_full.aggregate_grade,
-            notes=("partial: the grade of the last full grading stands",),
+            notes=("partial: the grade of the last full grading applies",),
         )
     entry = GradingEntry(
         **_common(subject, area, now=now, harness=harness, systems=rules.systems),
@@ -247,7 +247,7 @@ def blocked_entry(
     if reason not in BLOCKED_REASONS:
         raise InputError(
             "GRD-039",
-            f"{reason!r} is no reason for a block.{near_miss(reason, BLOCKED_REASONS)}",
+            f"{reason!r} is not a reason for a block.{near_miss(reason, BLOCKED_REASONS)}",
             fix=f"The reasons are {', '.join(BLOCKED_REASONS)}.",
         )
     area = area_of(subject.area)

@@ -255,7 +255,7 @@ def rejected_beside(index: NamespaceIndex, schema: str | None) -> list[str]:
 
 def namespace_gate(name: str, index: NamespaceIndex, rules: SchemaRules) -> ToolGateResult:
     """The gate of a whole namespace: the grading that sums up its tools is good enough and
-    stands.
+    still valid.
     """
     rejected = rejected_beside(index, None)
     spoiled = [

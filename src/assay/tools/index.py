@@ -1,9 +1,9 @@
 """The index of a namespace: what its entries come to. Made from the tree alone, the same bytes for
 the same tree.
 
-Its times are those of the tree, never the time of the rebuild. What the index remembers of entries
-that are gone is carried over: see `memory`. That of a selection: `selection_index`. How the file is
-checked and written: `index_file`.
+Its times are those of the tree, never the time of the rebuild. The index carries over what it
+remembers of entries that are gone: see `memory`. That of a selection: `selection_index`. How the
+file is checked and written: `index_file`.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class _SchemaState(NamedTuple):
     @property
     def gone(self) -> bool:
         """Whether a schema without a snapshot once had one: a grade that cannot be held against
-        its source does not stand.
+        its source is not valid.
         """
         return self.snapshot is None and any(
             name.startswith("_manifest--") for name in os.listdir(self.folder)

@@ -84,7 +84,7 @@ def import_one(
     tree: Tree, schema: ToolSchema, findings: Sequence[SchemaFinding], *, now: datetime
 ) -> Written:
     """Put one schema into the tree (created, a new version next to the old, or unchanged) and make
-    the index of its namespace anew. One that fails its validation is kept and blocked.
+    the index of its namespace again. One that fails its validation is kept and blocked.
     """
     check_import(tree, schema)
     with tree.locked("providers", schema.namespace):
@@ -138,7 +138,7 @@ def _import_schema(
 def import_selection(
     tree: Tree, definition: dict[str, Any], where: str, *, now: datetime
 ) -> Written:
-    """Put a selection into the tree, next to its older versions, and make its index anew."""
+    """Put a selection into the tree, next to its older versions, and rebuild its index."""
     name = check_selection(definition, where)["selectionId"]
     with tree.locked("selections", name):
         home = tree.home("selections", name)

@@ -31,7 +31,7 @@ class _Owner(Struct, frozen=True, forbid_unknown_fields=True):
     suffixes: tuple[str, ...] = ()
     """Whole registries that only the owner gives names in, as `gov`."""
     shared: bool = False
-    """Others use the word too: it clears a key for these domains, and is no ground for a veto
+    """Others use the word too: it clears a key for these domains, and gives no ground for a veto
     elsewhere.
     """
 
@@ -49,7 +49,7 @@ class _KeyWords(Struct, frozen=True):
     credential: frozenset[str]
     """They make a parameter a secret: only a secret of another company is a veto."""
     related: frozenset[str]
-    """They may be next to a brand in the name of its own domain."""
+    """They may be next to a brand in the name of its domain."""
     known: dict[str, _Owner]
     """Words whose owner is known. For these no likeness counts: only the owner's domains get the
     key.
@@ -140,7 +140,7 @@ def named_keys(text: str) -> list[str]:
 
 
 def _only_related(text: str) -> bool:
-    """Whether a text is made of words that stand next to a brand, as `apidata`."""
+    """Whether a text is made of words that go with a brand, as `apidata`."""
     return not text or any(
         text.startswith(word) and _only_related(text[len(word) :]) for word in _words().related
     )
@@ -148,7 +148,7 @@ def _only_related(text: str) -> bool:
 
 def _owners_in(tokens: list[str]) -> dict[str, _Owner]:
     """The known owners that a key's name speaks of: by the whole name, by one of its words, or by
-    words that stand next to each other.
+    adjacent words.
     """
     runs = {
         "".join(tokens[start:end])

@@ -2,8 +2,8 @@
 Holds for FlowMCP and for any MCP server.
 
 For an MCP server this is the whole deterministic validation; for FlowMCP it comes after
-`validation`. It judges the form: whether a description is true is for those who are asked. What a
-tool costs is estimated from its text alone, the same on every machine.
+`validation`. It judges the form: whether a description is true is for judges. The cost of a
+tool is estimated from its text alone, the same on every machine.
 """
 
 from __future__ import annotations

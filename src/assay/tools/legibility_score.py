@@ -46,7 +46,7 @@ READ_BY_MODELS = {"error": BEST - ERROR_CAP, "warning": 10, "note": 3}
 OF_THE_FORMAT = {"error": BEST - ERROR_CAP, "warning": 4, "note": 1}
 """The same where the rule is about the FlowMCP format."""
 SPECIAL = {"description-vague": 25}
-"""Rules with a cost of their own: a model chooses a tool by its description."""
+"""Rules with a special cost: a model chooses a tool by its description."""
 
 
 def rule_cost(rule: str) -> int:

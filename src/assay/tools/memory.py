@@ -123,7 +123,7 @@ def _rejecting(node: Any) -> Iterator[str]:
     made.
     """
     for key, value in node.items() if isinstance(node, dict) else ():
-        # members are nodes of other namespaces, which have indexes of their own
+        # members are nodes of other namespaces, which have their own indexes
         if isinstance(value, dict) and key != "members":
             if value.get("status") == NODE_REJECTED and isinstance(value.get("ref"), str):
                 yield value["ref"]

@@ -305,8 +305,8 @@ def gradings_dir(area: object, names: Mapping[str, object]) -> str:
 
 
 def file_stamp(name: str) -> datetime | None:
-    """The moment in a file name: what stands last, or before the hash. Read from the end, because a
-    name may hold `--` and even a moment of its own.
+    """The time in a file name: the last part, or the one before the hash. Read from the end,
+    because a name may hold `--` and even another time.
 
     >>> file_stamp("air--quality--2026-05-30T10-15-00Z--93baef35.mjs").day
     30
@@ -321,7 +321,7 @@ def latest(files: Iterable[str], logical_name: str) -> str | None:
     """The newest version among `<logicalName>--...` by its parsed time, then by its name; None
     where there is no version.
 
-    A plain sort of the names would be wrong: persona segments stand before the time.
+    A plain sort of the names would be wrong: persona segments come before the time.
     """
     found = [
         (moment, name)

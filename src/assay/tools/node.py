@@ -56,7 +56,7 @@ class LostEntry(NamedTuple):
         """What is wrong, and what to do."""
         kind = f"the veto {self.label} ({self.veto})" if self.veto else self.label
         return (
-            f"{kind}, which {'was changed' if self.changed else 'is gone'}, stands in index.json:"
+            f"{kind}, which {'was changed' if self.changed else 'is gone'}, is named in index.json:"
             " restore it"
         )
 

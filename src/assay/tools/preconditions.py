@@ -72,7 +72,7 @@ def _check_namespace(tree: Tree, area: str, names: Mapping[str, str]) -> None:
                 raise InputError(
                     "FMC-015",
                     f"{name} is rejected by a veto; what depends on it is not graded.",
-                    fix="Remove it, or evaluate it anew in full.",
+                    fix="Remove it, or evaluate it again in full.",
                 )
         if area == "about-namespace" and node.status != STABLE:
             raise InputError(

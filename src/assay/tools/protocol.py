@@ -50,7 +50,7 @@ PARAMETERS = (
 def build_prompts(
     description: object, tools_text: str, *, when_to_use: str | None = None
 ) -> list[dict[str, str]]:
-    """The two prompts, in their fixed order. The sentence about a skill stands there only when
+    """The two prompts, in their fixed order. The sentence about a skill is there only when
     there is one.
 
     >>> [prompt["dimension"] for prompt in build_prompts("Prices", "{}")]
@@ -171,7 +171,7 @@ def score_faults(
     scores: object, dimensions: Sequence[str] = TRANSPORT_DIMENSIONS
 ) -> list[tuple[str, str, str]]:
     """What is wrong with the list of scores: (code, place, message). Scores name their dimensions,
-    or stand in the order of the prompts and name none.
+    or follow the order of the prompts and name none.
     """
     if not isinstance(scores, list):
         return [("PRO-002", "scores", "must be a list.")]
@@ -219,7 +219,7 @@ def score_faults(
                     "PRO-004",
                     f"{where}.dimension",
                     (
-                        f"{dimension!r} is none of"
+                        f"{dimension!r} is not one of"
                         f" {', '.join(TRANSPORT_DIMENSIONS)}.{near_miss(str(dimension), TRANSPORT_DIMENSIONS)}"  # noqa: E501
                     ),
                 )

@@ -86,7 +86,7 @@ def record(
     trigger: Trigger | None = None,
     harness: str | None = None,
 ) -> tuple[str, dict[str, str], Built | None]:
-    """Write one entry from the envelopes of one area, and make the index anew. The path of the
+    """Write one entry from the envelopes of one area, and rebuild the index. The path of the
     entry, its place, and what it came to.
     """
 

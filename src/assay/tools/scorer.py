@@ -3,7 +3,7 @@ out.
 
 A judge is any command that reads a prompt on its standard input and writes JSON: an object or a
 one-element list with `score`, and if it likes `dimension` and `reasoning`. Each prompt gets a
-process of its own in an empty folder of its own: no history, no tools, no other prompt. A judge
+separate process in its own empty folder: no history, no tools, no other prompt. A judge
 that gives no valid score stops the whole: nothing is filled in.
 """
 
@@ -138,7 +138,7 @@ class CommandJudge:
 
 class EndpointJudge:
     """A judge that is a model endpoint, as a judge's description names it. Each prompt is a request
-    of its own, without history.
+    that has no history.
     """
 
     def __init__(self, spec: JudgeSpec) -> None:
@@ -147,7 +147,7 @@ class EndpointJudge:
 
     def ask(self, instructions: str, prompt: str) -> bytes:
         """Ask the endpoint once. Its client paces and retries; nothing is kept, so that repeats are
-        draws of their own.
+        separate draws.
         """
         return asyncio.run(self._ask(instructions, prompt)).encode("utf-8", "replace")
 

@@ -1,5 +1,5 @@
 """Selections: groups of schemas of several namespaces, graded as a whole only when each member
-stands on its own.
+passes alone.
 
 A member is referenced by `<namespace>.<schema>`, never copied and never graded again. The lock
 freezes what is graded together. Each lock has its own file; the index carries the newest one

@@ -1,8 +1,9 @@
 """The veto checks of any schema; of an MCP server they are made on what its declaration says.
 
 Without a declaration they are undetermined, because tools don't show what a server loads or which
-keys it needs. What its declaration calls not applicable is answered so, with the reason. A key that
-the tools name and the declaration leaves out keeps the check undetermined, and may be a veto.
+keys it needs. Checks that its declaration calls not applicable are answered so, with the reason. A
+key that the tools name and the declaration leaves out keeps the check undetermined, and may be a
+veto.
 """
 
 from __future__ import annotations

@@ -174,8 +174,8 @@ def rollup_grade(grades: Iterable[object]) -> str | None:
 
 
 def precondition(members: object) -> InputError | None:
-    """Why what sums up its members may not be graded yet; None if it may. No members is no reason
-    to go on.
+    """Why what sums up its members may not be graded yet; None if it may. An empty group is not
+    ready either.
     """
     if not isinstance(members, list) or not members:
         return InputError(

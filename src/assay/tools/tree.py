@@ -4,7 +4,7 @@ namespace and selection.
 Nothing is ever overwritten or deleted but index.json, which can be rebuilt. Each namespace and
 selection has a lock, so that two processes that write at once both see what the other wrote. A kill
 at any moment leaves whole files and, at worst, a hidden part file that nothing reads. The tree has
-no links. What comes in and goes out: `intake`.
+no links. `intake` reads and writes it.
 """
 
 from __future__ import annotations
@@ -324,7 +324,7 @@ class Tree:
         *,
         known: dict[str, NamespaceIndex | None] | None = None,
     ) -> NamespaceIndex | SelectionIndex:
-        """Make the index of a namespace or selection anew, and write it if it changed."""
+        """Rebuild the index of a namespace or selection, and write it if it changed."""
         index = self.index(kind, name, known=known)
         lock = self.frozen(name) if kind == "selections" else None
         write_index(os.path.join(self.home(kind, name), INDEX), index, lock)

@@ -1,8 +1,9 @@
 """Measures: raw scores read off the evidence itself, one file per family.
 
-A measure says what it looks at and which formula reads its raw value. What it cannot tell is
-`Undetermined` with the reason, never 0 and never NaN. It runs no code and asks no model. A family
-is loaded when one of its measures is asked for: a profile of two measures need not load forty.
+A measure says what it looks at and which formula reads its raw value. Where it cannot tell, it
+returns `Undetermined` with the reason, never 0 and never NaN. It runs no code and asks no model. A
+family is loaded when one of its measures is asked for: a profile of two measures need not load
+forty.
 """
 
 from __future__ import annotations

@@ -92,11 +92,11 @@ def _refused(reason: str) -> Patched:
 
 
 def _after(copy: str, path: str) -> PatchedFile | None:
-    """What stands at a path after the patch. Nothing is followed: the patch may have made links."""
+    """What is at a path after the patch. Nothing is followed: the patch may have made links."""
     parts = path.split("/")
     for count in range(1, len(parts)):
         if os.path.islink(os.path.join(copy, *parts[:count])):
-            return None  # git writes nothing through a link; what stood below the folder is gone
+            return None  # git writes nothing through a link; what was below the folder is gone
     target = os.path.join(copy, path)
     if os.path.islink(target):
         return PatchedFile(os.readlink(target), False)
@@ -107,7 +107,7 @@ def _after(copy: str, path: str) -> PatchedFile | None:
 
 
 def _copy(tree: str, copy: str, path: str) -> str:
-    """Bring what stands at a path of the tree, if anything, into the copy; the reason why it cannot
+    """Bring what is at a path of the tree, if anything, into the copy; the reason why it cannot
     be, or nothing.
     """
     source, target = tree, copy

@@ -166,7 +166,7 @@ def argument_fault(value: Any, details: Any, possible: Sequence[Any]) -> str | N
 
 
 def _text_fault(value: str, possible: Sequence[Any]) -> str | None:
-    """What is wrong with a text that is not possible as it stands. Where the answers are not texts,
+    """What is wrong with a text that is not possible as it is. Where the answers are not texts,
     it is not folded.
     """
     if _answer_kind(possible) not in (None, "string"):

@@ -63,7 +63,7 @@ _VALID = Validity(True, "the arguments keep the tool's schema")
 
 
 def standard_schema(schema: Any, *, depth: int = 0) -> Any:
-    """A schema with the dialect's types as JSON Schema's. Only where a type stands: a parameter may
+    """A schema with the dialect's types as JSON Schema's. Only where a type belongs: a parameter may
     well be called "type".
 
     >>> standard_schema(

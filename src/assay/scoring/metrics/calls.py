@@ -65,7 +65,7 @@ class CallPair(NamedTuple):
 
 
 class Pairing(NamedTuple):
-    """A pair, and where its call and its expected call stand."""
+    """A pair, and where its call and its expected call are."""
 
     call: int
     expected: int
@@ -239,7 +239,7 @@ def _pair_up(
     if len(rows) * len(columns) > MAX_CELLS:
         raise InputError(
             "FIL-004",
-            f"{len(rows):,} different calls of {calls[rows[0]].name!r} stand against"
+            f"{len(rows):,} different calls of {calls[rows[0]].name!r} would be matched with"
             f" {len(columns):,} expected ones; at most {MAX_CELLS:,} pairs are compared.",
         )
     compared: dict[Any, list[CallPair]] = {}

@@ -67,7 +67,7 @@ def is_exact(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
 
 
 def has_substring(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
-    """Whether the expected text stands anywhere in the other. An empty expectation is refused:
+    """Whether the other text contains the expected one. An empty expectation is refused:
     every text contains it.
 
     >>> has_substring("He went home", "went")
@@ -77,7 +77,7 @@ def has_substring(actual: str, expected: str, *, steps: Sequence[str] = ()) -> b
 
 
 def has_word(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
-    """Whether the expected text stands in the other with no letter or digit directly before or
+    """Whether the expected text is in the other with no letter or digit directly before or
     after it.
 
     >>> has_word("He went home", "we"), has_word("He went home", "went home")

@@ -3,7 +3,7 @@ it, and do its words support the claim.
 
 Citations are ids of retrieved passages, compared character by character. Whether a passage entails
 a claim cannot be seen from words; each sheet says what its measure does not see. The verdicts of a
-judge stand in `claims[].supported`, and the gates read those: nothing here replaces them.
+judge are in `claims[].supported`, and the gates read those: nothing here replaces them.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ GROUNDING = (
     Measure(
         "context_precision",
         "1",
-        "Average precision of the retrieved passages: relevant ones stand first",
+        "Average precision of the retrieved passages: relevant ones first",
         "share",
         "higher is better",
         "zero_one",
@@ -293,7 +293,7 @@ GROUNDING = (
     Measure(
         "quotes_grounded",
         "1",
-        "Quotations that stand word for word in a cited passage",
+        "Quotations found word for word in a cited passage",
         "share",
         "higher is better",
         "ratio",
@@ -312,7 +312,7 @@ GROUNDING = (
     Measure(
         "lexical_support",
         "1",
-        "Claims whose words, numbers and denials stand in the passages they cite",
+        "Claims whose words, numbers and denials are in the passages they cite",
         "share",
         "higher is better",
         "zero_one",

@@ -177,7 +177,7 @@ def sentences(text: str) -> list[str]:
 
 
 def quotations(text: str) -> list[str]:
-    """What stands in quotation marks and holds a word. Single marks are not read: an apostrophe
+    """What is in quotation marks and contains a word. Single marks are not read: an apostrophe
     looks the same.
 
     >>> quotations('He said "yes, it is" and „nein“, «oui»; "!".')
@@ -216,7 +216,7 @@ def read_passage(text: str) -> ReadPassage:
 
 
 def occurs(quote: str, passage: ReadPassage) -> bool:
-    """Whether a quotation stands word for word in a passage; parts around an ellipsis in their
+    """Whether a quotation is word for word in a passage; parts around an ellipsis in their
     order.
 
     >>> (

@@ -164,7 +164,7 @@ def read_instances(documents: Iterable[Document | Unread], *, where: str = "") -
     """Instances from lines `{"instance_id", "fail_to_pass": {"passed": [names], "failed": [names]},
     "pass_to_pass": {...}}`.
 
-    `generated` and `applied` may stand next to them, and are true otherwise. SWE-bench's own `{id:
+    `generated` and `applied` may be given too, and are true otherwise. SWE-bench's own `{id:
     {"FAIL_TO_PASS": {"success", "failure"}, ...}}`, with or without `tests_status` around it, is
     read too. A test that is named among the passed and the failed, or twice, is a fault; so is a
     `resolved` that the lists do not support.

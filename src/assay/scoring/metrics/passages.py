@@ -75,7 +75,7 @@ def _reciprocal_rank(run: Run, _params: Mapping[str, Any]) -> Any:
         if passage.relevant is None:
             raise Undetermined(
                 f"nobody judged whether the passage '{passage.id}' is relevant, and no relevant one"
-                " stands before it"
+                " comes before it"
             )
         if passage.relevant:
             return 1 / rank

@@ -184,7 +184,7 @@ def _checked(name: str) -> str:
     if any(part.lower() in (".git", "git~1") for part in parts) or any(
         ord(sign) < 32 for sign in path
     ):
-        raise PatchError(f"the path {name[:200]!r} is none that a patch may change")
+        raise PatchError(f"the path {name[:200]!r} is not one that a patch may change")
     return path
 
 
@@ -202,7 +202,7 @@ class PatchLikeness(NamedTuple):
     files: int
     """In either."""
     shared_hunks: int
-    """Hunks of the second that stand in the first, line for line."""
+    """Hunks of the second that are in the first, line for line."""
     hunks: int
     """Of the second."""
 

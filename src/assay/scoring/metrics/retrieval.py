@@ -7,7 +7,7 @@ sums run in rank order, so that they are trec_eval's to the last digit; means ar
 that no order of queries changes them. Scores are compared as they are, like trec_eval 10 does;
 pytrec_eval and trec_eval 9 first round them to single precision, and see more ties.
 
-Files are read in `files.trec_files`. What a single run of a workflow retrieved is measured in
+Files are read in `files.trec_files`. For what a single run of a workflow retrieved, see
 `passages`.
 """
 
@@ -308,7 +308,7 @@ _CUT: dict[str, Callable[[_Ranking, int], float]] = {
     "judged": _judged,
 }
 METRIC_NAMES = (*_WHOLE, *(f"{name}_K" for name in _CUT))
-"""Every name; K stands for a cutoff. Beside trec_eval's own: `ndcg_exp` and `judged`."""
+"""Every name; K stands for a cutoff. Besides trec_eval's own: `ndcg_exp` and `judged`."""
 _NAME = re.compile(r"(\w+?)[_.]([1-9][0-9]{0,6})", re.ASCII)
 
 

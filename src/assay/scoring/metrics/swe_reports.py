@@ -21,7 +21,7 @@ def read_report(tree: Any, *, where: str = "") -> dict[str, Any]:
 
     The newer report of swebench, with `submitted_ids`, `completed_ids` and `resolved_ids`, is read
     too; its counts must be those of its lists. `all` are the instances named anywhere, once each:
-    an id may stand in two of the lists. A newer report may count more (`total_instances`).
+    an id may be in two of the lists. A newer report may count more (`total_instances`).
     """
     lists = report_lists(tree, where=where)
     sets = {key: set(ids) for key, ids in lists.ids.items()}

@@ -1,8 +1,8 @@
 """Tool calls in a file against the calls that were expected: what `assay measure tool-calls` says.
 
-What a model wrote is never a fault of the file: a call that cannot be read is a call that is wrong.
-What the file's author wrote is: an expectation that nothing can meet is named with its line, and
-nothing is scored. The measures of a run stand in `tool_use`.
+A model's unreadable call is a wrong call, not a fault of the file.
+An expectation that no call can meet is the author's fault: it is named with its line, and
+nothing is scored. The measures of a run are in `tool_use`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KEPT_FAULTS = 100
 
 
 def read_call(item: Any) -> WrittenCall:
-    """A call as a model wrote it; arguments may be JSON text. What cannot be read has arguments
+    """A call as a model wrote it; arguments may be JSON text. An unreadable call has arguments
     None, and matches nothing.
 
     >>> (

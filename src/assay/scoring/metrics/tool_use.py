@@ -1,7 +1,7 @@
 """Tool use of a run: which tools it chose, how it called them, which way it went, to whom it passed
 the work.
 
-A run's expected calls stand under `expected.tool_calls`, its tools under `expected.tools`, its
+A run's expected calls are under `expected.tool_calls`, its tools under `expected.tools`, its
 expected handoffs under `expected.handoffs`. Forbidden tools and the graph of handoffs are gates,
 not scores: see `scoring.gates`.
 """

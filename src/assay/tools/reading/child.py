@@ -207,7 +207,7 @@ class ServerProcess:
         deadline = anyio.current_time() + seconds
         while (
             self._process.returncode is None and anyio.current_time() < deadline
-        ):  # wait() would also wait for whoever holds the pipes
+        ):  # wait() would also wait for other holders of the pipes
             await anyio.sleep(0.01)
 
     def kill(self) -> None:
@@ -229,7 +229,7 @@ class ServerProcess:
         if self._noise:
             said.append(
                 f" It wrote {self._noise} line{'s' if self._noise > 1 else ''} to stdout that are"
-                f" no messages, first {self._first_noise!r}."
+                f" not messages, first {self._first_noise!r}."
             )
         lines = [
             line.strip()

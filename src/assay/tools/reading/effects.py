@@ -44,7 +44,7 @@ _QUIET = frozenset(
         "regex_flags",
     )
 )
-"""Kinds of nodes that only make a value. Reading a property is none of them: a getter is code."""
+"""Kinds of nodes that only make a value. Reading a property doesn't count: a getter is code."""
 _CALLS = frozenset(("call_expression", "new_expression", "class_body", "await_expression"))
 _PLACES = frozenset(("member_expression", "subscript_expression"))
 _WRITES = """
@@ -158,7 +158,7 @@ def probes(nodes: list[Node]) -> Iterator[tuple[Node, str]]:
     forbidden while it runs.
 
     An error must end the module: where it can be caught, or looked at without being thrown, it
-    tells the engine by its text, and by when it comes. A call of an async function catches every
+    reveals the engine by its text, and by when it comes. A call of an async function catches every
     error. Functions that nothing can call are left alone.
     """
     runs = any(acts(node) for node in nodes)
@@ -187,7 +187,7 @@ def probes(nodes: list[Node]) -> Iterator[tuple[Node, str]]:
 
 
 def _is_logged(node: Node) -> bool:
-    """Whether the name is that of `console.log(…);`, a statement of its own."""
+    """Whether the name is that of `console.log(…);`, a whole statement."""
     kinds: list[str] = []
     above = node.parent
     while above is not None and len(kinds) < 3:

@@ -2,7 +2,7 @@
 
 A module runs in its own process (`worker`), because a regular expression can keep the engine
 busy forever and a fault of the engine must not take the caller down. One `Engine` keeps one such
-process for many modules; one that dies or is killed is replaced. What the answers mean in words is
+process for many modules; one that dies or is killed is replaced. The words for its answers are
 here; what a schema is, `files` knows.
 """
 

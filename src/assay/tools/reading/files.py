@@ -41,8 +41,8 @@ class NoSchema(Exception):
 def read_schema(path: str, *, engine: Engine | None = None) -> ToolSchema:
     """The tool schema in one file. Without an engine, one is started for a module and ended again.
 
-    Raises InputError: `FMC-00n` for what the file holds, `FIL-00n` where it cannot be opened or is
-    no JSON or YAML.
+    Raises InputError: `FMC-00n` for what the file holds, `FIL-00n` where it cannot be opened or
+    isn't JSON or YAML.
     """
     return schema_of(path, source_of(path), engine=engine)
 
@@ -291,8 +291,8 @@ def _is_declaration(part: Any) -> bool:
 
 
 def _pages(tree: Any, path: str) -> tuple[list[dict[str, Any]], dict[str, Any]] | None:
-    """The tools of all pages of a `tools/list` answer and what stands next to them; None where it
-    is no such answer.
+    """The tools of all pages of a `tools/list` answer and the rest of it; None for
+    anything else.
     """
     parts = tree if isinstance(tree, list) else [tree]
     tools: list[dict[str, Any]] = []

@@ -175,7 +175,7 @@ def _modules_below(folder: str) -> int:
 
 
 def _judge(entry: os.DirEntry[str], root: str) -> _Found | None:
-    """What is to be done with a name that is no folder; None where it is none of our files."""
+    """What to do with a name that is not a folder; None where it is not one of our files."""
     is_named_so = entry.name.lower().endswith((*MODULES, *DATA)) and entry.name not in SKIPPED_FILES
     try:
         real = os.path.realpath(entry.path, strict=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NAMES = "[(identifier) (shorthand_property_identifier)] @name"
 WRITES = ""
-"""Stands among the names that a statement mentions where it could change what it does not name: a
+"""Is among the names that a statement mentions where it could change what it does not name: a
 built-in that every object inherits from.
 """
 _VALUES = frozenset(("string", "number", "true", "false", "null", "undefined", "regex"))

@@ -97,7 +97,7 @@ class Parsed:
         runs, so that asking for it is seen.
         """
         self._numbers = sorted(found.get("number", []), key=lambda node: -node.start_byte)
-        """From the last to the first, because writing one anew moves what follows."""
+        """From the last to the first, because rewriting one moves what follows."""
         self._metas = [node for node in found.get("meta", []) if text(node) == "import.meta"]
         self.names = mentions(root)
         self._unread = [

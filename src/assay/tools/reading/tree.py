@@ -56,7 +56,7 @@ class NoModule(Exception):
 
 
 def is_inside_function(node: Node, *, arrows: bool = True) -> bool:
-    """Whether a function stands around the node; without `arrows`, one that has its own `arguments`
+    """Whether a function encloses the node; without `arrows`, one that has its own `arguments`
     and `new.target`.
     """
     above = node.parent

@@ -2,7 +2,7 @@
 limits.
 
 It answers requests one after the other (`worker_process`): the bytes of a module come in, JSON goes
-out. Every module gets an engine of its own. The parent kills this process when it takes too long,
+out. Every module gets its own engine. The parent kills this process when it takes too long,
 because a regular expression can keep the engine from ever looking at its clock. The parent's side
 is `engine`.
 """
@@ -124,7 +124,7 @@ def answer(source: bytes) -> dict[str, Any]:
 
 def _evaluate(module: Parsed, target: str) -> dict[str, Any]:
     """All of the module if that works, else only what the target needs: a key read from
-    `process.env` for a handler is no fault of the schema.
+    `process.env` for a handler is not a fault of the schema.
     """
     missing = module.cannot_run(target)
     if missing is not None:

@@ -33,7 +33,7 @@ def check(tool: dict[str, Any], path: str, found: SchemaFindings) -> None:
     listed = tool.get("tests")
     known = parameters_of(tool, path)
     given = {parameter.key: parameter for parameter in known if parameter.given}
-    # A value such as {{CITY}} is an error of its own; the tests that give CITY are not wrong as
+    # A value such as {{CITY}} is a separate error; the tests that give CITY are not wrong as
     # well.
     others = {name for parameter in known for name in placeholders(parameter.value)}
     seen: list[dict[str, Any]] = []

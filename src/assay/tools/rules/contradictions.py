@@ -126,7 +126,7 @@ def _required(node: dict[str, Any], *, root: bool) -> Iterator[str]:
 
 
 def _check_values(node: dict[str, Any], where: str, found: SchemaFindings) -> None:
-    """Check that `const` and the values of `enum` have the type that stands next to them."""
+    """Check that `const` and the values of `enum` have the type given next to them."""
     types = _types(node)
     if types and "const" in node and not _has_type(node["const"], types):
         message = f"const {_shown(node['const'])} is not of the type {' or '.join(types)}."

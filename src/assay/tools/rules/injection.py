@@ -93,7 +93,7 @@ def _invisible(sign: str) -> str | None:
 
 
 def _joins(text: str, index: int) -> bool:
-    """Whether a joiner stands where scripts and emoji need it: between two signs beyond ASCII."""
+    """Whether a joiner is where scripts and emoji need it: between two non-ASCII characters."""
     return (
         0 < index < len(text) - 1
         and not text[index - 1].isascii()

@@ -84,7 +84,7 @@ def placeholders(text: str) -> list[str]:
 
 
 def check(schema: ToolSchema, found: SchemaFindings) -> dict[str, Any]:
-    """Check everything but the tools; return the tools under the key they stand under, empty where
+    """Check everything but the tools; return the tools under their key, empty where
     there are none to look at.
     """
     main = schema.main
@@ -311,7 +311,7 @@ def _check_secrets(main: dict[str, Any], found: SchemaFindings) -> None:
 
 
 def _sibling_key(main: dict[str, Any], path: str) -> str:
-    """The key of the parameter whose value stands at a path: it says what the value is for."""
+    """The key of the parameter whose value is at a path: it says what the value is for."""
     node: Any = main
     for step in re.findall(r"[^.\[\]]+", path)[:-1]:
         if isinstance(node, list):

@@ -1,4 +1,4 @@
-"""Secrets that stand in plain sight. A finding says where one stands and how long it is, never what
+"""Secrets in plain sight. A finding says where one is and how long it is, never what
 it says.
 """
 

@@ -36,7 +36,7 @@ class ShownTool(NamedTuple):
     schema: Any
     """The JSON Schema of its input, as it is: it need not be an object."""
     fields: dict[str, str]
-    """Where each parameter stands in the file."""
+    """Where each parameter is in the file."""
     annotations: dict[str, Any]
     """What it says about its effects, in the words of MCP; empty where it says nothing."""
     writes: bool

@@ -354,7 +354,7 @@ def _check_output(output: object, path: str, found: SchemaFindings) -> None:
         inner = properties if isinstance(properties, dict) else {}
         children = [
             *((child, f"{where}.properties.{key}", depth + 1) for key, child in inner.items()),
-            # the members of a list are no level of their own
+            # the members of a list don't add a level
             (node.get("items"), f"{where}.items", depth),
         ]
         stack += [child for child in reversed(children) if isinstance(child[0], dict)]
