@@ -170,7 +170,7 @@ def with_verdict(sentence: str, result: Mapping[str, Any]) -> str:
         moved = item.get("name") == gain.get("criterion")
         norm = gain.get("needed_norm") if moved else item.get("norm")
         if item.get("floor_failed") and floor is not None and norm is not None and norm < floor:
-            why.append(f"{item.get('label') or item['name']} would still miss its floor of {floor}")
+            why.append(f"{item['name']} would still miss its floor of {floor}")
     reached = next(
         (band["min"] for band in result.get("bands") or () if band["grade"] == gain.get("grade")),
         None,
