@@ -147,9 +147,9 @@ OUT = "--- a/../outside\n+++ b/../outside\n@@ -1 +1 @@\n-a\n+b\n"
         (b"--- /etc/passwd\n+++ /etc/passwd\n@@ -1 +1 @@\n-a\n+b\n", "absolute"),
         (
             b"--- a/.git/config\n+++ b/.git/config\n@@ -1 +1 @@\n-a\n+b\n",
-            "none that a patch may change",
+            "not one that a patch may change",
         ),
-        (bytes(range(256)) * 8, "no UTF-8"),
+        (bytes(range(256)) * 8, "not UTF-8"),
         (b"diff --git a/x b/x\nGIT binary patch\nliteral 3\nabc\n", "binary"),
         (b"\0" * 100, "NUL"),
         (b"", "not a unified diff"),

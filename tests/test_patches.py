@@ -115,11 +115,11 @@ def test_a_patch_of_git_is_read_with_new_removed_renamed_and_quoted_files(tmp_pa
         ("--- a/..\\x\n+++ b/..\\x\n@@ -1 +1 @@\n-a\n+b\n", "absolute"),
         (
             "--- a/.git/config\n+++ b/.git/config\n@@ -1 +1 @@\n-a\n+b\n",
-            "none that a patch may change",
+            "not one that a patch may change",
         ),
         (
             "--- a/x/.GIT/hooks/pre-commit\n+++ b/x/.GIT/hooks/pre-commit\n@@ -1 +1 @@\n-a\n+b\n",
-            "none that a patch may change",
+            "not one that a patch may change",
         ),
         (
             'diff --git "a/..\\057x" "b/..\\057x"\nold mode 100644\nnew mode 100755\n',

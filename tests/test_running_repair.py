@@ -535,7 +535,7 @@ def test_a_workflow_that_was_shown_its_tests_by_the_dataset_gets_no_evidence_fro
         ("--- /etc/passwd\n+++ /etc/passwd\n@@ -1 +1 @@\n-a\n+b\n", "absolute"),
         (
             "--- /dev/null\n+++ b/.git/hooks/post-checkout\n@@ -0,0 +1 @@\n+x\n",
-            "none that a patch may change",
+            "not one that a patch may change",
         ),
         ("diff --git a/x b/x\nGIT binary patch\nliteral 3\nabc\n", "binary"),
         ("a\0b", "NUL"),
