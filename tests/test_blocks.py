@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import select
+import shlex
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from assay.cli.verbs import VERBS
 from conftest import ROOT
 from forking import Commands
 
@@ -65,6 +69,49 @@ def _the_dbt_models_grade_as_the_batch_does(folder: Path) -> None:
 
 AFTERWARDS = {"docs/how-to/batch.md": _the_dbt_models_grade_as_the_batch_does}
 """What a page leaves in its folder and can't show."""
+
+
+def _unknown(command: str) -> str:
+    """What a command names and `assay` lacks: a verb, an action or an option."""
+    words = shlex.split(re.split(r"[|;&<>]", command.replace("\n", " "))[0], comments=True)[1:]
+    if words[:1] == ["config"] and len(words) > 1:
+        words = words[1:]  # the options are those of the command that it is about
+    if not words or words[0] in ("VERB", "--help", "--version"):
+        return ""
+    verb = VERBS.get(words[0])
+    if verb is None:
+        return words[0]
+    name, module = words[0], verb.module
+    if verb.actions:
+        if len(words) == 1:
+            return ""
+        if words[1] not in verb.actions:
+            return words[1]
+        name, module = f"{words[0]} {words[1]}", verb.actions[words[1]][0]
+    commands = import_module(f"assay.cli.{module}").COMMANDS
+    known = commands.get(name, commands.get(name.split()[-1])).parser(name)._option_string_actions
+    options = [word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)]
+    return next((option for option in options if option not in known), "")
+
+
+def test_a_command_that_assay_lacks_is_noticed() -> None:
+    wrong = {"assay grad x": "grad", "assay judge ask2": "ask2", "assay grade x --or 1": "--or"}
+    assert {command: _unknown(command) for command in wrong} == wrong
+
+
+def test_every_command_in_the_text_of_a_page_exists() -> None:
+    unknown = []
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        if path.name == "CHANGELOG.md":
+            continue  # it names what was there before
+        text = path.read_text("utf-8")
+        prose = blocks.ITEM.sub("", text)
+        typed = re.findall(r"^ *(?:\$ )?(assay .*?)\\?$", text, re.MULTILINE)
+        for command in [*re.findall(r"`(assay [^`]+)`", prose), *typed]:
+            with suppress(ValueError):  # quotes that go on in the next line
+                if wrong := _unknown(command):
+                    unknown.append(f"{path.relative_to(ROOT)}: {command!r} ({wrong})")
+    assert not unknown, "\n".join(unknown)
 
 
 def test_pending_pages_exist_and_few_blocks_are_left_out() -> None:
