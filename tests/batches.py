@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from decimal import Decimal
+from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from assay.batch.layout import COUNTS
@@ -405,11 +407,19 @@ class Compared(NamedTuple):
 
 
 def compared(
-    engine: Any, view: str, source: list[dict[str, Any]], by: Graded, *, keep: tuple[str, ...] = ()
+    engine: Any,
+    view: str,
+    source: list[dict[str, Any]],
+    by: Graded,
+    *,
+    names: dict[str, str] | None = None,
+    keep: tuple[str, ...] = (),
 ) -> Compared:
     """Grade a view by an engine and its rows by Python: every column, every reject."""
     plan = make_batch_plan(by.plan, by.rules)
-    queries = batch_queries(plan, view, engine.columns(view), engine.dialect, keep=keep)
+    queries = batch_queries(
+        plan, view, engine.columns(view), engine.dialect, names=names, keep=keep
+    )
     columns = list(engine.relation(queries.grades).columns)
     made = {row[0]: dict(zip(columns, row, strict=True)) for row in engine.rows(queries.grades)}
     refused: dict[Any, list[RowReject]] = {}
@@ -419,7 +429,7 @@ def compared(
         )
     runs: dict[Any, list[dict[str, Any]]] = {}
     for row in source:
-        runs.setdefault(row["run"], []).append(row)
+        runs.setdefault(row[queries.layout.run.name], []).append(row)
     assert made.keys() == runs.keys()
     found = []
     for run, rows in runs.items():
@@ -446,6 +456,50 @@ def plain(value: Any) -> Any:
     if isinstance(value, int | float | Decimal):
         return number_text(value)
     return [plain(one) for one in value]
+
+
+def differences(
+    engine: Any, folder: Path, given: list[pa.Table], by: Graded, names: dict[str, str]
+) -> list[Difference]:
+    """Where an engine and Python differ over tables that are written to a folder, with columns
+    called by a map as far as it fits. The first few are enough.
+    """
+    used = mapped(given, names)
+    paths = []
+    for index, table in enumerate(renamed(given, used)):
+        paths.append(str(folder / f"{index}.parquet"))
+        pq.write_table(table, paths[-1])
+    source = united(renamed(given, used)).to_pylist()
+    return compared(engine, engine.attach(paths), source, by, names=used).differences[:2]
+
+
+MAPS: tuple[dict[str, str], ...] = (
+    {},
+    {},
+    {"run": "the id", "raw": "value"},
+    {"criterion": "gate", "gate": "criterion", "verdict": "n", "n": "verdict"},
+    {"raw": "correctness", "run": "safety", "n": "Tone"},
+    {"run": 'a "quoted" `name`', "gate": "order by", "passed": "from", "wins": "select"},
+)
+"""What a source calls its columns: words of SQL, swapped roles, names of criteria."""
+
+
+def renamed(given: list[pa.Table], names: dict[str, str]) -> list[pa.Table]:
+    """Tables with the columns of roles under other names."""
+    return [
+        table.rename_columns([names.get(name, name) for name in table.column_names])
+        for table in given
+    ]
+
+
+def mapped(given: list[pa.Table], names: dict[str, str]) -> dict[str, str]:
+    """The part of a map that tables can have: the columns that they have, under names that are
+    free.
+    """
+    there = {name for table in given for name in table.column_names}
+    usable = {role: name for role, name in names.items() if role in there}
+    taken = {name.lower() for name in there - usable.keys()}
+    return {} if any(name.lower() in taken for name in usable.values()) else usable
 
 
 def united(given: list[pa.Table]) -> pa.Table:
