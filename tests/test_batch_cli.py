@@ -97,7 +97,9 @@ def test_rows_that_count_for_nothing_are_shown_and_fail_the_exit_code(
 ) -> None:
     write(tmp_path / "s.parquet", f"{rows()} UNION ALL {rows('range(4, 5) t(i)')}")
     (tmp_path / "more.csv").write_text(
-        "run,lexical_support\nx-1,abc\nx-2,0.12345678901234567\nx-3,nan\n", encoding="utf-8"
+        f"run,lexical_support,{PLAN.gates[0]},note,team\nx-1,abc,true,a,b\n"
+        "x-2,0.12345678901234567,,a,b\nx-3,nan,,a,b\nx-4,1,yes,a,b\n",
+        encoding="utf-8",
     )
     done = assay("batch", "s.parquet", "-o", "g.parquet", "--profile", PROFILE)
     assert done.code == 3
@@ -107,8 +109,16 @@ def test_rows_that_count_for_nothing_are_shown_and_fail_the_exit_code(
     assert ("r-4", None, False, "invalid_evidence", None) in grades(tmp_path / "g.parquet")
     done = assay("batch", "more.csv", "-o", "m.parquet", "--profile", PROFILE, "--json")
     assert done.code == 3
-    assert sum(one["count"] for one in done.json()["rejected"]) == 3
-    assert done.json()["record"]["counts"]["invalid"] == 3
+    assert {(one["code"], one["examples"][-1]) for one in done.json()["rejected"]} == {
+        ("SCO-003", "x-3 lexical_support = nan"),
+        ("BAT-010", "x-2 lexical_support = 0.12345678901234567"),
+        ("BAT-025", f"x-4 {PLAN.gates[0]} = yes"),
+    }
+    assert "x-1 lexical_support = abc" in done.out
+    assert done.json()["record"]["counts"]["invalid"] == 4
+    assert done.json()["unused"] == ["note", "team"]
+    done = assay("batch", "more.csv", "-o", "n.parquet", "--profile", PROFILE, "--keep", "note")
+    assert "not used    team\n" in done.out
 
 
 def test_an_input_that_cannot_be_read_leaves_nothing_behind(assay: Any, tmp_path: Path) -> None:
@@ -123,7 +133,6 @@ def test_an_input_that_cannot_be_read_leaves_nothing_behind(assay: Any, tmp_path
     (tmp_path / "bad.jsonl").write_text('{"run": "a"}\nnot json\n', encoding="utf-8")
     (tmp_path / "keys.jsonl").write_text('{"run": "a", "run": "b"}\n', encoding="utf-8")
     (tmp_path / "bad.arrow").write_bytes(b"ARROW1 no")
-    (tmp_path / "yes.csv").write_text(f"run,lexical_support,{PLAN.gates[0]}\na,1,yes\n")
     write(tmp_path / "typed.parquet", "SELECT 'a' AS run, [1] AS lexical_support")
     (tmp_path / "delta" / "_delta_log").mkdir(parents=True)
     write(tmp_path / "delta" / "part.parquet", rows())
@@ -137,7 +146,6 @@ def test_an_input_that_cannot_be_read_leaves_nothing_behind(assay: Any, tmp_path
         "bad.jsonl": 3,
         "keys.jsonl": 3,
         "bad.arrow": 3,
-        "yes.csv": 3,
         "typed.parquet": 3,
         "delta": 2,
         "empty.csv": 4,

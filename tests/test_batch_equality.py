@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,10 +15,13 @@ from hypothesis import strategies as st
 
 import batches
 from assay.batch.duckdb_engine import DuckDBEngine
+from assay.batch.plan import make_batch_plan
+from assay.batch.task import graded_view
 from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf
+from assay.pipeline.batch_tasks import grading_task
 from assay.scoring.profile import load_profile, make_plan
 from examples import each, repeats, share
 
@@ -56,6 +62,36 @@ def test_duckdb_gives_the_letters_cents_and_rejects_of_python(
 ) -> None:
     tables = batches.tables(by, batches.runs(by, seed, RUNS), layout)
     assert batches.differences(engine, folder, tables, by, names) == []
+
+
+TEXTS = ("abc", "nan", "inf", "0.12345678901234567", "1e999", " 1", "5.", "+1", "1_0", "yes", "")
+"""What others write where a number or a verdict belongs."""
+
+
+@settings_here
+@given(batches.graded(), st.integers(0, 2**32), st.sampled_from(batches.LAYOUTS))
+def test_texts_are_read_or_rejected_alike(
+    engine: DuckDBEngine, folder: Path, by: batches.Graded, seed: int, layout: str
+) -> None:
+    """The rows as CSV, some of their cells with other texts."""
+    random = Random(seed)
+    paths = []
+    for index, table in enumerate(batches.tables(by, batches.runs(by, seed, RUNS // 2), layout)):
+        words = {"run", "criterion", "gate"}
+        paths.append(str(folder / f"{index}.csv"))
+        with open(paths[-1], "w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(table.column_names)
+            for row in table.to_pylist():
+                writer.writerow(
+                    random.choice(TEXTS) if name not in words and random.random() < 0.02 else cell
+                    for name, cell in row.items()
+                )
+    task = grading_task(make_batch_plan(by.plan, by.rules), {}, ())
+    view = graded_view(task, engine, engine.attach(paths))
+    names = [column.name for column in engine.columns(view)]
+    source = [dict(zip(names, row, strict=True)) for row in engine.rows(f"SELECT * FROM {view}")]
+    assert batches.compared(engine, view, source, by).differences[:2] == []
 
 
 FORMULAS = ("binary", "likert_1_5", "zero_one", "lower_is_better", "ratio")
@@ -225,6 +261,38 @@ def test_a_column_of_another_type_or_name_is_never_guessed(
 ) -> None:
     with pytest.raises(InputError, match=part):
         graded(engine, *rows)
+
+
+@each(
+    "ids, columns, refused",
+    [
+        (("n", "b"), "1 AS n", "'n' could mean the n of a row or a score of the criterion 'n'"),
+        (("run", "b"), "1 AS b", "add --map run=run"),
+        (("gate", "b"), "1 AS gate", "'gate' could mean"),
+        (("faults", "b"), "1 AS faults", "the faults of a grade"),
+        (("a", "a_n"), "1 AS a, 1 AS a_n", "the sample size of 'a' or a score of"),
+        (("score", "b"), "1 AS score", "would be named 'adjusted_score'"),
+    ],
+)
+def test_a_column_that_could_mean_two_things_is_refused(
+    engine: DuckDBEngine, ids: tuple[str, ...], columns: str, refused: str
+) -> None:
+    criteria = [{**PLAN_TREE["criteria"][2], "id": name} for name in ids]
+    tree = {**PLAN_TREE, "criteria": criteria}
+    by = ALL._replace(plan=make_plan(load_profile(Document(tree, "all.yaml")), why="a test"))
+    view = engine.define(f"SELECT 'r' AS run, {columns}")
+    with pytest.raises(InputError, match=re.escape(refused)):
+        batches.compared(engine, view, [], by)
+
+
+def test_a_map_says_that_a_column_is_not_the_criterion(engine: DuckDBEngine) -> None:
+    tree = {**PLAN_TREE, "criteria": [{**PLAN_TREE["criteria"][2], "id": "n"}]}
+    by = ALL._replace(plan=make_plan(load_profile(Document(tree, "all.yaml")), why="a test"))
+    row = {"run": "r", "criterion": "n", "raw": 0.5, "n": 3}
+    view = engine.define("SELECT 'r' AS run, 'n' AS criterion, 0.5::DOUBLE AS raw, 3 AS n")
+    found = batches.compared(engine, view, [row], by, names={"n": "n"})
+    assert found.differences == []
+    assert (found.made["r"]["norm_n"], found.made["r"]["n_n"]) == (0.5, 3)
 
 
 def test_a_kept_column_never_replaces_one_of_the_grade(engine: DuckDBEngine) -> None:

@@ -246,6 +246,32 @@ def test_a_formula_of_a_plugin_gives_a_norm_or_an_error(install: Callable[..., P
             half.apply(raw, {})
 
 
+def test_a_batch_names_the_formula_that_no_engine_has(
+    here: Any, tmp_path: Path, install: Callable[..., Path]
+) -> None:
+    code = """\
+        from assay.plugins import Formula
+        HALF = Formula("acme.half", "1", "Half", "", None, None, "", False, (), "", "",
+            lambda raw, params: raw, lambda norm, raw, params: None)
+    """
+    install(code, {"assay.formulas": {"acme.half": "acme:HALF"}})
+    (tmp_path / "s.csv").write_text("run,tone\nr-1,1\n")
+    tone = "{id: tone, label: Tone, weight: 1, layer: 2, formula: FORMULA}"
+    for formula, words in (
+        ("acme.half", "normalises 'tone' with acme.half, a plugin's formula, which has no trans"),
+        ("acme.third", "acme.third"),
+    ):
+        (tmp_path / "p.yaml").write_text(
+            "profile: p\nversion: 1\ntitle: P\nfamily: p\ngates: []\ncriteria:\n"
+            f"  - {tone.replace('FORMULA', formula)}\n"
+        )
+        for engine in ("duckdb", "spark"):
+            done = here("batch", "s.csv", "-o", "g.csv", "--profile", "p.yaml", "--engine", engine)
+            assert (done.code, words in done.err) == (3, True), done.err
+            assert ("BAT-001" in done.err) == (formula == "acme.half")
+    assert not list(tmp_path.glob("g.*"))
+
+
 def test_an_exporter_or_adapter_of_a_plugin_keeps_its_promise_or_is_named(
     here: Any, tmp_path: Path, install: Callable[..., Path]
 ) -> None:

@@ -30,11 +30,14 @@ b,correctness,0.1000000000000000055511151231257827,,,,,,,,,y
 b,tone,nan,,,,,,,,,y
 b,tests,,,,,,4,3,,,y
 b,odd one,1,,,,,,,,,z
+b,,,,,,,,,own_gate,yes,z
+b,,,,,,,,,,no,z
 """
 WIDE = [
     {"run": "c", "correctness": 5, "tone": 2.0, "depth": 1, "precision": 1e-1, "valid": 0},
     {"run": "c", "own_gate": False, "team": "x", "latency": 4000.25, "latency_n": 2},
     {"run": 'd "é', "correctness": "inf", "wins_wins": 1, "wins_losses": 0, "wins_ties": 1},
+    {"run": "e", "correctness": 4, "own_gate": "maybe"},
 ]
 
 

@@ -1,8 +1,9 @@
 """What is graded, as a query over what was read: text as numbers, and norms as scores.
 
 CSV and JSON Lines give text. A text that isn't a number, or has more digits than a batch computes
-exactly, becomes NaN, which the plan rejects with its row. The output of an earlier batch gives
-norms: they are graded again as scores from 0 to 1, so no evidence is read.
+exactly, becomes NaN, and one that isn't a verdict becomes NULL; the text itself stays in a column
+next to it, so that the plan rejects the row and shows what was written. The output of an earlier
+batch gives norms: they are graded again as scores from 0 to 1, so no evidence is read.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from assay.batch.engine import SourceColumn
+from assay.batch.layout import WRITTEN
+from assay.batch.norms import NUMBER
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, text
 
-NUMBER = r"^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,3})?\z"
 _FEW_DIGITS = r"^[+-]?0*[.]?0*[0-9]{1,15}([eE][+-]?[0-9]{1,3})?\z"
 _MAX_DIGITS = 15
 _TEXT = ("VARCHAR", "STRING")
@@ -41,23 +43,11 @@ def typed_text(
             made.append(f"{_verdict(name)} AS {name}")
         else:
             made.append(name)
+            continue
+        made.append(f"{name} AS {identifier(WRITTEN + column.name)}")
     if not texts.intersection({*numbers, *verdicts}):
         return None
     return f"SELECT {', '.join(made)} FROM {identifier(view)}"
-
-
-def bad_verdicts(
-    view: str, columns: Sequence[SourceColumn], verdicts: Collection[str]
-) -> str | None:
-    """A query for a text that isn't a verdict, with its column; None where no verdict is text."""
-    found = [
-        f"SELECT {text(column.name)} AS name, MIN({identifier(column.name)}) AS value"
-        f" FROM {identifier(view)} WHERE NOT {identifier(column.name)} IS NULL"
-        f" AND NOT LOWER({identifier(column.name)}) IN ('true', 't', 'false', 'f')"
-        for column in columns
-        if column.type in _TEXT and column.name in verdicts
-    ]
-    return " UNION ALL ".join(found) or None
 
 
 def _number(name: str) -> str:

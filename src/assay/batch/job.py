@@ -66,6 +66,8 @@ class BatchResult(NamedTuple):
     """The partitions whose grades are those of an earlier batch."""
     gone: tuple[str, ...] = ()
     """The partitions of the earlier batch that the input no longer has."""
+    unused: tuple[str, ...] = ()
+    """The columns of the input that mean nothing to the plan."""
 
 
 class _BatchPart(NamedTuple):
@@ -154,6 +156,7 @@ def run_batch(
         tuple(part.partition for part in fresh if part.partition is not None),
         tuple(part.partition for part in kept if part.partition is not None),
         tuple(sorted(filter(None, before - {part.partition for part in parts}))),
+        tuple(grading.unused),
     )
 
 
@@ -176,6 +179,7 @@ class _Grading:
         self._done = 0
         self._sql: set[str] = set()
         self.rows = 0
+        self.unused: dict[str, None] = {}
 
     def grade(self, part: _BatchPart) -> None:
         """Write the grades of a part, and what was rejected."""
@@ -189,6 +193,8 @@ class _Grading:
             view = engine.define(in_dialect(drawn, engine.dialect))
         self._sql.add(self._task.queries(VIEW, columns, engine.dialect).grades)
         queries = self._task.queries(view, columns, engine.dialect)
+        keys = {step.partition("=")[0] for step in name.split("/")}
+        self.unused |= dict.fromkeys(one for one in queries.unused if one not in keys)
         kind = work.target.form
         engine.write(queries.grades, work.grades(name), kind=kind, progress=self._progress(part))
         if count_faults(engine, files_of(work.grades(name))):

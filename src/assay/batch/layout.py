@@ -50,6 +50,9 @@ _TEXT = {"VARCHAR", "STRING", "TEXT", "CHAR"}
 _DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
 
 
+WRITTEN = "assay_written:"
+"""Begins the name of a column with the text that another column was read from."""
+
 _EXPECTED = {"any": "a plain value", "name": "text or whole numbers", "number": "a number"}
 
 
@@ -62,6 +65,8 @@ class Cell(NamedTuple):
     digits: int = 0
     """Of a decimal."""
     scale: int = 0
+    written: str = ""
+    """The column with the text that this one was read from; empty where it never was text."""
 
 
 class ScoreCells(NamedTuple):
@@ -105,6 +110,9 @@ def find_layout(
     """
     _check_names(plan)
     finder = _Finder(columns, names or {})
+    for name, meanings in _meanings(plan).items():
+        if len(meanings) > 1 and finder.has_unmapped(name):
+            raise _ambiguous(name, meanings)
     run = finder.needed("run", "name")
     criterion = finder.role("criterion", "text")
     gate = finder.role("gate", "text")
@@ -157,16 +165,54 @@ def _check_names(plan: BatchPlan) -> None:
             raise InputError(
                 "BAT-016",
                 f"two columns of the grades of {plan.profile} would be named '{name}'.",
-                fix="Give its criteria ids that differ in more than case.",
+                fix="Rename a criterion: ids must differ in more than case, and no criterion can be"
+                " called 'score'.",
             )
         seen.add(name.lower())
+
+
+def _meanings(plan: BatchPlan) -> dict[str, list[str]]:
+    """What a column of each name could mean. Read as one of two things, a sample size or somebody
+    else's score could pass for the score of a criterion.
+    """
+    found: dict[str, list[str]] = {role: [f"the {role} of a row"] for role in ROLES}
+    for name in GRADE_COLUMNS:
+        found.setdefault(name, [f"the {name} of a grade"])
+    for item in plan.criteria:
+        keys = COUNTS.get(item.formula, ())
+        own = [f"{item.name}_{key}" for key in keys] or [item.name]
+        for name in own:
+            found.setdefault(name, []).append(f"a score of the criterion '{item.name}'")
+        found.setdefault(f"{item.name}_n", []).append(f"the sample size of '{item.name}'")
+    for gate in plan.gates:
+        found.setdefault(gate, []).append(f"the verdict of the gate '{gate}'")
+    return found
+
+
+def _ambiguous(name: str, meanings: Sequence[str]) -> InputError:
+    declare = f"If it is {meanings[0]}, add --map {name}={name}. If not, rename it" * (
+        name in ROLES
+    )
+    return InputError(
+        "BAT-017",
+        f"the column '{name}' could mean {meanings[0]} or {meanings[1]}.",
+        fix=f"{declare or 'Rename it'} where the rows are made, and give the scores in rows with"
+        " `criterion` and `raw`, verdicts in rows with `gate` and `verdict`.",
+    )
 
 
 class _Finder:
     """Finds columns by name and notes which were used."""
 
     def __init__(self, columns: Sequence[SourceColumn], names: Mapping[str, str]) -> None:
-        self._cells = {column.name: cell_of(column) for column in columns}
+        there = {column.name for column in columns}
+        self._cells = {
+            column.name: cell_of(column)._replace(
+                written=WRITTEN + column.name if WRITTEN + column.name in there else ""
+            )
+            for column in columns
+            if not column.name.startswith(WRITTEN)
+        }
         self._types = {column.name: column.type for column in columns}
         self._names = names
         self._used: set[str] = set()
@@ -180,6 +226,10 @@ class _Finder:
                 )
             if name not in self._cells:
                 raise self.missing(role)
+
+    def has_unmapped(self, name: str) -> bool:
+        """Whether there is a column of this name, and nobody said what it means."""
+        return name in self._cells and name not in self._names.values()
 
     def column(self, name: str, kind: str = "any") -> Cell | None:
         """A column by its own name."""

@@ -18,7 +18,7 @@ from assay import exact
 from assay.batch import row_faults as fault
 from assay.batch.layout import COUNTS, Cell, ScoreCells
 from assay.batch.plan import BatchCriterion
-from assay.batch.quoting import double, identifier
+from assay.batch.quoting import double, identifier, text
 from assay.errors import ShelfError
 from assay.exact import NORM_ONE, Pull
 
@@ -28,6 +28,8 @@ MAX_DIGITS = 15
 """A decimal of so many digits is the shortest repr of the double nearest to it."""
 MAX_COUNT = 2_000_000_000
 """The largest number of comparisons whose norm fits into 64 bits."""
+NUMBER = r"^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,3})?\z"
+"""A text that is a number."""
 _LIKERT = {"likert_1_5": (1, 4), "likert_neg2_2": (-2, 4), "likert_0_5": (0, 5)}
 
 
@@ -96,7 +98,11 @@ def _read(cell: Cell) -> _Read:
         value = name
         # as `exact.ratio` reads numbers; NaN is greater than any number to an engine
         bad = f"NOT ({name} = 0 OR (ABS({name}) >= 1e-300 AND ABS({name}) < 1e301))"
-        return _Read(f"CAST({value} AS DOUBLE)", [Branch(bad, fault.NOT_A_NUMBER.number)])
+        checks = [Branch(bad, fault.NOT_A_NUMBER.number)]
+        if cell.written:  # it was a number, but too long for a double
+            long = f"REGEXP_MATCHES({identifier(cell.written)}, {text(NUMBER)})"
+            checks.insert(0, Branch(f"ISNAN({name}) AND {long}", fault.TOO_PRECISE.number))
+        return _Read(f"CAST({value} AS DOUBLE)", checks)
     return _Read(f"CAST({name} AS DOUBLE)", [])
 
 

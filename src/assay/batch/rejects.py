@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from assay.batch import row_faults as fault
 from assay.batch.quoting import identifier, text
-from assay.batch.source_rows import IDENTIFIER, RowExpressions, cell_text, raw_text
+from assay.batch.source_rows import (
+    IDENTIFIER,
+    RowExpressions,
+    cell_text,
+    is_bad_verdict,
+    raw_text,
+)
 
 _NONE = "CAST(NULL AS VARCHAR)"
 
@@ -22,6 +28,7 @@ def rejects_query(rows: RowExpressions) -> str:
         f" COUNT(CASE WHEN number > {fault.UNKNOWN_CRITERION.number} THEN 1 END)"
         " OVER (PARTITION BY run, kind, criterion, gate) AS times FROM entries),"
         " refused AS (SELECT *, CASE WHEN number < -1 THEN number"
+        f" WHEN times > 1 AND kind = 'scores' THEN {fault.WIDE_TWICE.number}"
         f" WHEN times > 1 THEN {fault.TWICE.number} END AS found FROM counted)"
         f" SELECT run, criterion, gate, raw, CASE found {codes} END AS code,"
         f" CASE found {reasons} END AS reason FROM refused WHERE NOT found IS NULL"
@@ -76,10 +83,11 @@ def _long_entries(rows: RowExpressions) -> list[str]:
     if layout.gate is not None and layout.verdict is not None:
         name = identifier(layout.gate.name)
         number = (
-            f"CASE WHEN REGEXP_MATCHES({name}, {text(IDENTIFIER)}) THEN 0"
-            f" ELSE {fault.BAD_GATE_NAME.number} END"
+            f"CASE WHEN NOT REGEXP_MATCHES({name}, {text(IDENTIFIER)})"
+            f" THEN {fault.BAD_GATE_NAME.number}"
+            f" WHEN {is_bad_verdict(layout.verdict)} THEN {fault.BAD_VERDICT.number} ELSE 0 END"
         )
-        raw = f"CAST({identifier(layout.verdict.name)} AS VARCHAR)"
+        raw = cell_text(layout.verdict)
         where = f"{valid} AND NOT {name} IS NULL"
         entries.append(_entry(rows, "gate", number, where, gate=name, raw=raw))
     return entries
@@ -109,4 +117,8 @@ def _wide_entries(rows: RowExpressions) -> list[str]:
         raw = f"CAST({name} AS VARCHAR)"
         verdicts = _entry(rows, "gate", 0, where, gate=text(gate), raw=raw)
         entries.append(f"SELECT DISTINCT * FROM ({verdicts}) AS verdicts")  # repeated, it is one
+        if cell.written:
+            number, where = fault.BAD_VERDICT.number, f"{valid} AND {is_bad_verdict(cell)}"
+            raw = cell_text(cell)
+            entries.append(_entry(rows, "verdict", number, where, gate=text(gate), raw=raw))
     return entries

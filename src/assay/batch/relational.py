@@ -18,7 +18,7 @@ from assay.batch.norms import adjusted
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, in_dialect, text
 from assay.batch.rejects import rejects_query
-from assay.batch.source_rows import IDENTIFIER, RowExpressions
+from assay.batch.source_rows import IDENTIFIER, RowExpressions, is_bad_verdict
 from assay.exact import NORM_ONE, SCORE_MAX
 
 NO_NAMES = "CAST([] AS VARCHAR[])"
@@ -36,6 +36,11 @@ class BatchQueries:
     def layout(self) -> RowLayout:
         """Which column means what."""
         return self._rows.layout
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """The columns that mean nothing to the plan."""
+        return self.layout.unused
 
     @cached_property
     def grades(self) -> str:
@@ -134,6 +139,8 @@ class _Grades:
                 f"CASE WHEN {verdict} THEN 1 WHEN NOT {verdict} THEN 0 ELSE -1 END AS v",
                 f"{gate} AS gate",
             ]
+            if layout.verdict.written:
+                columns.append(f"{is_bad_verdict(layout.verdict)} AS bad_verdict")
         for index in rows.wide:
             columns.append(f"{rows.wide_code(index)} AS w{index}")
             if self._has_n(index):
@@ -143,6 +150,9 @@ class _Grades:
                 given = f"NOT ({rows.wide_code(index)}) IS NULL"
                 columns.append(f"CASE WHEN {given} THEN {size} END AS wn{index}")
         columns += [f"{bits} AS wg{word}" for word, bits in enumerate(rows.wide_verdicts())]
+        bad = rows.bad_wide_verdicts()
+        if bad is not None:
+            columns.append(f"{bad} AS bad_cells")
         stray = rows.stray()
         if stray is not None:
             columns.append(f"{stray} AS stray")
@@ -177,6 +187,11 @@ class _Grades:
                 f"COUNT(CASE WHEN {extra} THEN 1 END) AS extra_count",
                 f"COUNT(CASE WHEN {extra} AND NOT {is_name} THEN 1 END) AS misnamed",
             ]
+            if layout.verdict is not None and layout.verdict.written:
+                bad = f"bad_verdict AND NOT gate IS NULL AND {is_name}"
+                columns.append(f"COUNT(CASE WHEN {bad} THEN 1 END) AS bad_verdicts")
+        if rows.bad_wide_verdicts() is not None:
+            columns.append("CAST(SUM(bad_cells) AS BIGINT) AS bad_cells")
         if rows.stray() is not None:
             columns.append("COUNT(CASE WHEN stray THEN 1 END) AS strays")
         if rows.wide:
@@ -226,6 +241,12 @@ class _Grades:
             )
             faults.append("misnamed")
             refused.append("misnamed > 0")
+            if layout.verdict is not None and layout.verdict.written:
+                faults.append("bad_verdicts")
+                refused.append("bad_verdicts > 0")
+        if self.rows.bad_wide_verdicts() is not None:
+            faults.append("bad_cells")
+            refused.append("bad_cells > 0")
         if self.rows.wide:
             surplus.append("CASE WHEN wide_rows > 1 THEN wide_rows - 1 ELSE 0 END")
         if self.rows.stray() is not None:

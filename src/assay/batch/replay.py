@@ -7,6 +7,8 @@ can't compute exactly is refused here too, so that a number is never rounded on 
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -14,8 +16,8 @@ from typing import Any, NamedTuple
 
 from assay import exact
 from assay.batch import row_faults as fault
-from assay.batch.layout import COUNTS, RowLayout, ScoreCells
-from assay.batch.norms import EXACT, MAX_COUNT, MAX_DIGITS, largest_n
+from assay.batch.layout import COUNTS, Cell, RowLayout, ScoreCells
+from assay.batch.norms import EXACT, MAX_COUNT, MAX_DIGITS, NUMBER, largest_n
 from assay.batch.source_rows import MAX_RUN_ID
 from assay.errors import FormulaError
 from assay.formulas import normalise
@@ -30,6 +32,9 @@ from assay.scoring.requirements import hold_to
 
 INVALID = "invalid_evidence"
 _NONE: frozenset[str] = frozenset()
+_NUMBER = re.compile(NUMBER.replace(r"\z", r"\Z"))
+_TOO_LONG = Decimal("1e-99")
+"""Stands for a number in a text that a double has too few digits for."""
 _MISSING = "the batch has no score for it"
 
 
@@ -45,7 +50,8 @@ class RowVerdict(NamedTuple):
     """A gate's verdict as a row gives it."""
 
     gate: str
-    verdict: bool | None
+    verdict: bool | str | None
+    """A text is what was written where a verdict should be."""
 
 
 class RowReject(NamedTuple):
@@ -67,6 +73,8 @@ class RunRows(NamedTuple):
     """Rows with a score or a verdict that belongs to nothing."""
     wide: int = 0
     """How many rows give scores in columns named after them."""
+    bad_verdicts: Sequence[str] = ()
+    """The gates whose columns have a text that isn't a verdict, once for each cell."""
     kept: Mapping[str, Any] = {}
     """The columns to carry through; None where there are several values."""
     conflicts: int = 0
@@ -91,6 +99,7 @@ def read_rows(rows: Sequence[Mapping[str, Any]], layout: RowLayout, plan: Scorin
     scores: list[RowScore] = []
     verdicts: list[RowVerdict] = []
     wide_verdicts: dict[RowVerdict, None] = {}
+    bad_verdicts: list[str] = []
     strays = wide_scores = 0
     for row in rows:
         is_stray = False
@@ -103,7 +112,7 @@ def read_rows(rows: Sequence[Mapping[str, Any]], layout: RowLayout, plan: Scorin
             else:
                 is_stray = any(row[cell.name] is not None for cell in given)
         if layout.gate is not None and layout.verdict is not None:
-            gate, verdict = row[layout.gate.name], row[layout.verdict.name]
+            gate, verdict = row[layout.gate.name], _verdict(row, layout.verdict)
             if gate is not None:
                 verdicts.append(RowVerdict(gate, verdict))
             else:
@@ -115,11 +124,12 @@ def read_rows(rows: Sequence[Mapping[str, Any]], layout: RowLayout, plan: Scorin
         found = [score for score in found if score.raw is not None]
         wide_scores += bool(found)
         scores += found
-        wide_verdicts |= dict.fromkeys(
-            RowVerdict(gate, row[cell.name])
-            for gate, cell in layout.wide_gates.items()
-            if row[cell.name] is not None
-        )
+        for gate, cell in layout.wide_gates.items():
+            verdict = _verdict(row, cell)
+            if isinstance(verdict, str):
+                bad_verdicts.append(gate)
+            elif verdict is not None:
+                wide_verdicts[RowVerdict(gate, verdict)] = None
     values = {cell.name: {row[cell.name] for row in rows} - {None} for cell in layout.keep}
     return RunRows(
         scores,
@@ -127,14 +137,23 @@ def read_rows(rows: Sequence[Mapping[str, Any]], layout: RowLayout, plan: Scorin
         len(rows),
         strays,
         wide_scores,
+        bad_verdicts,
         {name: next(iter(found)) if len(found) == 1 else None for name, found in values.items()},
         sum(len(found) > 1 for found in values.values()),
     )
 
 
+def _verdict(row: Mapping[str, Any], cell: Cell) -> Any:
+    """The verdict in a row, or the text that isn't one."""
+    return row[cell.written] if row[cell.name] is None and cell.written else row[cell.name]
+
+
 def _score(row: Mapping[str, Any], name: str, cells: ScoreCells, formula: str) -> RowScore:
     """The score in a row: a number, or an object of the counts that the formula takes."""
     raw = None if cells.raw is None else row[cells.raw.name]
+    if cells.raw is not None and cells.raw.written and raw is not None and math.isnan(raw):
+        written = row[cells.raw.written]
+        raw = _TOO_LONG if _NUMBER.match(written) else written
     n = None if cells.n is None else row[cells.n.name]
     keys = [key for key in COUNTS.get(formula, ()) if key in cells.counts]
     counts = {key: row[cells.counts[key].name] for key in keys}
@@ -186,7 +205,9 @@ def replay_run(
 def _graded(run: str, rows: RunRows, plan: ScoringPlan, rules: Rules) -> Grade:
     """The grade of the scorecard that the rows of a run are."""
     given = {one.criterion: one for one in rows.scores}
-    verdicts = {one.gate: one.verdict for one in rows.verdicts}
+    verdicts = {
+        one.gate: None if isinstance(one.verdict, str) else one.verdict for one in rows.verdicts
+    }
     required = [planned.id for planned in plan.gates]
     extra = sorted(verdicts.keys() - set(required))
     criteria = []
@@ -230,10 +251,13 @@ def _rejects(
         code = fault.UNKNOWN_CRITERION.code if spec is None else score_fault(score, spec, max_n)
         if code is not None or scored[score.criterion] > 1:
             yield RowReject(score.criterion, code or fault.TWICE.code)
+    yield from (RowReject(gate, fault.BAD_VERDICT.code) for gate in rows.bad_verdicts)
     judged = Counter(one.gate for one in rows.verdicts)
     for verdict in rows.verdicts:
         if identifier_fault(verdict.gate) is not None:
             yield RowReject(verdict.gate, fault.BAD_GATE_NAME.code)
+        elif isinstance(verdict.verdict, str):
+            yield RowReject(verdict.gate, fault.BAD_VERDICT.code)
         elif judged[verdict.gate] > 1:
             yield RowReject(verdict.gate, fault.TWICE.code)
 

@@ -29,11 +29,15 @@ TOO_PRECISE = RowFault(-8, "BAT-010", "the number has more digits than a batch c
 BAD_N = RowFault(-9, "BAT-011", "n is not a whole number from 0 up to what fits into 64 bits")
 PARTIAL_COUNTS = RowFault(-10, "SCO-003", "some of the counts are missing")
 NOT_COUNTS = RowFault(-11, "SCO-003", "the formula takes counts, and the row has a number")
+BAD_VERDICT = RowFault(-12, "BAT-025", "the verdict is not true or false")
 UNKNOWN_CRITERION = RowFault(-20, "BAT-012", "the profile has no such criterion")
 BAD_GATE_NAME = RowFault(-21, "SCO-013", "the gate's name is not an identifier")
 NO_RUN = RowFault(-30, "BAT-013", "the run has no id, or one of more than 500 characters")
 STRAY = RowFault(-31, "BAT-014", "a score without a criterion, or a verdict without a gate")
 TWICE = RowFault(-40, "GRD-102", "the run has this more than once")
+WIDE_TWICE = RowFault(
+    -42, "GRD-102", "several rows have columns of scores for this run; one may, or use long rows"
+)
 TWO_VALUES = RowFault(-41, "BAT-015", "the run has several values in a column to keep")
 
 ROW_FAULTS: tuple[RowFault, ...] = (
@@ -47,10 +51,12 @@ ROW_FAULTS: tuple[RowFault, ...] = (
     BAD_N,
     PARTIAL_COUNTS,
     NOT_COUNTS,
+    BAD_VERDICT,
     UNKNOWN_CRITERION,
     BAD_GATE_NAME,
     NO_RUN,
     STRAY,
     TWICE,
+    WIDE_TWICE,
     TWO_VALUES,
 )

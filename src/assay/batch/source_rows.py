@@ -73,6 +73,16 @@ class RowExpressions:
             )
         return [f"CAST({' + '.join(bits)} AS BIGINT)" for bits in words.values()]
 
+    def bad_wide_verdicts(self) -> str | None:
+        """How many cells of a row's wide gates have a text that isn't a verdict; None where none
+        can.
+        """
+        cells = [self.layout.wide_gates[self.plan.gates[index]] for index in self.wide_gates]
+        bad = [
+            f"CASE WHEN {is_bad_verdict(cell)} THEN 1 ELSE 0 END" for cell in cells if cell.written
+        ]
+        return " + ".join(bad) or None
+
     def verdict_bit(self, index: int) -> tuple[int, int]:
         """The word of a wide gate, and its bit for true; the next one is for false."""
         word, place = divmod(self.wide_gates.index(index), _GATES_PER_WORD)
@@ -100,10 +110,8 @@ class RowExpressions:
             )
             found.append(f"({identifier(layout.criterion.name)} IS NULL AND ({given}))")
         if layout.gate is not None and layout.verdict is not None:
-            found.append(
-                f"({identifier(layout.gate.name)} IS NULL"
-                f" AND NOT {identifier(layout.verdict.name)} IS NULL)"
-            )
+            given = f"NOT {identifier(layout.verdict.written or layout.verdict.name)} IS NULL"
+            found.append(f"({identifier(layout.gate.name)} IS NULL AND {given})")
         return " OR ".join(found) or None
 
     def no_run(self, name: str) -> str:
@@ -112,6 +120,13 @@ class RowExpressions:
             return f"{name} IS NULL"
         size = f"LENGTH({name})"
         return f"({name} IS NULL OR {size} = 0 OR {size} > {MAX_RUN_ID})"
+
+
+def is_bad_verdict(cell: Cell) -> str:
+    """Whether a cell has a text that isn't a verdict."""
+    if not cell.written:
+        return "FALSE"
+    return f"({identifier(cell.name)} IS NULL AND NOT {identifier(cell.written)} IS NULL)"
 
 
 def _index(name: str, names: tuple[str, ...] | list[str]) -> str:
@@ -133,6 +148,8 @@ def raw_text(cells: ScoreCells) -> str:
 
 def cell_text(cell: Cell) -> str:
     """A column as text. Engines spell NaN and the infinities differently."""
+    if cell.written:
+        return identifier(cell.written)
     name = identifier(cell.name)
     if cell.kind != "float":
         return f"CAST({name} AS VARCHAR)"

@@ -7,9 +7,7 @@ from typing import NamedTuple, Protocol
 
 from assay.batch.earlier import Earlier
 from assay.batch.engine import BatchEngine, SourceColumn
-from assay.batch.evidence import bad_verdicts
 from assay.batch.quoting import in_dialect
-from assay.errors import InputError
 
 VIEW = "batch_input"
 """What the source is called in the SQL that a record names and `--explain-sql` prints."""
@@ -25,6 +23,10 @@ class Queries(Protocol):
     @property
     def rejects(self) -> str:
         """One row for each entry that was refused."""
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """The columns that mean nothing to the plan."""
 
 
 def _as_it_is(view: str, columns: Sequence[SourceColumn]) -> str | None:
@@ -48,8 +50,6 @@ class BatchTask(NamedTuple):
     keep: tuple[str, ...] = ()
     evidence: Callable[[str, Sequence[SourceColumn]], str | None] = _as_it_is
     """A query in DuckDB's dialect that is graded in the place of a view."""
-    verdicts: frozenset[str] = frozenset()
-    """The columns that are true, false or empty."""
     earlier: Earlier | None = None
     """The output that is graded again from its norms."""
     key: str = "run"
@@ -61,14 +61,5 @@ class BatchTask(NamedTuple):
 def graded_view(task: BatchTask, engine: BatchEngine, view: str) -> str:
     """The view that is graded."""
     columns = engine.columns(view)
-    check = bad_verdicts(view, columns, task.verdicts)
-    if check is not None:
-        for name, value in engine.rows(in_dialect(check, engine.dialect)):
-            if value is not None:
-                raise InputError(
-                    "BAT-025",
-                    f"the column '{name}' has '{value[:80]}', which isn't a verdict.",
-                    fix="Write true or false, and leave it empty where there is no verdict.",
-                )
     sql = task.evidence(view, columns)
     return view if sql is None else engine.define(in_dialect(sql, engine.dialect))

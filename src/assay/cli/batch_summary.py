@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 """Gates, floors and partitions that the summary names."""
+MOST_UNUSED = 12
+"""Columns that the summary names."""
 
 
 def batch_document(
@@ -37,6 +39,7 @@ def batch_document(
             {"code": one.code, "reason": one.reason, "count": one.n, "examples": one.examples}
             for one in tally.rejects
         ],
+        "unused": result.unused,
         "partitions": {"graded": result.graded, "kept": result.kept, "gone": result.gone},
     }
     if checked is not None:
@@ -81,6 +84,12 @@ def batch_summary(
         yield (
             f"partitions  {len(result.graded):,} graded, {len(result.kept):,} unchanged and"
             f" kept{gone}"
+        )
+    if result.unused:
+        more = len(result.unused) - MOST_UNUSED
+        yield (
+            f"not used    {', '.join(result.unused[:MOST_UNUSED])}"
+            f"{f' and {more:,} more columns' if more > 0 else ''}"
         )
     if tally.rejects:
         rejected = sum(one.n for one in tally.rejects)

@@ -92,12 +92,11 @@ def grading_task(plan: BatchPlan, names: Mapping[str, str], keep: Sequence[str])
         ends = ("", "_n", *(f"_{key}" for key in COUNTS.get(item.formula, ())))
         numbers |= {f"{item.name}{end}" for end in ends}
     numbers -= {names.get(role, role) for role in _WORDS}
-    verdicts = frozenset({*plan.gates, names.get("verdict", "verdict")})
+    verdicts = {*plan.gates, names.get("verdict", "verdict")}
     return _task(plan, partial(_queries, plan, dict(names), tuple(keep)))._replace(
         names=dict(names),
         keep=tuple(keep),
         evidence=partial(typed_text, numbers=numbers, verdicts=verdicts),
-        verdicts=verdicts,
     )
 
 

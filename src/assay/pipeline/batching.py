@@ -37,6 +37,8 @@ class FamilyQueries(NamedTuple):
     """One row for each subject or sitting."""
     rejects: str
     """One row for each entry that was refused."""
+    unused: tuple[str, ...] = ()
+    """The columns that mean nothing to the plan; not worked out for these families."""
 
 
 def plan_batch(
@@ -101,7 +103,8 @@ def family_queries(
     else:
         sittings = ExamQuery(plan, view, columns, names=names or {}, keep=keep)
         made = (sittings.verdicts(), sittings.rejects())
-    return FamilyQueries(*(in_dialect(query, dialect) for query in made))
+    grades, rejects = (in_dialect(query, dialect) for query in made)
+    return FamilyQueries(grades, rejects)
 
 
 def _refuse(policy: str, **given: object) -> None:

@@ -61,6 +61,10 @@ CODES: dict[str, ErrorCode] = {
         "Two columns of a batch's output would have the same name.",
         "Rename the kept column.",
     ),
+    "BAT-017": ErrorCode(
+        "A column of a batch could mean two things.",
+        "Say what it means with `--map`, or rename it where the rows are made.",
+    ),
     "BAT-020": ErrorCode(
         "A batch cannot read this file, folder or table.",
         "Give Parquet, CSV or JSON Lines, or a table that the engine can reach.",
