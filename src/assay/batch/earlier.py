@@ -24,15 +24,15 @@ def earlier_grades(earlier: Earlier) -> tuple[list[BatchSource], list[Partition]
     """The grades of an earlier batch as a source. Raises `InputError` where a file isn't the one
     that was written: its norms could be anybody's.
     """
-    files = earlier_files(earlier, earlier.record.outputs)
-    source = BatchSource(earlier.target.path, "parquet", tuple(files))
-    if any(not file.endswith(".parquet") for file in files):
+    if any(not file.name.endswith(".parquet") for file in earlier.record.outputs):
         raise UsageError(
             "BAT-020",
-            "isn't Parquet, so its norms can't be graded again.",
+            "isn't Parquet, so its norms can't be used again.",
             where=earlier.target.grades,
-            fix="Grade the evidence again.",
+            fix="Grade the evidence again, into Parquet.",
         )
+    files = earlier_files(earlier, earlier.record.outputs)
+    source = BatchSource(earlier.target.path, "parquet", tuple(files))
     by_name: dict[str, list[str]] = {}
     for file, path in zip(earlier.record.outputs, files, strict=True):
         if file.partition is not None:

@@ -28,7 +28,8 @@ from assay.batch.evidence import sampled
 from assay.batch.quoting import identifier, in_dialect
 from assay.batch.sources import BatchSource, Partition, find_partitions, find_sources, is_uri
 from assay.batch.staging import stage_tables
-from assay.batch.targets import BatchTarget, Workplace, check_target, files_of, open_workplace
+from assay.batch.target_checks import check_target
+from assay.batch.targets import BatchTarget, Workplace, files_of, open_workplace
 from assay.batch.task import VIEW, BatchTask, Queries, graded_view
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence, UsageError
@@ -98,7 +99,7 @@ def run_batch(
     if options.sample or not target.is_folder:
         partitions = []
     old = _earlier(task, target) if partitions and not options.overwrite else None
-    inputs = [source.folder or file for source in sources for file in source.files]
+    inputs = [_input_name(source, file) for source in sources for file in source.files]
     check_target(target, inputs, overwrite=options.overwrite or old is not None)
     with open_workplace(target) as work:
         staged = stage_tables(sources, work.scratch)
@@ -148,6 +149,8 @@ def run_batch(
             ),
         )
         write_file(work.record, json.format(json.encode(record), indent=2) + b"\n")
+        if target.table:
+            engine.close()  # DuckDB doesn't write to a file that it reads
         work.publish(overwrite=options.overwrite)
     before = set() if old is None else {file.partition for file in old.inputs}
     return BatchResult(
@@ -224,6 +227,11 @@ class _Grading:
             return None
         done, total = self._done, self._total
         return lambda share: told(done + int(share * part.size), total)
+
+
+def _input_name(source: BatchSource, file: str) -> str:
+    """What an output may not be: the folder, the file or the table that is read."""
+    return source.folder or (f"{file}#{source.table}" if source.table else file)
 
 
 def _rows_of(engine: BatchEngine, parts: Sequence[_BatchPart]) -> int:
@@ -334,6 +342,8 @@ def _inputs(sources: Sequence[BatchSource], parts: Sequence[_BatchPart]) -> list
 
 
 def _written(work: Workplace, paths: Sequence[str]) -> list[BatchFile]:
+    if work.target.table:
+        return [BatchFile(name=work.final_name(path), undigested=_TABLE) for path in paths]
     return [
         BatchFile(
             name=work.final_name(file.path),

@@ -3,11 +3,13 @@ when all of them are whole.
 
     -o grades.parquet    grades.parquet, grades.rejects.parquet and grades.batch.json
     -o graded            graded/grades/, graded/rejects/ and graded/batch.json
+    -o lake.duckdb#g     the tables g and g_rejects, and lake.g.batch.json
 
 Rejects exist only if there are any. A folder takes its name in one step, with everything in it. One
 that replaces another first sets it aside as `.graded.old`; the next batch that finds only that one
 gives it its name back. Files take theirs one after the other, the record last, and the old record
-goes first: an output without a record is one that was interrupted.
+goes first: an output without a record is one that was interrupted. Tables appear in one
+transaction; see `table_output`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from assay.batch.sources import DATABASES, POSTGRESQL, is_uri, kind_of, shown_url
+from assay.batch.sources import DATABASES
+from assay.batch.table_output import load_tables
 from assay.errors import UsageError
 from assay.records.batch import BATCH_RECORD, BatchRecord
 
@@ -33,23 +36,34 @@ _SCRATCH = ".scratch"
 
 
 class BatchTarget(NamedTuple):
-    """An output of a batch: one file, or a folder."""
+    """An output of a batch: one file, a folder, or a table of a DuckDB file."""
 
     path: str
     form: str
     """`parquet`, `csv` or `jsonl`."""
     is_folder: bool
+    table: str = ""
+    """The table that is written; empty for files."""
+
+    @property
+    def database(self) -> str:
+        """The DuckDB file of a table."""
+        return self.path.rpartition("#")[0]
 
     @property
     def record(self) -> str:
         """Where its record is."""
+        if self.table:
+            return f"{os.path.splitext(self.database)[0]}.{self.table}{BATCH_RECORD}"
         if self.is_folder:
             return os.path.join(self.path, RECORD_IN_FOLDER)
         return os.path.splitext(self.path)[0] + BATCH_RECORD
 
     @property
     def rejects(self) -> str:
-        """Where its rejected rows are: a file, or a folder."""
+        """Where its rejected rows are: a file, a folder, or a table."""
+        if self.table:
+            return f"{self.path}_{REJECTS}"
         if self.is_folder:
             return os.path.join(self.path, REJECTS)
         stem, extension = os.path.splitext(self.path)
@@ -57,7 +71,7 @@ class BatchTarget(NamedTuple):
 
     @property
     def grades(self) -> str:
-        """Where its grades are: a file, or a folder."""
+        """Where its grades are: a file, a folder, or a table."""
         return os.path.join(self.path, GRADES) if self.is_folder else self.path
 
 
@@ -127,13 +141,15 @@ class Workplace(NamedTuple):
         try:
             if self.target.is_folder:
                 self._publish_folder()
+            elif self.target.table:
+                self._publish_tables(overwrite=overwrite)
             else:
                 self._publish_files(overwrite=overwrite)
         except FileExistsError:
-            raise _exists(self.target.path) from None
+            raise already_exists(self.target.path) from None
         except OSError as error:
             if error.errno == errno.ENOTEMPTY:
-                raise _exists(self.target.path) from None
+                raise already_exists(self.target.path) from None
             raise
         _sync(os.path.dirname(os.path.abspath(self.target.path)))
 
@@ -151,6 +167,19 @@ class Workplace(NamedTuple):
             raise
         if replaced:
             shutil.rmtree(old, ignore_errors=True)
+
+    def _publish_tables(self, *, overwrite: bool) -> None:
+        target = self.target
+        files = {target.table: self.grades(), f"{target.table}_{REJECTS}": self.rejects()}
+        if os.path.exists(target.record) and overwrite:
+            os.unlink(target.record)
+        if os.path.lexists(target.database):
+            load_tables(target.database, files, overwrite=overwrite)
+        else:  # a new database has its name only when it is whole
+            made = os.path.join(self.folder, "new.duckdb")
+            load_tables(made, files, overwrite=overwrite)
+            os.link(made, target.database)
+        os.link(self.record, target.record)
 
     def _publish_files(self, *, overwrite: bool) -> None:
         made = [
@@ -175,7 +204,7 @@ def tidy_up(target: BatchTarget) -> list[str]:
     """Clean up after a batch that was killed while it wrote the same output: give a folder that was
     set aside its name back, and remove what was written half-way. What was done, for people.
     """
-    parent, name = os.path.split(os.path.abspath(target.path))
+    parent, name = _place_of(target)
     done, old = [], _set_aside(target)
     if target.is_folder and os.path.isdir(old):
         if not os.path.lexists(target.path):
@@ -198,9 +227,15 @@ def tidy_up(target: BatchTarget) -> list[str]:
 
 def hidden_folder(target: BatchTarget) -> str:
     """A new hidden name next to an output, which says whose it is."""
-    parent, name = os.path.split(os.path.abspath(target.path))
+    parent, name = _place_of(target)
     mark = f"{_host()}-{os.getpid()}-{os.urandom(8).hex()}"
     return os.path.join(parent, f".{name}.{mark}.part")
+
+
+def _place_of(target: BatchTarget) -> tuple[str, str]:
+    """The folder of an output, and its name there; a `#` in it would read as a table's."""
+    parent, name = os.path.split(os.path.abspath(target.path))
+    return parent, name.replace("#", "-")
 
 
 def _host() -> str:
@@ -241,72 +276,8 @@ def open_workplace(target: BatchTarget) -> Iterator[Workplace]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def check_target(target: BatchTarget, inputs: list[str], *, overwrite: bool) -> None:
-    """Refuse an output that exists, unless it may be overwritten, and one that is also read."""
-    if not target.path or os.path.basename(target.path) in ("", ".", ".."):
-        raise UsageError("CLI-001", f"-o '{target.path}' names no file or folder.")
-    path = target.path.rpartition("#")[0] or target.path
-    if target.path.startswith(POSTGRESQL) or path.lower().endswith(DATABASES):
-        raise UsageError(
-            "BAT-020",
-            "a batch writes files, and this names a table of a database.",
-            where=shown_url(target.path) if "://" in target.path else target.path,
-            fix="Write -o grades.parquet, then load it: CREATE TABLE grades AS FROM"
-            " 'grades.parquet'.",
-        )
-    if target.is_folder and kind_of(target.path) is not None:
-        raise UsageError(
-            "BAT-020",
-            "can't be written: a batch reads such files and doesn't write them.",
-            where=target.path,
-            fix=f"It writes {', '.join(FORMS)}, or a folder.",
-        )
-    if is_uri(target.path):
-        raise UsageError(
-            "CLI-001",
-            f"-o '{target.path}' is a URI, and a batch publishes only on this machine.",
-            fix="Name a local path. From Python, `assay.grade_table` gives a DataFrame to write"
-            " anywhere.",
-        )
-    own = os.path.realpath(target.path)
-    for name in inputs:
-        read = os.path.realpath(name)
-        if own == read or _is_below(own, read) or (target.is_folder and _is_below(read, own)):
-            raise UsageError(
-                "CLI-001",
-                f"the output '{target.path}' and the input '{name}' overlap.",
-                fix="Write to a place outside the input.",
-            )
-    present = [p for p in (target.path, target.rejects, target.record) if os.path.lexists(p)]
-    if not present:
-        return
-    if target.is_folder and not _may_replace(target):
-        raise UsageError(
-            "BAT-021",
-            "already exists and isn't the output of a batch, so it is never overwritten.",
-            where=target.path,
-            fix="Write to another folder.",
-        )
-    for path in present if not target.is_folder else ():
-        if os.path.isdir(path):
-            raise UsageError("FIL-008", "is a directory.", where=path)
-    if not overwrite and not (target.is_folder and present == [target.path] and _is_empty(target)):
-        raise _exists(present[0])
-
-
-def _may_replace(target: BatchTarget) -> bool:
-    return os.path.isdir(target.path) and (os.path.exists(target.record) or _is_empty(target))
-
-
-def _is_empty(target: BatchTarget) -> bool:
-    return not os.listdir(target.path)
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path.startswith(folder.rstrip(os.sep) + os.sep)
-
-
-def _exists(path: str) -> UsageError:
+def already_exists(path: str) -> UsageError:
+    """The error for an output that exists."""
     return UsageError(
         "BAT-021",
         "already exists.",
@@ -325,7 +296,12 @@ def _sync(path: str) -> None:
 
 
 def target_of(path: str) -> BatchTarget:
-    """The target that an output names: a file by its extension, else a folder."""
+    """The target that an output names: a table of a DuckDB file, a file by its extension, else a
+    folder.
+    """
+    database, _, table = path.rpartition("#")
+    if database.lower().endswith(DATABASES) and table:
+        return BatchTarget(path, "parquet", False, table)
     extension = os.path.splitext(path)[1].lower()
     form = FORMS.get(extension)
     return BatchTarget(path, form or "parquet", form is None)

@@ -123,7 +123,8 @@ def _output(options: argparse.Namespace) -> str:
         raise UsageError(
             "CLI-001",
             "-o is missing.",
-            fix="Name a file, such as -o grades.parquet, or a folder, such as -o graded.",
+            fix="Name a file, such as -o grades.parquet, a folder, such as -o graded, or a table,"
+            " such as -o lake.duckdb#grades.",
         )
     return str(options.output)
 
@@ -142,6 +143,13 @@ def _verify(options: argparse.Namespace) -> int:
                 fix="The record of the batch says how it was graded.",
             )
     target = target_of(_output(options))
+    if target.table:
+        raise UsageError(
+            "BAT-020",
+            "a table has no digest in the record, so it can't be verified.",
+            where=target.path,
+            fix="Write -o grades.parquet where an output must be verified.",
+        )
     return run_verification(options, _engine(options), target)
 
 
@@ -228,7 +236,10 @@ COMMANDS = {
                 "-o",
                 "--output",
                 metavar="OUT",
-                help="a file (.parquet .csv .jsonl), or a folder of Parquet files",
+                help=(
+                    "a file (.parquet .csv .jsonl), a folder of Parquet files, or a table:"
+                    " FILE.duckdb#TABLE"
+                ),
             ),
             "--profile",
             arg(

@@ -1,0 +1,102 @@
+"""The grades of a batch as a table of a DuckDB file: `-o lake.duckdb#grades`.
+
+Grades and rejected rows are loaded from the files that a batch wrote, in one transaction, so a kill
+leaves the database as it was. A comment marks the tables as a batch's: only those are replaced.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from assay.batch.quoting import identifier, text
+from assay.errors import UsageError
+from assay.installing import install_hint
+from assay.records.batch import BATCH_SCHEMA
+
+if TYPE_CHECKING:
+    import duckdb
+
+MAX_NAME = 60
+_NAME = re.compile(rf"[A-Za-z_][A-Za-z0-9_]{{0,{MAX_NAME - 1}}}")
+
+
+def check_tables(database: str, tables: list[str], *, overwrite: bool) -> None:
+    """Refuse tables that exist, unless they are a batch's and may be overwritten."""
+    for name in tables:
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                "CLI-001",
+                f"-o '{database}#{name}' names a table that a batch can't write.",
+                fix=f"Write letters, digits and underscores, {MAX_NAME} at most, such as"
+                f" -o {database}#grades.",
+            )
+    if not os.path.lexists(database):
+        return
+    with _opened(database, read_only=True) as connection:
+        found = connection.execute(
+            "SELECT table_name, comment FROM duckdb_tables() WHERE schema_name = 'main'"
+            " UNION ALL SELECT view_name, NULL FROM duckdb_views()"
+            " WHERE schema_name = 'main' AND NOT internal"
+        ).fetchall()
+    comments = {name.lower(): comment for name, comment in found}
+    for name in tables:
+        if name.lower() not in comments:
+            continue
+        if not (comments[name.lower()] or "").startswith(BATCH_SCHEMA):
+            raise UsageError(
+                "BAT-021",
+                f"already has '{name}', which isn't the output of a batch, so it is never"
+                " overwritten.",
+                where=database,
+                fix="Write to another table.",
+            )
+        if not overwrite:
+            raise UsageError(
+                "BAT-021",
+                f"already has a table '{name}'.",
+                where=database,
+                fix="Choose another -o, or replace it with --overwrite.",
+            )
+
+
+def load_tables(database: str, files: Mapping[str, str], *, overwrite: bool) -> None:
+    """Make tables of the rows of Parquet files, all of them or none. With `overwrite`, tables of
+    these names are replaced, and dropped where there is no file for them.
+    """
+    check_tables(database, list(files), overwrite=overwrite)  # hours after the first time
+    with _opened(database, read_only=False) as connection:
+        connection.begin()
+        for table, file in files.items():
+            name = identifier(table)
+            if overwrite:
+                connection.execute(f"DROP TABLE IF EXISTS {name}")
+            if os.path.exists(file):
+                connection.execute(f"CREATE TABLE {name} AS FROM read_parquet({text(file)})")
+                connection.execute(f"COMMENT ON TABLE {name} IS {text(BATCH_SCHEMA)}")
+        connection.commit()
+
+
+@contextmanager
+def _opened(database: str, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection, closed at the end; a transaction that wasn't committed by then never was."""
+    try:
+        import duckdb
+    except ImportError:
+        raise UsageError(
+            "RUN-004", "writing a DuckDB table needs duckdb.", fix=install_hint("batch")
+        ) from None
+    config: dict[str, Any] = {"autoinstall_known_extensions": "false"}
+    try:
+        with duckdb.connect(database, read_only=read_only, config=config) as connection:
+            yield connection
+    except duckdb.Error as error:
+        raise UsageError(
+            "FIL-008",
+            f"DuckDB refused: {str(error).splitlines()[0].rstrip('.')}.",
+            where=database,
+            fix="Close other programs that use the database, or write to another file.",
+        ) from None
