@@ -386,7 +386,7 @@ def test_a_tree_that_hangs_without_the_patch_is_no_violation_of_the_patch(tree: 
     (tree / "calc.py").write_text("import time\ntime.sleep(600)\n")
     git(tree, "commit", "-qam", "hangs")
     found = judged(
-        tree, patch_of(tree, calc_py=CALC.replace("a - b", "a + b")), timeout=1.5, pass_to_pass=[]
+        tree, patch_of(tree, calc_py=CALC.replace("a - b", "a + b")), timeout=4, pass_to_pass=[]
     )
     assert found.before["add"].outcome.status == "timeout"
     assert found.evidence()["gates"]["no_sandbox_violation"]["passed"] is True

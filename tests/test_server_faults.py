@@ -215,7 +215,7 @@ def test_a_server_that_is_told_to_end_answers_what_it_took_and_lets_streams_go(
             thread.join(20)
         assert code in (0, -15)
         assert '"stopped"' in log
-        assert watcher.ended.wait(5)
+        assert watcher.ended.wait(60)
     with open_ledger(f"sqlite:///{tmp_path}/l.db") as ledger:
         assert all(ledger.get(digest) is not None for digest in acknowledged)
 

@@ -71,6 +71,9 @@ def run(options: argparse.Namespace) -> int:
     for graded in everything:
         summary.add(graded.grade)
     block = summary.block()
+    grades = _grades(results, block)
+    # a folder that can't be written is refused before the work that takes seconds
+    write_file(os.path.join(options.out, "grades.json"), grades)
     tools = _graded_tools()
     exam = _graded_exam()
     card = demo_judge.carded(
@@ -85,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
             subtitle=SUBTITLE,
             runs=[graded.run for graded in everything],
         ).encode(),
-        "grades.json": _grades(results, block),
+        "grades.json": grades,
         **({"tool-reports.json": document_bytes({"reports": tools})} if tools else {}),
         "exam.json": document_bytes(exam),
         "judge.html": judge_page(read_card(card)).encode(),
