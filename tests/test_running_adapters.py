@@ -258,7 +258,7 @@ def test_many_functions_that_hang_take_no_place_from_the_others(tmp_path: Path) 
         "import time\ndef answer(i):\n  time.sleep(60 if i['q'] == 'hang' else 0)\n  return"
         " {'answer': 1}",
         rows=rows,
-        timeout=1,
+        timeout=0.5,
     )
     assert sorted(run["status"] for run in runs) == ["success"] * 10 + ["timeout"] * 20
 
