@@ -149,7 +149,7 @@ OUT = "--- a/../outside\n+++ b/../outside\n@@ -1 +1 @@\n-a\n+b\n"
             b"--- a/.git/config\n+++ b/.git/config\n@@ -1 +1 @@\n-a\n+b\n",
             "not one that a patch may change",
         ),
-        (bytes(range(256)) * 8, "not UTF-8"),
+        (bytes(range(256)) * 8, "UTF-8"),
         (b"diff --git a/x b/x\nGIT binary patch\nliteral 3\nabc\n", "binary"),
         (b"\0" * 100, "NUL"),
         (b"", "not a unified diff"),

@@ -635,7 +635,7 @@ REFUSED: dict[str, tuple[object, str]] = {
     "a time without a zone": (scores(timestamp="2026-05-18T03:15:00"), "PRO-002"),
     "a list": ([scores()], "PRO-002"),
     "a key twice": (json.dumps(scores())[:-1] + ', "scoringProtocol": "v1"}', "FIL-003"),
-    "no JSON": ("scores: 4", "FIL-002"),
+    "not JSON": ("scores: 4", "FIL-002"),
     "half of it": (json.dumps(scores())[:-20], "FIL-002"),
     "nothing": ("", "FIL-005"),
     "nested too deep": ("[" * 5000 + "]" * 5000, "FIL-004"),
@@ -1222,11 +1222,11 @@ BAD_JUDGES = {
         "parameters",
     ),
     "two scores at once": ('print(\'[{"score": 4}, {"score": 4}]\')', "PRO-007", "no score"),
-    "prose": ("print('I would say four.')", "PRO-007", "no JSON"),
-    "prose around JSON": ("print('Here: {\"score\": 4}')", "PRO-007", "no JSON"),
+    "prose": ("print('I would say four.')", "PRO-007", "not JSON"),
+    "prose around JSON": ("print('Here: {\"score\": 4}')", "PRO-007", "not JSON"),
     "nothing": ("pass", "PRO-007", "no score"),
     "no score": ('print(\'{"reasoning": "fine"}\')', "PRO-007", "no score"),
-    "a score twice": ('print(\'{"score": 1, "score": 5}\')', "PRO-007", "no JSON"),
+    "a score twice": ('print(\'{"score": 1, "score": 5}\')', "PRO-007", "not JSON"),
     "an exit code": (
         "print('{\"score\": 4}'); sys.exit('the model is down') ",
         "PRO-007",
@@ -1240,7 +1240,7 @@ BAD_JUDGES = {
     "half a sign": (
         'sys.stdout.buffer.write(b\'{"score": 4, "reasoning": "\\xff"}\')',
         "PRO-007",
-        "no JSON",
+        "not JSON",
     ),
 }
 
@@ -1350,7 +1350,7 @@ def test_a_judge_may_be_a_script_beside_the_prompts_although_it_runs_elsewhere(
     [
         (["--judge", ""], "empty"),
         (["--judge", "no-such-judge"], "no command"),
-        (["--judge", "'"], "no command"),
+        (["--judge", "'"], "not a command"),
         (["--judge", "true", "--repeat", "0"], "positive"),
         (["--judge", "true", "--timeout", "-1"], "positive"),
         ([], "--judge"),

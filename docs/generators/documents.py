@@ -81,7 +81,7 @@ def _document(name: str, kind: DocumentKind) -> str:
 
 
 def _nested(schema: dict[str, Any]) -> list[str]:
-    """The objects inside a schema that has no definitions of their own, one level deep each."""
+    """The objects inside a schema without definitions, one level deep each."""
     parts: list[str] = []
 
     def walk(part: Any, path: str) -> None:

@@ -41,7 +41,7 @@ def pages() -> dict[str, str]:
             shelf,
             "rubrics",
             "Rubrics",
-            "A rubric tells a judge or a person what to look for: the definition of each"
+            "A rubric is what a judge or a person looks for: the definition of each"
             " criterion, its scale, and a text for each score.",
             _rubric,
         ),

@@ -54,7 +54,7 @@ def gate_line(gate: Any) -> str:
 
 
 def read_patch(path: str) -> str | None:
-    """The text of a patch; None where it is no UTF-8, as binary junk is not. One that is too long
+    """The text of a patch; None where it is not UTF-8, as with binary junk. One that is too long
     is cut where its reader refuses it.
     """
     with open_input(path) as stream:
@@ -192,7 +192,7 @@ def _reference(path: str) -> str:
     text = read_patch(path)
     try:
         if text is None:
-            raise PatchError("it is no UTF-8 text")
+            raise PatchError("it is not UTF-8 text")
         parse_patch(text)
     except PatchError as error:
         raise InputError(
@@ -204,7 +204,7 @@ def _reference(path: str) -> str:
 def _patch_entry(text: str | None, tree: str, reference: str | None) -> dict[str, Any]:
     entry: dict[str, Any] = {"applies": False, "reason": None, "files": [], "similarity": None}
     if text is None:
-        return {**entry, "reason": "the patch is no UTF-8 text"}
+        return {**entry, "reason": "the patch is not UTF-8 text"}
     try:
         entry["files"] = list(dict.fromkeys(item.path for item in parse_patch(text)))
     except PatchError as error:
