@@ -22,7 +22,17 @@ duckdb = pytest.importorskip("duckdb")
 PROFILE = "dag-review@2"
 PLAN = plan_batch(Shelf(), profile=PROFILE)
 SCORING = scoring_plan(Shelf(), profile=PROFILE)
-DECIDED = ("outcome", "reason", "rules", "comparison", "would_change", "missing", "worse", "policy")
+DECIDED = (
+    "looks",
+    "outcome",
+    "reason",
+    "rules",
+    "comparison",
+    "would_change",
+    "missing",
+    "worse",
+    "policy",
+)
 
 
 def runs(seed: int, *, drop: float, groups: int = 0) -> list[dict[str, Any]]:
@@ -131,7 +141,10 @@ def test_a_decision_over_batches_is_that_over_scorecards(tmp_path: Path, assay: 
                 str(maker(tmp_path / f"{kind}{place}{name}.{suffix}", rows))
                 for name, rows in (("ours", ours), ("theirs", theirs))
             ]
-            done = assay("gate", files[0], "--baseline", files[1], "--profile", PROFILE, "--json")
+            looks = ("--looks", "3") if place == 1 or lost == 1 else ()
+            done = assay(
+                *("gate", files[0], "--baseline", files[1], "--profile", PROFILE, "--json", *looks)
+            )
             assert done.out, done.err
             made.append(done.json())
             assert done.code == {"promote": 0, "not_enough_evidence": 4}.get(made[-1]["outcome"], 1)
@@ -182,14 +195,20 @@ def test_a_batch_that_cannot_be_trusted_or_compared_opens_no_gate(
         return str(done.err)
 
     assert assay("gate", ours, "--baseline", theirs).code in (0, 1)
-    for option in (["--looks", "2"], ["--slice", "group"], ["--allow-unpaired"], ["-o", "d.sarif"]):
+    for option in (["--slice", "group"], ["--allow-unpaired"], ["-o", "d.sarif"]):
         assert option[0] in refused(ours, "BAT-061", 2, *option)
     refused(cards(tmp_path / "cards.jsonl", rows), "BAT-061", 2)
+    refused(ours, "CLI-001", 2, "--master", "local[1]")
+    done = assay("gate", tmp_path / "cards.jsonl", "--baseline", "c.jsonl", "--engine", "spark")
+    assert (done.code, "--engine is for outputs of `assay batch`" in done.err) == (2, True)
     refused(ours, "CLI-001", 2, "--quarantine", "nobody")
     twice = batch(tmp_path / "twice.parquet", [*rows, {**rows[0], "run": "again"}])
     assert "'s00' appears twice in the candidate" in refused(twice, "REL-004", 3)
     invalid = [{**rows[0], "raws": {**rows[0]["raws"], SCORING.criteria[0].spec.id: 99}}, *rows[1:]]
     refused(batch(tmp_path / "invalid.parquet", invalid), "BAT-060", 3)
+    grouped = batch(tmp_path / "grouped.parquet", runs(1, drop=0.0, groups=8))
+    done = assay("gate", grouped, "--baseline", grouped, "--looks", "2")
+    assert (done.code, "share groups" in done.err) == (2, True)
     strangers = [{**row, "sample": f"x{row['sample']}"} for row in rows]
     refused(batch(tmp_path / "strangers.parquet", strangers), "REL-002", 3)
     drawn = batch(tmp_path / "drawn.parquet", rows, sample=40)
@@ -200,7 +219,10 @@ def test_a_batch_that_cannot_be_trusted_or_compared_opens_no_gate(
     refused(batch(tmp_path / "outside.parquet", rows, outputs=outside), "BAT-060", 3)
     fails = runs(2, drop=0.9)
     for index, lie in enumerate(
-        ("true AS passed", "100.0 AS score", "[] AS failed_floors", "1.0 AS norm_correctness")
+        (
+            *("true AS passed", "100.0 AS score", "[] AS failed_floors"),
+            *("1.0 AS norm_correctness", "'A' AS grade"),
+        )
     ):
         forged = batch(tmp_path / "forging.parquet", fails)
         made = tmp_path / f"forged{index}.parquet"
@@ -212,6 +234,18 @@ def test_a_batch_that_cannot_be_trusted_or_compared_opens_no_gate(
         assert "contradict their own norms" in refused(made, "BAT-060", 3), lie
     ours.write_bytes(theirs.read_bytes())
     assert "isn't the file that the batch wrote" in refused(ours, "BAT-060", 3)
+
+
+def test_rows_that_a_batch_ignored_are_counted_in_a_note(tmp_path: Path, assay: Any) -> None:
+    rows = runs(1, drop=0.0)
+    counts = BatchCounts(
+        rows=41, runs=40, passed=40, invalid=0, grades={}, rejects={"BAT-012": 1200}
+    )
+    ours = batch(tmp_path / "ours.parquet", runs(2, drop=0.0), counts=counts)
+    done = assay("gate", ours, "--baseline", batch(tmp_path / "theirs.parquet", rows))
+    assert done.code == 0, done.err
+    assert "`assay batch` rejected 1,200 entries of the candidate and graded" in done.out
+    assert "BAT-012 1,200" in done.out
 
 
 def test_a_profile_that_changed_since_a_batch_was_graded_is_refused(

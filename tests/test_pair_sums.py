@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.batch.pair_query import BatchView, PairQuery, extra_gates
+from assay.batch.pair_query import PairQuery, extra_gates
 from assay.batch.pair_sums import count_pairs_of, stratum_of
 from assay.batch.plan import BatchCriterion, BatchPlan
+from assay.batch.run_query import BatchView
 from assay.exact import NORM_ONE
 from assay.release.pairs import pair_up
 from assay.release.policy import Bars, make_release_rules

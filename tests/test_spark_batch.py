@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 
 import assay as package
 from assay.batch.spark_engine import SparkEngine
 from assay.batch.spark_session import SparkSource
 from spark import spark_address
+from test_batch_gate import batch, runs
 from test_batch_grades import profile
 
 __all__ = ["profile", "spark_address"]
@@ -95,6 +97,26 @@ def test_the_command_writes_the_same_files_and_grades_only_what_is_new(
     done = batch("there", *on_spark)
     assert done.json()["partitions"] == {"graded": ["day=2"], "kept": ["day=1"], "gone": []}
     assert not list(tmp_path.glob(".*.part"))
+
+
+@pytest.mark.req("W-033")
+def test_a_decision_on_spark_is_that_on_duckdb(
+    assay: Any, spark_address: str, tmp_path: Path
+) -> None:
+    theirs = [
+        {**row, "gates": {**row["gates"], "own": True}} for row in runs(1, drop=0.1, groups=8)
+    ]
+    ours = [{**row, "gates": {**row["gates"], "own": n > 0}} for n, row in enumerate(theirs)]
+    files = [
+        batch(tmp_path / f"{name}.parquet", rows)
+        for name, rows in (("ours", runs(2, drop=0.2, groups=8)[:1] + ours[2:]), ("theirs", theirs))
+    ]
+    here, there = (
+        assay("gate", files[0], "--baseline", files[1], "--json", *more)
+        for more in ((), ("--engine", "spark", "--remote", spark_address))
+    )
+    assert (there.code, there.err) == (1, "")
+    assert there.json() == here.json()
 
 
 def test_what_belongs_to_one_engine_is_refused_on_the_other(assay: Any, tmp_path: Path) -> None:

@@ -7,74 +7,31 @@ dialect and put into the engine's by `sqlglot`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 from assay.batch.engine import BatchEngine
 from assay.batch.plan import BatchPlan
-from assay.batch.quoting import in_dialect
-from assay.errors import InputError
+from assay.batch.run_query import (
+    ATTEMPT,
+    GROUP,
+    BatchView,
+    RunQuery,
+    any_of,
+    ask,
+    extra_gate_names,
+    in_dialect_of,
+    literal,
+    name,
+    total,
+)
 from assay.exact import NORM_ONE
 
-SAMPLE, GROUP, ATTEMPT = "sample", "group", "attempt"
-"""The kept columns that a decision looks for."""
-MAX_REPEATS = 200
-"""Repeats of one sample; up to here a mean never ends halfway between two billionths."""
-MAX_EXTRA_GATES = 100
-"""Gates beyond those of the profile."""
 PLACES = (20, 52, 84, 116)
 """Binary places at which a double is cut into whole numbers, which add up without rounding."""
 
 
-class BatchView(NamedTuple):
-    """A batch output that an engine can read."""
-
-    view: str
-    columns: frozenset[str]
-
-
-def name(text: str) -> str:
-    """An identifier in quotes."""
-    from sqlglot import exp
-
-    return exp.to_identifier(text, quoted=True).sql(dialect="duckdb")
-
-
-def literal(text: str) -> str:
-    """A text in quotes."""
-    from sqlglot import exp
-
-    return exp.Literal.string(text).sql(dialect="duckdb")
-
-
-def ask(engine: BatchEngine, sql: str) -> list[tuple[object, ...]]:
-    """The rows of a query in DuckDB's dialect."""
-    return engine.rows(in_dialect_of(engine, sql))
-
-
-def in_dialect_of(engine: BatchEngine, sql: str) -> str:
-    """A query in DuckDB's dialect, as the engine writes it."""
-    return sql if engine.dialect == "duckdb" else in_dialect(sql, engine.dialect)
-
-
-def any_of(parts: Iterable[str]) -> str:
-    """Whether one of these holds."""
-    found = list(parts)
-    return f"({' OR '.join(found)})" if found else "FALSE"
-
-
-def total(expression: str) -> str:
-    """A sum that can't overflow."""
-    return f"SUM(CAST({expression} AS DECIMAL(38, 0)))"
-
-
-def count_if(condition: str) -> str:
-    """How many rows satisfy a condition."""
-    return f"COUNT(CASE WHEN {condition} THEN 1 END)"
-
-
-class PairQuery:
-    """Two batches under one plan: `gates`, `floors` and `criteria` are numbered as in the plan."""
+class PairQuery(RunQuery):
+    """Two batches under one plan."""
 
     def __init__(
         self,
@@ -85,19 +42,14 @@ class PairQuery:
         extra_gates: Mapping[str, bool] | None = None,
         left_out: Sequence[str] = (),
     ) -> None:
-        self.plan = plan
         extra = extra_gates or {}
-        self.gates = list(enumerate([*plan.gates, *extra]))
-        self.extra = self.gates[len(plan.gates) :]
+        super().__init__(plan, extra_gates=list(extra))
         # whether a candidate's sample must have the gate: where the baseline has it, and where the
         # baseline lacks the sample, if any other sample has it
         self._required = {
             index: f"COALESCE(t_h{index} = 1, {'TRUE' if extra[gate] else 'FALSE'})"
             for index, gate in self.extra
         }
-        self.floors = [
-            (index, one.name) for index, one in enumerate(plan.criteria) if one.floor is not None
-        ]
         self.repeated = ATTEMPT in candidate.columns or ATTEMPT in baseline.columns
         self.grouped = GROUP in baseline.columns
         ours, theirs = self.runs(candidate), self.runs(baseline)
@@ -121,42 +73,18 @@ class PairQuery:
         """A query that reads `pairs`."""
         return f"{self._with}{self._paired} {select}"
 
-    def runs(self, side: BatchView, *more: str) -> str:
-        """The runs of one side: what a decision reads of each, and `more` columns."""
-        run = f"CAST({name('run')} AS VARCHAR)"
-        sample = (
-            f"COALESCE(CAST({name(SAMPLE)} AS VARCHAR), {run})" if SAMPLE in side.columns else run
-        )
-        columns = [
-            f"{run} AS run",
-            f"{sample} AS sample",
-            f"{_kept(side, ATTEMPT, 'BIGINT')} AS attempt",
-            f"{_kept(side, GROUP, 'VARCHAR')} AS grp",
-            "CASE WHEN passed THEN 1 ELSE 0 END AS p",
-            f"{_units('score', 100)} AS score",
-        ]
-        columns += [f"{has_item('failed_gates', gate)} AS g{index}" for index, gate in self.gates]
-        columns += [f"{has_item('extra_gates', gate)} AS h{index}" for index, gate in self.extra]
-        columns += [
-            f"{has_item('failed_floors', floor)} AS f{index}" for index, floor in self.floors
-        ]
-        columns += [
-            f"{_units(f'norm_{one.name}', NORM_ONE)} AS n{index}"
-            for index, one in enumerate(self.plan.criteria)
-        ]
-        return f"SELECT {', '.join([*columns, *more])} FROM {name(side.view)}"
-
     def _samples(self, side: str) -> str:
         """Repeats of one sample as one: sums, and every failure of any of them."""
         columns = ["sample", "COUNT(*) AS m", "COUNT(attempt) AS numbered", "MAX(grp) AS grp"]
-        columns += ["MIN(p) AS p", f"{_sum('score')} AS score"]
-        columns += [f"MAX(g{index}) AS g{index}" for index, _ in self.gates]
+        columns += [f"{_flag('MIN(p)')} AS p", f"{_sum('score')} AS score"]
+        columns += [f"{_flag(f'MAX(g{index})')} AS g{index}" for index, _ in self.gates]
         # a repeat doesn't vouch for a gate that another one lacks
         columns += [
-            f"CASE WHEN MAX(g{index}) = 1 OR MIN(h{index}) = 1 THEN 1 ELSE 0 END AS h{index}"
+            f"CASE WHEN MAX(g{index}) = 1 OR MIN(h{index}) = 1 THEN {_flag('1')} ELSE {_flag('0')}"
+            f" END AS h{index}"
             for index, _ in self.extra
         ]
-        columns += [f"MAX(f{index}) AS f{index}" for index, _ in self.floors]
+        columns += [f"{_flag(f'MAX(f{index})')} AS f{index}" for index, _ in self.floors]
         columns += [f"{_sum(f'n{index}')} AS n{index}" for index in range(len(self.plan.criteria))]
         return f"SELECT {', '.join(columns)} FROM {side}_runs GROUP BY sample"
 
@@ -272,43 +200,21 @@ def extra_gates(engine: BatchEngine, plan: BatchPlan, *sides: BatchView) -> dict
     """The gates beyond the plan's that runs of either side have, and whether a sample has them in
     all of its repeats, or fails them.
     """
-    if any("extra_gates" not in side.columns for side in sides):
-        return {}  # such a batch is refused by name: see `side_sums`
-    found = " UNION ".join(
-        f"SELECT DISTINCT UNNEST(extra_gates) AS gate FROM {name(side.view)}" for side in sides
-    )
-    rows = ask(engine, f"SELECT gate FROM ({found}) AS found ORDER BY gate")
-    gates = [str(row[0]) for row in rows]
+    gates = extra_gate_names(engine, plan, *sides)
     if not gates:
         return {}
-    if len(gates) > MAX_EXTRA_GATES:
-        raise InputError(
-            "BAT-060",
-            f"the batches have {len(gates):,} gates that {plan.profile} lacks, and a decision over"
-            f" batches compares at most {MAX_EXTRA_GATES}.",
-            fix="Add those that matter to the profile, and grade again without the others.",
-        )
     query = PairQuery(plan, sides[0], sides[-1], extra_gates=dict.fromkeys(gates, True))
-    held = [
-        f"MAX(CASE WHEN o_h{index} = 1 OR t_h{index} = 1 THEN 1 ELSE 0 END)"
-        for index, _ in query.extra
-    ]
-    (flags,) = ask(engine, query.over_pairs(f"SELECT {', '.join(held)} FROM joined"))
-    return {gate: bool(flag) for gate, flag in zip(gates, flags, strict=True)}
-
-
-def _kept(side: BatchView, column: str, kind: str) -> str:
-    return f"CAST({name(column) if column in side.columns else 'NULL'} AS {kind})"
-
-
-def _units(column: str, scale: int) -> str:
-    return f"CAST(ROUND(CAST({name(column)} AS DOUBLE) * {scale}e0) AS BIGINT)"
-
-
-def has_item(column: str, item: str) -> str:
-    """Whether a list has an item, as 1 or 0."""
-    return f"CASE WHEN COALESCE(ARRAY_CONTAINS({column}, {literal(item)}), FALSE) THEN 1 ELSE 0 END"
+    flags = ", ".join(f"h{index}" for index, _ in query.extra)
+    held = ", ".join(f"MAX(h{index})" for index, _ in query.extra)
+    samples = f"SELECT {flags} FROM o UNION ALL SELECT {flags} FROM t"
+    (row,) = ask(engine, query.over_pairs(f"SELECT {held} FROM ({samples}) AS samples"))
+    return {gate: bool(flag) for gate, flag in zip(gates, row, strict=True)}
 
 
 def _sum(column: str) -> str:
     return f"CAST(SUM({column}) AS BIGINT)"
+
+
+def _flag(expression: str) -> str:
+    """1 or 0 in one byte: the joined rows of 100,000,000 samples are on disk."""
+    return f"CAST({expression} AS TINYINT)"

@@ -8,16 +8,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from assay.batch.engine import BatchEngine
-from assay.batch.pair_query import (
-    PLACES,
-    PairQuery,
-    any_of,
-    ask,
-    count_if,
-    group_sums,
-    literal,
-    total,
-)
+from assay.batch.pair_query import PLACES, PairQuery, group_sums
+from assay.batch.run_query import any_of, ask, count_if, literal, total
 from assay.errors import InputError
 from assay.records.decision import WorseSample
 from assay.release.policy import ReleaseRules
@@ -211,8 +203,10 @@ class _Tally:
                 single[value] += times
         shares = found["groups"] + found["ungrouped"] < found["n"]
         sums = self._norms()
-        made = []
+        made: list[ComparedSides] = []
         for is_whole in (True, False):
+            if not is_whole and not found["alone"]:
+                return made[0], made[0]
             n = found["n"] if is_whole else found["n"] - found["alone"]
             scores = self._scores(
                 known + alone if is_whole else known,

@@ -97,6 +97,25 @@ def weighted_score(plan: BatchPlan, name: str) -> str:
     return f"(({top}) * {2 * SCORE_MAX} + {total * NORM_ONE}) // {2 * total * NORM_ONE}"
 
 
+def band_cases(plan: BatchPlan, score: str) -> str:
+    """The letter of a score by the bands alone, as the branches of a CASE."""
+    whens = " ".join(
+        f"WHEN {score} >= {edge} THEN {text(letter)}" for letter, edge in plan.bands[:-1]
+    )
+    return f"{whens} ELSE {text(plan.bands[-1].grade)}"
+
+
+def letter_cases(plan: BatchPlan, *, score: str, gates: str, floor_missed: str) -> str:
+    """The letter of a run, as the branches of a CASE."""
+    cap = [band.grade for band in plan.bands].index(plan.cap)
+    capped = ""
+    if cap > 0:  # a cap never raises: it holds for scores of a better band
+        above = f"{floor_missed} AND {score} >= {plan.bands[cap - 1].edge}"
+        capped = f"WHEN {above} THEN {text(plan.cap)}"
+    last = text(plan.bands[-1].grade)
+    return f"WHEN NOT {gates} THEN {last} {capped} {band_cases(plan, score)}"
+
+
 class _Grades:
     """Writes the query of grades, stage by stage."""
 
@@ -299,20 +318,12 @@ class _Grades:
         return f"SELECT *, {', '.join(columns)} FROM normed"
 
     def _lettered(self) -> str:
-        bands = self.plan.bands
-        whens = " ".join(
-            f"WHEN score_units >= {edge} THEN {text(letter)}" for letter, edge in bands[:-1]
+        letter = letter_cases(
+            self.plan, score="score_units", gates="gates_pass", floor_missed="floor_missed"
         )
-        last = text(bands[-1].grade)
-        cap = [band.grade for band in bands].index(self.plan.cap)
-        capped = ""
-        if cap > 0:  # a cap never raises: it holds for scores of a better band
-            above = f"floor_missed AND score_units >= {bands[cap - 1].edge}"
-            capped = f"WHEN {above} THEN {text(self.plan.cap)}"
         return (
-            f"SELECT *, CASE WHEN invalid THEN NULL {whens} ELSE {last} END AS provisional,"
-            f" CASE WHEN invalid THEN NULL WHEN NOT gates_pass THEN {last} {capped} {whens}"
-            f" ELSE {last} END AS letter,"
+            f"SELECT *, CASE WHEN invalid THEN NULL {band_cases(self.plan, 'score_units')} END"
+            f" AS provisional, CASE WHEN invalid THEN NULL {letter} END AS letter,"
             f" {weighted_score(self.plan, 'adjusted')} AS adjusted_units FROM scored"
         )
 

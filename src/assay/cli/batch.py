@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
 from assay.cli.bars import pass_bar
+from assay.cli.batch_engine import ENGINE, engine_of
 from assay.cli.frame import BARS, Command, arg, flag, repeated
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, UsageError, printable
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from assay.batch.task import BatchTask
     from assay.release.pass_rate import BarResult
 
-ENGINES = ("duckdb", "spark")
-
 
 def run(options: argparse.Namespace) -> int:
     """Grade the rows of the options into their output, and show what came of it."""
@@ -32,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     from assay.release.pass_rate import check_pass_rate
 
     bar = pass_bar(options)
-    _check_numbers(options)
+    _check_sample(options)
     if options.verify or options.run_ids:
         return _verify(options)
     names, keep = _pairs(options.map), [name for text in options.keep for name in _split(text)]
@@ -94,28 +93,11 @@ def _exit_code(result: BatchResult, checked: BarResult | None) -> ExitCode:
 
 
 def _engine(options: argparse.Namespace) -> BatchEngine:
-    if options.engine == "spark":
-        if options.threads is not None:
-            raise UsageError(
-                "CLI-001",
-                "--threads belongs to DuckDB.",
-                fix=f"Write --master 'local[{options.threads}]' for Spark on this machine.",
-            )
-        from assay.batch.spark_engine import SparkEngine
-        from assay.batch.spark_session import SparkSource
-
-        return SparkEngine(
-            SparkSource(master=options.master, remote=options.remote, memory=options.memory)
-        )
-    if options.master or options.remote:
-        raise UsageError(
-            "CLI-001", "--master and --remote belong to Spark.", fix="Add --engine spark."
-        )
-    from assay.batch.duckdb_engine import DuckDBEngine
+    """DuckDB spills next to the output, where there is room for it."""
     from assay.batch.targets import hidden_folder, target_of
 
     scratch = hidden_folder(target_of(options.output)) if options.output else None
-    return DuckDBEngine(threads=options.threads, memory=options.memory, scratch=scratch)
+    return engine_of(options, scratch=scratch)
 
 
 def _output(options: argparse.Namespace) -> str:
@@ -186,11 +168,9 @@ def _explain(options: argparse.Namespace, task: BatchTask) -> int:
     return ExitCode.PASSED
 
 
-def _check_numbers(options: argparse.Namespace) -> None:
-    for name in ("sample", "threads"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise UsageError("CLI-001", f"--{name} must be 1 or more.")
+def _check_sample(options: argparse.Namespace) -> None:
+    if options.sample is not None and options.sample < 1:
+        raise UsageError("CLI-001", "--sample must be 1 or more.")
 
 
 def _split(text: str) -> list[str]:
@@ -241,7 +221,14 @@ COMMANDS = {
                     " FILE.duckdb#TABLE"
                 ),
             ),
-            "--profile",
+            arg(
+                "--profile",
+                metavar="P",
+                help=(
+                    "profile by name, letter A-D, name@version or YAML file; scores need one, and"
+                    " an earlier batch is graded again by its own"
+                ),
+            ),
             arg(
                 "--policy",
                 metavar="Q",
@@ -263,12 +250,6 @@ COMMANDS = {
                 help="the graded regression set that a sitting may not fall behind: a file",
             ),
             "--library",
-            arg(
-                "--engine",
-                choices=ENGINES,
-                default="duckdb",
-                help="duckdb on this machine, or spark (default: duckdb)",
-            ),
             repeated(
                 "--map",
                 "ROLE=COLUMN,...",
@@ -286,14 +267,7 @@ COMMANDS = {
                 help="grade only N runs, always the same ones",
             ),
             *BARS,
-            arg("--threads", type=int, metavar="N", help="threads of DuckDB (default: all cores)"),
-            arg(
-                "--memory",
-                metavar="SIZE",
-                help="memory of the engine, such as 8GB; DuckDB spills beyond it to disk",
-            ),
-            arg("--master", metavar="URL", help="Spark's master, such as local[4]"),
-            arg("--remote", metavar="URL", help="a Spark Connect server, such as sc://host:15002"),
+            *ENGINE,
             flag("--explain-sql", "print the SQL, ready for a duckdb shell, and stop"),
             flag(
                 "--verify",

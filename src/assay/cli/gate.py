@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
+from assay.cli.batch_engine import ENGINE, refuse_engine
 from assay.cli.frame import COMPARED_BY, STORE, Command, arg, flag, repeated
 from assay.cli.grade import choice_of
 from assay.cli.hints import command
@@ -74,6 +75,7 @@ def decision_of(options: argparse.Namespace) -> Decision:
         from assay.cli.gate_batch import decide_on_batches
 
         return decide_on_batches(options, rules)
+    refuse_engine(options)
     with storing(options) as store:
         return (
             _decide(options, rules, choice.grader())
@@ -383,6 +385,7 @@ COMMANDS = {
             *COMPARED_BY,
             "--charts",
             *STORE,
+            *ENGINE,
         ),
         formats=(".json", ".md", ".xml", ".html", ".sarif"),
         renamed={"--policy": "--release-policy"},

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from assay.batch.duckdb_engine import DuckDBEngine
-from assay.batch.plan import make_batch_plan
-from assay.cli import options as opt
-from assay.cli.gate_sides import given_rules
+from assay.cli.batch_engine import reading_engine
+from assay.cli.batch_plan import graded_by
 from assay.cli.gate_worst import CandidateWorst
 from assay.cli.run_settings import is_typed
-from assay.errors import InputError, UsageError
+from assay.errors import UsageError
 from assay.files.own_files import is_batch_output
-from assay.grading.policy import make_rules
 from assay.pipeline.batch_gate import decide_batches, read_batch_side
-from assay.pipeline.batching import scoring_plan
 from assay.release.attestation import Subject
 
 if TYPE_CHECKING:
@@ -35,34 +30,19 @@ def decide_on_batches(options: argparse.Namespace, rules: ReleaseRules) -> Decis
         [Subject(file, found) for file, found in side.files] for side in (candidate, baseline)
     )
     options.worst = CandidateWorst.of(options)
-    given, shelf = given_rules(options), opt.shelf_of(options)
-    named = options.profile if "profile" in given else baseline.record.profile
-    if named is None:
-        raise InputError("BAT-060", "its record names no profile.", where=baseline.path)
-    scoring = scoring_plan(shelf, profile=named, rubric=options.rubric)
-    grading = make_rules(
-        shelf.policy(options.grading_policy if "policy" in given else baseline.record.policy)
-    )
-    roles = {
-        planned.spec.id: planned.spec.role
-        for planned in scoring.criteria
-        if planned.spec.role is not None
-    }
-    with TemporaryDirectory() as scratch:
-        engine = DuckDBEngine(scratch=scratch)
-        try:
-            return decide_batches(
-                engine,
-                candidate,
-                baseline,
-                make_batch_plan(scoring, grading),
-                rules,
-                grading,
-                roles=roles,
-                quarantine=list(dict.fromkeys(options.quarantine)),
-            )
-        finally:
-            engine.close()
+    graded = graded_by(options, baseline, policy=options.grading_policy)
+    with reading_engine(options) as engine:
+        return decide_batches(
+            engine,
+            candidate,
+            baseline,
+            graded.plan,
+            rules,
+            graded.grading,
+            roles=graded.roles,
+            quarantine=list(dict.fromkeys(options.quarantine)),
+            looks=options.looks,
+        )
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -78,7 +58,6 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("BAT-061", "a decision over batches takes one batch on each side.")
     asked = {
         "--allow-unpaired": options.allow_unpaired,
-        "--looks": options.looks > 1,
         "--slice": options.slice,
         "--with-plan": options.with_plan,
         "--charts": options.charts,

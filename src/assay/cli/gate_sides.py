@@ -148,7 +148,7 @@ def given_rules(options: argparse.Namespace) -> set[str]:
     sources = getattr(options, "sources", {})
     found: set[str] = set()
     for kind, default in CHOSEN:
-        option = "grading_policy" if kind == "policy" else kind
+        option = kind if hasattr(options, kind) else "grading_policy"
         value = getattr(options, option)
         if sources.get(option, "command line" if value != default else "") == "command line":
             found.add(kind)

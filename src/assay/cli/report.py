@@ -10,13 +10,18 @@ import msgspec
 
 from assay.cli import options as opt
 from assay.cli import terminal
-from assay.cli.frame import CHOICES, STORE, Command, arg
+from assay.cli.batch_engine import ENGINE, refuse_engine
+from assay.cli.frame import CHOICES, COMMON, STORE, Command, arg, repeated
 from assay.cli.grade import choice_of
 from assay.cli.ledger import storing_result
+from assay.cli.run_settings import is_typed
 from assay.cli.stream import run_id_digest, twice
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.json_files import read_documents
+from assay.files.own_files import is_batch_output
 from assay.pipeline.given_grades import grades_of
+from assay.registry import near_miss
+from assay.release.looks import KINDS
 from assay.release.ranking import candidates, contender, rank, shown
 from assay.release.summary import Intervals, Summary
 from assay.views.summary import summary_view
@@ -123,6 +128,15 @@ def _summary(options: argparse.Namespace) -> int:
             fix="`--interval bca --seed 1`",
         )
     opt.outputs(options)
+    if any(map(is_batch_output, options.files)):
+        return _summed_in_engine(options)
+    refuse_engine(options)
+    if other := [kind for kind in options.slice if kind not in KINDS]:
+        raise UsageError(
+            "CLI-001",
+            f"--slice {other[0]} is not a kind of slice.{near_miss(other[0], KINDS)}",
+            fix=f"Runs have {', '.join(KINDS)}; a batch has the columns that it kept.",
+        )
     with storing_result(options, "report summary") as result:
         return _summed(options, result)
 
@@ -138,7 +152,32 @@ def _summed(options: argparse.Namespace, result: Result | None) -> int:
     block = summary.block(Intervals(options.interval, options.seed, on_scale=True))
     if result is not None:
         result.put(msgspec.to_builtins(block))
-    opt.give(options, block, lambda: terminal.show(summary_view(block)))
+    opt.give(options, block, lambda: terminal.show(summary_view(block, options.slice)))
+    return ExitCode.PASSED
+
+
+def _summed_in_engine(options: argparse.Namespace) -> int:
+    """The summary of one output of `assay batch`."""
+    from assay.cli.batch_engine import reading_engine
+    from assay.cli.batch_plan import graded_by
+    from assay.pipeline.batch_gate import read_batch_side
+    from assay.pipeline.batch_report import summarise_batch
+
+    if len(options.files) > 1:
+        raise UsageError("BAT-061", "a summary takes one output of `assay batch`.")
+    given = {
+        "--interval": options.interval != "t",
+        "--store": options.store is not None and is_typed(options, "store"),
+    }
+    if refused := [name for name, value in given.items() if value]:
+        raise UsageError(
+            "BAT-061", f"{refused[0]} can't be used on a batch.", fix=f"Omit {refused[0]}."
+        )
+    side = read_batch_side(options.files[0])
+    plan = graded_by(options, side, policy=options.policy).plan
+    with reading_engine(options) as engine:
+        block = summarise_batch(engine, side, plan, slices=options.slice)
+    opt.give(options, block, lambda: terminal.show(summary_view(block, options.slice)))
     return ExitCode.PASSED
 
 
@@ -166,7 +205,18 @@ COMMANDS = {
         " with its interval. It exits 0 whatever the result.",
         "assay report summary runs.jsonl",
         (
-            "files",
+            arg(
+                "files",
+                nargs="+",
+                metavar="FILE",
+                help=f"{COMMON['files'].settings['help']}; or one output of `assay batch`",
+            ).of_runs(),
+            repeated(
+                "--slice",
+                "KIND",
+                "also show pass rate and score by tag, group or family; of a batch, by a column"
+                " that it kept; may be repeated",
+            ),
             arg(
                 "--interval",
                 choices=("t", "bca"),
@@ -184,6 +234,7 @@ COMMANDS = {
             ),
             *CHOICES,
             *STORE,
+            *ENGINE,
         ),
         formats=(".json",),
     ),

@@ -12,9 +12,10 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from assay.batch.engine import BatchEngine
-from assay.batch.pair_query import BatchView, PairQuery, ask, count_if, extra_gates, literal
+from assay.batch.pair_query import PairQuery, extra_gates
 from assay.batch.pair_sums import count_pairs_of, stratum_of
 from assay.batch.plan import BatchPlan
+from assay.batch.run_query import BatchView, ask, count_if, literal
 from assay.batch.side_sums import SideSums, side_sums
 from assay.batch.targets import BatchTarget
 from assay.canon import digest
@@ -27,6 +28,7 @@ from assay.records.decision import Decision, FlakySample
 from assay.records.summary import value_interval
 from assay.release.comparability import SAME_EVIDENCE, mismatch_error, mismatches
 from assay.release.decision import decision
+from assay.release.looks import with_counted_looks
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import promote_tally
 from assay.release.sides import Side
@@ -116,6 +118,24 @@ def fingerprint_of(record: BatchRecord) -> dict[str, list[str]]:
     }
 
 
+def check_plan(plan: BatchPlan, side: BatchSide) -> None:
+    """Refuse a batch that was graded by other numbers than the plan has."""
+    if plan.digest != side.record.plan:
+        raise InputError(
+            "BAT-060",
+            f"was graded by other numbers than {plan.profile} and {plan.policy} have here.",
+            where=side.path,
+            fix="Name what graded it, with the file of its profile: `--profile FILE`. Or grade"
+            " again with `assay batch`.",
+        )
+
+
+def view_of(engine: BatchEngine, side: BatchSide) -> BatchView:
+    """The rows of a batch, as the engine reads them."""
+    view = engine.attach([file for file, _ in side.files])
+    return BatchView(view, frozenset(one.name for one in engine.columns(view)))
+
+
 def decide_batches(
     engine: BatchEngine,
     candidate: BatchSide,
@@ -126,6 +146,7 @@ def decide_batches(
     *,
     roles: dict[str, str],
     quarantine: Sequence[str] = (),
+    looks: int = 1,
 ) -> Decision:
     """The decision on two batches, as `assay.decision/1`. `plan` is what the shelf makes of the
     baseline's profile and policy, and `roles` has the role of each criterion that has one.
@@ -138,18 +159,8 @@ def decide_batches(
     ]
     if different := mismatches(*sides):
         raise mismatch_error(different)
-    if plan.digest != baseline.record.plan:
-        raise InputError(
-            "BAT-060",
-            f"was graded by other numbers than {plan.profile} and {plan.policy} have here.",
-            where=baseline.path,
-            fix="Name what graded it with --profile, --rubric and --grading-policy, or grade both"
-            " sides again.",
-        )
-    views = []
-    for side in (candidate, baseline):
-        view = engine.attach([file for file, _ in side.files])
-        views.append(BatchView(view, frozenset(one.name for one in engine.columns(view))))
+    check_plan(plan, baseline)
+    views = [view_of(engine, side) for side in (candidate, baseline)]
     query = PairQuery(
         plan, *views, extra_gates=extra_gates(engine, plan, *views), left_out=quarantine
     )
@@ -185,14 +196,27 @@ def decide_batches(
         quarantined=sorted(quarantine),
         without_gates=grading.cards.without_gates,
     )
+    if looks > 1:
+        if tally.compared.scores.shares_groups:
+            raise UsageError(
+                "BAT-061",
+                "--looks can't be used over batches whose samples share groups: the interval needs"
+                " each group's mean.",
+                fix="Decide over runs or scorecards, or omit --looks.",
+            )
+        promotion = with_counted_looks(promotion, rules, looks=looks)
     notes = [_same(engine, query), shared_groups(promotion), _flaky_note(summed)]
+    notes += [
+        _rejects_note(bare.name, side.record)
+        for bare, side in zip(sides, (candidate, baseline), strict=True)
+    ]
     return decision(
         promotion,
         made[0],
         made[1],
         rules,
-        plan=declared(None, rules, looks=1, slices=()).plan,
-        looks=1,
+        plan=declared(None, rules, looks=looks, slices=()).plan,
+        looks=looks,
         flaky=_flaky(summed, quarantine),
         notes=[note for note in notes if note is not None],
     )
@@ -241,6 +265,18 @@ def _flaky(summed: Sequence[SideSums], quarantine: Sequence[str]) -> list[FlakyS
         for item in sums.flaky
     ]
     return sorted(found, key=lambda item: (item.sample, item.side))
+
+
+def _rejects_note(name: str, record: BatchRecord) -> str | None:
+    """That rows of a batch were rejected although every run of it was graded."""
+    rejects = record.counts.rejects
+    if not rejects:
+        return None
+    codes = ", ".join(f"{code} {n:,}" for code, n in sorted(rejects.items()))
+    return (
+        f"`assay batch` rejected {sum(rejects.values()):,} entries of the {name} and graded its"
+        f" runs without them: {codes}."
+    )
 
 
 def _flaky_note(summed: Sequence[SideSums]) -> str | None:

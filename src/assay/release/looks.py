@@ -40,23 +40,45 @@ def with_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int) -> Prom
     """The decision by an interval that holds at every look. What it says does not depend on how
     many looks came before, nor on the order of the samples.
     """
-
-    def compared(pairs: Sequence[Pair]) -> Comparison:
-        interval = sequence_interval(pairs, level=rules.level)
-        return promotion.comparison._replace(
-            difference=interval._replace(
-                method=f"{interval.method}, holds at each of {looks} looks"
-            ),
-            claims=claims(interval, rules.margin),
-            p_non_inferior=None,
-            p_superior=None,
-            p_equivalent=None,
-            minimum_detectable_effect=None,
-        )
-
     known = of_baseline(promotion.pairs)
-    alone = compared(known) if len(known) < len(promotion.pairs) else None
-    return with_comparison(promotion, compared(promotion.pairs), rules, of_baseline=alone)
+    whole, *rest = (
+        _compared(promotion, rules, sequence_interval(pairs, level=rules.level), looks)
+        for pairs in (promotion.pairs, *([known] if len(known) < len(promotion.pairs) else []))
+    )
+    return with_comparison(promotion, whole, rules, of_baseline=next(iter(rest), None))
+
+
+def with_counted_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int) -> Promotion:
+    """The same of a tally whose samples share no groups: the sequence needs to know how often each
+    difference occurs, and nothing else.
+    """
+    tally = promotion.tally
+    assert tally is not None
+    assert not tally.compared.scores.shares_groups
+    whole, *rest = (
+        _compared(
+            promotion,
+            rules,
+            MeanSequence(DIFFERENCES, level=rules.level).update_counts(sides.scores.values),
+            looks,
+        )
+        for sides in (tally.compared, tally.of_baseline)
+        if sides is not None
+    )
+    return with_comparison(promotion, whole, rules, of_baseline=next(iter(rest), None))
+
+
+def _compared(
+    promotion: Promotion, rules: ReleaseRules, interval: Interval, looks: int
+) -> Comparison:
+    return promotion.comparison._replace(
+        difference=interval._replace(method=f"{interval.method}, holds at each of {looks} looks"),
+        claims=claims(interval, rules.margin),
+        p_non_inferior=None,
+        p_superior=None,
+        p_equivalent=None,
+        minimum_detectable_effect=None,
+    )
 
 
 def sequence_interval(pairs: Sequence[Pair], *, level: float) -> Interval:

@@ -65,15 +65,19 @@ class MeanSequence:
         """Take the values that are new since the last look, and look. Its cost grows with the
         distinct values seen so far.
         """
-        new = checked(values, self.range)
+        return self.update_counts(Counter(checked(values, self.range)))
+
+    def update_counts(self, new: Counter[float]) -> Interval:
+        """The same of values that were counted, each rounded to `DIGITS` and within the range."""
         width = self.range.highest - self.range.lowest
-        self._counts.update(round((value - self.range.lowest) / width, DIGITS + 2) for value in new)
-        self.n += len(new)
+        for value, count in new.items():
+            self._counts[round((value - self.range.lowest) / width, DIGITS + 2)] += count
+        self.n += new.total()
         self.looks += 1
         if self.n < 2:
             reason = "one sample has no spread to estimate from" if self.n else "no samples"
-            value = new[0] if new else None
-            return Interval.unknown(value, self.level, "betting sequence", reason)
+            single = next(iter(new), None)
+            return Interval.unknown(single, self.level, "betting sequence", reason)
         mean = fsum(value * count for value, count in self._counts.items()) / self.n
         wanted = log(2 / (1 - self.level))
         pairs = sorted(self._counts.items())
@@ -83,14 +87,14 @@ class MeanSequence:
         )
         self._low, self._high = max(self._low, low), min(self._high, high)
         lowest = self.range.lowest
-        value = lowest + mean * width
+        middle = lowest + mean * width
         if (
             self._low > self._high
         ):  # happens in at most 1 - level of all sequences: everything has been excluded
             reason = "the looks contradict each other: no mean fits them all"
-            return Interval.unknown(value, self.level, "betting sequence", reason)
+            return Interval.unknown(middle, self.level, "betting sequence", reason)
         return Interval(
-            value,
+            middle,
             lowest + self._low * width,
             lowest + self._high * width,
             self.level,

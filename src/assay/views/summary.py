@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from assay.records.summary import SummaryBlock
 from assay.views.blocks import Column, Facts, Paragraph, Part, Table
 from assay.views.pieces import count, number
 
 
-def summary_view(block: SummaryBlock) -> list[Part]:
-    """The reporting bundle."""
+def summary_view(block: SummaryBlock, slices: Sequence[str] = ()) -> list[Part]:
+    """The reporting bundle, with a table for each kind of `slices`."""
     mean, sd = block.weighted_score.mean, block.weighted_score.sd
     rate = number(block.pass_rate.value, interval=block.pass_rate, percent=True)
     score = number(mean.value, interval=mean) + (f", sd {sd:.2f}" if sd is not None else "")
@@ -50,5 +52,26 @@ def summary_view(block: SummaryBlock) -> list[Part]:
             reasons,
             absent="No run failed.",
         ),
+        *(part for kind in dict.fromkeys(slices) for part in _slices(block, kind)),
         Paragraph(f"policy {', '.join(block.policies)} · {systems}", "hint"),
     ]
+
+
+def _slices(block: SummaryBlock, kind: str) -> list[Part]:
+    """The slices of one kind, and how many runs are in none of them."""
+    slices = block.slices[kind]
+    rows = [
+        [
+            name,
+            f"{item.n:,}",
+            number(item.pass_rate.value, interval=item.pass_rate, percent=True),
+            number(item.weighted_score.mean.value, interval=item.weighted_score.mean),
+        ]
+        for name, item in slices.items()
+    ]
+    columns = (kind.capitalize(), Column("Runs", "n"), "Pass rate", "Mean score")
+    parts: list[Part] = [Table(f"By {kind}", columns, rows, absent=f"No run has a {kind}.")]
+    others = block.n - sum(item.n for item in slices.values())
+    if slices and others > 0:
+        parts.append(Paragraph(f"{count(others, 'run')} without a {kind}.", "hint"))
+    return parts

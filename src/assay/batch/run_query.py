@@ -1,0 +1,139 @@
+"""The SQL that reads the runs of a batch output as a decision or a summary counts them, in whole
+numbers: scores in hundredths, norms in billionths. Written in DuckDB's dialect and put into the
+engine's by `sqlglot`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from assay.batch.engine import BatchEngine
+from assay.batch.plan import BatchPlan
+from assay.batch.quoting import in_dialect
+from assay.errors import InputError
+from assay.exact import NORM_ONE
+
+SAMPLE, GROUP, ATTEMPT = "sample", "group", "attempt"
+"""The kept columns that a decision looks for."""
+MAX_REPEATS = 200
+"""Repeats of one sample; up to here a mean never ends halfway between two billionths."""
+MAX_EXTRA_GATES = 100
+"""Gates beyond those of the profile."""
+
+
+class BatchView(NamedTuple):
+    """A batch output that an engine can read."""
+
+    view: str
+    columns: frozenset[str]
+
+
+def name(text: str) -> str:
+    """An identifier in quotes."""
+    from sqlglot import exp
+
+    return exp.to_identifier(text, quoted=True).sql(dialect="duckdb")
+
+
+def literal(text: str) -> str:
+    """A text in quotes."""
+    from sqlglot import exp
+
+    return exp.Literal.string(text).sql(dialect="duckdb")
+
+
+def ask(engine: BatchEngine, sql: str) -> list[tuple[object, ...]]:
+    """The rows of a query in DuckDB's dialect."""
+    return engine.rows(in_dialect_of(engine, sql))
+
+
+def in_dialect_of(engine: BatchEngine, sql: str) -> str:
+    """A query in DuckDB's dialect, as the engine writes it."""
+    return sql if engine.dialect == "duckdb" else in_dialect(sql, engine.dialect)
+
+
+def any_of(parts: Iterable[str]) -> str:
+    """Whether one of these holds."""
+    listed = list(parts)
+    return f"({' OR '.join(listed)})" if listed else "FALSE"
+
+
+def total(expression: str) -> str:
+    """A sum that can't overflow."""
+    return f"SUM(CAST({expression} AS DECIMAL(38, 0)))"
+
+
+def count_if(condition: str) -> str:
+    """How many rows satisfy a condition."""
+    return f"COUNT(CASE WHEN {condition} THEN 1 END)"
+
+
+class RunQuery:
+    """The runs of batches under one plan: `gates`, `floors` and `criteria` are numbered as in the
+    plan, and the gates that it lacks come after them.
+    """
+
+    def __init__(self, plan: BatchPlan, *, extra_gates: Sequence[str] = ()) -> None:
+        self.plan = plan
+        self.gates = list(enumerate([*plan.gates, *extra_gates]))
+        self.extra = self.gates[len(plan.gates) :]
+        self.floors = [
+            (index, one.name) for index, one in enumerate(plan.criteria) if one.floor is not None
+        ]
+
+    def runs(self, side: BatchView, *more: str) -> str:
+        """The runs of one side: what a decision reads of each, and `more` columns."""
+        run = f"CAST({name('run')} AS VARCHAR)"
+        sample = (
+            f"COALESCE(CAST({name(SAMPLE)} AS VARCHAR), {run})" if SAMPLE in side.columns else run
+        )
+        columns = [
+            f"{run} AS run",
+            f"{sample} AS sample",
+            f"{_kept(side, ATTEMPT, 'BIGINT')} AS attempt",
+            f"{_kept(side, GROUP, 'VARCHAR')} AS grp",
+            "CASE WHEN passed THEN 1 ELSE 0 END AS p",
+            f"{_units('score', 100)} AS score",
+        ]
+        columns += [f"{has_item('failed_gates', gate)} AS g{index}" for index, gate in self.gates]
+        columns += [f"{has_item('extra_gates', gate)} AS h{index}" for index, gate in self.extra]
+        columns += [
+            f"{has_item('failed_floors', floor)} AS f{index}" for index, floor in self.floors
+        ]
+        columns += [
+            f"{_units(f'norm_{one.name}', NORM_ONE)} AS n{index}"
+            for index, one in enumerate(self.plan.criteria)
+        ]
+        return f"SELECT {', '.join([*columns, *more])} FROM {name(side.view)}"
+
+
+def extra_gate_names(engine: BatchEngine, plan: BatchPlan, *sides: BatchView) -> list[str]:
+    """The gates beyond the plan's that runs of these batches have."""
+    if any("extra_gates" not in side.columns for side in sides):
+        return []  # such a batch is refused by name: see `side_checks`
+    listed = " UNION ".join(
+        f"SELECT DISTINCT UNNEST(extra_gates) AS gate FROM {name(side.view)}" for side in sides
+    )
+    rows = ask(engine, f"SELECT DISTINCT gate FROM ({listed}) AS listed ORDER BY gate")
+    if len(rows) > MAX_EXTRA_GATES:
+        raise InputError(
+            "BAT-060",
+            f"the batches have {len(rows):,} gates that {plan.profile} lacks, and at most"
+            f" {MAX_EXTRA_GATES} can be counted.",
+            fix="Add those that matter to the profile, and grade again without the others.",
+        )
+    return [str(row[0]) for row in rows]
+
+
+def _kept(side: BatchView, column: str, kind: str) -> str:
+    return f"CAST({name(column) if column in side.columns else 'NULL'} AS {kind})"
+
+
+def _units(column: str, scale: int) -> str:
+    return f"CAST(ROUND(CAST({name(column)} AS DOUBLE) * {scale}e0) AS BIGINT)"
+
+
+def has_item(column: str, item: str) -> str:
+    """Whether a list has an item, as 1 or 0."""
+    return f"CASE WHEN COALESCE(ARRAY_CONTAINS({column}, {literal(item)}), FALSE) THEN 1 ELSE 0 END"

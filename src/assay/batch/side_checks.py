@@ -1,0 +1,181 @@
+"""Whether a batch can be a side of a decision, or be summed up: its rows must be what the plan
+makes of their own norms and gates, and its samples must be told apart.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from assay.batch.engine import BatchEngine
+from assay.batch.relational import letter_cases, weighted_score
+from assay.batch.run_query import (
+    ATTEMPT,
+    MAX_REPEATS,
+    BatchView,
+    RunQuery,
+    ask,
+    count_if,
+    has_item,
+    literal,
+)
+from assay.errors import InputError
+from assay.exact import NORM_ONE
+
+NEEDED = (
+    "run",
+    "passed",
+    "score",
+    "failed_gates",
+    "extra_gates",
+    "failed_floors",
+    "missing",
+    "grade",
+)
+
+
+class SampleCounts(NamedTuple):
+    """The samples of a batch."""
+
+    samples: int
+    flaky: int
+    """Samples whose repeats disagree on passing."""
+    groups: int
+    single: int
+    """Runs without a group."""
+
+
+class SideCheck:
+    """A batch that is checked; `name` is what an error calls it."""
+
+    def __init__(
+        self, engine: BatchEngine, query: RunQuery, side: BatchView, where: str, name: str
+    ) -> None:
+        self.engine, self.query, self.side, self.name = engine, query, side, name
+        self.plan, self.where = query.plan, where
+
+    def check(self) -> SampleCounts:
+        """Refuse a batch that can't be trusted, and count its samples."""
+        needed = [*NEEDED, *(f"norm_{one.name}" for one in self.plan.criteria)]
+        if absent := [column for column in needed if column not in self.side.columns]:
+            raise self._refused(
+                f"lacks the column {absent[0]!r}, so it isn't what `assay batch` writes for"
+                f" {self.plan.profile}."
+            )
+        self._check_rows()
+        return self._check_samples()
+
+    def _refused(self, message: str, fix: str = "") -> InputError:
+        return InputError("BAT-060", message, where=self.where, fix=fix)
+
+    def _contradiction(self) -> str:
+        """Whether a row says otherwise than its own norms and gates do under the plan: the side
+        that is judged may not bring its verdict.
+        """
+        plan, found = self.plan, []
+        for index, one in enumerate(plan.criteria):
+            found.append(
+                f"NOT n{index} BETWEEN 0 AND {NORM_ONE} OR (a{index} = 1 AND n{index} > 0)"
+            )
+            if one.floor is not None:
+                scored = f" OR a{index} = 0" if one.distrusted else ""
+                found.append(f"(f{index} = 1) <> (n{index} < {one.floor}{scored})")
+        needed = max(plan.threshold, plan.bands[-2].edge)
+        passes = f"(all_gates = 0 AND all_floors = 0 AND score >= {needed})"
+        letter = letter_cases(
+            plan, score="score", gates="(all_gates = 0)", floor_missed="all_floors > 0"
+        )
+        found.append(f"COALESCE(grade, '') <> CASE {letter} END")
+        return " OR ".join(
+            [*found, f"score <> {weighted_score(plan, 'n')}", f"(p = 1) <> {passes}"]
+        )
+
+    def _check_rows(self) -> None:
+        plan, query = self.plan, self.query
+        known = [
+            " + ".join(f"{kind}{index}" for index, _ in numbered) or "0"
+            for kind, numbered in (("g", query.gates), ("f", query.floors))
+        ]
+        named = {
+            "profile": plan.profile,
+            "policy": plan.policy,
+            "scoring_system": plan.scoring_system,
+            "grading_system": plan.grading_system,
+        }
+        other = " OR ".join(
+            f"COALESCE({column}, '') <> {literal(value)}"
+            for column, value in named.items()
+            if column in self.side.columns
+        )
+        norms = "".join(f" OR n{index} IS NULL" for index in range(len(plan.criteria)))
+        runs = query.runs(
+            self.side,
+            "grade",
+            "COALESCE(ARRAY_LENGTH(failed_gates), 0) AS all_gates",
+            "COALESCE(ARRAY_LENGTH(failed_floors), 0) AS all_floors",
+            f"({other or 'FALSE'}) AS other",
+            *(f"{has_item('missing', one.name)} AS a{i}" for i, one in enumerate(plan.criteria)),
+        )
+        checks = [
+            "run IS NULL OR sample IS NULL",
+            f"score IS NULL{norms}",
+            f"all_gates > {known[0]}",
+            f"all_floors > {known[1]}",
+            "other",
+            self._contradiction(),
+        ]
+        (row,) = ask(
+            self.engine, f"SELECT {', '.join(map(count_if, checks))} FROM ({runs}) AS runs"
+        )
+        unnamed, invalid, gates, floors, others, contrary = (int(value) for value in row)  # type: ignore[call-overload]
+        if unnamed or invalid:
+            raise self._refused(
+                f"runs of the {self.name} couldn't be graded, so what they came to isn't known:"
+                f" {unnamed + invalid:,}.",
+                "Fix what the rejects output lists, and grade again with `assay batch`.",
+            )
+        if contrary:
+            raise self._refused(
+                f"{contrary:,} rows of the {self.name} contradict their own norms and gates.",
+                "Grade again with `assay batch`.",
+            )
+        if gates or floors:
+            what = "gates" if gates else "floors"
+            raise self._refused(
+                f"{gates or floors:,} runs of the {self.name} fail {what} that neither"
+                f" {plan.profile} nor the run has.",
+                "Grade again with `assay batch`.",
+            )
+        if others:
+            raise self._refused(
+                f"{others:,} rows were graded by something else than the record says."
+            )
+
+    def _check_samples(self) -> SampleCounts:
+        # without a column `attempt` no repeat has a number
+        numbers = "COUNT(DISTINCT attempt)" if ATTEMPT in self.side.columns else "0"
+        rows: list[Any] = ask(
+            self.engine,
+            f"WITH runs AS ({self.query.runs(self.side)})"
+            f" SELECT COUNT(*), {count_if('m > 1 AND numbers < m')},"
+            " MIN(CASE WHEN m > 1 AND numbers < m THEN sample END),"
+            f" {count_if('low <> high OR (grouped > 0 AND grouped < m)')}, MAX(m),"
+            f" {count_if('m > 1 AND passes > 0 AND passes < m')}, COUNT(DISTINCT low),"
+            f" SUM(m - grouped) FROM (SELECT sample, COUNT(*) AS m, {numbers} AS numbers,"
+            " MIN(grp) AS low, MAX(grp) AS high, COUNT(grp) AS grouped, SUM(p) AS passes"
+            " FROM runs GROUP BY sample) AS samples",
+        )
+        samples, twice, example, regrouped, most, flaky, groups, single = rows[0]
+        if twice:
+            more = f" and {twice - 1:,} more samples appear" if twice > 1 else " appears"
+            raise InputError(
+                "REL-004",
+                f"the sample {example!r}{more} twice in the {self.name}.",
+                where=self.where,
+                fix="Keep one run for each sample, or number the repeats in a column `attempt` and"
+                " carry it through with `--keep sample,attempt`.",
+            )
+        if regrouped:
+            raise self._refused(f"the repeats of {regrouped:,} samples are in different groups.")
+        if most is not None and most > MAX_REPEATS:
+            raise self._refused(f"a sample has {most:,} repeats; at most {MAX_REPEATS} can be.")
+        return SampleCounts(*(int(value or 0) for value in (samples, flaky, groups, single)))

@@ -1,0 +1,66 @@
+"""The slices of a batch by a kept column, counted by an engine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from assay.batch.engine import BatchEngine
+from assay.batch.run_query import GROUP, BatchView, RunQuery, ask, count_if, name, total
+from assay.batch.side_sums import distribution
+from assay.errors import UsageError
+from assay.records.summary import SliceSummary, value_interval
+from assay.release.summary import COVERAGE
+from assay.stats.counts import Counts
+from assay.stats.estimate import SCORES
+from assay.stats.intervals import wilson
+
+MAX_SLICES = 200
+"""Slices of one column: beyond, a table of them says nothing."""
+
+
+def slice_sums(
+    engine: BatchEngine, query: RunQuery, side: BatchView, column: str
+) -> dict[str, SliceSummary]:
+    """Pass rate, coverage and score of the runs with each value of a column, by that value. Runs
+    without one are in no slice.
+    """
+    kept = f"CAST({name(column)} AS VARCHAR) AS slice"
+    runs = f"WITH runs AS ({query.runs(side, kept, 'missing AS absent')})"
+    valued = "FROM runs WHERE slice IS NOT NULL"
+    sizes: list[Any] = ask(
+        engine,
+        f"{runs} SELECT slice, COUNT(*), COUNT(DISTINCT grp), {count_if('grp IS NULL')} {valued}"
+        f" GROUP BY slice ORDER BY slice LIMIT {MAX_SLICES + 1}",
+    )
+    if len(sizes) > MAX_SLICES:
+        raise UsageError(
+            "BAT-061",
+            f"the column '{column}' has more than {MAX_SLICES} values.",
+            fix="Choose a column with few values, such as a language or a team.",
+        )
+    scores: dict[str, Counter[int]] = {}
+    passed, inconclusive = Counter[str](), Counter[str]()
+    rows: list[Any] = ask(
+        engine,
+        f"{runs} SELECT slice, score, COUNT(*), {total('p')},"
+        f" {count_if('ARRAY_LENGTH(absent) > 0')} {valued} GROUP BY slice, score",
+    )
+    for value, score, times, passes, absent in rows:
+        scores.setdefault(value, Counter())[int(score)] = int(times)
+        passed[value] += int(passes)
+        inconclusive[value] += int(absent)
+    made = {}
+    for value, size, groups, single in sizes:
+        counts = Counts(0.01)
+        counts.counts = scores[value]
+        coverage = {"scored": size - inconclusive[value], "inconclusive": inconclusive[value]}
+        # of one group by itself, its runs are what is drawn
+        shared = column != GROUP and groups + single < size
+        made[value] = SliceSummary(
+            n=size,
+            coverage={kind: coverage.get(kind, 0) for kind in COVERAGE},
+            pass_rate=value_interval(wilson(passed[value], size)),
+            weighted_score=distribution(counts, SCORES, shared=shared, cut=True),
+        )
+    return made

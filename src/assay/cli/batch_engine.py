@@ -1,0 +1,87 @@
+"""The engine of a batch as the options name it, for every verb that reads or writes batches."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from assay.cli.frame import arg
+from assay.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from assay.batch.engine import BatchEngine
+
+ENGINES = ("duckdb", "spark")
+ENGINE = (
+    arg(
+        "--engine",
+        choices=ENGINES,
+        default="duckdb",
+        help="for batches: duckdb on this machine, or spark (default: duckdb)",
+    ),
+    arg("--threads", type=int, metavar="N", help="threads of DuckDB (default: all cores)"),
+    arg(
+        "--memory",
+        metavar="SIZE",
+        help="memory of the engine, such as 8GB; DuckDB spills beyond it to disk",
+    ),
+    arg("--master", metavar="URL", help="Spark's master, such as local[4]"),
+    arg("--remote", metavar="URL", help="a Spark Connect server, such as sc://host:15002"),
+)
+"""The options that choose an engine."""
+
+
+def engine_of(options: argparse.Namespace, *, scratch: str | None = None) -> BatchEngine:
+    """The engine of the options; DuckDB spills into `scratch`."""
+    if options.threads is not None and options.threads < 1:
+        raise UsageError("CLI-001", "--threads must be 1 or more.")
+    if options.engine == "spark":
+        if options.threads is not None:
+            raise UsageError(
+                "CLI-001",
+                "--threads belongs to DuckDB.",
+                fix=f"Write --master 'local[{options.threads}]' for Spark on this machine.",
+            )
+        from assay.batch.spark_engine import SparkEngine
+        from assay.batch.spark_session import SparkSource
+
+        return SparkEngine(
+            SparkSource(master=options.master, remote=options.remote, memory=options.memory)
+        )
+    if options.master or options.remote:
+        raise UsageError(
+            "CLI-001", "--master and --remote belong to Spark.", fix="Add --engine spark."
+        )
+    from assay.batch.duckdb_engine import DuckDBEngine
+
+    return DuckDBEngine(threads=options.threads, memory=options.memory, scratch=scratch)
+
+
+@contextmanager
+def reading_engine(options: argparse.Namespace) -> Iterator[BatchEngine]:
+    """The engine of the options, for queries that write nothing."""
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as scratch:
+        engine = engine_of(options, scratch=scratch)
+        try:
+            yield engine
+        finally:
+            engine.close()
+
+
+def refuse_engine(options: argparse.Namespace) -> None:
+    """Refuse the options of an engine where no input is a batch."""
+    given = ["--engine"] if options.engine != "duckdb" else []
+    given += [
+        f"--{name}" for name in ("threads", "memory", "master", "remote") if vars(options)[name]
+    ]
+    if given:
+        raise UsageError(
+            "CLI-001",
+            f"{given[0]} is for outputs of `assay batch`, and none was given.",
+            fix="Omit it, or grade with `assay batch` first.",
+        )

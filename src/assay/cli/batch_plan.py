@@ -1,0 +1,67 @@
+"""What a batch was graded by: the profile and policy of the options, else those of its record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.batch.plan import BatchPlan, make_batch_plan
+from assay.cli import options as opt
+from assay.cli.gate_sides import given_rules
+from assay.errors import AssayError, InputError
+from assay.grading.policy import Rules, make_rules
+from assay.pipeline.batching import scoring_plan
+
+if TYPE_CHECKING:
+    import argparse
+
+    from assay.library.shelf import Shelf
+    from assay.pipeline.batch_gate import BatchSide
+    from assay.scoring.profile import ScoringPlan
+
+
+class GradedBy(NamedTuple):
+    """The rules of a batch, as the shelf has them."""
+
+    plan: BatchPlan
+    grading: Rules
+    roles: dict[str, str]
+    """The role of each criterion that has one."""
+
+
+def graded_by(options: argparse.Namespace, side: BatchSide, *, policy: str) -> GradedBy:
+    """What the options name, else what the record of a batch names; `policy` is that of the
+    options.
+    """
+    given, shelf = given_rules(options), opt.shelf_of(options)
+    scoring = (
+        scoring_plan(shelf, profile=options.profile, rubric=options.rubric)
+        if "profile" in given
+        else _of_record(options, side, shelf)
+    )
+    grading = make_rules(shelf.policy(policy if "policy" in given else side.record.policy))
+    roles = {
+        planned.spec.id: planned.spec.role
+        for planned in scoring.criteria
+        if planned.spec.role is not None
+    }
+    return GradedBy(make_batch_plan(scoring, grading), grading, roles)
+
+
+def _of_record(options: argparse.Namespace, side: BatchSide, shelf: Shelf) -> ScoringPlan:
+    named = side.record.profile
+    if named is None:
+        raise InputError("BAT-060", "its record names no profile.", where=side.path)
+    try:
+        return scoring_plan(shelf, profile=named, rubric=options.rubric)
+    except AssayError as error:
+        if not error.code.startswith("LIB-"):
+            raise
+        if options.profile:  # of an assay.yaml; whether it is the same one is checked by the plan
+            return scoring_plan(shelf, profile=options.profile, rubric=options.rubric)
+        raise InputError(
+            "BAT-060",
+            f"was graded by {named}, which the library lacks.",
+            where=side.path,
+            fix="Name the file of that profile with `--profile FILE`, or the folder that it is in"
+            " with `--library DIR`.",
+        ) from None

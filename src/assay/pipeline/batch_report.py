@@ -1,0 +1,44 @@
+"""The summary of a batch: what `release.summary` makes of grades, counted by an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from assay.batch.engine import BatchEngine
+from assay.batch.plan import BatchPlan
+from assay.batch.run_query import RunQuery, extra_gate_names
+from assay.batch.side_sums import side_sums
+from assay.batch.slice_sums import slice_sums
+from assay.errors import UsageError
+from assay.pipeline.batch_gate import BatchSide, check_plan, view_of
+from assay.records.summary import SummaryBlock
+from assay.registry import near_miss
+
+
+def summarise_batch(
+    engine: BatchEngine, side: BatchSide, plan: BatchPlan, *, slices: Sequence[str] = ()
+) -> SummaryBlock:
+    """What a batch comes to, and each slice of it by the kept columns that `slices` names. `plan`
+    is what the shelf makes of its profile and policy.
+    """
+    check_plan(plan, side)
+    for column in slices:
+        if column not in side.record.keep:
+            kept = ", ".join(side.record.keep) or "none"
+            raise UsageError(
+                "BAT-061",
+                f"{side.path} has no kept column '{column}'.{near_miss(column, side.record.keep)}",
+                fix=f"It kept: {kept}. `assay batch ... --keep {column}` carries a column through.",
+            )
+    view = view_of(engine, side)
+    query = RunQuery(plan, extra_gates=extra_gate_names(engine, plan, view))
+    block = side_sums(engine, query, view, where=side.path, name="batch", cut=True).summary
+    return structs.replace(
+        block,
+        slices={
+            **block.slices,
+            **{column: slice_sums(engine, query, view, column) for column in dict.fromkeys(slices)},
+        },
+    )

@@ -1,0 +1,67 @@
+"""`assay report summary` of a batch gives what it gives of the same scorecards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.batch.slice_sums import MAX_SLICES
+from test_batch_gate import PROFILE, SCORING, batch, cards, runs
+
+
+@pytest.mark.req("W-033")
+def test_a_batch_is_summed_up_as_its_scorecards(tmp_path: Path, assay: Any) -> None:
+    rows = [
+        {**row, "gates": {**row["gates"], "own": n % 9 > 0}}
+        for n, row in enumerate(runs(1, drop=0.3))
+    ]
+    lonely = [{**row, "group": f"g{n}"} for n, row in enumerate(rows)]
+    shared = [{**row, "group": f"g{n % 3}"} for n, row in enumerate(rows)]
+    for name, given in (("plain", rows), ("lonely", lonely), ("shared", shared)):
+        slices = () if name == "plain" else ("--slice", "group")
+        files = cards(tmp_path / f"{name}.jsonl", given), batch(tmp_path / f"{name}.parquet", given)
+        cardwise, batched = (
+            assay("report", "summary", file, "--profile", PROFILE, "--json", *slices).json()
+            for file in files
+        )
+        assert batched["profiles"] == [PROFILE]
+        for field in cardwise.keys() - {"profiles", "operations"}:
+            if name == "shared" and field in ("weighted_score", "criteria"):
+                continue  # a batch has no interval over groups
+            assert batched[field] == cardwise[field], (name, field)
+        texts = [
+            assay("report", "summary", file, "--profile", PROFILE, *slices).out for file in files
+        ]
+        if name != "shared":
+            assert texts[1] == texts[0]
+        assert ("g0" in texts[1]) == bool(slices)
+    assert batched["weighted_score"]["mean"]["low"] is None
+    assert "runs share groups" in batched["weighted_score"]["mean"]["reason"]
+
+
+def test_what_a_batch_cannot_be_asked_is_refused_by_name(tmp_path: Path, assay: Any) -> None:
+    rows = runs(1, drop=0.0)
+    file = batch(tmp_path / "one.parquet", rows)
+    many = [
+        {**row, "run": f"{row['run']}-{n}", "sample": f"{row['sample']}-{n}", "group": f"{n}"}
+        for n, row in enumerate(rows * (MAX_SLICES // len(rows) + 1))
+    ]
+    bad = [{**rows[0], "raws": {**rows[0]["raws"], SCORING.criteria[0].spec.id: 99}}, *rows[1:]]
+    sampled = batch(tmp_path / "drawn.parquet", rows, sample=40)
+    for words, message in (
+        ((file, "--slice", "team"), "has no kept column 'team'"),
+        ((file, "--interval", "bca", "--seed", "1"), "--interval can't be used on a batch"),
+        ((file, file), "takes one output"),
+        ((cards(tmp_path / "c.jsonl", rows), "--slice", "team"), "Runs have tag, group, family"),
+        ((tmp_path / "c.jsonl", "--threads", "1"), "--threads is for outputs of `assay batch`"),
+        ((batch(tmp_path / "many.parquet", many), "--slice", "group"), "more than 200 values"),
+        ((batch(tmp_path / "bad.parquet", bad),), "couldn't be graded"),
+        ((sampled,), "drawn with --sample"),
+        ((batch(tmp_path / "o.parquet", rows, plan="sha256:" + 64 * "1"),), "--profile FILE"),
+        ((batch(tmp_path / "own.parquet", rows, profile="own@3"),), "own@3, which the library"),
+    ):
+        done = assay("report", "summary", *words)
+        assert done.code in (2, 3)
+        assert message in done.err, (words, done.err)
