@@ -195,7 +195,7 @@ def test_a_batch_that_cannot_be_trusted_or_compared_opens_no_gate(
         return str(done.err)
 
     assert assay("gate", ours, "--baseline", theirs).code in (0, 1)
-    for option in (["--slice", "group"], ["--allow-unpaired"], ["-o", "d.sarif"]):
+    for option in (["--slice", "group"], ["--allow-unpaired"], ["--store"], ["-o", "d.sarif"]):
         assert option[0] in refused(ours, "BAT-061", 2, *option)
     refused(cards(tmp_path / "cards.jsonl", rows), "BAT-061", 2)
     refused(ours, "CLI-001", 2, "--master", "local[1]")

@@ -21,7 +21,10 @@ def test_a_batch_is_summed_up_as_its_scorecards(tmp_path: Path, assay: Any) -> N
     shared = [{**row, "group": f"g{n % 3}"} for n, row in enumerate(rows)]
     for name, given in (("plain", rows), ("lonely", lonely), ("shared", shared)):
         slices = () if name == "plain" else ("--slice", "group")
-        files = cards(tmp_path / f"{name}.jsonl", given), batch(tmp_path / f"{name}.parquet", given)
+        files = (
+            cards(tmp_path / f"{name}-cards.jsonl", given),
+            batch(tmp_path / f"{name}.parquet", given),
+        )
         cardwise, batched = (
             assay("report", "summary", file, "--profile", PROFILE, "--json", *slices).json()
             for file in files
@@ -54,6 +57,7 @@ def test_what_a_batch_cannot_be_asked_is_refused_by_name(tmp_path: Path, assay: 
         ((file, "--slice", "team"), "has no kept column 'team'"),
         ((file, "--interval", "bca", "--seed", "1"), "--interval can't be used on a batch"),
         ((file, file), "takes one output"),
+        ((file, "--store"), "--store can't be used on a batch"),
         ((cards(tmp_path / "c.jsonl", rows), "--slice", "team"), "Runs have tag, group, family"),
         ((tmp_path / "c.jsonl", "--threads", "1"), "--threads is for outputs of `assay batch`"),
         ((batch(tmp_path / "many.parquet", many), "--slice", "group"), "more than 200 values"),

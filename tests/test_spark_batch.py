@@ -13,7 +13,6 @@ import assay as package
 from assay.batch.spark_engine import SparkEngine
 from assay.batch.spark_session import SparkSource
 from spark import spark_address
-from test_batch_gate import batch, runs
 from test_batch_grades import profile
 
 __all__ = ["profile", "spark_address"]
@@ -34,6 +33,16 @@ b,tests,,,,,,4,3,,,y
 b,odd one,1,,,,,,,,,z
 b,,,,,,,,,own_gate,yes,z
 b,,,,,,,,,,no,z
+"""
+OWN = """
+profile: own
+version: 1
+title: Own
+family: own
+gates: [own_gate]
+criteria:
+  - {id: right, label: Right, weight: 0.5, layer: 1, formula: binary, role: correctness}
+  - {id: tone, label: Tone, weight: 0.5, layer: 2, formula: likert_1_5}
 """
 WIDE = [
     {"run": "c", "correctness": 5, "tone": 2.0, "depth": 1, "precision": 1e-1, "valid": 0},
@@ -100,23 +109,29 @@ def test_the_command_writes_the_same_files_and_grades_only_what_is_new(
 
 
 @pytest.mark.req("W-033")
-def test_a_decision_on_spark_is_that_on_duckdb(
+def test_a_decision_and_a_summary_on_spark_are_those_on_duckdb(
     assay: Any, spark_address: str, tmp_path: Path
 ) -> None:
-    theirs = [
-        {**row, "gates": {**row["gates"], "own": True}} for row in runs(1, drop=0.1, groups=8)
-    ]
-    ours = [{**row, "gates": {**row["gates"], "own": n > 0}} for n, row in enumerate(theirs)]
-    files = [
-        batch(tmp_path / f"{name}.parquet", rows)
-        for name, rows in (("ours", runs(2, drop=0.2, groups=8)[:1] + ours[2:]), ("theirs", theirs))
-    ]
-    here, there = (
-        assay("gate", files[0], "--baseline", files[1], "--json", *more)
-        for more in ((), ("--engine", "spark", "--remote", spark_address))
-    )
-    assert (there.code, there.err) == (1, "")
-    assert there.json() == here.json()
+    (tmp_path / "own.yaml").write_text(OWN)
+    for name, lost in (("ours", 3), ("theirs", 0)):
+        rows = [
+            {"run": f"{name}-{n}", "sample": f"s{n}", "group": f"g{n % 6}", "team": "xy"[n % 2]}
+            | {"right": int(n % 5 > lost), "tone": n % 4 + 1, "own_gate": n % 7 > lost - 1}
+            for n in range(lost, 24)
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        made = ("-o", f"{name}.parquet", "--profile", "own.yaml", "--keep", "sample,group,team")
+        assert assay("batch", f"{name}.jsonl", *made).code == 1
+    on_spark = ("--engine", "spark", "--remote", spark_address)
+    for verb, code in (
+        (("gate", "ours.parquet", "--baseline", "theirs.parquet"), 1),
+        (("report", "summary", "ours.parquet", "--slice", "team"), 0),
+    ):
+        here, there = (
+            assay(*verb, "--profile", "own.yaml", "--json", *more) for more in ((), on_spark)
+        )
+        assert (there.code, here.code, there.err) == (code, code, "")
+        assert there.json() == here.json()
 
 
 def test_what_belongs_to_one_engine_is_refused_on_the_other(assay: Any, tmp_path: Path) -> None:

@@ -28,6 +28,12 @@ class GradedBy(NamedTuple):
     """The role of each criterion that has one."""
 
 
+def asks_to_store(options: argparse.Namespace) -> bool:
+    """Whether the command line has `--store`, also without a URL."""
+    sources = getattr(options, "sources", None)
+    return options.store is not None and (not sources or sources["store"] == "command line")
+
+
 def graded_by(options: argparse.Namespace, side: BatchSide, *, policy: str) -> GradedBy:
     """What the options name, else what the record of a batch names; `policy` is that of the
     options.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.cli.batch_engine import reading_engine
-from assay.cli.batch_plan import graded_by
+from assay.cli.batch_plan import asks_to_store, graded_by
 from assay.cli.gate_worst import CandidateWorst
-from assay.cli.run_settings import is_typed
 from assay.errors import UsageError
 from assay.files.own_files import is_batch_output
 from assay.pipeline.batch_gate import decide_batches, read_batch_side
@@ -61,7 +60,7 @@ def _check(options: argparse.Namespace) -> None:
         "--slice": options.slice,
         "--with-plan": options.with_plan,
         "--charts": options.charts,
-        "--store": options.store and is_typed(options, "store"),
+        "--store": asks_to_store(options),
         "-o FILE.sarif": any(path.endswith(".sarif") for path in options.output),
     }
     if refused := [name for name, value in asked.items() if value]:

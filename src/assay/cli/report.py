@@ -14,7 +14,6 @@ from assay.cli.batch_engine import ENGINE, refuse_engine
 from assay.cli.frame import CHOICES, COMMON, STORE, Command, arg, repeated
 from assay.cli.grade import choice_of
 from assay.cli.ledger import storing_result
-from assay.cli.run_settings import is_typed
 from assay.cli.stream import run_id_digest, twice
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.json_files import read_documents
@@ -159,7 +158,7 @@ def _summed(options: argparse.Namespace, result: Result | None) -> int:
 def _summed_in_engine(options: argparse.Namespace) -> int:
     """The summary of one output of `assay batch`."""
     from assay.cli.batch_engine import reading_engine
-    from assay.cli.batch_plan import graded_by
+    from assay.cli.batch_plan import asks_to_store, graded_by
     from assay.pipeline.batch_gate import read_batch_side
     from assay.pipeline.batch_report import summarise_batch
 
@@ -167,7 +166,7 @@ def _summed_in_engine(options: argparse.Namespace) -> int:
         raise UsageError("BAT-061", "a summary takes one output of `assay batch`.")
     given = {
         "--interval": options.interval != "t",
-        "--store": options.store is not None and is_typed(options, "store"),
+        "--store": asks_to_store(options),
     }
     if refused := [name for name, value in given.items() if value]:
         raise UsageError(
