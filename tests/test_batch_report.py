@@ -64,7 +64,6 @@ def test_what_a_batch_cannot_be_asked_is_refused_by_name(tmp_path: Path, assay: 
         ((batch(tmp_path / "bad.parquet", bad),), "couldn't be graded"),
         ((sampled,), "drawn with --sample"),
         ((batch(tmp_path / "o.parquet", rows, plan="sha256:" + 64 * "1"),), "--profile FILE"),
-        ((batch(tmp_path / "own.parquet", rows, profile="own@3"),), "own@3, which the library"),
     ):
         done = assay("report", "summary", *words)
         assert done.code in (2, 3)

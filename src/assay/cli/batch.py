@@ -221,14 +221,7 @@ COMMANDS = {
                     " FILE.duckdb#TABLE"
                 ),
             ),
-            arg(
-                "--profile",
-                metavar="P",
-                help=(
-                    "profile by name, letter A-D, name@version or YAML file; scores need one, and"
-                    " an earlier batch is graded again by its own"
-                ),
-            ),
+            "--profile",
             arg(
                 "--policy",
                 metavar="Q",
