@@ -75,7 +75,6 @@ def shoot(address: str, folder: Path) -> None:
         "overview": f"{address}/",
         "evaluation": f"{address}/evaluations/ferry-bot-v2",
         "compare": f"{address}/compare?of=ferry-bot-v1&of=ferry-bot-v2",
-        "runs": f"{address}/runs",
         "decision": f"{address}/decisions/{decision}",
         "exam": f"{address}/exams/{exam}",
         "report": f"file://{folder}/report.html",
@@ -86,7 +85,7 @@ def shoot(address: str, folder: Path) -> None:
         )
         for theme in SCHEMES:
             context = browser.new_context(
-                color_scheme=theme, viewport={"width": 1180, "height": 820}
+                color_scheme=theme, viewport={"width": 1280, "height": 860}
             )
             tab = context.new_page()
             session = context.new_cdp_session(tab)

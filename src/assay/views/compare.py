@@ -205,7 +205,7 @@ def samples_table(
         ),
     ]
     if moves:
-        kind = "wide" if len(versions) < 4 else ""
+        kind = "wide" if len(versions) < 3 else ""
         columns.append(_sorted("Change", "difference", query, kind=kind))
     rows = [
         [
