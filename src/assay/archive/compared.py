@@ -186,7 +186,7 @@ def earlier_evaluation(
             return 0
         return shared_samples(ledger, newest, one, project=project).lost
 
-    return max(on_dataset, key=lost, default=None)
+    return max(on_dataset, key=lost) if len(on_dataset) > 1 else next(iter(on_dataset), None)
 
 
 def shared_samples(

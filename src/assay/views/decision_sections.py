@@ -41,6 +41,7 @@ from assay.views.pieces import (
     absent,
     clip,
     code,
+    count,
     digest,
     letter,
     line,
@@ -109,7 +110,15 @@ def decision_view(
 
 def _figures(decision: Decision) -> Facts:
     compared = decision.comparison
-    counts = [f"{getattr(compared, name):,} {name}" for name in ("wins", "losses", "ties")]
+    counts = [
+        count(number_of, *words)
+        for number_of, *words in (
+            (compared.wins, "win"),
+            (compared.losses, "loss", "losses"),
+            (compared.ties, "tie"),
+        )
+        if number_of is not None
+    ]
     return Facts(
         [
             (
@@ -126,7 +135,7 @@ def _figures(decision: Decision) -> Facts:
                 "Paired samples",
                 f"{compared.n_paired:,}" if decision.paired else "none: the sets share no samples",
             ),
-            ("Sample by sample", ", ".join(counts)),
+            ("Sample by sample", ", ".join(counts) or "not known"),
             (
                 "The candidate is shown to be",
                 ", ".join(claims_of(decision)) or _unproven(compared),
