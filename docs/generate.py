@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from generators import commands, documents, errors, events, python_api, sheets, shelf
+from generators import commands, documents, errors, events, http_api, python_api, sheets, shelf
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 BY_HAND = {"peers.md"}
@@ -17,7 +17,7 @@ BY_HAND = {"peers.md"}
 def pages() -> dict[str, str]:
     """Every page by its file name under docs/reference."""
     made: dict[str, str] = {}
-    for subject in (commands, documents, errors, events, python_api, sheets, shelf):
+    for subject in (commands, documents, errors, events, http_api, python_api, sheets, shelf):
         made.update(subject.pages())
     return made
 

@@ -8,6 +8,7 @@ import re
 import shlex
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -131,6 +132,23 @@ def generators(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The modules that make the reference."""
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     return lambda name: import_module(f"generators.{name}")
+
+
+def test_every_route_of_the_server_is_described_with_its_scope(
+    generators: Any, tmp_path: Path
+) -> None:
+    made = generators("http_api")
+    found = list(made.routes(made.make_app(str(tmp_path))))
+    assert len(found) > 60
+    listed = {f"{route.method} {route.path}" for route in found}
+    assert set(made.NO_EXAMPLE) <= listed
+    for route in found:
+        assert route.shown in headings("http.md")
+        assert inspect.getdoc(route.endpoint), route.key
+        assert "traces" in route.path or route.operation.get("summary"), route.key
+    for path, methods in made.make_app(str(tmp_path)).openapi()["paths"].items():
+        for method in methods:
+            assert f"{method.upper()} {path}" in headings("http.md")
 
 
 def test_every_formula_gate_and_measure_has_a_sheet_with_an_example() -> None:

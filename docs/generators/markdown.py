@@ -70,6 +70,19 @@ def _laid_out(value: Any, indent: int, width: int = 76) -> str:
     return "[\n" + ",\n".join(inner) + "\n" + " " * indent + "]"
 
 
+def brief(value: Any, depth: int = 0, *, keys: int = 5) -> Any:
+    """An answer at a glance: below its first level, objects and lists show where they begin."""
+    if isinstance(value, dict):
+        kept = list(value.items())[: None if depth == 0 else keys]
+        shown = {key: brief(item, depth + 1) for key, item in kept}
+        left = len(value) - len(kept)
+        return {**shown, "...": f"{left} more keys"} if left else shown
+    if isinstance(value, list):
+        rest = [f"... {len(value) - 1} more"] if len(value) > 1 else []
+        return [*(brief(item, depth + 1) for item in value[:1]), *rest]
+    return value[:80] + " ..." if isinstance(value, str) and len(value) > 80 else value
+
+
 def shortened(value: Any, *, items: int = 2, text: int = 160) -> Any:
     """An example without its bulk: of a long list the first items, of a long text its beginning."""
     if isinstance(value, dict):

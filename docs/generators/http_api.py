@@ -1,0 +1,251 @@
+"""The HTTP API: every route, with answers of a real server that runs in this process."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import json
+import re
+import shlex
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from fastapi.routing import APIRoute
+from starlette.testclient import TestClient
+
+from assay.server.app import create_app
+from assay.server.logs import Log
+from assay.server.settings import ServerSettings
+from generators.document_examples import scrubbed
+from generators.documents import loaded
+from generators.examples import BUNDLED, bundled_run
+from generators.markdown import block, brief, code, json_block, page, table
+
+SERVER = "http://127.0.0.1:8321"
+NO_EXAMPLE = {
+    "POST /api/v1/executions/{execution_id}/cancel": "needs a workflow that the server offers",
+    "GET /api/v1/executions/{execution_id}": "needs a workflow that the server offers",
+    "GET /api/v1/schemas/index/{path:path}": "needs `assay serve --schemas DIR`",
+    "GET /api/v1/schemas/index": "needs `assay serve --schemas DIR`",
+    "GET /api/v1/runs/{run_id:path}/events": "a stream; see [Events](events.md)",
+    "GET /api/v1/metrics": "text for Prometheus",
+    "POST /v1/traces": "OTLP; see [OpenTelemetry](../how-to/opentelemetry.md)",
+    "POST /api/v1/otlp/v1/traces": "OTLP; see [OpenTelemetry](../how-to/opentelemetry.md)",
+}
+"""Routes without an answer to show, and why."""
+
+
+class Route(NamedTuple):
+    """One method of one address."""
+
+    method: str
+    path: str
+    endpoint: Any
+    operation: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        """As `GET /api/v1/runs`."""
+        return f"{self.method} {self.path}"
+
+    @property
+    def shown(self) -> str:
+        """As the page shows it."""
+        return re.sub(r":\w+}", "}", self.key)
+
+    @property
+    def scope(self) -> str:
+        """The scope that a token needs, as the code asks for it."""
+        source = inspect.getsource(self.endpoint)
+        asked = re.search(r"admit\(request, \"(\w+)\"", source)
+        named = re.search(r"Principal = (READ|ADMIN)\b", source)
+        return asked[1] if asked else named[1].lower() if named else "none"
+
+
+def routes(app: Any) -> Iterator[Route]:
+    """Every route of the API; pages for people are not among them."""
+    paths = app.openapi()["paths"]
+    for path, one in _walked(app.routes, ""):
+        if path.startswith("/api/") or "/v1/traces" in path:
+            plain = re.sub(r":\w+}", "}", path)
+            for method in sorted(one.methods):
+                about = paths.get(plain, {}).get(method.lower(), {})
+                yield Route(method, path, one.endpoint, about)
+
+
+def _walked(listed: Any, prefix: str) -> Iterator[tuple[str, APIRoute]]:
+    for one in listed:
+        if isinstance(one, APIRoute):
+            yield f"{prefix}{one.path}", one
+        elif hasattr(one, "original_router"):
+            yield from _walked(one.original_router.routes, prefix + one.include_context.prefix)
+
+
+def make_app(folder: str) -> Any:
+    """A server over an empty ledger, without tokens."""
+    settings = ServerSettings(db=f"sqlite:///{folder}/l.db", allow_anonymous=True, rate_per_s=0.0)
+    return create_app(settings, log=Log(io.BytesIO()))
+
+
+def pages() -> dict[str, str]:
+    """The page of the HTTP API."""
+    with tempfile.TemporaryDirectory() as folder:
+        app = make_app(folder)
+        client = TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50000))
+        with client:
+            made = _asked(client)
+            parts = [part for route in routes(app) for part in _section(route, made, client)]
+            index = [(f"[`{one.shown}`](#{_slug(one.shown)})", one.scope) for one in routes(app)]
+    intro = (
+        "`assay serve` answers under `/api/v1`. Its OpenAPI document is at `/api/v1/openapi.json`."
+        " Send a token as `Authorization: Bearer TOKEN`; `assay token create` makes one, with the"
+        " scopes it may use. An error is `application/problem+json` with a `code`, the place"
+        " (`where`) and what to do (`fix`): see [Errors](errors.md). Answers below come from a real"
+        " server; times and digests are replaced, and long values are cut."
+    )
+    return {
+        "http.md": page("HTTP API", intro, table(("route", "scope"), index), "## Routes", *parts)
+    }
+
+
+def _bodies() -> dict[str, Any]:
+    """What each example posts, in this order."""
+    run = bundled_run()
+    kept = ("schema", "workflow", "dataset", "required_outputs", "output_schema")
+    live = {"run_id": "live-1", **{key: run[key] for key in kept}}
+    ended = {"event": "workflow_end", "run": {"status": "success", "outputs": run["outputs"]}}
+    exam = loaded("exam")
+    answers = (BUNDLED / "exams" / "answers.jsonl").read_text().splitlines()[: len(exam["items"])]
+    return {
+        "POST /api/v1/runs": run,
+        "POST /api/v1/scorecards": loaded("scorecard"),
+        "POST /api/v1/runs/live": live,
+        "POST /api/v1/runs/{run_id:path}/events": [
+            {"event": "step_start", "step": {"name": "plan"}},
+            {"event": "step_end", "step": {"name": "plan", "status": "success"}},
+            ended,
+        ],
+        "POST /api/v1/evaluations": {
+            "name": "travel-desk-9",
+            "runs": {"filter": {"workflow": "travel-desk"}},
+        },
+        "POST /api/v1/baselines": {"name": "production", "evidence": [run]},
+        "POST /api/v1/decisions": {
+            "candidate": [run],
+            "baseline": [bundled_run(place=1)],
+            "allow_unpaired": True,
+        },
+        "POST /api/v1/cards": loaded("judge-card"),
+        "POST /api/v1/exams/grade": {
+            "exam": exam,
+            "answers": [json.loads(line) for line in answers],
+        },
+        "POST /api/v1/jobs": {"kind": "regrade", "policy": "workflow"},
+        "POST /api/v1/records/{digest}/forget": {"reason": "The customer asked for it."},
+    }
+
+
+def _asked(client: TestClient) -> dict[str, tuple[Any, Any, str]]:
+    """The body, the answer and the address of each POST; the forgotten record comes last."""
+    made: dict[str, tuple[Any, Any, str]] = {}
+    digest = ""
+    for key, body in _bodies().items():
+        path = key.split()[1].replace("{run_id:path}", "live-1").replace("{digest}", digest)
+        answer = client.post(path, json=body)
+        assert answer.status_code < 300, (key, answer.text[:500])
+        made[key] = (body, answer, path)
+        if key == "POST /api/v1/scorecards":
+            digest = answer.json()["digest"]
+        if key == "POST /api/v1/jobs":
+            _finished(client, answer.json()["location"])
+    return made
+
+
+def _finished(client: TestClient, address: str) -> None:
+    """Wait until a job is done: what the ledger lists then is always the same."""
+    for _ in range(600):
+        if client.get(address).json()["state"] not in ("queued", "waiting", "running"):
+            return
+        time.sleep(0.05)
+
+
+def _section(route: Route, made: dict[str, tuple[Any, Any, str]], client: TestClient) -> list[str]:
+    text = " ".join((inspect.getdoc(route.endpoint) or "").split())
+    parameters = [
+        (
+            code(one["name"]),
+            one["in"],
+            one.get("description") or _kind(one.get("schema", {})),
+        )
+        for one in route.operation.get("parameters", ())
+        if one["in"] != "path"
+    ]
+    parts = [
+        f"### {route.shown}",
+        f"{route.operation.get('summary', '')}. {text}".lstrip(". "),
+        f"Scope: `{route.scope}`."
+        if route.scope != "none"
+        else "No token needed."
+        if "traces" not in route.path
+        else "Scope: `write`.",
+        table(("parameter", "in", "meaning"), parameters),
+    ]
+    if route.key in NO_EXAMPLE:
+        return [*parts, f"No example here: {NO_EXAMPLE[route.key]}."]
+    if route.method == "POST":
+        body, answer, path = made[route.key]
+        parts += ["Request body (cut):", json_block(brief(body))]
+    else:
+        body, path = None, _address(route.path, client)
+        answer = client.get(path)
+    if answer.status_code == 404:
+        return [*parts, "The answer has the form of those above; this ledger has none."]
+    return [
+        *parts,
+        block(_curl(route.method, path, body)),
+        f"Answer {answer.status_code}:",
+        json_block(brief(json.loads(_stable(answer.text)))),
+    ]
+
+
+def _stable(text: str) -> str:
+    """Without times, digests and the random ids of jobs."""
+    return re.sub(r'(?<=["/ ])[0-9a-f]{16}(?=["\s]|$)', "0123456789abcdef", scrubbed(text))
+
+
+def _slug(heading: str) -> str:
+    return re.sub(r"[^a-z0-9_ -]", "", heading.lower()).replace(" ", "-")
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    options = [one.get("type") for one in schema.get("anyOf", [schema])]
+    return ", ".join(str(one) for one in options if one and one != "null")
+
+
+def _curl(method: str, path: str, body: Any) -> str:
+    words = ["curl", "-H", '"Authorization: Bearer $ASSAY_TOKEN"']
+    if body is not None:
+        words += ["--json", "@body.json"]
+    return f"{' '.join(words)} {shlex.quote(SERVER + _stable(path))}"
+
+
+def _address(path: str, client: TestClient) -> str:
+    """An address that has something to show: the first of its list."""
+    fixed = {
+        "{run_id:path}": bundled_run()["run_id"],
+        "{run_id}": bundled_run()["run_id"],
+        "{kind}/{name}": "policies/workflow@1",
+        "{kind}": "policies",
+        "{name}": "latest" if "evaluations" in path else "run",
+    }
+    for pattern, value in fixed.items():
+        path = path.replace(pattern, value)
+    found = re.search(r"\{(\w+)(:\w+)?}", path)
+    if found is None:
+        return path
+    listed = client.get(path[: found.start()].rstrip("/").replace("/records", "/grades")).json()
+    items = listed.get("items") or listed.get("jobs") or [{}]
+    key = "digest" if found[1] == "digest" else "id"
+    return path.replace(found[0], str(items[0].get(key, "sha256:" + "0" * 64)))
