@@ -14,8 +14,8 @@ from assay.batch.plan import BatchPlan
 from assay.batch.run_query import (
     ATTEMPT,
     GROUP,
+    BatchRunQuery,
     BatchView,
-    RunQuery,
     any_of,
     ask,
     extra_gate_names,
@@ -30,7 +30,7 @@ PLACES = (20, 52, 84, 116)
 """Binary places at which a double is cut into whole numbers, which add up without rounding."""
 
 
-class PairQuery(RunQuery):
+class PairQuery(BatchRunQuery):
     """Two batches under one plan."""
 
     def __init__(

@@ -69,7 +69,7 @@ def count_if(condition: str) -> str:
     return f"COUNT(CASE WHEN {condition} THEN 1 END)"
 
 
-class RunQuery:
+class BatchRunQuery:
     """The runs of batches under one plan: `gates`, `floors` and `criteria` are numbered as in the
     plan, and the gates that it lacks come after them.
     """

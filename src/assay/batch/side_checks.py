@@ -11,8 +11,8 @@ from assay.batch.relational import letter_cases, weighted_score
 from assay.batch.run_query import (
     ATTEMPT,
     MAX_REPEATS,
+    BatchRunQuery,
     BatchView,
-    RunQuery,
     ask,
     count_if,
     has_item,
@@ -33,7 +33,7 @@ NEEDED = (
 )
 
 
-class SampleCounts(NamedTuple):
+class SideSampleCounts(NamedTuple):
     """The samples of a batch."""
 
     samples: int
@@ -48,12 +48,12 @@ class SideCheck:
     """A batch that is checked; `name` is what an error calls it."""
 
     def __init__(
-        self, engine: BatchEngine, query: RunQuery, side: BatchView, where: str, name: str
+        self, engine: BatchEngine, query: BatchRunQuery, side: BatchView, where: str, name: str
     ) -> None:
         self.engine, self.query, self.side, self.name = engine, query, side, name
         self.plan, self.where = query.plan, where
 
-    def check(self) -> SampleCounts:
+    def check(self) -> SideSampleCounts:
         """Refuse a batch that can't be trusted, and count its samples."""
         needed = [*NEEDED, *(f"norm_{one.name}" for one in self.plan.criteria)]
         if absent := [column for column in needed if column not in self.side.columns]:
@@ -150,7 +150,7 @@ class SideCheck:
                 f"{others:,} rows were graded by something else than the record says."
             )
 
-    def _check_samples(self) -> SampleCounts:
+    def _check_samples(self) -> SideSampleCounts:
         # without a column `attempt` no repeat has a number
         numbers = "COUNT(DISTINCT attempt)" if ATTEMPT in self.side.columns else "0"
         rows: list[Any] = ask(
@@ -178,4 +178,4 @@ class SideCheck:
             raise self._refused(f"the repeats of {regrouped:,} samples are in different groups.")
         if most is not None and most > MAX_REPEATS:
             raise self._refused(f"a sample has {most:,} repeats; at most {MAX_REPEATS} can be.")
-        return SampleCounts(*(int(value or 0) for value in (samples, flaky, groups, single)))
+        return SideSampleCounts(*(int(value or 0) for value in (samples, flaky, groups, single)))

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from msgspec.structs import asdict
 
 from assay.batch.engine import BatchEngine
-from assay.batch.run_query import BatchView, RunQuery, ask, count_if, literal, total
-from assay.batch.side_checks import SampleCounts, SideCheck
+from assay.batch.run_query import BatchRunQuery, BatchView, ask, count_if, literal, total
+from assay.batch.side_checks import SideCheck, SideSampleCounts
 from assay.exact import NORM_ONE
 from assay.records.grade import LETTERS
 from assay.records.summary import (
@@ -95,7 +95,7 @@ class _Places(NamedTuple):
 
 def side_sums(
     engine: BatchEngine,
-    query: RunQuery,
+    query: BatchRunQuery,
     side: BatchView,
     *,
     where: str,
@@ -113,9 +113,9 @@ class _BatchSums:
     def __init__(
         self,
         engine: BatchEngine,
-        query: RunQuery,
+        query: BatchRunQuery,
         side: BatchView,
-        samples: SampleCounts,
+        samples: SideSampleCounts,
         cut: bool,
     ) -> None:
         self.engine, self.query, self.side = engine, query, side

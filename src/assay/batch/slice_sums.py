@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from assay.batch.engine import BatchEngine
-from assay.batch.run_query import GROUP, BatchView, RunQuery, ask, count_if, name, total
+from assay.batch.run_query import GROUP, BatchRunQuery, BatchView, ask, count_if, name, total
 from assay.batch.side_sums import distribution
 from assay.errors import UsageError
 from assay.records.summary import SliceSummary, value_interval
@@ -20,7 +20,7 @@ MAX_SLICES = 200
 
 
 def slice_sums(
-    engine: BatchEngine, query: RunQuery, side: BatchView, column: str
+    engine: BatchEngine, query: BatchRunQuery, side: BatchView, column: str
 ) -> dict[str, SliceSummary]:
     """Pass rate, coverage and score of the runs with each value of a column, by that value. Runs
     without one are in no slice.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from assay.scoring.profile import ScoringPlan
 
 
-class GradedBy(NamedTuple):
+class BatchRules(NamedTuple):
     """The rules of a batch, as the shelf has them."""
 
     plan: BatchPlan
@@ -34,7 +34,7 @@ def asks_to_store(options: argparse.Namespace) -> bool:
     return options.store is not None and (not sources or sources["store"] == "command line")
 
 
-def graded_by(options: argparse.Namespace, side: BatchSide, *, policy: str) -> GradedBy:
+def graded_by(options: argparse.Namespace, side: BatchSide, *, policy: str) -> BatchRules:
     """What the options name, else what the record of a batch names; `policy` is that of the
     options.
     """
@@ -50,7 +50,7 @@ def graded_by(options: argparse.Namespace, side: BatchSide, *, policy: str) -> G
         for planned in scoring.criteria
         if planned.spec.role is not None
     }
-    return GradedBy(make_batch_plan(scoring, grading), grading, roles)
+    return BatchRules(make_batch_plan(scoring, grading), grading, roles)
 
 
 def _of_record(options: argparse.Namespace, side: BatchSide, shelf: Shelf) -> ScoringPlan:

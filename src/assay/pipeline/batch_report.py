@@ -8,7 +8,7 @@ from msgspec import structs
 
 from assay.batch.engine import BatchEngine
 from assay.batch.plan import BatchPlan
-from assay.batch.run_query import RunQuery, extra_gate_names
+from assay.batch.run_query import BatchRunQuery, extra_gate_names
 from assay.batch.side_sums import side_sums
 from assay.batch.slice_sums import slice_sums
 from assay.errors import UsageError
@@ -33,7 +33,7 @@ def summarise_batch(
                 fix=f"It kept: {kept}. `assay batch ... --keep {column}` carries a column through.",
             )
     view = view_of(engine, side)
-    query = RunQuery(plan, extra_gates=extra_gate_names(engine, plan, view))
+    query = BatchRunQuery(plan, extra_gates=extra_gate_names(engine, plan, view))
     block = side_sums(engine, query, view, where=side.path, name="batch", cut=True).summary
     return structs.replace(
         block,
