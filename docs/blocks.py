@@ -56,7 +56,6 @@ PENDING = (
     "docs/how-to/batch-on-spark.md",
     "docs/how-to/batch-tools-and-exams.md",
     "docs/how-to/calibrate-a-judge.md",
-    "docs/how-to/compare-raters.md",
     "docs/how-to/configure.md",
     "docs/how-to/datasets.md",
     "docs/how-to/evaluations.md",

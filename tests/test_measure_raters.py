@@ -594,16 +594,3 @@ def test_people_get_lines_that_say_each_interval_or_why_there_is_none(
     shown = assay("measure", "pairwise", "v.jsonl").out
     assert "9 consistent, 0 inconsistent" in shown
     assert "accuracy both" in shown
-
-
-def test_the_examples_of_the_how_to_give_what_it_shows(assay: Any, tmp_path: Path) -> None:
-    import re
-
-    page = (Path(__file__).parent.parent / "docs" / "how-to" / "compare-raters.md").read_text()
-    files = re.findall(r"```(?:csv|json) (\S+)\n(.*?)```", page, re.DOTALL)
-    shown = re.findall(r"```console\n\$ assay ([^\n]+)\n(.*?)```", page, re.DOTALL)
-    for name, text in files:
-        (tmp_path / name).write_text(text)
-    assert len(files) == len(shown) == 2
-    for command, wanted in shown:
-        assert assay(*command.split()).out == wanted
