@@ -55,7 +55,6 @@ GENERATED = ("docs/reference/", "CHANGELOG.md")
 PENDING = (
     "docs/how-to/batch-on-spark.md",
     "docs/how-to/batch-tools-and-exams.md",
-    "docs/how-to/calibrate-a-judge.md",
     "docs/how-to/configure.md",
     "docs/how-to/datasets.md",
     "docs/how-to/evaluations.md",
