@@ -56,4 +56,4 @@ class BatchEngine(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of what the engine made; a session that was given stays open."""
+        """Release what the engine created. A session passed in by the caller stays open."""

@@ -1,8 +1,8 @@
 """The SQL that pairs two batches by sample: one full outer join, and the counts and sums over it.
 
-What a lost sample or repeat counts as is what `release.pairs` and `release.sides` make of it, in
-whole numbers: scores in hundredths, norms and differences in billionths. Written in DuckDB's
-dialect and put into the engine's by `sqlglot`.
+A lost sample or repeat counts as in `release.pairs` and `release.sides`. All numbers are integers:
+scores in hundredths, norms and differences in billionths. The queries are written in DuckDB's
+dialect; `sqlglot` translates them for the engine.
 """
 
 from __future__ import annotations

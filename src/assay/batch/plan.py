@@ -1,9 +1,9 @@
 """What a batch computes: a profile and a policy on the whole numbers that an engine compares.
 
-A batch grades scorecards: raw scores and verdicts of gates, as rows. Nothing here measures, so a
-score is nobody's word that could be checked: where the profile or the policy asks for a calibrated
-judge, no score passes a floor. What the rows lack counts as it does on a scorecard: a missing score
-is 0, a missing verdict fails its gate.
+A batch grades scorecards: raw scores and verdicts of gates, as rows. Nothing is measured here, so
+the judge behind a score can't be checked: if the profile or the policy requires a calibrated judge,
+no score passes a floor. Missing values count as on a scorecard: a missing score is 0, a missing
+verdict fails its gate.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The reference of a batch: the rows of one run, graded by the Python engine.
 
-Engines must give the same row, to the letter and the cent. Property tests hold DuckDB and Spark to
-this module, and a verified batch has rows made again by it. Nothing here knows SQL. What an engine
-can't compute exactly is refused here too, so that a number is never rounded on the way in.
+Every engine must return exactly the same row. Property tests compare DuckDB and Spark with this
+module, and `--verify` recomputes rows of a batch with it. Nothing here uses SQL. Values that an
+engine can't compute exactly are refused here too, so that no number is rounded on input.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ class ReplayedRun(NamedTuple):
 def read_rows(rows: Sequence[Mapping[str, Any]], layout: RowLayout, plan: ScoringPlan) -> RunRows:
     """The scores and verdicts in the rows of a run, long and wide.
 
-    Files that lack a column have NULL there, once they are united. So NULL in a wide column says
-    nothing; NULL in a long row says that the score is missing. A verdict in a wide column may stand
-    in every row of the run, as in a table that was joined: it is one verdict.
+    When files are combined, a file that lacks a column has NULL there. So NULL in a wide column is
+    ignored, but NULL in a long row means that the score is missing. A wide verdict may repeat in
+    every row of the run, as in a joined table: it counts once.
     """
     specs = {planned.spec.id: planned.spec for planned in plan.criteria}
     scores: list[RowScore] = []

@@ -1,5 +1,5 @@
-"""Whether a batch can be a side of a decision, or be summed up: its rows must be what the plan
-makes of their own norms and gates, and its samples must be told apart.
+"""Check that a batch can be a side of a decision, or be summarised: its rows must match what the
+plan computes from their norms and gates, and its samples must be distinguishable.
 """
 
 from __future__ import annotations

@@ -148,8 +148,8 @@ class SparkEngine:
         return name
 
     def _check_whole(self, part: str, kind: str, rows: int) -> None:
-        """Workers that don't share a file system with this machine write to disks of their own, and
-        Spark calls that a success.
+        """Check the written rows: workers that don't share a file system with this machine write to
+        their local disks, and Spark reports success.
         """
         reader = self.session.read.format(_FORMATS[kind])
         options = {"header": True, "multiLine": True, "escape": '"'} if kind == "csv" else {}

@@ -1,5 +1,5 @@
-"""Columns of answers and marks as texts, decimals and moments. What can't be read as such is NULL,
-and the text next to it says what was there.
+"""Columns of answers and marks as texts, decimals and moments. A value of another type becomes
+NULL, and the text column next to it keeps the original.
 """
 
 from __future__ import annotations

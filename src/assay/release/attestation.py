@@ -213,7 +213,7 @@ def _facts(document: Mapping[str, Any]) -> _Facts:
 
 
 def _terms(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What was agreed to, or seen, that makes a decision easier: whoever relies on it must see that
+    """Everything that made the decision more lenient, so that readers of the attestation see it
     without opening the decision.
     """
     found = {
@@ -237,7 +237,7 @@ def _left_out(overlap: Mapping[str, Any]) -> list[str]:
 def _decided(document: Mapping[str, Any]) -> str:
     outcome, rules = document.get("outcome"), document.get("rules")
     if outcome not in OUTCOMES or outcome in ("passed", "failed"):
-        raise InputError("REL-008", f"the outcome {str(outcome)[:60]!r} is none that exists.")
+        raise InputError("REL-008", f"unknown outcome {str(outcome)[:60]!r}.")
     if outcome == "promote" and (not rules or not all(rule.get("holds") is True for rule in rules)):
         raise InputError(
             "REL-008", "the decision promotes although a rule does not hold, or there is none."

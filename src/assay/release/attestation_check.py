@@ -146,9 +146,7 @@ def verify(
 def _agreement_check(predicate: Predicate) -> Check:
     expected = OUTCOMES.get(predicate.outcome)
     if expected is None:
-        return Check(
-            "agreement", False, f"the outcome {predicate.outcome[:60]!r} is none that exists"
-        )
+        return Check("agreement", False, f"unknown outcome {predicate.outcome[:60]!r}")
     agrees = expected == predicate.verification_result and (
         FAILED in predicate.verified_levels
     ) == (expected == FAILED)

@@ -188,7 +188,7 @@ def _record(path: str) -> dict[str, Any]:
         raise InputError("REL-005", f"the baseline lacks {', '.join(wrong)}.", where=path)
     if digest({key: value for key, value in tree.items() if key != "digest"}) != tree["digest"]:
         raise changed(path, "the record does not have the digest it carries")
-    # the digest is not a signature: whoever writes a record can give it one, so its file name is
+    # the digest is not a signature: anyone who writes a record can compute one, so its file name is
     # held to what `store` writes
     if (
         tree["kind"] not in ("runs", "exam")

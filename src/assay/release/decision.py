@@ -144,8 +144,8 @@ def _passes(promotion: Promotion) -> float | None:
 
 
 def systems(side: Side, rules: ReleaseRules) -> dict[str, str]:
-    """The systems that a decision on this side is made under: those of its grades, and a release
-    policy that is a system of its own.
+    """The systems that a decision on this side is made under: those of its grades, and the release
+    policy if it is not the published default.
     """
     scoring, grading = (
         ", ".join(side.fingerprint[name]) for name in ("scoringSystem", "gradingSystem")

@@ -1,7 +1,7 @@
-"""More than one question of the same results: several looks at a run that goes on, and several
-slices of one set.
+"""Several questions about the same results: repeated looks at an evaluation in progress, and slices
+of one dataset.
 
-Whoever looks again and again, or at many slices, finds something by chance. So with more than one
+Repeated looks and many slices turn up differences by chance. So with more than one
 look the interval is a confidence sequence, which errs in at most 5% over all looks together; and
 the p-values of slices are corrected by Holm for being several, and by the number of looks.
 
@@ -37,8 +37,8 @@ KINDS = ("tag", "group", "family")
 
 
 def with_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int) -> Promotion:
-    """The decision by an interval that holds at every look. What it says does not depend on how
-    many looks came before, nor on the order of the samples.
+    """The decision by an interval that holds at every look. It does not depend on the number of
+    earlier looks or on the order of the samples.
     """
     known = of_baseline(promotion.pairs)
     whole, *rest = (
@@ -114,8 +114,8 @@ def slices_of(
 
     The interval of a slice is an ordinary one, at the policy's level and not corrected; `worse`
     goes by the corrected p-value. A slice with fewer samples than the policy asks for, and hardly
-    any spread, has an interval that assumes nothing but the range of scores: two equal drops are no
-    proof.
+    any spread, has an interval that assumes nothing but the range of scores: two equal drops prove
+    nothing.
     """
     members: dict[str, list[Pair]] = {}
     for pair in promotion.pairs:

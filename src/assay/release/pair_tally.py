@@ -1,5 +1,5 @@
-"""Lists of pairs, reduced to a tally. What a lost sample counts as is settled in `pairs`; what
-follows from the counts is for `promotion`.
+"""Lists of pairs, reduced to a tally. `pairs` defines how a lost sample counts; `promotion` decides
+from the counts.
 """
 
 from __future__ import annotations

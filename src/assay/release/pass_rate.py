@@ -24,9 +24,7 @@ class PassBar(NamedTuple):
 
     @classmethod
     def of(cls, least: Any, confidence: Any = None) -> PassBar | None:
-        """The bar that somebody set; None where none is. Raises `UsageError` for one that is no
-        share.
-        """
+        """The required pass rate, or None. Raises `UsageError` if it is not a share."""
         if least is None:
             if confidence is not None:
                 raise UsageError(

@@ -1,5 +1,5 @@
 """The release policy: when a candidate may replace a baseline. Every number of the promotion rules
-is a field here, none stands in code.
+is a field here; none is hard-coded.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ class ReleaseRules(NamedTuple):
     """What was set otherwise than in the policy, for one decision."""
 
     def grading_system(self, grading: str) -> str:
-        """The string of a decision on grades of this system: any other release policy than the
-        published default is a system of its own.
+        """The string of a decision on grades of this system: a release policy other than the
+        published default marks it as a different system.
         """
         return (
             grading

@@ -2,9 +2,9 @@
 5.2.
 
 "Closer than one point" is not transitive, so ties are groups with a leader: the best score opens a
-group, and whoever is within the window of the leader belongs to it. Inside a group the order is
-fewer gate failures, higher correctness, higher safety, lower p95 latency, lower cost, then the id.
-What is missing ranks behind what is known. A run with a failed gate never stands before one
+group, and every contender within the window of the leader belongs to it. Inside a group the order
+is fewer gate failures, higher correctness, higher safety, lower p95 latency, lower cost, then the
+id. Missing values rank behind known ones. A run with a failed gate never ranks ahead of one
 without.
 """
 
@@ -33,8 +33,7 @@ class Contender(NamedTuple):
     cost: exact.Ratio | None
     runs: int = 1
     passed: int = 0
-    """How many of the runs passed. The order does not look at it; whoever reads the order
-    should.
+    """How many of the runs passed. It does not affect the order; readers should still look at it.
     """
     grade: str | None = None
 

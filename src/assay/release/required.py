@@ -1,10 +1,9 @@
-"""What is required of a candidate's sample: what the baseline has for it, never what the candidate
-says of itself.
+"""The requirements on a candidate's sample: they come from the baseline, never from the candidate.
 
 A gate, criterion, role or floor that the baseline has for a sample is required as the baseline has
-it, and so is what its run declares. What the candidate lost counts as failed, and is named; what it
-lowered is held to the baseline's. Where nothing is paired, both sides are held to what samples like
-theirs have.
+it, and so is what its run declares. If the candidate lost one, it counts as failed and is named; if
+the candidate lowered one, the baseline's value applies. Without pairs, both sides must meet what
+similar samples have.
 """
 
 from __future__ import annotations

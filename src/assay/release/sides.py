@@ -1,10 +1,10 @@
-"""One side of a comparison: what each sample came to, and what made it comparable.
+"""One side of a comparison: the result of each sample, and what makes it comparable.
 
-A sample is compared with the same sample of the other side, so each stands once on a side; its
-repeats, told apart by `attempt`, are one sample: the mean of their scores, and a gate that any of
-them failed. A repeat that only the other side has was lost, and counts against the side that lost
-it: otherwise a repeat that failed could be left away. The fingerprint names everything but the
-workflow itself that two sides must share.
+A sample is compared with the same sample of the other side, so it appears once per side. Its
+repeats, numbered by `attempt`, form one sample: its score is their mean, and a gate fails if any of
+them failed it. A repeat that only the other side has counts against the side that lost it:
+otherwise a failed repeat could be dropped. The fingerprint names everything that two sides must
+share, except the workflow itself.
 """
 
 from __future__ import annotations
@@ -345,8 +345,8 @@ def merged(rows: list[Row]) -> Row:
 
 
 LOST = "a repeat was lost"
-"""Stands among the failed gates of a candidate's sample of which a repeat is missing, also where
-the sample has no gates.
+"""Listed as a failed gate of a candidate's sample with a missing repeat, even if the sample has no
+gates.
 """
 
 

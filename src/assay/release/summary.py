@@ -352,7 +352,7 @@ def totals(grades: Iterable[Grade]) -> EvaluationTotals:
 
 
 def _covered(grade: Grade) -> str:
-    """Where a run stands in the coverage: one class each, the worst that applies."""
+    """The coverage class of a run: the worst that applies."""
     card = grade.scorecard
     if card.status in ("error", "timeout", "cancelled"):
         return "errored"

@@ -1,3 +1,3 @@
-"""Grades -> text that people read. Nothing here decides: every number on a page stands in the
-result it was given.
+"""Grades -> text that people read. Nothing here decides: every number on a page comes from the
+result it shows.
 """

@@ -2,8 +2,8 @@
 
     view = [section("Rules", Table("Rules", ("Rule", "Verdict"), rows), id="rules")]
 
-A view of a subject is a list of blocks with every number and every sentence in it. Whoever prints
-one words nothing: a page, a report, Markdown and the terminal show the same blocks.
+A view of a subject is a list of blocks with every number and every sentence in it. Renderers add no
+words: a page, a report, Markdown and the terminal show the same blocks.
 """
 
 from __future__ import annotations

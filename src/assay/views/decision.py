@@ -237,8 +237,8 @@ def override_sentence(item: PolicyOverride) -> str:
 
 
 def interval_line(decision: Decision, *, width: int = 61) -> str:
-    """The interval as a line of text: `|` is no difference, `!` minus the margin, `o` the estimate;
-    empty where there is no interval.
+    """The interval as a line of text: `|` marks a difference of 0, `!` minus the margin, `o` the
+    estimate. Empty if there is no interval.
     """
     compared = decision.comparison
     low, high, estimate = (

@@ -1,6 +1,7 @@
 """The view of a release decision in full: every section of its page.
 
-A decision carries all of it but the scores of every pair; whoever has them passes them in.
+The decision contains all of it except the scores of every pair; callers that have them pass them
+in.
 """
 
 from __future__ import annotations

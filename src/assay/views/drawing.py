@@ -1,7 +1,7 @@
 """Chart -> SVG or PNG, by vl-convert, the extra `charts`, which needs no browser and no network.
 
 The renderer is 84 MB and slow to start, so it is loaded with the first picture and pictures are
-kept by the digest of their specification. It lays text out with a font of its own, so that the same
+kept by the digest of their specification. It lays text out with its own font, so that the same
 specification gives the same bytes on every machine with the same version of it. Colours follow the
 reader's scheme: the renderer writes them as attributes, and a style sheet overrides those on a dark
 ground.
@@ -70,8 +70,8 @@ def dark_rules(scope: str = "") -> str:
 
 
 def svg(chart: Chart) -> bytes:
-    """The chart as a file of its own, which follows the reader's scheme. Its `spec` must be
-    there.
+    """The chart as a separate file, which follows the reader's colour scheme. It must have a
+    `spec`.
     """
     body, width, height, box = _parts(_raw(chart))
     return (
@@ -167,7 +167,7 @@ def _png(chart: Chart, scale: float) -> bytes:
 
 
 def _parts(source: str) -> tuple[str, str, str, str]:
-    """What stands inside of the picture, its width, its height and its box."""
+    """The content of the picture, its width, its height and its view box."""
     head = _ROOT.search(source)
     if head is None:
         raise RuntimeError("the renderer wrote an SVG with another head than it used to")

@@ -71,7 +71,7 @@ class Reference(NamedTuple):
     text: str
     href: str = ""
     compare: str = ""
-    """Where the two stand side by side."""
+    """The address of the side-by-side page."""
     by_change: str = ""
     """The samples that got worse most come first."""
     missing: str = ""

@@ -1,7 +1,7 @@
 """The published JSON Schema of the events of a run: `assay.event/1`. Every kind has its own closed
 form, `error` too.
 
-Nothing of the web is imported here, so that whoever only wants the schema gets it cheaply.
+Nothing of the server is imported here, so that printing the schema stays cheap.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ _STEP_HEAD: dict[str, Any] = {
 
 
 def _plain(kind: type) -> dict[str, Any]:
-    """The schema of a record, to stand inside another: its definitions are taken in where they are
-    named.
-    """
+    """The schema of a record for use inside another schema: its definitions are inlined."""
     schema = json_schema(kind)
     definitions = schema.get("$defs", {})
     found: dict[str, Any] = _inlined(

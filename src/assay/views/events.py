@@ -1,8 +1,8 @@
 """The events of a run, in order: made from a stored run, or from what a runner posts while it runs.
 
-A stored run is told as it happened: its start, each step, its end, then the evaluation with the
-whole grade. The place of an event in that order is its id, so a client that lost the stream names
-the last id it saw and gets the rest.
+A stored run is replayed in order: its start, each step, its end, then the evaluation with the whole
+grade. The position of an event is its id, so a client that lost the stream sends the last id it saw
+and gets the rest.
 """
 
 from __future__ import annotations

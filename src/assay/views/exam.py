@@ -1,6 +1,6 @@
-"""What a reader sees of a graded exam and of its gate: every number and sentence, as text.
+"""What a reader sees of a graded exam and its gate: every number and sentence, as text.
 
-Terminal, Markdown, report and page lay this out and add no words of their own. Nothing here
+Terminal, Markdown, report and page lay this out and add no words. Nothing here
 decides; see `exams.gate`.
 """
 

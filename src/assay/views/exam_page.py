@@ -1,4 +1,4 @@
-"""A graded exam as blocks, for a page and for a report that stands alone: the score and its gates
+"""A graded exam as blocks, for a page and for a self-contained report: the score and its gates
 first, where the points were lost, the patterns, and every item with its answer.
 """
 
@@ -91,9 +91,7 @@ def exam_page(
     draw: bool = True,
     lost: Sequence[LostMark] | None = None,
 ) -> str:
-    """The graded exam as a page that stands alone; with the verdict of its gate first, where there
-    is one.
-    """
+    """The graded exam as a self-contained page; the verdict of its gate, if any, comes first."""
     view = exam_view(result)
     parts = exam_parts(view, None if gate is None else gate_view(gate), draw=draw, lost=lost)
     return report("Assay exam", *parts, heading=f"Exam: {view.title}")

@@ -3,7 +3,7 @@
 `-o FILE` picks one by its extension, `assay report export --to NAME` by its name. A format is
 written as a stream, so that a million results need no memory: a head, one piece for each result,
 and a foot with the counts and faults. Pieces may be made in other processes; what has to know all
-of them is made by `onto` and `finish`, in one. What a result contains is decided elsewhere.
+of them is made by `onto` and `finish`, in one. The content of a result is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Format:
         """Learn what is graded, before anything else. Few formats care."""
 
     def head(self) -> bytes:
-        """What stands before the first result."""
+        """The bytes before the first result."""
         return b""
 
     def piece(self, result: Payload) -> bytes:
@@ -114,11 +114,11 @@ class Format:
         return self.piece(result)
 
     def joint(self) -> bytes:
-        """What stands between two results."""
+        """The bytes between two results."""
         return b""
 
     def foot(self, faults: Sequence[dict[str, Any]], counts: dict[str, Any]) -> bytes:
-        """What stands after the last result."""
+        """The bytes after the last result."""
         return b""
 
     def onto(self, stream: IO[bytes]) -> Sink:
@@ -132,7 +132,7 @@ class Format:
         stream.write(self.foot(faults, counts))
 
     def close(self) -> None:
-        """Let go of everything, also where the file was never finished."""
+        """Release all resources, even if the file was never finished."""
 
 
 class Exporter(NamedTuple):

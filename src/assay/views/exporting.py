@@ -1,8 +1,8 @@
 """Sending evaluation events over OTLP/HTTP, where an option or the environment names an exporter.
 
-Sending is a courtesy: nothing here raises, and what could not be sent changes no grade and no exit
-code. Headers hold secrets and are never part of a message; nor is what an address holds beside its
-host. No redirect is followed: it would take the headers to a stranger.
+Export is best effort: nothing here raises, and a failed export changes no grade and no exit code.
+Headers contain secrets and never appear in a message; of an address, only the host does. Redirects
+are not followed: they would send the headers to another host.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The view of a grade: the verdict, then gates, points, floors, what would change it, and why.
 
-A grade is read as it stands in `results[]` of `assay.grades/1`. It carries its sentences (see
+The grade is an entry of `results[]` in `assay.grades/1`. It contains its sentences (see
 `grading.explain`); nothing here words a reason again.
 """
 

@@ -116,7 +116,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def as_line(grade: Grade | Mapping[str, Any]) -> GradeLine:
-    """The line of a grade, as a record or as it stands in `results[]`."""
+    """The line of a grade, given as a record or as an entry of `results[]`."""
     line = convert(grade, GradeLine, from_attributes=True)
     if line.passed is True or not line.hard_gate_failures:
         return line

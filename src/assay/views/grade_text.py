@@ -19,8 +19,8 @@ BAR = 24
 
 
 def explanation(result: Result, *, named_by: Mapping[str, str] | None = None) -> list[Part]:
-    """Why a run got its grade, of a result as it stands in `results[]` of `assay.grades/1`.
-    `named_by`: who named the profile or the rubric, where it was not the command line.
+    """Why a run got its grade, from an entry of `results[]` in `assay.grades/1`. `named_by`: what
+    named the profile or the rubric, if not the command line.
     """
     head = f"{result['run_id']}: {result['grade']}, {points(result['weighted_score'])}, "
     gates = [

@@ -1,13 +1,13 @@
 """Results -> one HTML page that a release manager can open, print, mail and keep.
 
-The page stands alone: it loads nothing, and its content policy lets only its own script run, which
-searches and sorts; without it the page is complete. It decides nothing: every number on it stands
-in the results it was given; beside that, runs are counted and what they lost is subtracted.
+The page is self-contained: it loads nothing, and its content policy allows only its own script,
+which searches and sorts; the page is complete without it. It decides nothing: every number comes
+from the results; the page only counts runs and subtracts lost points.
 
 One row for each sample, then the evidence of those that did not pass, the worst first. A page is
 bounded, so that a stream of any length needs no memory and a browser opens it at once: beyond its
-rows and its evidence it says how many more there are, and what shows them. What did not pass never
-gives way to what did.
+rows and its evidence it says how many more there are, and what shows them. Samples that did not
+pass always come before those that did.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Report(Format):
         self.title, self.subtitle = title, subtitle
         self._pictures, self._rows, self._most_evidence = pictures, rows, evidence
         self._named = False
-        """Whether the title is that of an evaluation, whose workflow stands below it."""
+        """Whether the title is that of an evaluation, whose workflow is shown below it."""
         self._rate: Callable[[int, int], ValueInterval] | None = None
         self._spool: SampleSpool | None = None
         self._letters: Counter[Any] = Counter()
@@ -350,10 +350,10 @@ def render(
     runs: Sequence[Run | None] = (),
     pictures: bool = True,
 ) -> str:
-    """The page for a list of results, as they stand in `results[]` of `assay.grades/1`; `faults`
-    are the inputs that could not be read, `runs` what the results were made of, in the same order.
+    """The page for a list of results, as in `results[]` of `assay.grades/1`. `faults` are the
+    inputs that could not be read; `runs` are the runs of the results, in the same order.
 
-    Same results, same bytes. Without `pictures` tables stand in the place of charts.
+    Same results, same bytes. Without `pictures`, tables replace charts.
 
     >>> "No run was graded, so none passed." in render([], title="Nightly")
     True
@@ -366,4 +366,4 @@ def render(
     return page
 
 
-EXPORTER = Exporter("html", "HTML: a page with charts that stands alone", (".html",), Report)
+EXPORTER = Exporter("html", "HTML: a self-contained page with charts", (".html",), Report)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HEAD = 1024
 """Bytes kept free in front of the cases for a head whose counts are not known yet."""
 MAX_TEXT = 500
-"""Signs of a foreign text that a message shows; the whole stands in the JSON document."""
+"""Characters of a foreign text that a message shows; the JSON document has all of it."""
 NOT_ENOUGH = "not enough evidence"
 
 
@@ -39,7 +39,7 @@ class Case(NamedTuple):
     type: str = ""
     message: str = ""
     lines: Sequence[str] = ()
-    """What stands under a failure or an error; of a case that passed, what it says all the same."""
+    """The text under a failure or an error; for a case that passed, its output."""
     seconds: float | None = None
 
 

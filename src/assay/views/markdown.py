@@ -1,7 +1,7 @@
 """Results as Markdown for a pull-request comment or a job summary: the verdict first, then what
 failed and why, then the rest in a few lines.
 
-Only our own words are Markdown. Every text from evidence, a policy or a file name stands in a code
+Only our own words are Markdown. Every text from evidence, a policy or a file name is in a code
 span, where no renderer sees markup, a link, an issue number or an @mention. A page is bounded:
 beyond its rows it says how many more there are.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from assay.views.exporters import ResultSource
 
 ROWS = 50
-"""Rows of a table at the most; a comment on a code host has a limit of its own."""
+"""Most rows of a table; code hosts limit the length of a comment."""
 MAX_FAULTS = 10
 MAX_PAGE = 60_000
 """Characters of a page: GitHub refuses a comment of more than 65,536."""

@@ -11,8 +11,8 @@ _TICKS = re.compile("`+")
 
 
 def code(text: object, *, most: int = MAX_TEXT) -> str:
-    r"""Any text as a code span outside of a table. What would break the line or run backwards is
-    written as an escape.
+    r"""Any text as a code span outside a table. Characters that would break the line or reverse the
+    text are escaped.
 
     >>> code("a|b"), code("@all <b>\n")
     ('`a|b`', '`@all <b>\\n`')

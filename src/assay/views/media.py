@@ -19,7 +19,7 @@ _TYPE_KEYS = ("media_type", "mime_type", "mimeType", "content_type", "type")
 _DATA_KEYS = ("data", "base64", "b64_json", "bytes")
 _WRAPPERS = ("source", "image_url", "input_audio", "file", "image", "url")
 _ASIDES = {*_TYPE_KEYS, "detail", "id", "name", "filename", "format", "size", "width", "height"}
-"""What may stand next to a file without being lost when only the file is shown."""
+"""Keys that may accompany a file without being lost when only the file is shown."""
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),

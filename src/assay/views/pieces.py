@@ -78,7 +78,7 @@ def small(*parts: str) -> Piece:
 
 
 def line(*parts: str) -> Piece:
-    """Text on a line of its own within a cell."""
+    """Text on a separate line within a cell."""
     return piece("line", "".join(parts), parts)
 
 

@@ -81,7 +81,7 @@ class PromptfooAssertion(Spooled):
         if source.run is None:
             raise InputError(
                 "FIL-006",
-                f"'{result['run_id']}' is no run, so nothing says what its workflow requires.",
+                f"'{result['run_id']}' is not a run: it doesn't show what its workflow requires.",
                 fix="Give runs (assay.run/1).",
             )
         run = msgspec.to_builtins(source.run, builtin_types=(Decimal,), enc_hook=str)

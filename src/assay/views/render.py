@@ -99,7 +99,7 @@ def clean(text: str) -> str:
 
 @cache
 def stylesheet(*names: str) -> Markup:
-    """Style sheets of ours as text, for a page that stands alone."""
+    """Our style sheets as text, for a self-contained page."""
     return Markup("".join((TEMPLATES / name).read_text("utf-8") for name in names))  # noqa: S704 - files of ours
 
 
@@ -112,7 +112,7 @@ def _script(name: str) -> tuple[Markup, str]:
 
 
 def report(title: str, *parts: Any, heading: str = "", styles: str = "", script: str = "") -> str:
-    """A page that stands alone: it loads nothing, and runs no script but the one that is named."""
+    """A self-contained page: it loads nothing, and runs no script except `script`."""
     text, digest = _script(script) if script else (Markup(), "")
     return html(
         "report.html",

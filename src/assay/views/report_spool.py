@@ -1,8 +1,8 @@
-"""The runs of a report on their way to its page: they wait on disk, and leave by sample, the worst
-first.
+"""Keeps the runs of a report on disk until its page is written, then returns them by sample, the
+worst first.
 
-A stream of any length takes the memory of one sample. What a row shows is kept of every run; the
-evidence, which is larger, only of the worst.
+A stream of any length takes the memory of one sample. Every run keeps what its row shows; only the
+worst keep their evidence, which is larger.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """SARIF 2.1.0, the form in which code hosts show results at the line they belong to: its parts, and
 the document of findings on tool schemas. Grades and decisions: `sarif_grades`.
 
-What a rule is and where a finding comes from is decided elsewhere; here it is only written down.
+Rules and findings are made elsewhere; this module only writes them.
 Code scanning refuses a document with a result that has no line in a file. A finding that belongs to
 no file, such as one of a live server, is placed at the first line of assay.yaml, with its name.
 """
@@ -44,7 +44,7 @@ def sarif(
     that could have been broken.
 
     A file is named relative to the root of the repository, with `/`; an address or the command of a
-    server is no file. A finding of a rule that is not in the table is refused: a reader could not
+    server is not a file. A finding whose rule is not in the table is refused: a reader could not
     look it up. The same findings give the same document. `systems` names the systems they were made
     under.
 
@@ -162,5 +162,5 @@ def fingerprint(*names: str) -> str:
 
 def _level(level: str) -> str:
     if level not in LEVELS:
-        raise ValueError(f"{level!r} is none of {', '.join(LEVELS)}")
+        raise ValueError(f"{level!r} is not one of {', '.join(LEVELS)}")
     return level

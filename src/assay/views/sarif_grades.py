@@ -1,8 +1,8 @@
 """Grades and decisions as SARIF: one result for each gate, floor or rule that kept a run, or a
 candidate, from passing, at the line where the run is.
 
-What passed has no result. What could not be read has one, so that nobody takes an empty list for a
-pass. Nothing is decided here: every sentence is in the grade or the decision.
+A run that passed has no result. A document that can't be read has one, so that an empty list never
+looks like a pass. Nothing is decided here: every sentence comes from the grade or the decision.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _HELP = {
     ),
     "input": (
         "Every document can be read and graded",
-        "Fix the document at this line. What can't be read is not graded and never passes.",
+        "Fix the document at this line. An unreadable document is not graded and never passes.",
     ),
     NOT_PASSED: ("The run passes", "Run `assay explain` on the file: it says why it doesn't."),
 }

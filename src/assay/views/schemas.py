@@ -1,7 +1,7 @@
 """JSON Schemas of the documents that leave Assay: `assay.grades/1` and the summary block.
 
-What comes in has its schema made from the records that read it; what goes out is described here and
-held against real output in the tests.
+Schemas of input documents are generated from the records that read them. Output documents are
+described here, and tests check real output against them.
 """
 
 from __future__ import annotations

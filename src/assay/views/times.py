@@ -9,7 +9,7 @@ from assay import exact
 
 
 def instant(time: str) -> datetime | None:
-    """A time of a record in UTC; None where it has no zone, or is no time."""
+    """A time of a record in UTC; None if it has no time zone or is not a time."""
     try:
         at = datetime.fromisoformat(time)
         return at.astimezone(UTC) if at.tzinfo is not None else None

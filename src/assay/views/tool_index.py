@@ -1,7 +1,7 @@
 """Namespaces and selections of tool schemas: the list, and the tree of each with its blockers and
 what is stale.
 
-A node and a whole have words of their own for their status, which are never mixed. A letter comes
+Nodes and whole indexes use different words for their status, which are never mixed. A letter comes
 with the grading system that the index names.
 """
 

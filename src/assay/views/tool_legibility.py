@@ -59,7 +59,7 @@ _FINDINGS = (
 
 
 def page(report: LegibilityReport, scale: Sequence[tuple[str, str]]) -> str:
-    """One page that stands alone. `scale` says what costs what."""
+    """A self-contained page. `scale` lists what each fault costs."""
     from assay.views.render import report as standalone
 
     subjects = [schema.subject for schema in report.schemas]

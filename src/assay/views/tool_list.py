@@ -262,8 +262,8 @@ _ONE = {
 
 
 def _contents(index: StoredIndex) -> list[str]:
-    """What an index sums up, as it is said: `2 tools (1 stable)`, then states such as `about
-    blocked`. What there is none of is left out.
+    """The counts of an index as text: `2 tools (1 stable)`, then states such as `about blocked`.
+    Zero counts are omitted.
     """
     known = dict(summary_of(index))
     made = []

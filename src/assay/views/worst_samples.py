@@ -1,5 +1,5 @@
 """The worst samples in a pull-request comment: what was asked, answered and expected, and why it
-did not pass. Every text of a run stands in a code span: see `markdown`.
+did not pass. Every text of a run is in a code span: see `markdown`.
 """
 
 from __future__ import annotations

@@ -38,10 +38,10 @@ FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 without it takes one of the same width.
 """
 WIDTH = 430
-"""Of the plot, in pixels; the labels stand beside it."""
+"""Width of the plot in pixels, without the labels."""
 MAX_LABEL = 34
 MAX_NAME = 80
-"""Signs of a name in a sentence; beside a mark it is shorter."""
+"""Characters of a name in a sentence; next to a mark it is shorter."""
 MAX_ROWS = 40
 """Rows of one picture; the table has all of them up to `MAX_TABLE`."""
 MAX_TABLE = 200
@@ -121,7 +121,7 @@ def view(values: Sequence[Mapping[str, Any]], *layers: Spec, **more: Any) -> Spe
 
 
 def over(values: Sequence[Mapping[str, Any]], layer: Spec) -> Spec:
-    """A layer with data of its own."""
+    """A layer with its own data."""
     return {"data": {"values": [dict(value) for value in values]}, **layer}
 
 
@@ -159,7 +159,7 @@ def clean(value: object) -> str:
 
 
 def label(value: object, most: int = MAX_LABEL) -> str:
-    r"""Text of a document, short enough to stand beside a mark.
+    r"""Text of a document, short enough to fit next to a mark.
 
     >>> label("tone"), label("a\nb"), label("x" * 40, most=8)
     ('tone', 'a\ufffdb', 'xxxxxxx…')
@@ -213,7 +213,7 @@ def points(value: object, absent: str = "not stated") -> str:
 
 
 def shown(value: object, absent: str = "not stated") -> str:
-    """A number as it stands in the document, or words."""
+    """A number as in the document, or `absent`."""
     return number_text(value) if exact.is_number(value) else absent  # type: ignore[arg-type]
 
 

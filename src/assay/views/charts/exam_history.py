@@ -36,7 +36,7 @@ def history(
     *,
     limit: object = None,
 ) -> Chart:
-    """The exam's scores over time, beside the stored distribution of item scores.
+    """The exam's scores over time, next to the stored distribution of item scores.
 
     `distribution` is that of the stored result, or None where none is stored. `limit` is the score
     of the hard gate.
@@ -171,8 +171,8 @@ def _history_spec(
 
 
 def _line_text(y: dict[str, Any], *, above: bool) -> dict[str, Any]:
-    """The name of a line: of two lines the upper one's stands above it at the right, the lower
-    one's below it at the left, so that they never meet.
+    """The name of a line. Of two lines, the upper one is named above it at the right, the lower one
+    below it at the left, so that the names never overlap.
     """
     place = (
         {"align": "right", "baseline": "bottom", "dy": -3}

@@ -1,9 +1,9 @@
 """Charts of a graded exam: the axes of each item, the axes across the items, and the
 patterns in them.
 
-An axis has a number, a colour and a place in the bar, so that it can be told without its colour. Of
-a long exam only the items that lost something are drawn, and the sentence says so; the table and
-the document have the others.
+An axis has a number, a colour and a place in the bar, so that it is recognisable without its
+colour. For a long exam, only the items that lost points are drawn, and the sentence says so; the
+table and the document have the others.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _parts(item: ItemResult, weighted: bool) -> AxisNumbers:
 
 
 def _beside(exam: ExamResult, item: ItemResult) -> str:
-    """The text beside a bar: the score, what was lost, and the patterns of the item."""
+    """The text next to a bar: the score, what was lost, and the patterns of the item."""
     lost = _lost(exam, item)
     text = shown(item.score) + (f", lost {', '.join(map(str, lost))}" if lost else "")
     if item.item in exam.missing:

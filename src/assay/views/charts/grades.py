@@ -56,8 +56,8 @@ def _letter(result: Mapping[str, Any]) -> str:
 
 
 def contributions(result: Mapping[str, Any]) -> Chart:
-    """A waterfall of the points that each criterion brought, the lost ones beside them as a thin
-    bar, against the bands and the threshold.
+    """A waterfall of the points that each criterion earned, with lost points as a thin bar next to
+    them, against the bands and the threshold.
     """
     name, title = "contributions", "Where the points came from and where they went"
     criteria = _criteria(result)

@@ -1,5 +1,5 @@
 """Layers that several charts share: bands and threshold behind a score, lamps for verdicts, and
-text in a column of its own.
+text in a separate column.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def aside(y: Spec, field: str, *, at: float | None = None, **mark: Any) -> Spec:
 
 
 def lamps(rows: Sequence[Mapping[str, str]]) -> Spec:
-    """One row for each verdict: a shape with its colour, the word beside it, and why. A row holds
+    """One row for each verdict: a shape with its colour, the word next to it, and why. A row has
     `name`, `lamp`, `word` and `why`.
     """
     used = [kind for kind in _LAMPS if any(row["lamp"] == kind for row in rows)]

@@ -36,9 +36,8 @@ _STEPS = {"success": BLUE, "failed": RED, "error": RED, "skipped": GREY}
 def timeline(run: Mapping[str, Any]) -> Chart:
     """The steps of a run or of its result on an axis of time, each with its agent.
 
-    A step says how long it took and in which order it came. Where a step also has `start_ms`, it
-    stands there; where not all have one, the steps are drawn one after another, and the sentence
-    says so.
+    A step has a duration and a position. If every step has `start_ms`, each is drawn at its time;
+    otherwise the steps are drawn one after another, and the sentence says so.
     """
     name, title = "timeline", "Steps and agents"
     steps = [
