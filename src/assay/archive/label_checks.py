@@ -54,7 +54,7 @@ def _items(ledger: Ledger, kind: str, project: str) -> Iterator[Item]:
 def _outside_set(
     label: HumanLabel, sets: dict[str, LabelSet], ledger: Ledger, project: str
 ) -> str | None:
-    """Why a label is none of its set; None where it is, or where the set was forgotten."""
+    """Why a label doesn't belong to its set; None if it does, or if the set was forgotten."""
     if label.set is None:
         return None
     made = sets.get(label.set)

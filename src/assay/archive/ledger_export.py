@@ -208,7 +208,7 @@ class _Writer:
         self.files[waiting.name] = waiting.rows
 
     def close(self) -> None:
-        """Let go of what was not written."""
+        """Discard what was not written."""
         for waiting in self._waiting.values():
             waiting.lines.close()
 

@@ -166,7 +166,7 @@ def report_drafts(report: Mapping[str, Any], scores: Mapping[str, Any]) -> list[
 
 
 def tree_drafts(tree: Tree, kind: str, name: str) -> list[Draft]:
-    """Every entry of a namespace or selection, and its index as it stands, linked to them. An entry
+    """Every entry of a namespace or selection, and its current index, linked to them. An entry
     that grades again says which one it supersedes.
     """
     home = tree.home(kind, name)

@@ -1,5 +1,5 @@
-"""Grading stored evidence again after a version has changed. What moved is a new record that says
-which one it supersedes; nothing is overwritten.
+"""Grading stored evidence again after a version has changed. Each grade that changed is a new
+record with a link to the one it supersedes; nothing is overwritten.
 """
 
 from __future__ import annotations

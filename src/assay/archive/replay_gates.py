@@ -164,8 +164,8 @@ def _follows(
     shelf: Shelf,
     where: str,
 ) -> bool:
-    """Whether marking the stored answers comes to the stored result. What was wrong with the file
-    they came in is as it was told then.
+    """Whether marking the stored answers comes to the stored result. Faults of the file they came
+    in are taken from the stored result.
     """
     exam = make_exam([Document(file, where) for file in answered["exam"]])
     answers = {one["item"]: Answer(**one) for one in answered["answers"]}

@@ -40,7 +40,7 @@ class SampleVersion(NamedTuple):
 
     evaluation: EvaluationHead
     seq: int
-    """Where the evaluation stands in the ledger: a higher one is newer."""
+    """The position of the evaluation in the ledger: a higher one is newer."""
     run: SampleRun
     evidence: SampleEvidence | None
     """None where the run was forgotten."""

@@ -54,7 +54,7 @@ def keep_side(
     drafts of each grade with its evidence; without it nothing is drafted.
 
     `stored` has the bodies of evidence that comes from a ledger, by the digest that its document
-    has for a file. `told` gets each grade as it is made.
+    has for a file. The callback gets each grade as it is made.
     """
     evidence: dict[str, None] = {}
     grades: dict[str, None] = {}
@@ -139,7 +139,7 @@ def baseline_draft(record: Mapping[str, Any], *, author: str | None = None) -> D
 
 class SideReader:
     """Reads the sides of a comparison, of which a baseline may be in the ledger. Nothing of them is
-    stored; `made_of` is told of each piece of evidence.
+    stored; `made_of` is called with each piece of evidence.
     """
 
     def __init__(self, store: Store, *, made_of: Callable[[Any], None] | None = None) -> None:
@@ -157,7 +157,7 @@ class SideReader:
         told: Seen | None = None,
     ) -> Side:
         """One side, as `side_of` makes it. `stored` has the bodies of evidence that comes from a
-        ledger, by its digest. `told` gets each grade as it is made.
+        ledger, by its digest. The callback gets each grade as it is made.
         """
 
         def seen(document: Document, graded: Graded) -> None:

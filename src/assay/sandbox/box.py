@@ -2,7 +2,7 @@
 it is left.
 
 Only the supervisor inside, through its own pipe, reports how a run ended. No report means that it
-did not end well. What the code prints is kept up to a limit and decides nothing.
+did not end well. The code's output is kept up to a limit and decides nothing.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ class Box:
         return out, into
 
     def _pipe_from(self, theirs: list[int], name: str) -> int:
-        """A pipe from the box: its end. What comes is captured under the name."""
+        """The write end of a pipe from the box. Its output is captured under the name."""
         out, into = os.pipe()
         os.set_blocking(out, False)
         self._ours.add(out)

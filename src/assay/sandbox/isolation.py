@@ -1,9 +1,9 @@
-"""Which walls there are on this machine, and how they are put up.
+"""Which isolation this machine supports, and how it is set up.
 
 `bubblewrap` gives a run its own mount, process, network, IPC and host-name namespaces: the system
-read-only, no home, no network, its own /tmp and /proc. Started by root, the code gets a user number
-of its own that no account has; started by anybody else, it is that somebody inside a user
-namespace, seen as nobody. `process` gives limits and no walls, and must be asked for by name.
+read-only, no home, no network, its own /tmp and /proc. Started by root, the code gets a user id
+that no account has; started by another user, it runs as that user inside a user namespace, shown as
+nobody. `process` gives limits without isolation, and must be requested by name.
 """
 
 from __future__ import annotations

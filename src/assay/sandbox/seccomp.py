@@ -190,8 +190,8 @@ def program(machine: str = "") -> bytes:
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _NUMBER),
     ]
-    # The same calls under numbers of their own, and clone3, whose flags a filter cannot read: both
-    # answer as if they did not exist.
+    # The same calls under other numbers, and clone3, whose flags a filter can't read: both fail as
+    # if they did not exist.
     if numbers.beyond:
         steps += [(_AT_LEAST, 0, 1, numbers.beyond), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
     steps += [(_EQUAL, 0, 1, numbers.clone3), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]

@@ -110,7 +110,7 @@ class WorkerProcess:
         return reply
 
     def kill(self) -> None:
-        """Kill the whole session; whoever waits for an answer gets Died. In a fork, nothing."""
+        """Kill the whole session; callers waiting for an answer get Died. Does nothing in a fork."""
         if self._owner == os.getpid() and self._process.poll() is None:
             try:
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -118,7 +118,7 @@ class WorkerProcess:
                 self._process.kill()
 
     def end(self) -> None:
-        """Kill the whole session and wait for it; in a fork, only let go of the pipes."""
+        """Kill the whole session and wait for it; in a fork, only close the pipes."""
         if self._owner == os.getpid():
             self.kill()
             self._process.wait()

@@ -1,8 +1,8 @@
-"""The application: routes, errors, limits and the life of the process.
+"""The application: routes, errors, limits, startup and shutdown.
 
-`create_app(settings)` makes everything anew; nothing is global. Starting opens the ledger and
-finishes what a dead server left; ending stops new work, lets streams go, gives jobs back and stores
-what waits.
+`create_app(settings)` builds everything; there are no globals. Startup opens the ledger and
+finishes the work of a crashed server. Shutdown takes no new work, closes streams, returns jobs to
+the queue and stores queued records.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
 
 
 def stop(services: Services) -> None:
-    """The end begins: not ready any more, and no stream holds the server up."""
+    """Begin the shutdown: report not ready, and close streams so that they don't delay it."""
     services.stopping = True
     services.close()
     services.hub.close()

@@ -45,11 +45,11 @@ class Principal(NamedTuple):
     project: str
     scopes: frozenset[str]
     name: str = ""
-    """What the token is for, as whoever made it wrote."""
+    """What the token is for, in the words of its creator."""
 
     @property
     def author(self) -> str:
-        """As it stands in the ledger."""
+        """As stored in the ledger."""
         return f"token {self.token}" if self.token else "anonymous"
 
 
@@ -62,7 +62,7 @@ class RateLimit:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def wait_s(self, who: str, now: float) -> float:
-        """0 where the request may pass; else the seconds until one may."""
+        """0 if the request may pass, else the seconds to wait."""
         level, before = self._buckets.get(who, (self._burst, now))
         level = min(self._burst, level + (now - before) * self._per_s)
         if level < 1:
@@ -86,7 +86,9 @@ class Gatekeeper:
         self._known: dict[bytes, tuple[Principal | None, float]] = {}
 
     async def principal(self, request: Request) -> Principal:
-        """Who asks; a problem where it cannot be told, or they ask too often."""
+        """The principal of a request. Raises a problem without a valid token or beyond the rate
+        limit.
+        """
         given = header(request, "authorization")
         given = _of_cookie(request) if given is None else given
         found = self._anonymous(request) if given is None else await self._of_token(given)
@@ -105,13 +107,13 @@ class Gatekeeper:
                 raise Problem(
                     429,
                     "too many requests with this token.",
-                    fix="Wait, then go on.",
+                    fix="Wait, then try again.",
                     headers={"Retry-After": str(max(1, round(wait + 0.5)))},
                 )
         return found
 
     async def known(self, token: str) -> Principal | None:
-        """Whose token this is; None where it is no good one."""
+        """The principal of a token; None if the token is not valid."""
         return await self._of_token(f"Bearer {token}")
 
     def _anonymous(self, request: Request) -> Principal | None:
@@ -135,7 +137,7 @@ class Gatekeeper:
         text = text.strip()
         if scheme.lower() != "bearer" or not text.isascii() or len(text) > 200:
             return None
-        # the cache is asked for a digest: what its lookup takes tells nothing about the token
+        # look up a digest: the time it takes reveals nothing about the token
         mark = sha256(text.encode()).digest()
         known = self._known.get(mark)
         now = time.monotonic()

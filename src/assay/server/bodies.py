@@ -152,7 +152,7 @@ async def whole(request: Request, settings: ServerSettings) -> bytes:
 
 
 def parsed(data: bytes) -> Any:
-    """A body as a tree, every number exact. What is no JSON is a 400 that says where."""
+    """A body as a tree, every number exact. Invalid JSON is a 400 with its position."""
     if not data.strip():
         raise Problem(400, "the body is empty.", code="FIL-005", where=_NAME)
     try:

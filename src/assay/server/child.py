@@ -194,15 +194,15 @@ class WorkflowProcess:
             messages = await asyncio.to_thread(
                 _parsed, [line for line in lines if line is not None]
             )
-            told = [one for one in messages if self._counts(one)]
-            if told:
-                await take(told)
+            reports = [message for message in messages if self._counts(message)]
+            if reports:
+                await take(reports)
             self._waiting -= sum(len(line) for line in lines if line is not None)
             self._room.set()
 
     def _counts(self, message: Message) -> bool:
-        """Whether a message tells of a run that it may tell of; keeps track of what is under
-        way.
+        """Whether a message is about a run that this process may report on. Updates the runs in
+        progress.
         """
         kind, run_id = message.get("kind"), message.get("run_id")
         if kind == "refused":

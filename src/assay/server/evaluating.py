@@ -1,8 +1,8 @@
 """The evaluation of a run that was posted while it ran: put it together from its events, grade it,
 store it, say so to its watchers.
 
-A server that dies in between leaves the run as `evaluating`; the next one to start takes it up.
-Whoever comes first says the last event, and only one does.
+A server that dies in between leaves the run as `evaluating`; the next one to start finishes it.
+Only the first server to finish a run sends its last event.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def assembled(database: Database, project: str, live: Live) -> dict[str, Any]:
         for one in found:
             position = one.position
             body = parse_json(one.body)
-            if one.kind == "workflow_start":  # begun again: what was told before counts for nothing
+            if one.kind == "workflow_start":  # started again: earlier events don't count
                 steps, calls = [], []
             elif one.kind == "step_end":
                 step = dict(body["step"])
@@ -97,8 +97,8 @@ def internal_error(error: Exception) -> AssayError:
 
 
 def _graded(tree: dict[str, Any], grader: Grader, author: str | None) -> Made:
-    """The grade. An unforeseen error is reported too: a run that cannot be graded is not retried
-    for ever.
+    """The grade. An unexpected error is reported too, so a run that can't be graded isn't retried
+    forever.
     """
     try:
         return make(Document(tree, "run"), grader, author=author)

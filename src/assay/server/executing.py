@@ -144,7 +144,7 @@ class ExecutionWork:
             await self._report({"faults": faults}, state=state)
         except ExecutionLost:
             state = "lost"
-        except Exception as error:  # whoever takes it up when it has gone stale tries again
+        except Exception as error:  # the server that takes over the stale execution tries again
             self._services.log.fault("execution", error, execution=self._job.id)
         finally:
             await self._runs.settle()
@@ -153,8 +153,8 @@ class ExecutionWork:
             self._services.log.write("execution", execution=self._job.id, state=state)
 
     async def _evaluation(self) -> None:
-        """Store the evaluation of the runs. Whoever takes up an execution that was left here makes
-        the same one.
+        """Store the evaluation of the runs. A server that takes over this execution makes the same
+        evaluation.
         """
         placed = await self._runs.in_states(*STATES)
         made = await asyncio.to_thread(execution_evaluation, self._services, self._job, placed)
@@ -229,7 +229,9 @@ class ExecutionWork:
         return None
 
     def _request(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """What the process is told. Files are looked up here, by the ids that were accepted."""
+        """The instructions for the process. Files are looked up here, by the ids that were
+        accepted.
+        """
         assert self._offered is not None
         workflow, dataset = asked["workflow"], asked["dataset"]
         source: dict[str, Any] = {

@@ -173,7 +173,7 @@ class ExecutionRuns:
 
     async def evaluate_rest(self) -> None:
         """Grade what was left over by a server that died, or because the database was away. A run
-        that cannot be graded fails; nobody waits for ever.
+        that can't be graded fails, so no watcher waits forever.
         """
         for _ in range(3):
             for one in await self.in_states(EVALUATING):

@@ -1,9 +1,9 @@
-"""Sends grades to whoever watches, as OpenTelemetry events, behind everybody's back: no request
-waits for it and none fails by it.
+"""Sends grades as OpenTelemetry events in the background: no request waits for it or fails because
+of it.
 
-What was graded waits in a queue with a bound; one thread sends it. What cannot be sent, or finds
-the queue full, is dropped, counted and logged. At the end the queue is emptied, for a while and no
-longer. A grade is stored whatever becomes of its events.
+Grades wait in a bounded queue, and one thread sends them. Those that can't be sent, or find the
+queue full, are dropped, counted and logged. Shutdown empties the queue within a time limit. The
+grades themselves are always stored.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class GradeExporter:
         self._until: float | None = None
         """When the end has begun: until when what waits may still be sent."""
         self._lost = 0
-        """Grades that were dropped and the log has not told of."""
+        """Dropped grades that are not logged yet."""
         self._told_at = float("-inf")
 
     def graded(self, made: Made) -> None:
@@ -159,8 +159,8 @@ class GradeExporter:
                 self._drop(len(batch), warning.rstrip("."))
                 with (
                     self._ready
-                    # whoever could not be reached cannot be reached at once either; the end waits
-                    # for nobody
+                    # leave a receiver that can't be reached alone for a while; shutdown doesn't
+                    # wait
                 ):
                     self._ready.wait_for(lambda: self._until is not None, PAUSE_S)
             else:

@@ -92,8 +92,8 @@ def make_again(
     reason: str,
     links: Sequence[Link] = (),
 ) -> Made:
-    """Grade a stored scorecard under other rules, as it stands: nothing is scored again, and no
-    gate is added to it.
+    """Grade a stored scorecard as it is under other rules: nothing is scored again, and no gate is
+    added.
     """
     tree = card.tree()
     grade = grader.grade_card(read_scorecard(Document(tree, card.digest)), scored=run is not None)

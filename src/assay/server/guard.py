@@ -1,7 +1,7 @@
-"""What stands around every request: its id, the headers that protect a browser, one line in the
-log, and a problem for whatever escapes.
+"""Wraps every request: its id, the headers that protect a browser, one log line, and a problem
+document for any uncaught error.
 
-This is plain ASGI, without a task or a queue of its own: thousands of idle streams go through it.
+This is plain ASGI, without a separate task or queue: thousands of idle streams go through it.
 """
 
 from __future__ import annotations
@@ -126,7 +126,9 @@ def _has_body(scope: Scope) -> bool:
 
 
 def _of_page(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """The headers of a page, which may have a policy of its own: a picture does."""
+    """The headers of a page, with the page's own content security policy if it has one, as pictures
+    do.
+    """
     said = {name for name, _ in headers}
     return [one for one in _PAGE_HEADERS.items() if one[0] not in said]
 

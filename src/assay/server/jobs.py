@@ -69,8 +69,8 @@ class JobWorker:
         return False
 
     async def _next(self) -> bool:
-        # whoever claims has no job at hand: one still under its name was dropped when the database
-        # was away
+        # this server has no current job: one still under its name was dropped while the database
+        # was unavailable
         job = await asyncio.to_thread(
             stored_jobs.claim,
             self._services.ledger.database,
@@ -146,8 +146,8 @@ class JobWorker:
     async def _beating(
         self, job: Job, progress: dict[str, Any], work: Awaitable[list[Draft]]
     ) -> list[Draft] | None:
-        """A page, with a beat now and then: one that takes long must not look dead, or two servers
-        would take it from each other for ever. None: lost.
+        """A page, with a beat now and then: a slow one must not look dead, or two servers would
+        take it from each other forever. None if another server took the job.
         """
         task = asyncio.ensure_future(work)
         while not (await asyncio.wait({task}, timeout=BEAT_S))[0]:

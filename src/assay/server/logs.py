@@ -25,7 +25,7 @@ _SECRETS = re.compile(
 
 
 _SIGNS = (b"assay_", b"://", b"bearer")
-"""One of these stands in every secret, in small letters; what has none need not be searched."""
+"""Every secret contains one of these, in lower case; a text without any needs no search."""
 
 
 def redact(text: str) -> str:

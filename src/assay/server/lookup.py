@@ -71,7 +71,7 @@ def newest_grade(services: Services, project: str, evidence: Item) -> Item | Non
 
 
 def shown(item: Item, grades: list[GradeOf] | None = None) -> dict[str, Any]:
-    """A record with what stands beside it. The record itself is the stored bytes."""
+    """A record with its metadata. The record itself is the stored bytes."""
     made: dict[str, Any] = {
         "digest": item.digest,
         "seq": item.seq,

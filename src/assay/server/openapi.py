@@ -29,18 +29,18 @@ PROBLEM_SCHEMA: dict[str, Any] = {
     "required": ["type", "title", "status", "detail", "code", "where", "fix"],
 }
 _WORDS = {
-    400: "The body or a parameter cannot be read.",
+    400: "The body or a parameter can't be read.",
     401: "A token is needed.",
-    403: "The token lacks the scope that is needed.",
-    404: "There is nothing of that name in this project.",
+    403: "The token lacks the required scope.",
+    404: "Not found in this project.",
     408: "The body came too slowly.",
-    409: "It contradicts what is already there.",
+    409: "It conflicts with what is already stored.",
     413: "The body is too large.",
-    415: "The media type is none that is read here.",
-    422: "What was sent is not of its shape, or cannot be graded.",
-    429: "Too many requests; `Retry-After` says when to go on.",
-    503: "The database is away or busy; try again.",
-    507: "The disk of the database is full; trying again is of no use before there is room.",
+    415: "The media type is not supported.",
+    422: "The input doesn't match its schema, or can't be graded.",
+    429: "Too many requests; `Retry-After` says when to retry.",
+    503: "The database is unavailable or busy; try again.",
+    507: "The disk of the database is full; retrying doesn't help until space is freed.",
 }
 
 
@@ -55,11 +55,11 @@ def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
 EVERY = problems(400, 401, 403, 404, 422, 429, 503, 507)
 """Of every route that needs a token."""
 POSTED = problems(408, 409, 413, 415)
-"""Of every route that takes a body, beside those."""
+"""Of every route that takes a body, besides those."""
 
 
 def inlined(kind: type) -> dict[str, Any]:
-    """The schema of a record without references, to stand inside another document."""
+    """The schema of a record without references, to embed in another document."""
     schema = json_schema(kind)
     definitions = schema.get("$defs", {})
 

@@ -18,7 +18,7 @@ def own_name() -> str:
 
 
 def is_dead(owner: str) -> bool:
-    """Whether the process of a name is known to be gone; False where it cannot be told.
+    """Whether the process of a name is known to be gone; False if unknown.
 
     >>> is_dead(own_name()), is_dead("elsewhere/1/1/x")
     (False, False)
@@ -30,8 +30,8 @@ def is_dead(owner: str) -> bool:
 
 
 def _place() -> str:
-    """The machine since its start, and the part of it where processes have numbers of their own; ''
-    where it cannot be told.
+    """The machine since its start, and the part of it whose processes are numbered separately (the
+    PID namespace); '' if unknown.
     """
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:

@@ -1,7 +1,7 @@
-"""Errors as `application/problem+json` (RFC 9457), whatever went wrong and wherever.
+"""Errors as `application/problem+json` (RFC 9457).
 
-What a client sent wrongly is a 4xx with our code, the place and what to do; only an internal error
-or one of the database is a 5xx. No message ever contains a header.
+A client's mistake is a 4xx with our code, the place and the fix; only an internal or a database
+error is a 5xx. No message ever contains a header.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ def answer_to(error: AssayError) -> Problem:
     """One of our errors as the answer of the API: as `problem_of` has it, but for a full disk,
     which is a 507.
 
-    Whoever sends spans comes again after a 503 and drops them after a 507, so that there a full
-    disk stays what `problem_of` says.
+    OTLP exporters retry after a 503 and drop spans after a 507, so their routes use `problem_of`
+    for a full disk too.
     """
     if isinstance(error, NoRoom):
         return Problem(507, error.message, code=error.code, fix=error.fix)

@@ -1,5 +1,5 @@
-"""Pages of runs with their newest grade. A page costs the same wherever it stands: a bounded number
-of rows is looked at, and `next` leads on.
+"""Pages of runs with their newest grade. Every page costs the same: it reads a bounded number of
+rows, and `next` leads to the one after.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LOOKED_AT = 2000
 """Rows that are looked at for one page."""
 AT_ONCE = 100
-"""Grades that are read at once, at the least."""
+"""The smallest number of grades read at once."""
 
 
 class _RunBrief(msgspec.Struct):

@@ -1,5 +1,5 @@
-"""What a server is started with. Every limit stands here with its unit; nothing is read from
-elsewhere later.
+"""What a server is started with. Every limit is here with its unit; nothing is read from elsewhere
+later.
 
 With several workers each process is given the same settings through its environment, so they must
 survive JSON.

@@ -1,7 +1,7 @@
 """Watching runs in progress: one hub for a process, and a stream that stays open until the
 evaluation is over.
 
-An idle stream costs one coroutine and one future: no task, no timer and no queue of its own. Events
+An idle stream costs one coroutine and one future: no task, timer or queue. Events
 are read from the database, so that a runner may post to one server and a watcher listen to another;
 events of this process wake its watchers at once, others within the polling time.
 """
@@ -203,7 +203,7 @@ class LiveStream:
                 if fresh or channel.count > position:
                     try:
                         found = await hub.after(key, channel, position)
-                    except AssayError:  # the database is away: whoever watches waits for it
+                    except AssayError:  # the database is unavailable: the watcher waits for it
                         if await hub.pause() or _gone(receive):
                             break
                         await send(

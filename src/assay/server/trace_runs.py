@@ -100,7 +100,7 @@ class Gatherer:
         return due is not None
 
     async def _sweep(self, now_ms: int) -> None:
-        """Let go of the spans of traces that failed long ago; what became of each trace stays."""
+        """Delete the spans of traces that failed long ago; the outcome of each trace stays."""
         if time.monotonic() < self._sweep_at:
             return
         self._sweep_at = time.monotonic() + self._sweep_s
@@ -121,7 +121,7 @@ class Gatherer:
         try:
             run = await asyncio.to_thread(self._run_of, due)
             if run is None:
-                lost = f"{due.refused} of its spans could not be read, and no other tells of a run"
+                lost = f"{due.refused} of its spans could not be read; the others make no run"
                 await self._close(
                     due,
                     state=stored.FAILED if due.refused else stored.EMPTY,

@@ -98,7 +98,7 @@ class Writer:
             assert self._loop is not None
             try:
                 self._loop.call_soon_threadsafe(_answer, batch, results)
-            except RuntimeError:  # the loop has ended: nobody is left to be told
+            except RuntimeError:  # the loop has ended: nobody waits for the result
                 return
             self._metrics.count("commits")
             self._metrics.count("records_sent", sum(len(order.drafts) for order in batch))

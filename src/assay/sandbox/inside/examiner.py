@@ -1,9 +1,9 @@
 """The process of the tests: trusted code, untrusted values.
 
-The tests see the solution's functions as callables that ask the other process. What comes back is a
-plain value, an iterator, another such callable, or an Opaque that equals nothing: so no comparison
-is ever made by code of the solution. The verdict is said when the last test has returned, by this
-process, which has run nothing of the solution.
+The tests see the solution's functions as callables that ask the other process. Each call returns a
+plain value, an iterator, another such callable, or an Opaque that equals nothing, so the solution's
+code never makes a comparison. This process, which runs no code of the solution, reports the verdict
+when the last test has returned.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class RunnerRecord:
         outcome = str(report.outcome)
         if (
             hasattr(report, "context") and outcome == "passed"
-        ):  # a part of a test, which has a report of its own
+        ):  # a subtest; the test has its own report
             return
         if hasattr(report, "wasxfail"):
             outcome = "xfailed" if outcome == "skipped" else "xpassed"
@@ -189,7 +189,7 @@ OUTCOMES = {
     "addUnexpectedSuccess": "xpassed",
     "addSubTest": "failed",
 }
-"""What a result of unittest is told, and the word for it."""
+"""The methods of a unittest result, and the outcome each one records."""
 
 
 def result_class(record: RunnerRecord) -> type[unittest.TextTestResult]:
@@ -217,7 +217,7 @@ def result_class(record: RunnerRecord) -> type[unittest.TextTestResult]:
 
 
 def load(path: str, source: bytes, record: RunnerRecord, *, root: str = "") -> types.ModuleType:
-    """A test module from its bytes, in which every test tells the record that it was entered.
+    """A test module from its bytes, in which every test notes in the record that it was entered.
 
     Its name counts from `root`, or else from the first folder above it that is not a package.
     """

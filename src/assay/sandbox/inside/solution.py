@@ -1,8 +1,8 @@
 """The process of the solution: loads it, then answers calls until the pipe closes.
 
-Nothing here is trusted by anybody: the solution shares this interpreter and may change all of it.
-What leaves is bytes, and the other side makes plain values of them. No test, no expected value and
-no verdict is ever in this process.
+Nothing here is trusted: the solution shares this interpreter and may change all of it. It sends
+bytes, and the other side makes plain values of them. No test, no expected value and no verdict is
+ever in this process.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class ItemTests:
         lost = _run_cases(cases) if cases else ""
         if self._idle:
             raise TestsError(
-                f"the asserts at line {self._idle[0]} are for a program of their own (`__main__`),"
+                f"the asserts at line {self._idle[0]} only run as a script (`__main__`),"
                 " and were never run"
             )
         if self._left:
@@ -147,7 +147,7 @@ class ItemTests:
             self._left.pop(at, None)
             result = value(*arguments, **named)
             if not in_class:
-                return result  # whoever called it looks at that
+                return result  # the caller checks the result
             _finish(result, name, strict=True)
             return None
 
@@ -169,7 +169,7 @@ def _call(name: str, *arguments: ast.expr) -> ast.Call:
 
 
 def _outside_functions(node: ast.AST, *, in_class: bool) -> Iterator[tuple[ast.AST, bool]]:
-    """The statements of the module and of its classes, each with whether it stands in a class."""
+    """The statements of the module and of its classes, each with whether it is in a class."""
     for one in ast.iter_child_nodes(node):
         if isinstance(one, ast.stmt | ast.excepthandler | ast.match_case):
             yield one, in_class

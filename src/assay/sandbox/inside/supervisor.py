@@ -1,10 +1,10 @@
 """The trusted parent of untrusted code: starts it as another user under limits, watches it, and
-alone says how it ended.
+alone reports how it ended.
 
-What it says goes through a pipe that the untrusted process closes before any code of the candidate
-runs. As root outside, the candidate gets a user of its own, so it can neither signal nor inspect
-this process. As an ordinary user outside there is one user inside as well: this process then makes
-itself unreadable (not dumpable), and a candidate that kills it leaves no word, which never counts
+Its report goes through a pipe that the untrusted process closes before any code of the candidate
+runs. As root outside, the candidate gets a separate user, so it can neither signal nor inspect this
+process. As an ordinary user outside there is one user inside as well: this process then makes
+itself unreadable (not dumpable), and a candidate that kills it leaves no report, which never counts
 as passed.
 
 Every 50 ms it looks at `/proc`: memory and computing time of the whole tree, and how many tasks
@@ -113,8 +113,8 @@ def _become(user: int) -> None:
 
 
 def _put(path: str, mode: int, data: bytes | str | None) -> None:
-    """Write one entry below the working folder: None is a folder, text a symbolic link. What leads
-    through a link is refused.
+    """Write one entry below the working folder: None is a folder, text a symbolic link. Paths
+    through a link are refused.
     """
     parts = path.split("/")
     folder = ""
@@ -265,9 +265,7 @@ def _kill(pid: int) -> None:
 
 
 def _written(path: str, most: int) -> bytes | None:
-    """The report a command wrote: a plain file of its own, never what a link or a pipe in its place
-    leads to.
-    """
+    """The report a command wrote, if it is a plain file; links and pipes are not followed."""
     if not path:
         return None
     try:

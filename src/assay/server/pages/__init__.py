@@ -74,8 +74,8 @@ for _module in PAGES:
 
 
 def install(app: FastAPI) -> None:
-    """Serve the pages. What a browser asks for and is not there is a page too; for everyone else it
-    stays a problem document.
+    """Serve the pages. A browser gets a page for an unknown address too; other clients get a
+    problem document.
     """
     app.include_router(router)
     app.state.page_paths = frozenset(

@@ -1,8 +1,8 @@
-"""Pictures of charts, each at an address of its own: `.svg` for pages, `.png` to take away, and
+"""Pictures of charts, each at its own address: `.svg` for pages, `.png` to take away, and
 `.json`, the specification that Vega draws in a browser with scripts.
 
-A page tells the sentence and the table at once and leaves the picture to a second request, so that
-drawing never holds it up. A browser asks again each time and gets a 304 where nothing has changed.
+A page shows the sentence and the table at once and leaves the picture to a second request, so that
+drawing never delays it. A browser asks again each time and gets a 304 if nothing has changed.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Decisions: what may replace what, in a list and one by one. A gate on an exam or on tool schemas
-is a decision too, with rules and letters of its own.
+is a decision too, with its own rules and letters.
 """
 
 from __future__ import annotations
@@ -319,7 +319,7 @@ def _stored(item: Item) -> Section:
 
 
 def decision_chart(services: Services, project: str, digest: str, name: str) -> Chart | None:
-    """A chart of a stored release decision by its name; None where there is none of that name."""
+    """A chart of a stored release decision by its name; None if the name is unknown."""
     item = lookup.record(services, project, "decision", digest)
     release = _release(item)
     if release is None:

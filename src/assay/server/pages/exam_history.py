@@ -24,7 +24,7 @@ BASELINES = 50
 
 
 class SameExam(NamedTuple):
-    """What results must share to stand in one history: the questions with their expectations, by
+    """What results must share to be in one history: the questions with their expectations, by
     their digest, and what the exam is for.
     """
 

@@ -214,7 +214,7 @@ def _parsed(response: Any) -> Any:
 
 
 def exam_chart(services: Services, project: str, digest: str, name: str) -> Chart | None:
-    """A chart of a graded exam by its name; None where there is none of that name."""
+    """A chart of a graded exam by its name; None if the name is unknown."""
     item = lookup.record(services, project, "exam", digest)
     result = read_result(Document(item.tree(), digest))
     if name in ("axes", "axes-raw"):

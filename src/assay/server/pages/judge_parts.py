@@ -151,7 +151,7 @@ def used_section(services: Services, project: str, card: JudgeCard) -> Section:
 
 def _drifted(latest: StoredCard, cards: Sequence[StoredCard]) -> tuple[str, str]:
     past = [one.item.tree() for one in cards if one.card.made_at < latest.card.made_at]
-    unknown = verdict("undetermined", "Drift cannot be told")
+    unknown = verdict("undetermined", "Drift unknown")
     if not past:
         return "", "There is no older card of this judge to compare this one with."
     try:
@@ -161,4 +161,4 @@ def _drifted(latest: StoredCard, cards: Sequence[StoredCard]) -> tuple[str, str]
     if found["alarm"] is None:
         return unknown, found["reason"]
     drifted = verdict("fails", "It has drifted")
-    return drifted if found["alarm"] else verdict("holds", "No drift is shown"), found["reason"]
+    return drifted if found["alarm"] else verdict("holds", "No drift found"), found["reason"]

@@ -218,9 +218,7 @@ def _measured(item: Item, url: str) -> tuple[str, Section]:
 
 
 def judge_chart(services: Services, project: str, digest: str, name: str) -> Chart | None:
-    """A chart of a card, an audit or a calibration by its name; None where there is none of that
-    name.
-    """
+    """A chart of a card, an audit or a calibration by its name; None if the name is unknown."""
     item = _record(services, project, digest)
     if item.kind == "audit":
         return charts.bias(convert(item.tree(), AuditRecord).biases) if name == "bias" else None

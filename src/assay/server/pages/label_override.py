@@ -1,5 +1,5 @@
-"""The form for a person's own verdict on a run, with the reason. The grade stands; no gate reads
-it.
+"""The form for a person's own verdict on a run, with the reason. The grade doesn't change, and no
+gate reads the verdict.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def _form(
         *parts,
         nav="/label",
         status=422 if problem else 200,
-        lead="Your verdict is shown next to the grade and counted. The grade stands, and no gate"
-        " reads it.",
+        lead="Your verdict is shown next to the grade and counted. It doesn't change the grade,"
+        " and no gate reads it.",
         template="label_override.html",
         run=run,
         within=within,

@@ -3,7 +3,7 @@
     return page(request, "Runs", section("Newest", Table("Runs", columns, rows)), nav="/runs")
 
 What a page shows is made of the blocks and pieces of `views`; the markup is in `views/templates`.
-No page has a style or a script of its own: they are files in `server/static`.
+No page has an inline style or script: they are files in `server/static`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NAV = {
     "/schemas": "Tools",
     "/library": "Library",
 }
-"""What stands at the top of every page; an entry whose page is not there is left out."""
+"""The menu at the top of every page; an entry without a page is left out."""
 
 
 @cache

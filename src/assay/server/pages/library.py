@@ -2,8 +2,8 @@
 measures and formulas they use.
 
 A profile, a rubric or a policy for runs can be tried on a run that is pasted into the page: it is
-scored and graded as if it had been posted, and nothing is stored. What is wrong with it is said
-with its line.
+scored and graded as if it had been posted, and nothing is stored. Faults are shown with their
+lines.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ REGISTRIES: dict[str, Any] = {"gates": GATES, "measures": MEASURES, "formulas": 
 TITLES = {
     "profiles": ("Profiles", "How a family of workflows is scored."),
     "policies": ("Policies", "How scores become letters and releases."),
-    "rubrics": ("Rubrics", "What a judge is told to look for, with an anchor for each point."),
+    "rubrics": ("Rubrics", "What a judge looks for, with an anchor for each point."),
     "gates": ("Gates", "Hard conditions on the evidence. No score opens one."),
     "measures": ("Measures", "Raw scores that are read off the evidence itself."),
     "formulas": ("Formulas", "How a raw score becomes a number from 0 to 1."),
 }
 MAX_SAMPLE = 200_000
-"""Signs of a sample that the page gives back."""
+"""Characters of a sample that the page shows again."""
 
 
 def _singular(kind: str) -> str:
@@ -283,7 +283,7 @@ def _try_form(services: Services, entry: ShelfFile, loaded: Any, sample: str) ->
 
 @router.post("/library/{kind}/{name}")
 async def try_item(request: Request, kind: str, name: str) -> Response:
-    """Score and grade a run that stands in the form. Nothing is stored."""
+    """Score and grade the run in the form. Nothing is stored."""
     sent = await form(request)
     principal = await admit(request, "read")
     services: Services = request.app.state.services

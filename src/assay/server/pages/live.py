@@ -1,8 +1,6 @@
-"""A run in progress, step by step. The page tells what has happened; a small script goes on from
-there over the stream of events.
-
-Without the script the page says so and has a link that loads it anew. Only the last `SHOWN` steps
-are shown: a run may have a hundred thousand events.
+"""A run in progress, step by step. The page shows what has happened; a small script follows the
+event stream from there. Without the script the page has a link to reload it. Only the last `SHOWN`
+steps are shown: a run may have a hundred thousand events.
 """
 
 from __future__ import annotations
@@ -82,7 +80,7 @@ async def live_run(request: Request, run_id: str, principal: Principal = READER)
         return RedirectResponse(
             address("runs", item.digest), 303
         )  # it is stored and was never watched
-    told = await asyncio.to_thread(
+    recent = await asyncio.to_thread(
         events.after,
         database,
         principal.project,
@@ -93,11 +91,11 @@ async def live_run(request: Request, run_id: str, principal: Principal = READER)
     head = parse_json(found.head)
     steps = section(
         "Steps",
-        _steps(told),
+        _steps(recent),
         id="steps",
         hint=f"The last {SHOWN} steps are shown." if found.events > LOOKED_AT else "",
     )
-    evaluation = section("Evaluation", *_evaluation(told), id="evaluation")
+    evaluation = section("Evaluation", *_evaluation(recent), id="evaluation")
     return page(
         request,
         f"Run {run_id}",
@@ -113,7 +111,7 @@ async def live_run(request: Request, run_id: str, principal: Principal = READER)
         dataset=_dataset(head),
         events=found.events,
         stream=address("api", "v1", "runs", run_id, "events"),
-        seen=told[-1].position if told else found.events,
+        seen=recent[-1].position if recent else found.events,
         again=address("runs", run_id, "live"),
     )
 
@@ -127,11 +125,11 @@ def _dataset(head: dict[str, Any]) -> str:
     )
 
 
-def _steps(told: Sequence[StoredEvent]) -> Part:
+def _steps(recent: Sequence[StoredEvent]) -> Part:
     """A row for each step, as the script adds them."""
     rows: dict[tuple[Any, Any], list[str]] = {}
-    for one in told:
-        if one.kind == "workflow_start":  # begun again: what was told before counts for nothing
+    for one in recent:
+        if one.kind == "workflow_start":  # started again: earlier events don't count
             rows = {}
         elif one.kind in ("step_start", "step_end"):
             body = parse_json(one.body)
@@ -158,8 +156,8 @@ def _row(step: dict[str, Any], calls: Sequence[Any], *, ended: bool) -> list[str
     ]
 
 
-def _evaluation(told: Sequence[StoredEvent]) -> list[Part]:
-    last = told[-1] if told else None
+def _evaluation(recent: Sequence[StoredEvent]) -> list[Part]:
+    last = recent[-1] if recent else None
     if last is None or last.kind not in ("evaluation_start", "evaluation_complete", "error"):
         return [Paragraph("Available when the run finishes.", "absent")]
     body = parse_json(last.body)

@@ -191,9 +191,7 @@ def _grades(services: Services, project: str, workflow: str) -> CardRuns | None:
 
 
 def workflow_chart(services: Services, project: str, digest: str, name: str) -> Chart | None:
-    """The trend of a workflow up to one of its evaluations; None where there is none of that
-    name.
-    """
+    """The trend of a workflow up to one of its evaluations; None if the name is unknown."""
     item = lookup.record(services, project, "evaluation", digest)
     database = services.ledger.database
     if name != "pass-rates":

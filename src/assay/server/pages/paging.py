@@ -1,5 +1,5 @@
-"""A page of stored records, the newest first, from a place onwards or back from it. A page costs
-the same wherever it stands.
+"""A page of stored records, the newest first, from a place onwards or back from it. Every page
+costs the same, however far down the list.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def signed(value: Any, absent: str = "not known") -> str:
 
 
 def plain(value: Any, absent: str = "not stated") -> str:
-    """A number or a text within a title, where no markup may stand.
+    """A number or a text for a title, which can't contain markup.
 
     >>> plain(0.5), plain("x"), plain(None)
     ('0.5', 'x', 'not stated')

@@ -157,7 +157,7 @@ def show_result(request: Request, digest: str, principal: Principal = READER) ->
 
 
 def _said(document: dict[str, Any]) -> Part:
-    """What stands in a document by itself. What is nested is in the document below."""
+    """The top-level values of a document. The whole document is shown below them."""
     plain = [
         (words(key)[:100], clip(value))
         for key, value in document.items()

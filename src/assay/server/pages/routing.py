@@ -1,6 +1,6 @@
 """How a page is asked for: who may, what a form may send, and what is shown when it goes wrong.
 
-Every route of a page is a `PageRoute`: its errors are pages too, and whoever is not logged in is
+Every route of a page is a `PageRoute`: its errors are pages too, and users who aren't logged in are
 sent to `/login` and back. A page that changes or computes something takes a POST that came from a
 page of this very server; `form` sees to that.
 """
@@ -48,14 +48,14 @@ class PageRoute(APIRoute):
 
 
 def mark(request: Request) -> None:
-    """Say that a request is for a page: what stands around it sends the headers of a page, and
-    shows a fault as one.
+    """Say that a request is for a page: `guard` then sends the headers of a page and shows errors
+    as pages.
     """
     request.scope["assay.page"] = lambda problem: problem_page(request, problem)
 
 
 def refused(request: Request, error: Exception) -> Response:
-    """An error as a page; whoever has no token, or one that is good no longer, is asked for one."""
+    """An error as a page; without a valid token, the login page."""
     problem = _problem(error)
     if problem.status == 401:
         to = _way_back(request)
@@ -115,7 +115,7 @@ async def _read(request: Request) -> Principal:
 
 
 READER: Any = Depends(_read)
-"""Whoever may read in a project."""
+"""A principal who may read in a project."""
 
 
 async def form(request: Request) -> Mapping[str, str]:

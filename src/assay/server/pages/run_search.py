@@ -1,6 +1,6 @@
 """The search for runs: what an address asks for, and the runs of one page that fit.
 
-A page costs the same wherever it stands, so it may be short though more follow.
+Every page costs the same, however far down the list, so it may be short though more follow.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RunQuery(NamedTuple):
     ended: str | None = None
 
     def query(self) -> dict[str, str | None]:
-        """As it stands in an address."""
+        """As in an address."""
         found = {name: value or None for name, value in self._asdict().items()}
         found["from"], found["to"] = found.pop("began"), found.pop("ended")
         return found

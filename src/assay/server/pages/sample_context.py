@@ -1,5 +1,5 @@
-"""Where a sample stands: its evaluation, the samples before and after it in the view it was opened
-from, its repeats, and the same sample in other evaluations.
+"""The context of a sample: its evaluation, the samples before and after it in the view it was
+opened from, its repeats, and the same sample in other evaluations.
 """
 
 from __future__ import annotations

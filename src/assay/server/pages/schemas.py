@@ -2,8 +2,8 @@
 namespaces and selections with the history of their grading entries.
 
 An address names a namespace, a selection or a schema, of which the newest record is shown; with
-`tool` one of its tools; or the digest of a stored index, check, entry or report. What a page shows
-is worded in `views.tool_list`, `tool_page`, `tool_index` and `tool_entry`.
+`tool` one of its tools; or the digest of a stored index, check, entry or report. The texts of the
+pages are in `views.tool_list`, `tool_page`, `tool_index` and `tool_entry`.
 """
 
 from __future__ import annotations

@@ -305,9 +305,7 @@ def read_evidence(
         (item for item in items if item.kind not in ("run", "scorecard") or item.body is None), None
     )
     if wrong is not None:
-        raise Problem(
-            422, f"{wrong.digest} is no run or scorecard that is still there.", where=name
-        )
+        raise Problem(422, f"{wrong.digest} is not a stored run or scorecard.", where=name)
     return Evidence(
         [Document(item.tree(), item.digest) for item in items],
         {item.digest: Body(item.body or b"") for item in items},

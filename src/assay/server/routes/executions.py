@@ -3,7 +3,7 @@ run.
 
 A client names a workflow and a dataset by id and version, or sends the samples; nothing it sends is
 a file, a module, a command or an address to run. That the dataset fits is checked over all samples
-before anything runs. The runs are told live under `/runs/{id}/events`.
+before anything runs. The runs can be watched live under `/runs/{id}/events`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SHOWN = 1000
 router = APIRouter(prefix="/executions", tags=["executions"], responses=openapi.EVERY)
 
 ACCEPTED: dict[int | str, dict[str, Any]] = {
-    202: {"description": "The execution waits to be run; `Location` tells how far it is."}
+    202: {"description": "The execution is queued; `Location` shows its progress."}
 }
 
 
@@ -106,7 +106,7 @@ async def accept(request: Request, services: Services, principal: Principal, tre
                 409,
                 f"a run {taken.run_id[:80]!r} was begun before.",
                 where="name",
-                fix="Give the execution a name of its own, or none.",
+                fix="Give the execution another name, or none.",
             ) from None
         executor.wake()
     if known.asked != kept:
@@ -194,8 +194,8 @@ def _dataset(offered: Offered, given: NamedDataset) -> LoadedDataset:
 
 
 def _not_there(error: AssayError, what: str) -> Problem:
-    """What is not offered is a 404; a file of the operator's that is at fault is no fault of the
-    client, and its path is nobody's business.
+    """Find a workflow or dataset. An unknown one is a 404; an invalid file of the operator is not
+    the client's fault, and its path is not shown.
     """
     if isinstance(error, NotOffered | Ambiguous):
         return Problem(

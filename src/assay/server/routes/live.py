@@ -1,4 +1,5 @@
-"""Events: a stored run is told again from its steps, a run in progress as it happens.
+"""Events: those of a stored run, made from its steps, and those of a run in progress as they
+happen.
 
 A runner begins with `POST /runs/live`, posts what happens, and ends with `workflow_end`; then the
 run is graded, stored and its stream ends.
@@ -100,7 +101,7 @@ async def start_live(request: Request) -> Response:
             409,
             f"a run {run.run_id[:80]!r} was begun before.",
             where="run_id",
-            fix="Give each run an id of its own.",
+            fix="Give each run a unique id.",
         )
     services.hub.told((principal.project, key), 1)
     address = f"/api/v1/runs/{run.run_id}/events"
@@ -272,8 +273,8 @@ class _Handed(Response):
 
 
 def _told(services: Services, project: str, run_id: str, seen: int) -> bytes:
-    """The events of a stored run. Whoever has seen the last one gets it again, so that no stream is
-    ever empty.
+    """The events of a stored run. A client that has seen the last one gets it again, so that no
+    stream is empty.
     """
     item = lookup.run(services, project, run_id)
     if item.body is None:

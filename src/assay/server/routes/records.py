@@ -211,8 +211,8 @@ def get_any(request: Request, digest: Digest, principal: Principal = READ) -> Re
     openapi_extra=openapi.body(ForgetRequest),
 )
 async def forget(request: Request, digest: Digest, principal: Principal = ADMIN) -> Response:
-    """For privacy. A tombstone with the digest stays, with who did it and why; what was made from
-    the record still stands and is named.
+    """For privacy. A tombstone with the digest stays, with who did it and why; records made from it
+    stay, and are listed.
     """
     services: Services = request.app.state.services
     asked = await bodies.read(request, services.settings, ForgetRequest)

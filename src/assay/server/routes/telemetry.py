@@ -1,5 +1,5 @@
 """OTLP/HTTP: spans come in as any exporter sends them, and become runs once their trace is whole
-(see `gathering`).
+(see `trace_runs`).
 
 The protocol says how to answer: in the encoding of the request, with the spans that were not taken
 counted, and errors as a `Status`. A span is acknowledged when it is on the disk.
@@ -111,7 +111,7 @@ async def _take(
             raise Problem(
                 429,
                 "too many traces wait for their root span.",
-                fix="Wait, then go on.",
+                fix="Wait, then try again.",
                 headers={"Retry-After": "10"},
             )
     else:
@@ -170,7 +170,7 @@ def _by_trace(found: Iterable[Span | Fault]) -> tuple[dict[str, Batch], int]:
             (span.span_id, sha256(body).hexdigest()[:32]): body
             for span, body in ((span, packed(span)) for span in mine)
         }
-        # a span with a parent elsewhere is no root here: that parent ends later, and may yet come
+        # a span with a remote parent is not a root here: that parent ends later, and may still come
         # from another program
         made[trace_id] = Batch(
             kept, any(span.parent_id is None for span in mine), refused.get(trace_id, 0)
