@@ -110,7 +110,7 @@ class WorkerProcess:
         return reply
 
     def kill(self) -> None:
-        """Kill the whole session; callers waiting for an answer get Died. Does nothing in a fork."""
+        """Kill the whole session; callers waiting for an answer get Died. No-op in a fork."""
         if self._owner == os.getpid() and self._process.poll() is None:
             try:
                 os.killpg(self._process.pid, signal.SIGKILL)

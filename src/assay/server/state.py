@@ -153,7 +153,7 @@ class Services:
         begin()
 
     async def store(self, project: str, made: Sequence[Made]) -> list[StoredGrade]:
-        """Store grades, all or none; returns when they are durable, counted and queued for export."""
+        """Store grades, all or none. Return once they are stored, counted and queued for export."""
         stored = iter(
             await self.writer.put(project, [draft for one in made for draft in one.drafts])
         )
