@@ -79,7 +79,7 @@ def test_assertions_of_single_cases_become_a_share() -> None:
     assert [run["scores"]["assertions"]["raw"] for run in runs] == [1, 0, 0]
     assert list(tally.metrics) == ["assertions"]
     assert _verdicts(runs) == [True, False, False]
-    assert any("share of its own" in note for note in tally.notes)
+    assert any("share of the assertions it passes" in note for note in tally.notes)
 
 
 def test_a_case_that_loses_an_assertion_fails_the_gate(

@@ -3,7 +3,7 @@ the scores of its metrics.
 
 A metric that ended in an error has no score, and a case without another failure then has no
 verdict. In a run of `evaluate()` every metric belongs to every case, so that one that was skipped
-is missing. In a test file each test may have metrics of its own; those that all of them have are
+is missing. In a test file each test may have its own metrics; those that all of them have are
 criteria, and so is the mean of each test's metrics. Of a metric that is better when lower, the
 score is 1 - its score. A comparison holds each case to the metrics and thresholds of the baseline.
 """
@@ -163,7 +163,7 @@ class _TestRun:
                 f" {'higher' if lower else 'lower'} is better.",
                 where=self.path,
                 fix="The file was changed, or the metric decides by more than its score. Give that"
-                " part a metric of its own.",
+                " part its own metric.",
             )
 
     def is_lower(self, name: str) -> bool:

@@ -39,7 +39,7 @@ class Head:
     @cached_property
     def keys(self) -> frozenset[str]:
         """The keys of the first JSON document, as far as the head shows it, with the keys that lead
-        to them; the elements of a list stand as `[]`.
+        to them; the elements of a list appear as `[]`.
 
         >>> sorted(Head("x", b'{"a": {"b": [{"c": 1}, {"d').keys)
         ['a', 'a.b', 'a.b[].c']

@@ -154,7 +154,7 @@ class _Declared(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether their number can be told."""
+        """Whether their number is known."""
         return self.total is not None or bool(self.ids)
 
 

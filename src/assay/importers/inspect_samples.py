@@ -226,8 +226,7 @@ def _tokens(usage: Any) -> int | None:
 
 
 def limited(size: int | None, limit: Any) -> int | None:
-    """The samples that a limit leaves, a number or the two ends of a slice; None where it can't be
-    told.
+    """The samples that a limit leaves, a number or the two ends of a slice; None if unknown.
 
     >>> limited(80, None), limited(80, 50), limited(80, [40, 100]), limited(None, [0, 9])
     (80, 50, 40, 9)

@@ -94,7 +94,7 @@ class _Case:
 
     @property
     def outcome(self) -> str:
-        """`failure`, `error`, `skipped` or `passed`; the worst of what stands there."""
+        """`failure`, `error`, `skipped` or `passed`; the worst of those reported."""
         for outcome in ("error", "failure", "skipped"):
             if outcome in self.found:
                 return outcome

@@ -98,7 +98,7 @@ class _ExportReader:
         self._judged: set[str] = set()
         self._seen: Counter[str] = Counter()
         self._scores: dict[str, dict[str, list[Any]]] = {}
-        """Scores that don't stand with their trace, by trace and name."""
+        """Scores exported apart from their trace, by trace and name."""
         name = NameVersion(TOOL, UNVERSIONED)
         runs = "+".join(file_id(path) for path in paths)[:200]
         self._origin = ResultOrigin(

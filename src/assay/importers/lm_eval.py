@@ -147,7 +147,7 @@ def _task_runs(results: Results, wanted: Wanted, tally: ImportTally) -> Iterator
         scores, others = _shared(graded[task], main.get(task), tally)
         size = results.size(task)
         content = results.content(task, main.get(task))
-        # the mean of no documents is no number, whatever stands there
+        # the mean of no documents is undefined, whatever the file says
         run = sample_run(
             origin,
             wanted,
@@ -210,7 +210,7 @@ def _main_metrics(labels: Mapping[str, Collection[str]], tally: ImportTally) -> 
 def _shared(
     scores: dict[str, Any], main: str | None, tally: ImportTally
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The scores of a sample, or the one that it shares with other tasks and its metrics beside."""
+    """The scores of a sample. With a main metric: that one alone, and all metrics separately."""
     if main is None:
         return scores, {}
     tally.dropped["metrics_besides_the_score_of_their_task"] += len(scores) - (main in scores)

@@ -56,7 +56,7 @@ def answer_of(row: Mapping[str, Any]) -> Any:
 
 
 def task_of(path: str) -> str:
-    """The task, which only the name of a samples file tells.
+    """The task, which only the name of a samples file contains.
 
     >>> task_of("out/samples_arc_easy_2026-11-15T01-06-32.295209.jsonl")
     'arc_easy'

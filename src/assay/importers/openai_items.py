@@ -87,7 +87,7 @@ def _origin(tool: str, item: Mapping[str, Any], where: str) -> ResultOrigin:
         NameVersion(name, model if isinstance(model, str) and model else UNVERSIONED),
         NameVersion(name, UNVERSIONED),
         name_of(item.get("run_id"), "`run_id`", where),
-        answers=False,  # items of stored answers have none of their own
+        answers=False,  # items of stored answers have no answer themselves
         verdicts=True,
         judged=judged,
     )

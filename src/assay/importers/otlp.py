@@ -3,8 +3,8 @@
 `assay.workflow.id`, `.version`, `.family`, `assay.dataset.id`, `.version`, `assay.sample_id` and
 `assay.run_id` on a span or its resource say where a run belongs; `service.name` and
 `service.version` stand in for the workflow. Evidence that no span shows (`assay.required_outputs`,
-`assay.expected` and their like) may stand there as JSON. A trace without any span of a run is left
-out and counted.
+`assay.expected` and so on) may be attributes that contain JSON. A trace without any span of a run
+is skipped and counted.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def _kind(columns: frozenset[str]) -> str | None:
 
 
 def _fits(head: Head) -> bool:
-    # the keys of JSON are cut at dots; these have some of their own
+    # the keys of JSON are cut at dots; these columns have dots in their names
     columns = _columns(head)
     printed = {"context", "kind"} <= columns and "span_kind" not in columns  # by OpenTelemetry
     return not printed and _kind(columns) is not None
@@ -110,7 +110,7 @@ class _Annotations:
         self.scores.setdefault(name, []).append(score)
 
     def flat(self, row: Mapping[str, Any], where: str) -> None:
-        """Add the annotations that stand in columns."""
+        """Add the annotations that are columns."""
         named: dict[str, dict[str, Any]] = {}
         for column, value in row.items():
             found = _FLAT.fullmatch(column) or _EVAL.fullmatch(column)

@@ -181,8 +181,8 @@ def _described(value: Any) -> str:
 
 
 def _error(row: dict[str, Any], grading: dict[str, Any], response: dict[str, Any]) -> str | None:
-    """Why the row has no verdict. Before there was a `failureReason`, `error` also told why an
-    assertion failed; such a row was graded.
+    """Why the row has no verdict. Before promptfoo had `failureReason`, `error` also explained why
+    an assertion failed; such a row was graded.
     """
     error, why = row.get("error"), row.get("failureReason")
     failed = why == FAILED if isinstance(why, int) else bool(error) and not grading
@@ -204,7 +204,7 @@ def _reason(grading: dict[str, Any], row: dict[str, Any]) -> str:
 
 def _variables(value: Any, where: str) -> dict[str, Any]:
     made = optional(value, dict, "`vars`", where) or {}
-    # promptfoo gives each conversation an id of its own
+    # promptfoo gives each conversation its own id
     return {str(key): one for key, one in made.items() if key != "sessionId"}
 
 

@@ -90,8 +90,8 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         dataset = optional(survey.names.get("dataset_name"), str, "`dataset_name`", path) or name
         if survey.assertions and not survey.is_even:
             tally.note(
-                "Cases have different assertions, so each case is graded by the share of its own"
-                " assertions that hold."
+                "Cases have different assertions, so each case is graded by the share of the"
+                " assertions it passes."
             )
         if survey.names.get("report_evaluator_failures"):
             tally.note("An evaluator of the whole report failed; what it measures is missing.")

@@ -1,5 +1,5 @@
-"""Which importer reads a file: told by its content, or named by a person. A file that none reads is
-refused with what it looks like and what is supported.
+"""Which importer reads a file: recognised by its content, or named by the user. A file that no
+importer reads is refused; the error names what it looks like and what is supported.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def unrecognised(head: Head) -> InputError:
 
 def is_foreign(head: Head) -> bool:
     """Whether the first JSON document, seen whole, has keys, and none that a run or a scorecard
-    has: whoever wrote it meant neither.
+    has, so it was meant as neither.
     """
     whole = len(head.data) < HEAD or head.first_line.endswith(("}", "]"))
     top = {key for key in head.columns if key}

@@ -1,5 +1,5 @@
-"""What the files of a library were at one moment, for whoever must go on by one text whatever is
-done to the files meanwhile: a server and its processes.
+"""The files of a library as they were at one moment. A server and its workers grade by this copy,
+whatever happens to the files meanwhile.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class HeldLibrary(NamedTuple):
                 "FIL-001",
                 "could not be read when the server started.",
                 where=path,
-                fix="Mend it, and start the server again.",
+                fix="Fix the file and restart the server.",
             )
         return found
 
 
 def read_now(roots: tuple[str, ...], paths: Iterable[str]) -> HeldLibrary:
-    """These files as they are now. Nothing is parsed: what a file says wrongly is told to whoever
-    asks for it.
+    """These files as they are now. Nothing is parsed: a malformed file is an error only when it is
+    used.
     """
     found: dict[str, bytes | None] = {}
     for path in paths:

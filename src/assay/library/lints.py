@@ -35,7 +35,7 @@ _ANY = {"*", "any", "all", "default", "generic", "general", "universal", "everyt
 
 
 class Lint(NamedTuple):
-    """An anti-pattern and where it stands."""
+    """An anti-pattern and where it is."""
 
     pattern: str
     path: Path
@@ -210,15 +210,15 @@ def _rubric_agrees(
             yield Lint(
                 "rubric-disagrees",
                 ("rubric",),
-                f"{rubric.id} has the criterion '{criterion.name}', this profile has not.",
-                "Mend one of them.",
+                f"{rubric.id} has the criterion '{criterion.name}', but this profile doesn't.",
+                "Change one of them.",
             )
         elif item.get("formula") != criterion.formula_id:
             yield Lint(
                 "rubric-disagrees",
                 ("criteria", index, "formula"),
                 f"{rubric.id} scores it by {criterion.formula_id}.",
-                "Mend one of them.",
+                "Change one of them.",
             )
         elif not exact.is_number(item.get("weight")) or exact.ratio(item["weight"]) != exact.ratio(
             criterion.weight
@@ -227,7 +227,7 @@ def _rubric_agrees(
                 "rubric-disagrees",
                 ("criteria", index, "weight"),
                 f"{rubric.id} gives it the weight {criterion.weight}.",
-                "Mend one of them.",
+                "Change one of them.",
             )
 
 

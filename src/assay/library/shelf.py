@@ -1,10 +1,10 @@
 """The shelf: finds, loads, checks and pins profiles, policies and rubrics.
 
-Built-in items lie beside this file; a team's own folder with the same three sub-folders may be
-added (`--library`, ASSAY_LIBRARY). A file is named `name@version.yaml`. What is published stands in
-`published.lock` with its digest, and a published file that has changed is refused, never graded
-with. A folder adds names; a bare name, an alias letter or a family that is shipped means the
-shipped item, and a folder's `rag@2` is taken only where it is written out.
+Built-in items are next to this file; `--library` or ASSAY_LIBRARY adds a team's own folder with the
+same three sub-folders. A file is named `name@version.yaml`. `published.lock` lists the published
+items with their digests, and a published file that has changed is refused. A folder adds names; a
+bare name, an alias letter or a family that is shipped means the shipped item, and a folder's
+`rag@2` is taken only where it is written out.
 
 A command reads a file when it needs it. A server reads all of them once, when it starts (`hold`),
 and each of its processes grades by those bytes: a file that is edited meanwhile must not give one
@@ -241,7 +241,7 @@ class Shelf:
                 "SCO-010",
                 f"no profile serves the family '{family}'.{near_miss(family, families)}",
                 fix=(
-                    "Give one with --profile, or mend workflow.family; `assay library list"
+                    "Give one with --profile, or correct workflow.family; `assay library list"
                     " profiles` shows them."
                 ),
             )
@@ -292,9 +292,7 @@ def _roots_of(file: str) -> tuple[str, ...]:
 
 
 def _refuse_other_meaning(key: str, path: str, data: bytes, published: Mapping[str, str]) -> None:
-    """A published id means one thing everywhere: a file of its own may repeat it, never change
-    it.
-    """
+    """Refuse a file that gives a published id other content. Repeating it is fine."""
     own = published.get(key)
     if own is not None and sha256(data).hexdigest() != own:
         name = key.partition("/")[2]

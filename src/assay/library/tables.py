@@ -4,8 +4,8 @@ each system.
 Nothing is listed by hand, so nothing can be forgotten: a name that a module assigns, a default of a
 function, a field of a record counts unless it is excluded below with its reason. A changed value
 needs a new version. Code has a digest for each module, without comments, docstrings and sentences:
-a changed rule is noticed even where no golden input (`fingerprint`) reaches it, and whoever changed
-it says whether it moves a verdict.
+a changed rule is noticed even where no golden input (`fingerprint`) reaches it, and the author of
+the change states whether it moves a verdict.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from assay.library.families import FAMILIES, RuleSystem
 
 EXCLUDED = {
     "assay.scoring.metrics:MEASURES": (
-        "filled when a measure is asked for; each measure is a table of its own module and has a"
+        "filled when a measure is asked for; each measure is a table in its own module and has a"
         " fingerprint"
     ),
     "assay.records.contract:_processes": "the processes that run now, not a rule",
@@ -256,7 +256,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, _PLAIN):
         return f"{type(value).__name__}:{value}".replace(
             _PACKAGE, "assay"
-        )  # where it is installed is no rule
+        )  # the install path isn't part of a rule
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, type):
@@ -345,7 +345,7 @@ def _shape(node: Any) -> str:
 
 
 def _is_docstring(node: Any) -> bool:
-    """Whether this is a text that stands alone."""
+    """Whether this is a string as a statement."""
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)

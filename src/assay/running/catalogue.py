@@ -1,9 +1,9 @@
 """The workflows and datasets that an operator offers to be run by others: the files of two folders,
 found by the ids and versions inside them.
 
-Whoever asks names an id and a version, never a file: a path, a module, a command or an address can
-only come from a file that lies here. A data file that a dataset file describes is not offered
-alone: read without its description, what is expected of a workflow could pass for an input.
+A client names an id and a version, never a file: a path, a module, a command or an address can only
+come from a file in these folders. A data file that a dataset file describes is not offered alone:
+read without its description, what is expected of a workflow could pass for an input.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class OfferedFile(NamedTuple):
 
 
 class Offered:
-    """Two folders, looked at anew whenever somebody asks."""
+    """The files of two folders, listed again for each request."""
 
     def __init__(self, workflows: str, datasets: str | None) -> None:
         self.workflows = os.path.abspath(workflows)

@@ -44,7 +44,7 @@ SPARE_S = 10
 AFTER_S = 900
 """How long what is measured after a run may take."""
 GRACE_S = 2
-"""How long the work may take to end when it is told to."""
+"""How long the work may take to end after it was asked to stop."""
 MAX_EVENT = 1024 * 1024
 MAX_RUN = 64 * 1024 * 1024
 """Bytes of one line; larger evidence is refused."""

@@ -1,4 +1,4 @@
-"""What the columns of a dataset mean where no dataset file says so, and the list that tells people.
+"""What the columns of a dataset mean when no dataset file defines them, and how they are listed.
 
 `expected`, `expected_answer`, `expected.answer`, `gold_answer` and, for a workflow with an output
 `answer` and no input of that name, `answer` are all the expected answer. None of them ever becomes
@@ -134,7 +134,7 @@ def unread_expected(
     workflow: LoadedWorkflow, expected: Iterable[Any], *, read: Iterable[str], scored: bool
 ) -> list[str]:
     """What samples expect that is neither an output nor among `read`, what measures look at; one
-    sentence each. `scored`: scorers may read anything, so only near misses are told.
+    sentence each. `scored`: scorers may read anything, so only near misses are reported.
     """
     counts: dict[str, int] = {}
     total = 0

@@ -43,8 +43,8 @@ class _ConfigFilePart(
 
 
 class WorkflowEntry(WorkflowFile, frozen=True, kw_only=True):
-    """A workflow: the keys of a workflow file, or `file` with the path of one. Its name is the key
-    it stands under.
+    """A workflow: the keys of a workflow file, or `file` with the path of one. Its name is its key
+    in the mapping.
     """
 
     workflow: str = ""
@@ -56,8 +56,8 @@ class WorkflowEntry(WorkflowFile, frozen=True, kw_only=True):
 
 
 class DatasetEntry(DatasetFile, frozen=True, kw_only=True):
-    """A dataset: the keys of a dataset file; often `file` alone. Its name is the key it stands
-    under.
+    """A dataset: the keys of a dataset file; often `file` alone. Its name is its key in the
+    mapping.
     """
 
     dataset: str = ""
@@ -65,7 +65,7 @@ class DatasetEntry(DatasetFile, frozen=True, kw_only=True):
 
 
 class JudgeEntry(JudgeSpec, frozen=True, kw_only=True):
-    """A judge: the keys of a judge's file. Its name is the key it stands under."""
+    """A judge: the keys of a judge's file. Its name is its key in the mapping."""
 
     judge: str = ""
     """Its name, where it differs from the key."""
@@ -265,7 +265,7 @@ _URL_PASSWORD = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@\s]*:[^/@\s]+@")
 
 
 def _secrets(document: Document) -> Iterator[Fault]:
-    """Keys and passwords that stand in the file itself. Their values are never printed."""
+    """Keys and passwords written into the file itself. Their values are never printed."""
     for path, value in _leaves(document.tree):
         name = str(path[-1]) if path else ""
         in_judge = path[:1] == ("judges",) and _SECRET.fullmatch(name)

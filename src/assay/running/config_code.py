@@ -1,7 +1,7 @@
-"""Which code a configuration would run, and where it is.
+"""Which code a configuration would run, and where that code is.
 
-Whoever runs `assay` in a folder trusts the code in that folder. A configuration that reaches for
-code elsewhere is refused, unless the command line says `--trust`. Datasets may lie anywhere.
+Running `assay` in a folder means trusting the code in that folder. A configuration that refers to
+code elsewhere is refused without `--trust`. Datasets may be anywhere.
 """
 
 from __future__ import annotations
@@ -109,9 +109,7 @@ def _code_of(tree: Mapping[str, Any], folder: str) -> Iterator[tuple[Path, str]]
 
 
 def _module_file(target: str, folder: str) -> str:
-    """The file of `module:name` if it lies next to the configuration; an installed module is none
-    of its files.
-    """
+    """The file of `module:name`, or the configuration's folder for an installed module."""
     parts = target.partition(":")[0].split(".")
     for path in (os.path.join(folder, *parts) + ".py", os.path.join(folder, parts[0])):
         if os.path.exists(path):

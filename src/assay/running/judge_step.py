@@ -3,7 +3,8 @@ scored, once the run is over.
 
 A question without a verdict leaves its score missing, and the evaluation goes on: a judge that is
 down, refuses or answers nonsense costs verdicts, never runs. Once the endpoint is known to be down,
-only what the journal has is used. What a scorer has scored already is not asked.
+only answers from the journal are used. The judge isn't asked about criteria that a scorer has
+scored.
 """
 
 from __future__ import annotations

@@ -128,8 +128,8 @@ def repair(
     known: MutableMapping[str, EndedTest] | None = None,
     done: Callable[[int], object] = lambda count: None,
 ) -> Repair:
-    """Apply the patch to a copy and run every test, without it and with it. `done` is told of each
-    run.
+    """Apply the patch to a copy and run every test, without it and with it. `done` is called after
+    each run.
 
     `entries` is the tree where it is not read from the job's folder; `known` holds runs without the
     patch that need not be made again, and gets those made.

@@ -1,6 +1,6 @@
 """The two trees that a patch is judged in: without it and with it, both with the hidden tests.
 
-The tree is read once and never written to. What a patch cannot change is in `guards`.
+The tree is read once and never written to. `guards` lists the files that a patch can't change.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def lay_out(job: PatchJob, entries: Sequence[TreeEntry], *, readable: Sequence[s
         # the hidden tests come over the original files, whatever the patch did to these
         after = _with_files(originals, hidden)
     except PatchError as error:
-        return Trees(False, f"it stands in the way of the hidden tests: {error}")
+        return Trees(False, f"it conflicts with the hidden tests: {error}")
     not_there = tuple(
         path for path in job.restore if not any(is_within(entry.path, path) for entry in entries)
     )
@@ -140,7 +140,7 @@ def _with_originals(
     """The tree with what was originally at these paths, and nothing else there; a path where
     nothing was is empty again.
 
-    What a patch put in place of a folder above them goes too.
+    A file that the patch put in place of a parent folder is removed too.
     """
 
     def is_restored(entry: TreeEntry) -> bool:

@@ -111,7 +111,7 @@ def idle_scorers(
 ) -> list[str]:
     """Scorers that count for nothing, one sentence each: those without a weight or a gate that fill
     no criterion. Where the profile has criteria that they may return by name, only the runs can
-    tell, so those are told with `runs`, and the others without.
+    tell, so those are reported with `runs`, and the others without.
     """
     measured = {item.id: item.measure is not None for item in profile.criteria}
     idle = {

@@ -49,8 +49,8 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class RunSettings(NamedTuple):
-    """How to run. `now` fixes the clock: then no time is measured, because a clock that stands
-    still measures nothing.
+    """How to run. `now` fixes the clock: then no time is measured, because a stopped clock measures
+    nothing.
     """
 
     name: str
@@ -210,7 +210,7 @@ class Runner:
                 if isinstance(failure, CallFailed)
                 else not isinstance(failure, AssayError)
             )
-            # a workflow may raise a TimeoutError of its own
+            # a workflow may raise a TimeoutError itself
             if isinstance(failure, TimeoutError) and limit.expired():
                 status, error = "timeout", f"it was not done after {self._timeout:g} s"
             elif isinstance(failure, AssayError):

@@ -1,9 +1,9 @@
-"""Scorers of a team's own: a Python function sees the whole run after it is over, and returns
-scores, the verdict of a gate, or both.
+"""A team's own scorers: Python functions that see the finished run and return scores, the verdict
+of a gate, or both.
 
 A scorer that raises, hangs or returns nonsense leaves no score and an undetermined gate, with the
 reason: missing evidence fails closed. A gate that a scorer declares is in every run, so that no run
-passes because the gate was forgotten in it. What a scorer changes does not change the evidence.
+passes because the gate was forgotten in it. A scorer gets a copy, so it can't change the evidence.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PlacedScorer(NamedTuple):
 def placed_scorers(
     scorers: Iterable[Scorer], gates: Iterable[Scorer], *, folder: Path, where: str
 ) -> list[PlacedScorer]:
-    """The scorers of a configuration; each that stands under `gates` fills a gate."""
+    """The scorers of a configuration; each scorer under `gates` fills a gate."""
     required = [replace(one, gate=one.gate or True) for one in gates]
     return [PlacedScorer(one, folder, where) for one in (*scorers, *required)]
 

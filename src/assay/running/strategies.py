@@ -3,8 +3,8 @@ from agent to agent.
 
 Each is a function from a task to outputs, over the adapters that the workflow file names. They
 record steps and handoffs; an adapter that records its own steps (a graph of LangGraph, say) is
-called once and its steps stand. A critical step that fails ends the run; what was to come after it
-is recorded as skipped, so that nothing is missing from the evidence.
+called once and its steps are kept. A critical step that fails ends the run; what was to come after
+it is recorded as skipped, so that nothing is missing from the evidence.
 """
 
 from __future__ import annotations

@@ -135,15 +135,14 @@ class Repository(_WorkflowPart, frozen=True):
     path: str
     """A folder, from the workflow file: a plain tree, or a git repository."""
     path_from: str | None = None
-    """The field of the sample that names a folder below `path`, where each sample has a tree of its
-    own.
+    """The field of the sample that names a folder below `path`, where each sample has its own tree.
     """
     base: str | None = None
     """The revision that is patched, where the folder is a git repository; without one, the files as
-    they stand there.
+    they are.
     """
     base_from: str | None = "base"
-    """The field of the sample that names a revision of its own."""
+    """The field of the sample that names its own revision."""
     patch: str = "patch"
     """The output that holds the patch."""
     fail_to_pass: list[str] | str = "fail_to_pass"  # noqa: S105

@@ -288,7 +288,7 @@ def _error(span: Span) -> str | None:
 
 
 def _said_error(attributes: Mapping[str, Any]) -> str | None:
-    """A failure that a span tells otherwise than by its status."""
+    """The error that a span's attributes report, apart from its status."""
     kind = text(attributes.get("error.type"))
     if kind is not None:
         return kind

@@ -92,7 +92,7 @@ def evidence(spans: Sequence[Span], *, refused: int = 0) -> dict[str, Any]:
 
 
 def is_run(spans: Sequence[Span]) -> bool:
-    """Whether a trace tells of a run at all: it has a step, an agent, a model, a tool or a
+    """Whether a trace describes a run at all: it has a step, an agent, a model, a tool or a
     retrieval.
     """
     return any(

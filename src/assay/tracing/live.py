@@ -71,8 +71,8 @@ class LiveRun:
         record.watched("tool_calls")
 
     def hear(self, report: Callable[..., None], *what: Any, **more: Any) -> None:
-        """Take a report. What goes wrong with it is raised at the end of the run: it must not break
-        the workflow, and a run without its evidence must not look whole.
+        """Take a report. Its errors are raised at the end of the run: they must not break the
+        workflow, and a run with missing evidence must not look complete.
         """
         with self._lock:
             try:

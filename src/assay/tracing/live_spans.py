@@ -1,8 +1,8 @@
 """Agent Framework's spans as they begin and end, reported to a `LiveRun`.
 
-Most attributes of a span are not there yet when it begins, so its name tells what it is. The
-framework ends the span of something that was cancelled as if all were well: the adapter passes on
-whether it was.
+Most attributes of a span are not there yet when it begins, so its name shows what it is. The
+framework ends the span of cancelled work as if it had succeeded, so the adapter passes on whether
+it was cancelled.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What spans hold beside numbers and names: the arguments and results of tools, the calls that a
-model asks for, retrieved passages.
+"""The content of spans apart from numbers and names: the arguments and results of tools, the calls
+that a model asks for, retrieved passages.
 
 Everything is read in both dialects, and what is not clear is None. Text that Python printed is
 read as a literal; nothing is ever run.
@@ -26,7 +26,7 @@ _CALL = re.compile(
 _DOCUMENT = re.compile(r"retrieval\.documents\.(\d{1,6})\.document\.(id|content|metadata)")
 _TOOL = re.compile(r"llm\.tools\.(\d{1,6})\.tool\.json_schema")
 _REFUSED = "Error: Argument parsing failed"
-"""What Agent Framework tells a model whose arguments it refused; no span of a tool tells it."""
+"""What Agent Framework replies to a model whose arguments it refused; no tool span contains it."""
 
 
 class Reader:
@@ -252,8 +252,8 @@ def refusals_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def told_with(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a provider tells with an answer (`response_metadata`), where LangChain's own form of the
-    answer is there.
+    """What a provider returned with an answer (`response_metadata`), for answers in LangChain's
+    format.
     """
     given = attributes.get("output.value")
     if not isinstance(given, str) or '"response_metadata"' not in given:

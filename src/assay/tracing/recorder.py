@@ -1,11 +1,10 @@
 """What happens in one run, written down as it happens: steps, tool calls, handoffs, retrieved
 passages.
 
-Every adapter writes into a `Recorder`, so that evidence has one form in every framework.
-What nobody measured stays absent: an unknown duration, token count or cost is never a zero. A
-workflow reports what it did and never how well: a recorder takes no scores of the run, no gates
-and no test results. What a workflow reports is hostile, and checked here. Several threads may use
-a recorder at once.
+Every adapter writes into a `Recorder`, so that evidence has one form in every framework. Values
+that weren't measured stay absent: an unknown duration, token count or cost is never a zero. A
+workflow reports what it did, never how well: a recorder takes no scores of the run, no gates and no
+test results. Reports are untrusted input and are checked here. Recorders are thread-safe.
 """
 
 from __future__ import annotations

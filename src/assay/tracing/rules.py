@@ -1,13 +1,13 @@
-"""The rules by which what a framework tells becomes evidence, whether it is heard as it happens or
-read from spans later (W-083).
+"""The rules that turn a framework's reports into evidence, whether they arrive live or are read
+from spans later (W-083).
 
 - A step is an outermost unit of a workflow (a node, an executor, an agent that runs alone); what
   runs inside it belongs to it.
 - An agent is a step that asks a model. Its name is that of the agent or graph inside it, else the
   step's.
 - A retry is a unit that failed and was begun again: the same step, or a model or agent inside it.
-- A handoff is work that comes to one agent from another, straight or through steps that are no
-  agents.
+- A handoff is work that comes to one agent from another, directly or through steps without
+  an agent.
 - A call is valid if it was not refused and its arguments, as the model wrote them, keep the schema
   that the model was shown. A call that nobody carried out is a call.
 - Calls are in the order in which they were made. A model makes its calls when it answers, in the
@@ -94,7 +94,7 @@ class Tries:
 
 
 def made_at(answered: int, began: Sequence[int | None]) -> list[tuple[int, int]]:
-    """The place of each call of one answer: when it was made, and where in the answer it stands.
+    """The place of each call of one answer: when it was made, and its position in the answer.
     `began` says when each was begun, None for never.
 
     An answer may be written down only after its calls began, as that of an agent around its tools:

@@ -92,7 +92,9 @@ class Meaning(NamedTuple):
     refused: bool = False
     """Whether a tool was never reached because its schema refused the arguments."""
     refusals: tuple[str, ...] = ()
-    """The calls of an agent that were refused so, by their ids, where only the model was told."""
+    """The calls of an agent that were refused so, by their ids, where only the model saw the
+    refusal.
+    """
     execution: str | None = None
     """Which execution of a node it belongs to: a LangGraph checkpoint namespace."""
     superstep: int | None = None

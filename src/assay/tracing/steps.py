@@ -173,7 +173,7 @@ def pieces(trace: Trace) -> list[TracedStep]:
         if piece.agent is None and piece.used["tokens"].amount is not None:
             piece.agent = (
                 piece.name
-            )  # nobody recorded its model, but its answer tells what the model used
+            )  # nobody recorded its model, but its answer shows what the model used
     return _attempts(trace, list(found.values()))
 
 
@@ -228,9 +228,7 @@ def _amounts(trace: Trace, name: str) -> dict[str, Used]:
 
 
 def _silent(meant: Meaning) -> Used:
-    """A model or an agent that does not say what it used. One that failed has used nothing that
-    anybody tells of.
-    """
+    """The usage of a model or an agent that doesn't report any: none if it failed, else unknown."""
     return UNKNOWN if meant.error is None else NOBODY
 
 

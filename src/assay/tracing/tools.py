@@ -1,4 +1,4 @@
-"""Tool calls: asked for by a model, carried out in a span of their own, and one call all the same.
+"""Tool calls: the model's request and the span of its execution, matched into one call.
 
 A call and its span are matched by the call's id and the tool's name, else by one of them, each in
 its order, those of one step first. The arguments are those that the model wrote: a framework may

@@ -2,8 +2,8 @@
 to be missing.
 
 Everything is a function of the set of spans: their order in the file and a span that came twice
-change nothing. What others name and is not there is a gap; a trace with a gap is not a whole run,
-and no sum over it is the sum. A leaf that nobody names cannot be missed.
+change nothing. A span that others refer to and that is missing is a gap. A trace with a gap is not
+a complete run, and its totals are unknown. A missing leaf that no span refers to can't be noticed.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Trace:
 
     def _find_steps(self) -> None:
         """A step is an outermost unit; what runs inside it belongs to it, whatever it is. A model
-        that nobody holds is a step of its own.
+        without a parent unit is a step itself.
         """
         for key in self.order:
             holder, kind = self.holder[key], self.kinds[key]

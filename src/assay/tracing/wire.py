@@ -1,9 +1,8 @@
 """Spans as they come: OTLP as JSON, and what the Python SDK prints to a console. `protobuf` reads
 the same from bytes.
 
-A stranger wrote the bytes. Whatever is wrong with one span is a `Fault` in its place, with the rest
-read; whatever is wrong with the whole is an error. Nothing else is ever raised. What a span means
-is not known here; see `dialects`.
+The bytes are untrusted. A malformed span becomes a `Fault` in its place, and the rest is read; a
+malformed document is an error. Nothing else is ever raised. `dialects` interprets the spans.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def from_json(tree: Any, *, file: str = "", line: int | None = None) -> Iterator
 
 
 class _JsonPart(NamedTuple):
-    """A part of a document, and where it stands."""
+    """A part of a document, and where it is."""
 
     value: Any
     path: str

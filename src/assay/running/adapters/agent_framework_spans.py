@@ -1,7 +1,7 @@
 """Agent Framework's OpenTelemetry spans, handed to the run in whose context they began.
 
-A span processor is added to the program's tracer provider once. What the spans mean is decided in
-`assay.tracing`.
+The adapter adds one span processor to the program's tracer provider. `assay.tracing` interprets the
+spans.
 """
 
 from __future__ import annotations

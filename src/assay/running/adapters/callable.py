@@ -1,8 +1,9 @@
 """A Python function as a workflow: `target: module:name`, called with the inputs, and with a
 recorder if it takes a second argument.
 
-A plain function gets a thread of its own: one that never returns is left behind when its time is
-over, and takes no slot from others. A coroutine function runs in the event loop and is cancelled.
+Each call of a plain function gets its own thread. A function that never returns is abandoned when
+it times out, and doesn't block other calls. A coroutine function runs in the event loop and is
+cancelled.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def _takes_two(function: Callable[..., Any], where: str) -> bool:
                 where=where,
             ) from None
         return True
-    # the second argument is optional: only its name tells whether it is meant for the recorder
+    # the second argument is optional: only its name shows whether it is meant for the recorder
     names = [
         name
         for name, one in signature.parameters.items()
