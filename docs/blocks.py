@@ -54,7 +54,6 @@ GENERATED = ("docs/reference/", "CHANGELOG.md")
 """Pages without blocks to run: `docs/generate.py` writes the reference from the code."""
 PENDING = (
     "docs/how-to/batch-on-spark.md",
-    "docs/how-to/batch-tools-and-exams.md",
     "docs/how-to/configure.md",
     "docs/how-to/datasets.md",
     "docs/how-to/evaluations.md",
@@ -66,7 +65,6 @@ PENDING = (
     "docs/how-to/install.md",
     "docs/how-to/judge.md",
     "docs/how-to/label.md",
-    "docs/how-to/mcp-server.md",
     "docs/how-to/measure.md",
     "docs/how-to/opentelemetry.md",
     "docs/how-to/pages.md",
