@@ -72,7 +72,6 @@ PENDING = (
     "docs/how-to/release.md",
     "docs/how-to/repair-code.md",
     "docs/how-to/run-an-exam.md",
-    "docs/how-to/run-langgraph-and-agent-framework.md",
     "docs/how-to/run.md",
     "docs/how-to/serve.md",
     "docs/how-to/view.md",
