@@ -312,7 +312,7 @@ BAD: list[tuple[str, str | bytes, str, str]] = [
         "FIL-006",
         "Did you mean 'assay.scorecard/1'?",
     ),
-    ("a schema that is a list", text({**GOOD, "schema": []}), "FIL-006", "none this command reads"),
+    ("a schema that is a list", text({**GOOD, "schema": []}), "FIL-006", "this command can't read"),
     ("a wrong type", text({**GOOD, "run_id": 7}), "GRD-101", "run_id"),
     ("an empty run id", text({**GOOD, "run_id": ""}), "GRD-101", "run_id"),
     ("criteria that are not a list", text({**GOOD, "criteria": {}}), "GRD-101", "criteria"),

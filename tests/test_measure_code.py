@@ -555,7 +555,7 @@ def test_a_tree_with_a_pipe_or_a_missing_one_is_refused(tree: Path) -> None:
 
 def test_the_help_says_what_a_hostile_patch_can_still_do(assay: Any) -> None:
     said = assay("measure", "repair", "--help").out
-    assert "What a hostile patch can still do" in said
+    assert "A hostile patch can still cheat" in said
     assert "end that process with 0" in said
 
 

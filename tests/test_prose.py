@@ -8,10 +8,6 @@ from prose import PHRASES, files, hits
 PENDING: tuple[str, ...] = (
     "docs/how-to/",
     "docs/reference/",
-    "src/assay/api/",
-    "src/assay/cli/",
-    "src/assay/errors/",
-    "src/assay/pipeline/",
     "src/assay/plugins/",
 )
 """Folders and files that were not read yet, as paths from the root."""

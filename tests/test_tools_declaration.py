@@ -268,7 +268,7 @@ def test_a_snapshot_that_brings_its_declaration_along_is_refused(
     put(tmp_path / "all/server.json", [{"declaration": stated(**CLEAN)}, answer()])
     for path in ("all", "all/server.json"):
         done = quick("tools", "check", path)
-        assert (done.code, "give that with --declare" in words(done)) == (3, True), path
+        assert (done.code, "pass it with --declare" in words(done)) == (3, True), path
 
 
 def test_a_new_declaration_lifts_no_veto_and_a_full_new_evaluation_does(

@@ -759,7 +759,7 @@ def test_scores_of_a_schema_that_has_changed_since_are_refused(
     before = listing(tmp_path)
     result = consume(quick, bees, "s.json")
     assert (result.code, "[PRO-006]" in result.err) == (3, True)
-    assert "Write the prompts anew" in words(result)
+    assert "Write the prompts again" in words(result)
     assert listing(tmp_path) == before
 
 

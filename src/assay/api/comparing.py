@@ -182,7 +182,7 @@ class _Reader:
         self, source: Source, *, judged: Sequence[Document | Unread]
     ) -> Iterator[Document | Unread]:
         """The runs of a baseline, which may also be a stored one by its name, as for the command;
-        one that is too old is refused by whoever knows the policy.
+        the caller, who knows the policy, refuses one that is too old.
         """
         if isinstance(source, EvaluationOutcome) or is_path(source):
             yield from self.documents(source)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 NOT_INPUTS = frozenset(
     ["id", "sample_id", "group", "tags", "split", "metadata", "inputs", "assert", "assertions"]
 )
-"""Fields of a sample that are no input, besides what is expected."""
+"""Fields of a sample that are not inputs, besides the expected answer."""
 
 
 def run(
@@ -296,7 +296,7 @@ def _with_scorers(
 
 def _wait(work: Coroutine[Any, Any, None]) -> None:
     """Wait for work that needs an event loop, also where one is running already, as in a notebook:
-    then it gets a thread with a loop of its own.
+    then it gets its own thread and loop.
     """
     try:
         asyncio.get_running_loop()

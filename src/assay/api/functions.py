@@ -48,7 +48,7 @@ def as_workflow(function: Callable[..., Any], inputs: Sequence[str]) -> Callable
     """A function as a workflow calls it: with a mapping of inputs, for a mapping of outputs.
 
     Parameters with the names of inputs get those; a function with one other parameter gets all of
-    them. A result that is no mapping becomes the output `answer`.
+    them. Any other result becomes the output `answer`.
 
     >>> as_workflow(lambda question: question.upper(), ["question"])({"question": "why"})
     {'answer': 'WHY'}

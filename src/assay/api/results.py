@@ -65,7 +65,8 @@ class EvaluationOutcome(Displayed):
         self.name = evaluation.name if evaluation is not None else name
         self.graded = tuple(graded)
         self.choice = choice
-        """What it was graded by; a comparison grades both sides by it, unless told otherwise."""
+        """What it was graded by. A comparison grades both sides by it unless it is given another.
+        """
         self.notes: tuple[str, ...] = ()
 
     @property

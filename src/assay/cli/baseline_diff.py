@@ -104,7 +104,7 @@ def _changed(pair: Pair) -> dict[str, Any] | None:
     """What is different in one sample; None where nothing is."""
     ours, theirs = pair.candidate, pair.baseline
     if ours is None or theirs is None:
-        return None  # it stands among the missing ones
+        return None  # listed as missing
     shown = {
         "sample": pair.sample,
         "difference": round(pair.ours - pair.theirs, 4),

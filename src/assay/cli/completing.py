@@ -27,7 +27,7 @@ _NO_FILES = frozenset(
         *("SAMPLE", "SCOPE", "STEP", "TEXT", "TIME", "URL", "V", "VALUE"),
     )
 )
-"""What stands for a value that is no file, in the help of an option."""
+"""Placeholders in option help for values that are not files."""
 _OPEN_ENDED = ("+", "*", argparse.REMAINDER)
 
 

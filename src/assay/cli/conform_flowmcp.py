@@ -206,7 +206,7 @@ def _schemahash(given: Input) -> Output:
 def _prompts(given: Input) -> Output:
     schema, skill = given.get("schema"), given.get("skill")
     if not isinstance(schema, dict):
-        raise InputError("FMC-002", "the schema is no object.")
+        raise InputError("FMC-002", "the schema is not an object.")
     tools = schema.get("tools")
     try:
         text = stringify({} if tools is None else tools)
@@ -259,7 +259,7 @@ def _consume(given: Input) -> Output:
             ]  # bare numbers carry no dimension
         if faults:
             raise InputError(faults[0][0], faults[0][2])
-        passed = given.get("validationPassed") is True  # no validation is no passed validation
+        passed = given.get("validationPassed") is True  # a missing validation has not passed
         verdict = grade_scores(
             [item["score"] for item in found["scores"]], _rules(), validation_passed=passed
         )
@@ -287,7 +287,9 @@ def _annex(given: Input) -> Output:
     if entry is None:
         base = given.get("$base")
         if not isinstance(base, dict):
-            raise InputError("CNF-001", "annex-base.json is not beside the vectors.")
+            raise InputError(
+                "CNF-001", "annex-base.json is missing from the folder of the vectors."
+            )
         change = given.get("change")
         if change is not None and not isinstance(change, dict):
             raise InputError("FMC-012", "'change' must be an object.")

@@ -1,9 +1,8 @@
 """The part of the demo in which something runs: a scripted bot repairs a small project, and its
 patches are judged by tests in the sandbox.
 
-It goes through what `assay run` goes through, into a work folder of its own. Where git or the
-sandbox is missing, it says so and goes on: nothing runs outside the sandbox, and what was not found
-out fails closed.
+It takes the same steps as `assay run`, in its own work folder. Without git or the sandbox, it
+reports that and continues: nothing runs outside the sandbox, and anything not measured fails.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ def _row(run: dict[str, Any], graded: Graded, missing: str) -> dict[str, Any]:
 
 
 def _why(run: dict[str, Any], graded: Graded, missing: str) -> str:
-    """What decided: the first thing that stands in the way of a pass."""
+    """The reason for the result: the first thing that prevents a pass."""
     about, gate = run["metadata"].get("repair", {}), run["gates"]["no_sandbox_violation"]
     if graded.grade.passed:
         return f"every gate holds, and the score is {graded.grade.weighted_score:.2f}"

@@ -67,7 +67,7 @@ def _named(options: argparse.Namespace, store: Store | None) -> Document:
     if found.kind != "exam":
         raise InputError(
             "EXM-010",
-            f"the baseline {found.name} holds runs, and is no graded exam.",
+            f"the baseline {found.name} contains runs, not a graded exam.",
             where=found.path,
             fix="Use `assay gate`.",
         )
@@ -165,7 +165,7 @@ def _hold_all(
     capstone: CheckedExam,
     regression: CheckedExam | None,
 ) -> bool:
-    """Hold each result against the files of its own set; whether there were some for the capstone
+    """Check each result against the files of its set. Return whether any were for the capstone
     exam.
     """
     documents = [read_document(path) for path in options.exam]

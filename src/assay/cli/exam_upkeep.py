@@ -158,7 +158,7 @@ COMMANDS = {
             arg(
                 "--state",
                 metavar="FILE",
-                help="an earlier schedule (.json) to go on from; an item it lacks begins anew",
+                help="an earlier schedule (.json) to continue; items it lacks start as new",
             ),
             *common.rule_options("the result's own", common.DECIDED_UNDER),
         ),

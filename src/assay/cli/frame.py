@@ -142,7 +142,7 @@ COMMON: dict[str, Argument] = {
         dest="kind",
         metavar="KIND",
         help=(
-            "the tool that wrote the files, such as promptfoo (default: told from the content;"
+            "the tool that wrote the files, such as promptfoo (default: detected from the content;"
             " `assay import --help` lists them)"
         ),
     ),

@@ -103,7 +103,7 @@ def _decide(
         name="candidate",
         kept=kept,
         read=options.judged,
-        told=None if options.worst is None else options.worst.add,
+        seen=None if options.worst is None else options.worst.add,
     )
     baseline = read_baseline(
         options.baseline,

@@ -48,17 +48,17 @@ def read_side(
     name: str,
     kept: SideReader | None = None,
     read: list[Subject] | None = None,
-    told: Seen | None = None,
+    seen: Seen | None = None,
 ) -> Side:
-    """One side of a comparison, from its files. A line that cannot be read stops everything: what
-    it held is not known. `kept` is told what it rests on, and `read` takes each file with the
-    digest of the bytes that this side was made of. `told` gets each grade as it is made.
+    """One side of a comparison, from its files. An unreadable line stops everything, since its
+    content is unknown. `kept` records the inputs, and `read` receives each file with the digest of
+    the bytes that were read. `seen` receives each grade as it is made.
     """
     documents, where = chain.from_iterable(_hashed(path, read) for path in paths), ", ".join(paths)
     return (
-        side_of(documents, grader, name=name, where=where, seen=told)
+        side_of(documents, grader, name=name, where=where, seen=seen)
         if kept is None
-        else kept.read(documents, grader, name=name, where=where, told=told)
+        else kept.read(documents, grader, name=name, where=where, told=seen)
     )
 
 

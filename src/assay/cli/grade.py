@@ -169,8 +169,8 @@ class Grading:
         self._stack.close()
 
     def worker(self, *more: Callable[[Graded], bytes]) -> StreamWorker:
-        """Grades documents into pieces for `finish`; `more` are asked of each grade too, and their
-        answers stand at the end of its outputs.
+        """Grades documents into pieces for `finish`; `more` are called with each grade too, and
+        their results come last in its outputs.
         """
         formats = (self._spool_format, *(sink.exporter for sink in self._sinks))
         return StreamWorker(self._choice, (*encoders(formats), *more))
@@ -364,7 +364,7 @@ def _print_totals(totals: Totals, options: argparse.Namespace) -> None:
     if "bar" in counts:
         sys.stdout.write(f"{bar_text(counts['bar'])}\n")
     failed = totals.worst_failed
-    # `explain` takes one file: several that were imported together have no command of their own
+    # `explain` takes one file: it cannot explain several that were imported together
     if failed is not None and failed.file not in ("-", "<stdin>") and ", " not in failed.file:
         why = ("explain", failed.file, "--run", failed.run_id)
         sys.stdout.write(f"{command(*why, options=options, carry=GRADED_BY)}  # why\n")

@@ -108,12 +108,12 @@ def is_importable(text: str, options: argparse.Namespace) -> bool:
     check_saved_map(head, options)
     if head.data.strip() and (not head.text.startswith(("{", "[")) or is_foreign(head)):
         raise unrecognised(head)
-    return False  # whoever reads it says what is wrong with it
+    return False  # the reader reports what is wrong with it
 
 
 def _unnamed() -> InputError:
-    """The refusal of standard input that is no JSON: it is read only once, so its kind has to be
-    named.
+    """The refusal of standard input that is not JSON: it can be read only once, so its kind must
+    be named.
     """
     head = Head("<stdin>", stdin_start())
     known = fitting(head) if head.text and not head.data.startswith((b"PK", b"PAR1")) else []
@@ -254,7 +254,7 @@ def _use(options: argparse.Namespace, profile: str) -> None:
 
 def _made(options: argparse.Namespace, one: str, *, needed: bool) -> ToolProfile | None:
     """The profile that was made for an input; None where it was not made from metrics. A candidate
-    is graded by the baseline's, and needs none of its own.
+    is graded by the baseline's profile and needs none.
     """
     own: Any = None
     if isinstance(one, ImportedInput):
@@ -269,8 +269,8 @@ def _made(options: argparse.Namespace, one: str, *, needed: bool) -> ToolProfile
 
 
 def _of_baseline(options: argparse.Namespace, name: str) -> Any:
-    """The profile that a stored baseline was made with; whoever reads the baseline says what is
-    wrong with it.
+    """The profile that a stored baseline was made with. Faults are left to the code that reads the
+    baseline.
     """
     from assay.release.baseline import find
 

@@ -269,9 +269,7 @@ COMMANDS = {
                 "--from",
                 dest="kind",
                 metavar="KIND",
-                help=(
-                    f"what wrote them: {', '.join(sorted(KNOWN))} (default: told from the content)"
-                ),
+                help=(f"what wrote them: {', '.join(sorted(KNOWN))} (default: detected)"),
             ),
             arg(
                 "--workflow",

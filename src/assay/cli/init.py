@@ -1,7 +1,7 @@
 """`assay init`: an assay.yaml, samples and a CI job for a folder; or a complete example project.
 
-It asks nothing and overwrites nothing. What it finds is found by reading (see `init_search`): the
-code of the folder never runs.
+It asks nothing and overwrites nothing. It reads the code in the folder (see `init_search`) and
+never runs it.
 """
 
 from __future__ import annotations

@@ -244,7 +244,7 @@ def ask(
 
 
 def usage_shown(client: Client) -> dict[str, Any]:
-    """What a client used, as it stands in a document."""
+    """The usage of a client, in the form that documents contain."""
     usage = client.usage
     answered = dict(sorted(client.answered.items()))
     warnings = warnings_of(client.spec, left_out=usage.left_out, answered=answered)
@@ -263,7 +263,7 @@ def warnings_in(usages: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def judge_shown(spec: JudgeSpec) -> dict[str, Any]:
-    """A judge as it stands in a document: nothing secret is in it."""
+    """A judge in the form that documents contain, without secrets."""
     return {"judge": spec.judge, "family": spec.family, **spec.identity(), "digest": spec.digest}
 
 

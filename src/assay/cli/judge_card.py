@@ -111,7 +111,7 @@ def _calibration(path: str) -> dict[str, Any]:
     ):
         raise InputError(
             "JDG-009",
-            "is no calibration of a judge.",
+            "is not a judge calibration.",
             where=path,
             fix="`assay judge calibrate --labels FILE -o calibration.json` writes one.",
         )

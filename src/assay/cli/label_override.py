@@ -56,7 +56,7 @@ def _override(options: argparse.Namespace) -> int:
     line = (
         f"{label.run_id}: {label.rater.name} says {options.verdict}."
         f"{'' if document['new'] else ' That was recorded before.'}"
-        " The grade stands, and no gate reads overrides."
+        " The grade is unchanged, and no gate reads overrides."
     )
     if options.json:
         opt.print_json(document)

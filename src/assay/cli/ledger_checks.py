@@ -275,7 +275,7 @@ COMMANDS = {
             repeated(
                 "--head",
                 "PROJECT:SEQ:CHAIN",
-                "the head of a project as it was once printed: tells when the newest records were"
+                "the head of a project, as printed earlier; detects that the newest records were"
                 " cut off; may be repeated",
             ),
         ),

@@ -162,7 +162,7 @@ def _workflow(config: Config | None) -> str | None:
     try:
         return read_workflow(chosen).id
     except AssayError:
-        return None  # whoever runs it is told
+        return None  # running it reports the error
 
 
 def _as_file(text: str) -> str:

@@ -1,7 +1,7 @@
 """One call of a tool of `assay mcp`, from its arguments to its answer.
 
-What a verb would print as a note goes into the answer. An error becomes an answer too, with what is
-wrong, where and what to do; a traceback never leaves the process.
+The answer includes the notes that a verb would print. An error becomes an answer too: what is
+wrong, where, and what to do. A traceback never leaves the process.
 """
 
 from __future__ import annotations

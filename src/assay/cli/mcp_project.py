@@ -1,8 +1,8 @@
 """The project that `assay mcp` serves: its folder, the ledger and the options of the command line.
 
-Every tool works as a verb of the command line does, with the same options and the same
-`assay.yaml`, so that a decision here is the one that `assay gate` makes. What a client sends is
-checked here: names of the ledger, and paths that stay inside the folder.
+Every tool works like the matching verb, with the same options and the same `assay.yaml`, so a
+decision here equals the one of `assay gate`. This module checks what a client sends: names in the
+ledger, and paths, which must stay inside the folder.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def _text(options: argparse.Namespace) -> Measured:
                 "SCO-036", "a line must hold id, actual and expected.", where=options.file
             )
         if name in items:
-            raise InputError("FIL-007", f"the id '{name}' stands twice.", where=options.file)
+            raise InputError("FIL-007", f"the id '{name}' appears twice.", where=options.file)
         try:
             items[name] = _compared(actual, expected, options.match, steps, tolerance)
         except ValueError as error:

@@ -1,7 +1,7 @@
 """`assay measure solutions` and `patch`: untrusted code, applied to copies and run in the sandbox.
 
-Nothing that the code prints decides anything. What is measured here can be put into a run as it
-stands: `gates`, `patch_applies`, `tests`.
+Nothing that the code prints affects the result. The results fit into a run unchanged: `gates`,
+`patch_applies`, `tests`.
 """
 
 from __future__ import annotations
@@ -225,8 +225,8 @@ COMMANDS = {
         "solutions",
         _solutions,
         (
-            "Run untrusted Python solutions against their tests, each in a sandbox of its own,"
-            " and count: nothing a solution prints decides."
+            "Run untrusted Python solutions against their tests, each in its own sandbox, and"
+            " count the passes. Nothing that a solution prints affects the count."
         ),
         "assay measure solutions attempts.jsonl --k 1",
         arg(

@@ -1,8 +1,8 @@
-"""`assay measure agreement` and `assay measure pairwise`: what raters and judges said, without any
-model.
+"""`assay measure agreement` and `assay measure pairwise`: compare verdicts of raters
+and judges, without any model.
 
-The numbers are those of `stats`; here stands which of them make sense for a file, and why one that
-does not is null.
+`stats` computes the numbers. This module decides which of them make sense for a file, and gives the
+reason where one is null.
 """
 
 from __future__ import annotations

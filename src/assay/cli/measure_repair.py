@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 TEST_S = 60.0
 
 _HOSTILE = """
-What decides: the test runner's own report. A test passes if it was collected once, ran, and passed; one that was skipped, expected to fail,
-never collected, or whose process ended early has not passed. Every run has a fresh copy of the tree, so one test cannot spoil another. The
-run without the patch shows that a test can tell: a test of the issue that passes there counts as failed afterwards, and a test that was
-there without the patch must still be there with it.
-What a patch cannot change: the files of the required tests and their folder, conftest.py, the settings of the runner, sitecustomize.py and
-the like, and modules that would stand in for the library, for installed packages or for the tests. Changes to these are left out and listed;
---restore adds files of your own.
-What a hostile patch can still do: its code runs in the process of the test that imports it. Code written against this very runner can forge
+The test runner's own report decides. A test passes if it was collected once, ran, and passed. A test that was skipped, expected to fail,
+never collected, or whose process ended early has not passed. Every run gets a fresh copy of the tree, so one test cannot spoil another. The
+run without the patch shows that a test detects the issue: a test of the issue that passes without the patch counts as failed, and every test
+that exists without the patch must still exist with it.
+A patch cannot change the files of the required tests and their folder, conftest.py, the settings of the runner, sitecustomize.py and
+the like, or add modules that would shadow the library, installed packages or the tests. Such changes are left out and listed;
+--restore protects more files.
+A hostile patch can still cheat: its code runs in the process of the test that imports it. Code written against this very runner can forge
 its report. A test command other than pytest or unittest passes by its exit status, and code can end that process with 0."""  # noqa: E501
 
 
@@ -119,7 +119,7 @@ def _jobs(options: argparse.Namespace) -> list[PatchJob]:
         if job.instance_id in jobs:
             raise InputError(
                 "FIL-007",
-                f"the instance {job.instance_id!r} stands twice.",
+                f"the instance {job.instance_id!r} appears twice.",
                 where=options.instances,
             )
         jobs[job.instance_id] = job
@@ -177,7 +177,7 @@ COMMANDS = {
         "repair",
         _repair,
         (
-            "Judge a patch by tests: each runs as a command of its own in the sandbox, first"
+            "Judge a patch by tests. Each test runs as its own command in the sandbox, first"
             " without the patch, then with it. Exits 0 once measured."
         ),
         (

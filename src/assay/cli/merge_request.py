@@ -47,7 +47,7 @@ class GitLab(CommentApi):
         return {"JOB-TOKEN" if self._job else "PRIVATE-TOKEN": self.token}
 
     def account(self) -> str:
-        """The account of the token; of a job's, whoever started the job."""
+        """The account of the token; for a job token, the user who started the job."""
         tree = self.call("GET", f"{self.api}/{'job' if self._job else 'user'}").tree
         user = tree.get("user") if self._job and isinstance(tree, dict) else tree
         name = user.get("username") if isinstance(user, dict) else None

@@ -43,7 +43,7 @@ class Ratings(NamedTuple):
 
 
 class _RaterRow(NamedTuple):
-    """An item as it stands in the file."""
+    """An item as the file has it."""
 
     cells: dict[str, Any]
     line: int | None
@@ -161,9 +161,9 @@ def _header(path: str, names: list[str], raters: Sequence[str]) -> list[str]:
     if twice is not None:
         raise InputError(
             "FIL-003",
-            f"line 1: the column '{twice}' stands twice.",
+            f"line 1: the column '{twice}' appears twice.",
             where=path,
-            fix="Which one holds? Keep one.",
+            fix="Keep one of them.",
         )
     hint = (
         " Cells are separated by commas here."
@@ -322,7 +322,7 @@ def _take(cells: dict[str, Any], pairs: dict[str, JudgedPair]) -> None:
         raise InputError("SCO-036", "`id` must be a text or a whole number.")
     order, winner, label = cells.get("order"), cells.get("winner"), cells.get("label")
     if order not in ORDERS:
-        _refuse("order", order, ORDERS, name, 'Write "ab" where a stood first.')
+        _refuse("order", order, ORDERS, name, 'Write "ab" if a came first.')
     if "winner" not in cells:
         raise InputError(
             "SCO-036",
@@ -343,7 +343,7 @@ def _take(cells: dict[str, Any], pairs: dict[str, JudgedPair]) -> None:
         raise InputError(
             "SCO-036",
             f"pair '{name}': its label was {pair.label} before, and is {label} here.",
-            fix="Which one holds? Keep one.",
+            fix="Keep one of them.",
         )
     pair.verdicts[order] = winner
     pairs[name] = pair._replace(label=pair.label or label)

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 
 def grades(files: list[str], grader: Grader, *, result: Result | None = None) -> Iterator[Grade]:
-    """Every document of the files, graded; the first fault ends it. A run id may appear once. A
-    result that is stored is told what it is made of.
+    """Grade every document of the files; the first fault ends it. A run id may appear once. A
+    result that is stored records its inputs.
     """
     seen: set[bytes] = set()
     for document in chain.from_iterable(map(read_documents, files)):
@@ -192,7 +192,7 @@ COMMANDS = {
                 "--by",
                 choices=("run", "candidate"),
                 default="run",
-                help="candidate: all runs of one workflow version stand together (default: run)",
+                help="candidate: rank workflow versions, each by all its runs (default: run)",
             ),
             *CHOICES,
             *STORE,

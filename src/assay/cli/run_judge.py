@@ -102,8 +102,8 @@ class Judging(NamedTuple):
             return []
         total = sum(self.counts.values())
         why = self.down or self.first_fault.removeprefix("unparsable: ")
-        # the judge itself is told `it is no JSON`: other words there are another question
-        why = why.replace("it is no JSON", "the reply is not JSON").rstrip(".")
+        # the judge itself reads `it is not JSON`: another wording there is another question
+        why = why.replace("it is not JSON", "the reply is not JSON").rstrip(".")
         return [f"{self.missing:,} of {total:,} judge verdicts are missing: {why}."]
 
 

@@ -1,5 +1,6 @@
-"""The profile with what scorers and assertions add: of a run it is written beside the evidence, so
-that anybody can grade the same runs by it again; of a configuration into its `.assay` folder.
+"""The profile with the criteria and gates that scorers and assertions add. For a run it is written
+next to the evidence, so that anyone can grade the same runs again; for a configuration, into its
+`.assay` folder.
 """
 
 from __future__ import annotations

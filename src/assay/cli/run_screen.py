@@ -25,7 +25,7 @@ def say(words: str) -> None:
 
 
 def already_begun(options: argparse.Namespace, folder: str) -> UsageError:
-    """Why a folder is not begun anew, and what helps: less where its run came to the end."""
+    """The error for a folder that contains a run already, finished or not."""
     if os.path.exists(os.path.join(folder, "runs.jsonl")):
         another = "--work folder" if options.work else "--name"
         return UsageError(

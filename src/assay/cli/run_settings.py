@@ -45,7 +45,7 @@ _REMEMBERED = (
     "project",
 )
 _ANEW = (("judge", "no_judge", "max_usd", "max_calls"), ("min_pass_rate", "confidence"))
-"""What may be given anew when a run is gone on with, each group as a whole."""
+"""Options that may be given again when a run is resumed, each group as a whole."""
 
 
 def remember(options: argparse.Namespace, settings: RunSettings, folder: str) -> None:
@@ -101,7 +101,7 @@ def recall(options: argparse.Namespace) -> None:
 
 
 def is_typed(options: argparse.Namespace, name: str) -> bool:
-    """Whether an option that has no default of its own stands on the command line."""
+    """Whether an option without a default is on the command line."""
     sources = getattr(options, "sources", None)
     return sources[name] == "command line" if sources else bool(getattr(options, name))
 

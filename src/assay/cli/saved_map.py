@@ -58,7 +58,7 @@ def save_map(options: argparse.Namespace, mapping: Mapping[str, str]) -> str:
 
 
 def _config_path() -> str:
-    """Where a configuration is written that was not read: over one that is there, else next to the
-    ledger. In any other folder it would begin a project with a ledger of its own.
+    """Where to write a configuration that was not read: over an existing one, else next to the
+    ledger. In any other folder it would start a new project with another ledger.
     """
     return find_config() or os.path.normpath(os.path.join(ledger_folder(), "..", CONFIG_FILE))

@@ -87,8 +87,8 @@ def settings_of(options: argparse.Namespace) -> ServerSettings:
         anonymous_project=known_project(options.project),
         host=options.host,
         max_body_bytes=options.max_body,
-        # a share and not the whole: whoever takes a connection to every worker would get so many
-        # times what was allowed
+        # each worker gets a share: a client connected to every worker would otherwise get a
+        # multiple of the limit
         rate_per_s=options.rate / options.workers,
         rate_burst=max(1, int(2 * options.rate / options.workers)),
         otlp_grace_s=options.otlp_grace,

@@ -236,7 +236,7 @@ class Totals:
         return sum(self.letters.values())
 
     def counts(self, *, stopped: bool = False) -> dict[str, Any]:
-        """The counts as they stand in `assay.grades/1`. A stream that failed as a whole has graded
+        """The counts in the form of `assay.grades/1`. A stream that failed as a whole has graded
         nothing.
         """
         graded, passed = (0, 0) if stopped else (self.graded, self.passed)

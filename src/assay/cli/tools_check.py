@@ -122,8 +122,8 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _artefact(tree: object) -> str | None:
-    """Which grading file a document is, told by any of its own keys: one that lacks its id or
-    version is still one. None for anything else.
+    """The kind of grading file, recognised by any key that only this kind has: a file without its
+    id or version is still recognised. None for anything else.
     """
     if not isinstance(tree, dict):
         return None

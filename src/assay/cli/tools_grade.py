@@ -47,7 +47,7 @@ def _grade(options: argparse.Namespace) -> int:
     if options.store is not None and not options.consume_scores:
         raise UsageError(
             "CLI-001",
-            "prompts are no results; there is nothing to store.",
+            "prompts are not results, so there is nothing to store.",
             fix="Give --store with --consume-scores.",
         )
     outputs = opt.outputs(options)

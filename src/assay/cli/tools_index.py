@@ -144,8 +144,8 @@ def _print_node(stem: str, name: str, node: IndexNode | MemberNode | SchemaNode)
 COMMANDS = {
     "tools index": Command(
         _index,
-        "Make index.json anew from the entries of a tree: the same bytes for the same tree. The"
-        " frozen lock of a selection stays as it is.",
+        "Rebuild index.json from the entries of a tree: the same bytes for the same tree. The"
+        " frozen lock of a selection does not change.",
         "assay tools index --data grading-data",
         (
             inp.NAMES,

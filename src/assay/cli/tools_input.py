@@ -104,7 +104,7 @@ def now_of(options: argparse.Namespace) -> datetime:
     moment = parse_iso(options.now) or parse_stamp(options.now)
     if moment is None or not 1971 <= moment.year <= 9998:
         raise UsageError(
-            "CLI-001", f"--now {options.now!r} is no time.", fix="Write 2026-05-18T03:16:00Z."
+            "CLI-001", f"--now {options.now!r} is not a time.", fix="Write 2026-05-18T03:16:00Z."
         )
     return moment.astimezone(UTC)
 
@@ -262,15 +262,15 @@ def read_sources(options: argparse.Namespace) -> Sources:
 
 
 def _refuse_own_declaration(schema: ToolSchema) -> None:
-    """Refuse a file of a server that brings its declaration along: whoever relies on one gives it
-    with --declare.
+    """Refuse a file of a server that contains its own declaration: the user who relies on one gives
+    it with --declare.
     """
     if schema.kind == "mcp" and "declaration" in schema.main:
         raise InputError(
             "FMC-017",
-            "holds the server's tools and a declaration.",
+            "contains the server's tools and a declaration.",
             where=schema.path,
-            fix="Put the declaration into a file of its own and give that with --declare.",
+            fix="Put the declaration into a separate file and pass it with --declare.",
         )
 
 
@@ -305,7 +305,7 @@ def _read_server(options: argparse.Namespace) -> ToolSchema:
     try:
         command = shlex.split(options.mcp)
     except ValueError as error:
-        raise UsageError("CLI-001", f"--mcp {options.mcp!r} is no command: {error}.") from None
+        raise UsageError("CLI-001", f"--mcp {options.mcp!r} is not a command: {error}.") from None
     missing = [name for name in options.env if name not in os.environ]
     if missing:
         raise UsageError("CLI-001", f"the environment has no {', '.join(missing)}.")

@@ -115,8 +115,8 @@ COMMANDS = {
                 "--output",
                 metavar="SCORES",
                 help=(
-                    "where to write scores.json, or for a work folder the folder (default: beside"
-                    " the prompts)"
+                    "where to write scores.json; for a work folder, the folder to write to"
+                    " (default: next to the prompts)"
                 ),
             ),
             arg(

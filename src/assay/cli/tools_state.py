@@ -101,7 +101,7 @@ def _scored(
             "PRO-006",
             "the schema has changed since its prompts were written.",
             where=path,
-            fix="Write the prompts anew and score them again."
+            fix="Write the prompts again and score them again."
             + (" Give the same --declare both times." if schema.kind == "mcp" else ""),
         )
     return ScoredSchema(scores, state)
@@ -118,7 +118,7 @@ def _state(workdir: str, schema: ToolSchema) -> dict[str, Any]:
         phases.get("promptsEmitted") is not None and parse_iso(phases["promptsEmitted"]) is None
     ):
         raise InputError(
-            "PRO-002", "is no state of a grading.", where=path, fix="Write the prompts anew."
+            "PRO-002", "is not a grading state.", where=path, fix="Write the prompts again."
         )
     found: dict[str, Any] = state
     return found

@@ -202,8 +202,8 @@ _TREE = (inp.DATA, *inp.RULES, "--now", *STORE)
 COMMANDS = {
     "tools import": Command(
         _import,
-        "Put schemas, or a selection .json, into a grading tree: what is new is created, what"
-        " changed is added beside the old, the rest is skipped.",
+        "Put schemas, or a selection .json, into a grading tree: new entries are created, changed"
+        " ones are added next to the old, the rest is skipped.",
         "assay tools import schemas/openmeteo --data grading-data",
         (
             *inp.SOURCE,
@@ -266,8 +266,8 @@ COMMANDS = {
     ),
     "tools regrade": Command(
         _regrade,
-        "Grade again after a trigger. What stored answers allow is done; what needs a grader is"
-        " listed as due. Superseded entries stay.",
+        "Grade again after a trigger, from stored answers where they suffice; the rest is listed"
+        " as due for a grader. Superseded entries stay.",
         "assay tools regrade openmeteo --trigger scheduled",
         (
             inp.NAMES,

@@ -125,7 +125,10 @@ GROUPS: dict[str, dict[str, Verb]] = {
                 "list": ("label", "list the sets, with who has labelled how many"),
                 "show": ("label", "show the agreement, disagreements and comments of a set"),
                 "export": ("label_export", "write labels and verdicts as files for other verbs"),
-                "override": ("label_override", "record your own verdict; the grade stands"),
+                "override": (
+                    "label_override",
+                    "record your own verdict; the grade does not change",
+                ),
             },
             description="People's labels. They calibrate judges, and open no gate.",
             example="assay label new latest --n 50",

@@ -121,7 +121,7 @@ def _serve(options: argparse.Namespace, view: View, listening: socket.socket) ->
         policy=options.policy,
         cards=tuple(options.judge_card),
         release=release_settings(options),
-        allow_anonymous=True,  # whoever gets past the one visitor's door
+        allow_anonymous=True,  # only past the door of `OneVisitor`
         anonymous_project=options.project,
         is_temporary=view.is_temporary,
         is_view=True,

@@ -175,7 +175,7 @@ class InputError(AssayError):
         self.faults = tuple(faults)
 
     def as_dict(self) -> dict[str, object]:
-        """The JSON form; where there are several faults, each of them stands in it."""
+        """The JSON form. If there are several faults, it lists each of them."""
         made = super().as_dict()
         error = made["error"]
         if len(self.faults) > 1 and isinstance(error, dict):

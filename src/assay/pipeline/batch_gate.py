@@ -1,7 +1,7 @@
-"""A decision on two batches: their records say what they were graded by, an engine counts their
+"""A decision on two batches: their records name what they were graded by, an engine counts their
 pairs, and the rules are those of every other decision.
 
-What a batch is held to is the plan that the shelf has, never what the record says of itself.
+A batch is held to the plan on the shelf, never to what its record claims.
 """
 
 from __future__ import annotations

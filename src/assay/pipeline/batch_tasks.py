@@ -101,7 +101,7 @@ def grading_task(plan: BatchPlan, names: Mapping[str, str], keep: Sequence[str])
 
 
 _WORDS = ("run", "criterion", "gate", "verdict")
-"""The columns that are no numbers."""
+"""The columns that are not numbers."""
 
 
 def _regrading(

@@ -1,8 +1,8 @@
 """A decision from documents: the two sides of a comparison, made from runs, scorecards or grades
 wherever they come from, and the promotion on them.
 
-The order of the stages after grading stands here, as that up to grading stands in `pipeline`. No
-file is opened and nothing is stored.
+This module orders the stages after grading, as `grading` orders those before. It opens no file and
+stores nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Terms(NamedTuple):
     looks: int = 1
     slices: tuple[str, ...] = ()
     plan: Mapping[str, Any] | None = None
-    """What was declared before, as it stands in the decision."""
+    """What was declared beforehand, as the decision records it."""
     samples: tuple[str, ...] | None = None
     """The samples that the plan declares."""
     regraded: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ def is_regraded_note(note: str) -> bool:
 
 
 class Declared(NamedTuple):
-    """The plan as it stands in a decision, and the samples that it declares."""
+    """The plan as a decision records it, and the samples that it declares."""
 
     plan: dict[str, Any]
     samples: tuple[str, ...] | None
@@ -117,8 +117,8 @@ def side_of(
     where: str = "",
     seen: Seen | None = None,
 ) -> Side:
-    """One side of a comparison. A document that cannot be read stops everything: what it held is
-    not known. `seen` is told of each grade as it is made.
+    """One side of a comparison. An unreadable document stops everything, since its content is
+    unknown. `seen` receives each grade as it is made.
     """
     builder, summary = SideBuilder(name), Summary()
     faults: list[Fault] = []

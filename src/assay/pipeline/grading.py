@@ -88,8 +88,8 @@ class Grader:
         raise _located(_unknown_kind(document, kind), document)
 
     def grade_card(self, card: Scorecard, *, scored: bool = False) -> Grade:
-        """A scorecard as it stands, graded. `scored`: our own scoring made it of a run, so what its
-        profile measures is known to be no judge's score.
+        """Grade a scorecard unchanged. `scored`: our own scoring made it from a run, so the
+        measured criteria of its profile are known not to come from a judge.
         """
         plan = self._plan_of(card)
         if plan is None:
@@ -218,7 +218,7 @@ class Graded:
         self.document: Document | None = None
 
     def payload(self) -> Payload:
-        """The result as it stands in `assay.grades/1`."""
+        """The result in the form of `assay.grades/1`."""
         return payload(self.grade, self.run)
 
 
@@ -256,9 +256,7 @@ def _unknown_kind(document: Document, kind: Any) -> EvidenceError:
             f" is.{near.replace('Did you mean', 'Is it') if near else ''}"
         )
     else:
-        message = (
-            f"the schema {str(kind)!r} is none this command reads.{near_miss(str(kind), known)}"
-        )
+        message = f"this command can't read the schema {str(kind)!r}.{near_miss(str(kind), known)}"
     fault = Fault(
         message,
         code="FIL-006",

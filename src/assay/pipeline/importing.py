@@ -1,8 +1,8 @@
-"""Another tool's files on the way to grades: an importer reads them, and its runs wait in a file of
-their own, in the memory of one run.
+"""Another tool's files on the way to grades: an importer reads them and writes their runs to a
+temporary file, one run in memory at a time.
 
-Everything behind it reads that file as it reads any runs. What the tool itself stated is compared
-with what was counted; nothing is graded here and nothing is stored.
+Every later stage reads that file like any other runs. The totals that the tool stated are compared
+with those counted. This module grades nothing and stores nothing.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def import_runs(
     if "-" in paths and (len(paths) > 1 or kind is None):
         raise UsageError(
             "CLI-001",
-            "standard input can be read once, and its kind cannot be told.",
+            "standard input can be read only once, so its kind cannot be detected.",
             fix="Give it alone, with --from KIND.",
         )
     wanted = wanted or Wanted()

@@ -31,7 +31,7 @@ CODES: dict[str, ErrorCode] = {
     ),
     "FIL-007": ErrorCode(
         "An id appears more than once.",
-        "Give each run, sample or item an id of its own.",
+        "Give each run, sample or item its own id.",
     ),
     "FIL-008": ErrorCode(
         "A file cannot be written.",

@@ -79,7 +79,7 @@ CODES: dict[str, ErrorCode] = {
     "STO-018": ErrorCode(
         "A run belongs to another version than the evaluation it was added to.",
         (
-            "Store it as an evaluation of its own: one version of a workflow on one version of a"
+            "Store it as a separate evaluation: one version of a workflow on one version of a"
             " dataset."
         ),
     ),

@@ -1,7 +1,7 @@
 """A scripted repair bot: the issue comes as JSON on standard input, a patch goes out as JSON on standard output.
 
-It knows a few candidate edits, picks the ones whose words stand in the issue, and tries one in each round until the file compiles. Some of its patches are
-good. One is made for a file as it used to be, one breaks something else, one mends only the example in the issue, and one does more than it was asked for.
+It knows a few candidate edits, picks the ones whose words appear in the issue, and tries one in each round until the file compiles. Some of its patches are
+good. One is made for a file as it used to be, one breaks something else, one fixes only the example in the issue, and one does more than it was asked for.
 """
 
 from __future__ import annotations
