@@ -314,7 +314,7 @@ def test_decisions_are_filtered_by_outcome_and_policy(
     found = get(shop, f"/decisions?{query}")
     shown = [href.rpartition("/")[2] for href in found.links() if href.startswith("/decisions/")]
     assert shown == [getattr(shop.stock, name) for name in names]
-    assert bool(names) is ("No decision fits this filter." not in found.text)
+    assert bool(names) is ("No decision matches this filter." not in found.text)
 
 
 def test_a_long_list_is_paged_from_both_ends_without_a_gap(empty: Api) -> None:

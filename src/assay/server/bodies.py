@@ -73,7 +73,7 @@ def media_type(request: Request, *allowed: str) -> str:
             400,
             f"the encoding {charset[:40]!r} is not UTF-8.",
             where="Content-Type",
-            fix="JSON here is UTF-8.",
+            fix="Send JSON as UTF-8.",
         )
     return name
 
@@ -102,7 +102,7 @@ async def chunks(request: Request, settings: ServerSettings, *, limit: int) -> A
                 message = await request.receive()
         except TimeoutError:
             fix = "Send it faster, or in smaller requests."
-            raise Problem(408, "the body comes too slowly.", fix=fix) from None
+            raise Problem(408, "the body arrives too slowly.", fix=fix) from None
         if message["type"] == "http.disconnect":
             raise _gone()
         more = message.get("more_body", False)
@@ -128,13 +128,13 @@ def _unpacked(unpack: Any, part: bytes, room: int) -> list[bytes]:
         raise (
             _too_large(len(plain))
             if unpack.unconsumed_tail
-            else Problem(400, "something follows the gzip stream.", where="Content-Encoding")
+            else Problem(400, "there is data after the gzip stream.", where="Content-Encoding")
         )
     return [plain] if plain else []
 
 
 def _gone() -> Problem:
-    return Problem(400, "the client went away in the middle of the body.")
+    return Problem(400, "the client disconnected in the middle of the body.")
 
 
 def _too_large(limit: int) -> Problem:

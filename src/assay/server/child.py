@@ -61,13 +61,13 @@ class Ended(NamedTuple):
     def how(self) -> str:
         """How it ended, in words."""
         if self.frozen:
-            return "did not answer any more and was ended"
+            return "stopped answering and was killed"
         if self.code < 0:
             try:
                 return f"ended with signal {signal.Signals(-self.code).name}"
             except ValueError:
                 return f"ended with signal {-self.code}"
-        last = f", and its last words were {self.words!r}" if self.words else ""
+        last = f", and its last output was {self.words!r}" if self.words else ""
         return f"ended with exit code {self.code}{last}"
 
 

@@ -212,7 +212,7 @@ class ExecutionRuns:
         fault = InputError(
             "RUN-003",
             "the execution was cancelled before this run began.",
-            fix="Ask for a new execution.",
+            fix="Start a new execution.",
         )
         await self._end((QUEUED, EXECUTING), fault, CANCELLED)
 

@@ -117,7 +117,7 @@ class GradeExporter:
                     self._thread.start()
                 self._ready.notify()
                 return
-        self._drop(1, "too many wait to be sent" if full else "the server ends")
+        self._drop(1, "too many are waiting to be sent" if full else "the server ends")
 
     def _drop(self, count: int, why: str) -> None:
         """Count what is lost, and say so now and then."""

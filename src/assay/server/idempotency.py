@@ -67,9 +67,9 @@ async def answered_once(
     if known.request != asked:
         raise Problem(
             409,
-            "this idempotency key came with another request before.",
+            "this idempotency key was used for another request.",
             where="Idempotency-Key",
-            fix="Take a new key for a new request.",
+            fix="Use a new key for each new request.",
         )
     headers = {
         "Idempotency-Replayed": "true",

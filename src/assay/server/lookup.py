@@ -97,6 +97,6 @@ def cursor(text: str | None) -> int | None:
             422,
             f"{text[:40]!r} is not a cursor.",
             where="after",
-            fix="Give the `next` of the page before.",
+            fix="Use the `next` of the previous page.",
         )
     return int(text)

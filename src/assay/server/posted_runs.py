@@ -194,7 +194,7 @@ async def post_lines(
         words = (
             f"{counts['faults']} faults; {len(results)} lines were stored."
             if faults
-            else "there is no line in the body."
+            else "the body has no lines."
         )
         raise Problem(
             422,

@@ -209,9 +209,9 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         words = {
             404: "there is nothing at this address.",
-            405: "this address does not take this method.",
+            405: "this address doesn't support this method.",
         }
-        fix = "/api/v1/openapi.json lists what there is." if error.status_code in words else ""
+        fix = "/api/v1/openapi.json lists every address." if error.status_code in words else ""
         return Problem(
             error.status_code,
             words.get(error.status_code, str(error.detail)),
@@ -231,7 +231,7 @@ def install(app: FastAPI) -> None:
             }
             for fault in error.errors()[:MAX_FAULTS]
         ]
-        first = faults[0] if faults else {"path": "", "message": "a parameter is not of its shape."}
+        first = faults[0] if faults else {"path": "", "message": "a parameter is not valid."}
         return Problem(
             422, str(first["message"]), where=str(first["path"]), faults=faults
         ).response()

@@ -56,7 +56,7 @@ class DecisionRequest(RequestBody, frozen=True):
     candidate: SideBody
     baseline: SideBody
     policy: Text | None = None
-    """The project's release policy where it is left out."""
+    """Default: the project's release policy."""
     grading_policy: Text | None = None
     profile: Text | None = None
     rubric: Text | None = None
@@ -67,7 +67,7 @@ class DecisionRequest(RequestBody, frozen=True):
     plan: (
         Annotated[
             dict[str, Any],
-            Meta(description="a plan that `assay gate --plan -o plan.json` declared before"),
+            Meta(description="a plan made earlier with `assay gate --plan -o plan.json`"),
         ]
         | None
     ) = None
@@ -94,7 +94,7 @@ class EvaluationRequest(RequestBody, frozen=True):
     rubric: Text | None = None
     labels: Annotated[list[Text], Meta(max_length=50)] = []
     settings: Annotated[
-        dict[str, Any], Meta(description="what else the runs were made with; stored as it is")
+        dict[str, Any], Meta(description="other settings of the runs; stored as given")
     ] = {}
 
 
@@ -108,7 +108,7 @@ class ExamRequest(RequestBody, frozen=True):
 
 
 class ForgetRequest(RequestBody, frozen=True):
-    """Why a record is to be forgotten."""
+    """Why to forget a record."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"\S")]
 

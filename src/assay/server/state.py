@@ -136,7 +136,7 @@ class Services:
                 return await asyncio.get_running_loop().run_in_executor(self._threads, work)
         except ContractEnding:
             raise Problem(
-                503, "the server ends.", fix="Try again.", headers={"Retry-After": "1"}
+                503, "the server is shutting down.", fix="Try again.", headers={"Retry-After": "1"}
             ) from None
 
     def close(self) -> None:

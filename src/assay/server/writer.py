@@ -76,7 +76,7 @@ class Writer:
             if self._ending or self._records > MAX_WAITING:
                 raise Problem(
                     503,
-                    "too much waits to be stored.",
+                    "too many records are waiting to be stored.",
                     fix="Try again.",
                     headers={"Retry-After": "1"},
                 )

@@ -313,8 +313,8 @@ async def store_decision(request: Request) -> Response:
     if made != sent.get("decision"):
         raise Problem(
             409,
-            "the decision is not the one on the page any more.",
-            fix="Open the comparison again, and look at what changed.",
+            "the decision has changed since this page was loaded.",
+            fix="Reload the comparison and check what changed.",
         )
     stored = await store_last(services, principal.project, drafts)
     if stored.new:

@@ -112,7 +112,7 @@ def _other_rules(rules: PageRules) -> str:
 def refuse_other_rules(services: Services, policy: str) -> None:
     """Store no decision that was not made by the rules of the project."""
     if services.settings.release.only_command:
-        raise Problem(422, "this page does not decide here.", fix="Decide with `assay gate`.")
+        raise Problem(422, "this page can't make this decision.", fix="Decide with `assay gate`.")
     rules = rules_for(services, policy)
     if rules.project:
         raise Problem(422, _other_rules(rules), fix="Choose the project's rules in the form.")

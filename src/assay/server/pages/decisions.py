@@ -162,7 +162,7 @@ def list_decisions(
             COLUMNS,
             rows_of_decisions(services, principal.project, found.items),
             kind="stack runs",
-            absent="No decision fits this filter.",
+            absent="No decision matches this filter.",
         ),
         ways("decisions", asked, found, what="decision", paged=bool(after or before)),
         nav="/decisions",
@@ -184,7 +184,7 @@ def _row(item: Item, sides: dict[str, SideWorkflows]) -> list[str]:
         else Line(
             "forgotten decision",
             verdict("none", "forgotten"),
-            "its content was taken out for good",
+            "its content was forgotten",
             "not known",
         )
     )

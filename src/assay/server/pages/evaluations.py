@@ -62,7 +62,7 @@ def get_evaluations(
         return page(request, "Evaluations", empty, nav="/evaluations")
     table = evaluations_list(
         [(one.evaluation, address("evaluations", one.evaluation.id)) for one in stored],
-        absent_as="No evaluation fits this filter.",
+        absent_as="No evaluation matches this filter.",
     )
     tally = services.ledger.count("evaluation", project=project)
     return page(

@@ -106,5 +106,5 @@ def history_of(
         points,
         stored.result.distribution if stored is not None else None,
         stored.name if stored is not None else "",
-        f"{more}A result that is the same to the byte is stored once.",
+        f"{more}Identical results are stored once.",
     )

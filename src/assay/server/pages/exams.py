@@ -85,7 +85,7 @@ def list_exams(
         COLUMNS,
         [_row(item, rules) for item in found.items],
         kind="stack runs",
-        absent="No exam fits this filter.",
+        absent="No exam matches this filter.",
     )
     tally = services.ledger.count("exam", project=principal.project)
     return page(

@@ -88,7 +88,10 @@ def _page(
         parts.append(Paragraph("No label sets yet. Make the first one below.", "hint"))
     else:
         parts.append(
-            Empty("Labels are given to samples of an evaluation, and none is stored.", "assay run")
+            Empty(
+                "Labels are for samples of an evaluation, and no evaluation is stored yet.",
+                "assay run",
+            )
         )
     return page(
         request,

@@ -209,7 +209,7 @@ async def save_item(request: Request, name: str) -> Response:
     rater = rater_of(request, principal)
     if rater is None:
         raise Problem(
-            409, "nobody has said who is labelling.", fix="Open the set and type your name first."
+            409, "the rater's name is missing.", fix="Open the set and type your name first."
         )
     place = await asyncio.to_thread(_place, services, principal.project, stored, rater)
     number = sent.get("item", "")

@@ -119,7 +119,7 @@ async def save_override(request: Request) -> Response:
     run, within = sent.get("run", ""), sent.get("in", "")
     rater = rater_of(request, principal)
     if rater is None:
-        raise Problem(409, "nobody has said who you are.", fix="Type your name on the form first.")
+        raise Problem(409, "your name is missing.", fix="Type your name on the form first.")
     item, evaluation = await asyncio.to_thread(_run, services, principal.project, run, within)
     reason, verdict = sent.get("reason", ""), sent.get("verdict", "")
     try:

@@ -102,7 +102,7 @@ async def live_run(request: Request, run_id: str, principal: Principal = READER)
         steps,
         evaluation,
         nav="/runs",
-        lead="Recorded live; it is over." if found.over else "Live",
+        lead="Recorded live; finished." if found.over else "Live",
         scripts=[] if found.over else ["live.js"],
         template="live.html",
         over=found.over,

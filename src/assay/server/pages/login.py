@@ -118,4 +118,6 @@ async def log_out(request: Request) -> Response:
 @router.get("/logout")
 async def ask_log_out(request: Request) -> Response:
     """An address that changes nothing by being opened."""
-    raise Problem(405, "logging out is a button.", fix="Use the button at the top of a page.")
+    raise Problem(
+        405, "this address doesn't log you out.", fix="Use the button at the top of a page."
+    )

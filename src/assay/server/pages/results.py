@@ -193,7 +193,7 @@ def _made_of(services: Services, project: str, digest: str) -> Part:
         "What it was made of",
         ("Record", "Kind"),
         rows,
-        absent="What it was made of is not in the ledger.",
+        absent="Its inputs are not in the ledger.",
     )
     more = (
         [Paragraph(f"The first {MADE_OF} are shown; there are more.", "hint")]

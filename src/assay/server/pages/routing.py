@@ -95,18 +95,18 @@ def _problem(error: Exception) -> Problem:
         where = str(next(reversed(first.get("loc", ("",)))))
         return Problem(
             422,
-            f"'{where}' cannot be read: {first.get('msg', 'it is not of its shape')}.",
+            f"'{where}' cannot be read: {first.get('msg', 'it has the wrong form')}.",
             where=where,
         )
     status = error.status_code if isinstance(error, HTTPException) else 500
     words = {
         404: "there is nothing at this address.",
-        405: "this address does not take this method.",
+        405: "this address doesn't support this method.",
     }
     return Problem(
         status,
-        words.get(status, "this cannot be answered."),
-        fix="Go on from the overview." if status in words else "",
+        words.get(status, "this request can't be answered."),
+        fix="Start again from the overview." if status in words else "",
     )
 
 

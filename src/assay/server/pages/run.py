@@ -69,7 +69,7 @@ async def replay_grade(request: Request, run_id: str) -> Response:
     services: Services = request.app.state.services
     found = await asyncio.to_thread(found_run, services, principal.project, run_id)
     if found.grade is None:
-        raise Problem(404, "this run has no grade that could be made again.", where=run_id[:100])
+        raise Problem(404, "this run has no grade to recompute.", where=run_id[:100])
     grade = found.grade
     said = await services.in_turn(
         principal.project, lambda: _replayed(services, principal.project, grade)

@@ -324,9 +324,9 @@ def _filtered(services: Services, project: str, asked: dict[str, Any], name: str
     if not asked:
         raise Problem(
             422,
-            "a filter names at least one thing.",
+            "the filter is empty.",
             where=f"{name}.filter",
-            fix=f"They are {', '.join(FILTERS)}.",
+            fix=f"Filter by {', '.join(FILTERS)}.",
         )
     digests: list[str] = []
     cursor: int | None = None

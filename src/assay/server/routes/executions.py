@@ -94,7 +94,7 @@ async def accept(request: Request, services: Services, principal: Principal, tre
         if waiting >= services.settings.run_queue:
             raise Problem(
                 429,
-                f"{waiting} executions of this project wait.",
+                f"{waiting} executions of this project are waiting.",
                 fix="Wait for one of them, or cancel it.",
                 headers={"Retry-After": "30"},
             )
@@ -104,7 +104,7 @@ async def accept(request: Request, services: Services, principal: Principal, tre
         except stored.RunTaken as taken:
             raise Problem(
                 409,
-                f"a run {taken.run_id[:80]!r} was begun before.",
+                f"a run {taken.run_id[:80]!r} was started before.",
                 where="name",
                 fix="Give the execution another name, or none.",
             ) from None
@@ -112,9 +112,9 @@ async def accept(request: Request, services: Services, principal: Principal, tre
     if known.asked != kept:
         raise Problem(
             409,
-            "this idempotency key came with another request before.",
+            "this idempotency key was used for another request.",
             where="Idempotency-Key",
-            fix="Take a new key for a new request.",
+            fix="Use a new key for each new request.",
         )
     address = f"{ADDRESS}/{known.id}"
     listed = [{"run_id": one.run_id, "events": _events(one.run_id)} for one in asked.runs[:SHOWN]]
@@ -271,7 +271,7 @@ def list_executions(request: Request, principal: Principal = READ) -> Response:
     return bodies.answer(request, {"items": [_brief(job) for job in newest]})
 
 
-@router.get("/{execution_id}", summary="How far an execution is, and its runs")
+@router.get("/{execution_id}", summary="Progress of an execution, and its runs")
 def get_execution(
     request: Request,
     execution_id: str,
@@ -281,7 +281,7 @@ def get_execution(
         Query(pattern=f"^({'|'.join(stored.STATES)})$", description="only runs in this state"),
     ] = None,
     after: Annotated[
-        str | None, Query(max_length=20, description="the `next` of the page before")
+        str | None, Query(max_length=20, description="the `next` of the previous page")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:

@@ -65,7 +65,7 @@ def list_jobs(request: Request, principal: Principal = READ) -> Response:
     return bodies.answer(request, {"items": [job.document() for job in newest]})
 
 
-@router.get("/{job_id}", summary="How far a job is")
+@router.get("/{job_id}", summary="Progress of a job")
 def get_job(request: Request, job_id: str, principal: Principal = READ) -> Response:
     """State, progress and faults."""
     services: Services = request.app.state.services

@@ -51,7 +51,7 @@ _HEAD = {
 @router.post(
     "/live",
     status_code=201,
-    summary="Begin a run that is watched while it runs",
+    summary="Start a run that can be watched live",
     responses=openapi.POSTED,
     openapi_extra=openapi.body(_HEAD),
 )
@@ -67,7 +67,7 @@ async def start_live(request: Request) -> Response:
     for name in ("status", "steps", "tool_calls"):
         if name in tree:
             raise Problem(
-                422, f"'{name}' is said as the run goes on, not at its start.", where=name
+                422, f"'{name}' is reported while the run goes on, not at its start.", where=name
             )
     run = read_run(bodies.document({**tree, "status": "success"}))
     missing = [name for name in run.required_inputs or () if (run.inputs or {}).get(name) is None]
@@ -99,7 +99,7 @@ async def start_live(request: Request) -> Response:
     if not began:
         raise Problem(
             409,
-            f"a run {run.run_id[:80]!r} was begun before.",
+            f"a run {run.run_id[:80]!r} was started before.",
             where="run_id",
             fix="Give each run a unique id.",
         )
@@ -122,7 +122,7 @@ def _quoted(address: str) -> str:
 @router.post(
     "/{run_id:path}/events",
     status_code=202,
-    summary="Say what happened in a run in progress",
+    summary="Post events of a run in progress",
     responses={201: {"description": "The run has ended and is graded."}, **openapi.POSTED},
     openapi_extra=openapi.body(
         {"anyOf": [_POSTED, {"type": "array", "items": _POSTED, "minItems": 1}]}
@@ -213,7 +213,7 @@ def _ended(end: dict[str, Any], head: bytes) -> Run:
     for name in _AT_END:
         if name in end:
             raise Problem(
-                422, f"'{name}' was said before and is not said again.", where=f"run.{name}"
+                422, f"'{name}' was given before and can't be given again.", where=f"run.{name}"
             )
     return read_run(bodies.document({**parse_json(head), "status": "success", **end}))
 

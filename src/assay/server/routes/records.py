@@ -54,7 +54,7 @@ Digest = Annotated[str, Path(description="sha256: and 64 hexadecimal digits")]
     "/scorecards",
     status_code=201,
     summary="Post a scorecard and get its grade",
-    responses={200: {"description": "It was known already."}, **openapi.POSTED},
+    responses={200: {"description": "It was already stored."}, **openapi.POSTED},
     openapi_extra={**openapi.body(openapi.SCORECARD), **POSTING},
 )
 async def post_scorecard(request: Request) -> Response:
@@ -206,7 +206,7 @@ def get_any(request: Request, digest: Digest, principal: Principal = READ) -> Re
 
 @router.post(
     "/records/{digest}/forget",
-    summary="Take the content of a record out for good",
+    summary="Forget the content of a record",
     responses=openapi.POSTED,
     openapi_extra=openapi.body(ForgetRequest),
 )

@@ -69,7 +69,7 @@ POSTING: dict[str, Any] = {"parameters": [*_CHOICES, _KEY]}
     status_code=201,
     summary="Post runs and get their grades",
     responses={
-        200: {"description": "Every run was known already."},
+        200: {"description": "Every run was already stored."},
         **executions.ACCEPTED,
         **openapi.POSTED,
     },
@@ -152,7 +152,7 @@ def list_runs(
         str | None, Query(alias="to", max_length=40, description="started before this moment")
     ] = None,
     after: Annotated[
-        str | None, Query(max_length=20, description="the `next` of the page before")
+        str | None, Query(max_length=20, description="the `next` of the previous page")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     newest_first: bool = True,

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["system"])
 
 
-@router.get("/health", summary="Whether the process lives")
+@router.get("/health", summary="Check that the process is alive")
 async def health(request: Request) -> Response:
-    """Needs no token, and asks nobody."""
+    """Needs no token, and queries nothing else."""
     return bodies.answer(request, {"status": "ok", "version": __version__, **ENGINE})
 
 
-@router.get("/ready", summary="Whether it can take work", responses=openapi.problems(503))
+@router.get("/ready", summary="Check that it can take requests", responses=openapi.problems(503))
 async def ready(request: Request) -> Response:
-    """Needs no token. The database answers, and the server is not on its way down."""
+    """Needs no token. Checks that the database answers and the server is not shutting down."""
     services: Services = request.app.state.services
     if services.stopping:
-        raise Problem(503, "the server is on its way down.")
+        raise Problem(503, "the server is shutting down.")
     try:
         async with asyncio.timeout(5):
             there = await asyncio.to_thread(services.ledger.is_there)

@@ -110,7 +110,7 @@ async def _take(
         if taken.closed:
             raise Problem(
                 429,
-                "too many traces wait for their root span.",
+                "too many traces are waiting for their root span.",
                 fix="Wait, then try again.",
                 headers={"Retry-After": "10"},
             )
