@@ -176,7 +176,7 @@ def test_a_receiver_that_never_answers_holds_up_nobody_and_what_waits_has_a_boun
         assert [api.post("/runs", one).status_code for one in runs(12)] == [201] * 12
         dropped = metric(api, "otlp_grades_dropped")
         assert 12 - 3 - 5 <= dropped <= 12 - 3
-        assert b"too many wait" in api.log.getvalue()
+        assert b"too many are waiting" in api.log.getvalue()
 
 
 def test_what_waits_has_a_bound_in_bytes_too(monkeypatch: pytest.MonkeyPatch) -> None:

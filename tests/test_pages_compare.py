@@ -490,7 +490,7 @@ def test_filter_search_order_and_page_are_the_address(shop: Api) -> None:
     assert "Samples 26 to 32 of 32" in get(shop, "?of=one&of=two&page=99999").text
     assert "Samples 1 to 25" in get(shop, "?of=one&of=two&page=minus").text
     assert "Samples 1 to 1 of 1" in get(shop, "?of=one&of=two&q=about 17?").text
-    assert "No sample fits this filter." in get(shop, "?of=one&of=two&q=xyzzy").text
+    assert "No sample matches this filter." in get(shop, "?of=one&of=two&q=xyzzy").text
     by_name = get(shop, "?of=one&of=two&sort=sample").text
     by_name = by_name[by_name.index("by name") :]
     assert by_name.index("s-9") < by_name.index("s-10")

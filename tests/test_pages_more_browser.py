@@ -165,7 +165,7 @@ def test_what_got_worse_is_found_by_keyboard_and_the_decision_stored_by_mouse(
     assert outcome.is_visible(), "only the samples were replaced"
     page.get_by_role("searchbox").fill("xyzzy")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("No sample fits this filter.")).to_be_visible()
+    expect(page.get_by_text("No sample matches this filter.")).to_be_visible()
     if width == JOBS[0]:  # a decision is stored once
         page.get_by_role("button", name="Store this decision").click()
         expect(page).to_have_url(re.compile(r"/decisions/sha256:"))

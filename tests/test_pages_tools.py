@@ -96,7 +96,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 def rows_of(desk: Desk, query: str = "") -> list[list[str]]:
     text = desk.client.get(f"/schemas{query}", headers=HTML).text
-    if "No tool fits this filter." in text:
+    if "No tool matches this filter." in text:
         return []
     return table_of(text, "Tools")[1:]
 

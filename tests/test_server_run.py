@@ -636,7 +636,7 @@ def test_a_workflow_that_stops_its_process_from_answering_is_ended_and_recorded_
         found = finished(api, ask(api, asked("one", timeout_s=1)))
         record = api.get(f"/runs/{found['runs'][0]['digest']}").json()["record"]
         assert (record["status"], found["runs"][0]["passed"]) == ("timeout", False)
-        assert "did not answer" in record["metadata"]["error"]
+        assert "stopped answering" in record["metadata"]["error"]
 
 
 def test_a_workflow_that_cannot_be_loaded_fails_the_execution_and_every_stream_ends(

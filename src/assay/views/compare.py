@@ -216,7 +216,7 @@ def samples_table(
         ]
         for one in samples
     ]
-    absent_as = "No sample fits this filter." if query.show or query.q else "There are no samples."
+    absent_as = "No sample matches this filter." if query.show or query.q else "No samples."
     first = f"{page.first:,} to {page.first + len(rows) - 1:,}" if rows else "none"
     caption = (
         f"Samples {first} of {page.total:,}, {_ORDERED.get(query.sort, 'what got worse first')}"

@@ -105,7 +105,7 @@ def tools_view(rows: Sequence[ToolRow], query: ToolQuery, start: int = 0) -> lis
         "Tools",
         _columns(query),
         [_tool_row(row) for row in page],
-        absent="No tool fits this filter.",
+        absent="No tool matches this filter.",
         kind="stack runs",
     )
     parts: list[Block] = [

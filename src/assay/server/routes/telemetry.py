@@ -146,7 +146,7 @@ def _read(data: bytes, media: str) -> list[Span | Fault]:
             400,
             "the body is not an export of spans.",
             where="body",
-            fix='It is {"resourceSpans": [...]}.',
+            fix='Send {"resourceSpans": [...]}.',
         )
     return list(from_json(tree, file="body"))
 
