@@ -64,7 +64,6 @@ PENDING = (
     "docs/how-to/import.md",
     "docs/how-to/judge.md",
     "docs/how-to/label.md",
-    "docs/how-to/measure.md",
     "docs/how-to/opentelemetry.md",
     "docs/how-to/pages.md",
     "docs/how-to/release.md",
