@@ -53,7 +53,6 @@ EXAMPLES = ROOT / "src" / "assay" / "cli" / "examples"
 GENERATED = ("docs/reference/", "CHANGELOG.md")
 """Pages without blocks to run: `docs/generate.py` writes the reference from the code."""
 PENDING = (
-    "docs/how-to/batch-on-spark.md",
     "docs/how-to/configure.md",
     "docs/how-to/datasets.md",
     "docs/how-to/evaluations.md",
@@ -73,7 +72,6 @@ PENDING = (
     "docs/how-to/view.md",
     "docs/how-to/write-a-plugin.md",
     "docs/how-to/write-a-profile.md",
-    "docs/how-to/write-a-scorer.md",
 )
 """Pages whose blocks don't run yet. Convert one by the rules above and delete its line."""
 VARYING = (
