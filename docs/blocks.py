@@ -65,7 +65,6 @@ PENDING = (
     "docs/how-to/label.md",
     "docs/how-to/opentelemetry.md",
     "docs/how-to/pages.md",
-    "docs/how-to/repair-code.md",
     "docs/how-to/run-an-exam.md",
     "docs/how-to/run.md",
     "docs/how-to/serve.md",

@@ -996,13 +996,12 @@ def test_the_files_shown_in_the_how_to_are_read_as_they_stand(
     project: Path, tmp_path: Path
 ) -> None:
     text = (ROOT / "docs" / "how-to" / "repair-code.md").read_text()
-    blocks = dict(re.findall(r"```yaml (\S+)\n(.*?)```", text, re.DOTALL))
+    blocks = dict(re.findall(r'```(?:yaml|jsonl) title="(\S+)"\n(.*?)```', text, re.DOTALL))
     for name, block in blocks.items():
-        (tmp_path / name).write_text(block.replace("../my-project", "project"))
-    (tmp_path / "issues.jsonl").write_text(re.search(r"```json\n(.*?)```", text, re.DOTALL)[1])
+        (tmp_path / name).write_text(block.replace("my-project", "project"))
     workflow = read_workflow(str(tmp_path / "workflow.yaml"))
     assert repair_of(workflow) is not None
-    [sample] = prepare(workflow, read_dataset(str(tmp_path / "dataset.yaml")))
-    assert sample.inputs == {"issue": "parse('') raises IndexError; it should be None."}
+    [sample] = prepare(workflow, read_dataset(str(tmp_path / "issues.jsonl")))
+    assert sample.inputs == {"issue": "parse('') raises IndexError; it should return None."}
     for name in Repository.__struct_fields__:
         assert f"`{name}`" in text, name
