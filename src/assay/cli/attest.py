@@ -95,8 +95,8 @@ def _print(found: Verified, *, unchecked: bool) -> None:
 COMMANDS = {
     "verify-attestation": Command(
         run,
-        "Check an attestation: its form, its signature, whether these files are the candidate, and"
-        " that it passed. Exit 0 only if all of it holds.",
+        "Check an attestation: its form, its signature, whether these files are the"
+        " candidate, and that it passed. Exit 0 only if all of that is true.",
         "assay verify-attestation decision.intoto.json --key release.pub --evidence runs.jsonl",
         (
             arg("file", metavar="FILE", help="a DSSE envelope, as `assay gate --attest` writes it"),
@@ -107,7 +107,7 @@ COMMANDS = {
             ),
             flag(
                 "--unsigned",
-                "accept that the signature is not checked; without --key nothing else exits 0",
+                "skip the signature check; without --key, exit 0 needs this option",
             ),
             repeated(
                 "--evidence",

@@ -344,7 +344,7 @@ COMMANDS = {
     ),
     "baseline show": Command(
         _show,
-        "What a stored baseline holds, once its digests were checked.",
+        "Show what a stored baseline contains, after checking its digests.",
         "assay baseline show production",
         (
             arg(
@@ -359,7 +359,7 @@ COMMANDS = {
     ),
     "baseline list": Command(
         _list,
-        "The stored baselines; the newest of each name is meant by its name.",
+        "List the stored baselines; a plain name means its newest.",
         "assay baseline list",
         (
             DIR,

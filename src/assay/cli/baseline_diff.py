@@ -193,12 +193,12 @@ def change_line(change: Mapping[str, Any]) -> str:
 COMMANDS = {
     "baseline diff": Command(
         diff,
-        "A stored baseline against another one, or against files: the paired differences, sample by"
-        " sample. It exits 0 whatever the result.",
+        "Compare a stored baseline with another, or with files: the paired differences,"
+        " sample by sample. It exits 0 whatever the result.",
         "assay baseline diff production runs.jsonl",
         (
             DIR,
-            arg("name", metavar="NAME", help="the stored baseline that is compared with"),
+            arg("name", metavar="NAME", help="the stored baseline to compare with"),
             arg(
                 "others",
                 metavar="OTHER|FILE",

@@ -227,15 +227,16 @@ COMMANDS = {
                 metavar="Q",
                 default="workflow",
                 help=(
-                    "policy by name, name@version or YAML file (default: workflow); its family says"
-                    " what the rows are: scores, answers about tools (flowmcp), marks (exam)"
+                    "policy by name, name@version or YAML file (default: workflow); its"
+                    " family determines what the rows are: scores, answers about tools"
+                    " (flowmcp), marks (exam)"
                 ),
             ),
             "--rubric",
             repeated(
                 "--exam",
                 "EXAM",
-                "a file of the exam that marks are of, capstone or regression set; may be repeated",
+                "a file of the exam that was marked, capstone or regression set; may be repeated",
             ),
             arg(
                 "--baseline",

@@ -136,8 +136,8 @@ COMMANDS = {
             arg("shell", choices=list(SCRIPTS), metavar="SHELL", help="bash, zsh or fish"),
             flag(
                 "--words",
-                "read words from standard input, one on each line, and print how the last can go"
-                " on; the script calls this",
+                "read words from standard input, one on each line, and print completions of"
+                " the last; the script calls this",
             ),
         ),
         configured=False,

@@ -148,7 +148,7 @@ def _text(value: Any) -> str:
 COMMANDS = {
     "config": Command(
         run,
-        "Show what holds for a verb and where each value comes from: the command line, a line of"
+        "Show the settings of a verb and where each value comes from: the command line, a line of"
         " assay.yaml, the environment, or the default. Without a verb: what assay.yaml sets.",
         "assay config run --repeat 3",
         (

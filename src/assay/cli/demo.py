@@ -323,7 +323,7 @@ COMMANDS = {
                 "--out",
                 metavar="DIR",
                 default="demo",
-                help="where report.html and grades.json go (default: demo)",
+                help="the folder for report.html and grades.json (default: demo)",
             ),
         ),
         configured=False,

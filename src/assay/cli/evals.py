@@ -85,7 +85,7 @@ COMMANDS = {
         "List the evaluations in the ledger, newest first. It exits 0 whatever their grades.",
         "assay evals --workflow triage",
         (
-            arg("--limit", type=int, metavar="N", default=20, help="at most so many (default: 20)"),
+            arg("--limit", type=int, metavar="N", default=20, help="show at most N (default: 20)"),
             arg("--workflow", metavar="ID", help="only evaluations of this workflow"),
             arg("--dataset", metavar="ID", help="only evaluations on this dataset"),
             "--db",

@@ -330,17 +330,17 @@ ANSWERS: tuple[Argument | str, ...] = (
     arg(
         "--save-answers",
         metavar="FILE",
-        help="with --command or --url: keep what was answered, as --answers reads it",
+        help="with --command or --url: save the answers in the form that --answers reads",
     ),
-    flag("--keep-going", "list answers that are at fault and grade the rest; still exits 3"),
+    flag("--keep-going", "list malformed answers and grade the rest; still exits 3"),
 )
 _RULES = rule_options("the exam's, else the policy's")
 
 COMMANDS = {
     "exam grade": Command(
         _grade,
-        "Mark the answers to an exam on the axes of its rubric, with a diagnosis in words. Exit 0"
-        " once graded; 1 below a pass score that --min-score or the exam names.",
+        "Mark the answers to an exam on the axes of its rubric, with a diagnosis in words."
+        " Exit 0 once graded; 1 below the passing score of --min-score or the exam.",
         "assay exam grade exam.yaml --answers answers.jsonl -o result.json",
         (
             *ANSWERS,
@@ -355,9 +355,9 @@ COMMANDS = {
                 "--min-score",
                 metavar="X",
                 type=float,
-                help="the least score of a pass, 0 to 1 (default: the exam's `pass_score`, if any)",
+                help="the passing score, 0 to 1 (default: the exam's `pass_score`, if any)",
             ),
-            flag("--raw-bars", "bars with the same length for each axis, not its weight"),
+            flag("--raw-bars", "draw bars of the same length for each axis, instead of by weight"),
             "--charts",
             *STORE,
         ),

@@ -218,8 +218,8 @@ COMMANDS = {
     "exam gate": Command(
         _gate,
         "Decide on graded exams: the hard gate on the capstone, the drop on the regression set"
-        " against a stored baseline; soft gates warn. Exit 0 or 1; 4 where the regression set has"
-        " no baseline.",
+        " against a stored baseline; soft gates warn. Exit 0 or 1; 4 if the regression set"
+        " has no baseline.",
         "assay exam gate result.json --regression regression.json --baseline baseline.json",
         (
             arg(

@@ -67,7 +67,7 @@ COMMANDS = {
         _review,
         "Grade the items of an exam that are due in a review schedule, and move the schedule. A due"
         " item without an answer counts as failed. This is not a gate: it exits 0 once reviewed,"
-        " however many failed, and where nothing is due; 4 if the schedule has no cards.",
+        " however many failed, and if nothing is due; 4 if the schedule has no cards.",
         "assay exam review exam.yaml --schedule schedule.json --date 2026-05-19"
         " --answers answers.jsonl",
         (

@@ -120,7 +120,7 @@ COMMANDS = {
     ),
     "exam recalibrate": Command(
         _recalibrate,
-        "What the weights of another rubric would have done to past exams. It exits 0"
+        "Show what the weights of another rubric would have done to past exams. It exits 0"
         " whatever the result.",
         "assay exam recalibrate --history results/*.json --rubric tutor-2.yaml",
         (

@@ -112,7 +112,7 @@ def _as_stored(options: argparse.Namespace, stored: StoredInput) -> bool:
 COMMANDS = {
     "explain": Command(
         run,
-        "Say why each run got its grade, and the smallest change that would move it.",
+        "Explain why each run got its grade, and the smallest change that would move it.",
         "assay explain runs.jsonl --run r-001",
         (
             arg(

@@ -122,7 +122,7 @@ COMMON: dict[str, Argument] = {
     "--now": arg(
         "--now",
         metavar="TIME",
-        help="take this as the present, as 2026-11-15T10:00:00Z (default: the clock)",
+        help="use this as the current time, such as 2026-11-15T10:00:00Z (default: the clock)",
     ),
     "--library": arg(
         "--library",
@@ -162,11 +162,9 @@ COMMON: dict[str, Argument] = {
         help="worker processes for large .jsonl files (default: one per core)",
     ),
     "--keep-going": flag(
-        "--keep-going", "grade the good lines although others are malformed; still exits 3"
+        "--keep-going", "grade the valid lines even if others are malformed; still exits 3"
     ),
-    "--trust": flag(
-        "--trust", "run code outside the folder of assay.yaml where that file names it"
-    ),
+    "--trust": flag("--trust", "allow assay.yaml to run code outside its folder"),
     "--charts": arg(
         "--charts", metavar="DIR", help="also write every chart into a folder, as SVG and as PNG"
     ),
@@ -185,8 +183,8 @@ COMMON: dict[str, Argument] = {
         type=float,
         metavar="C",
         help=(
-            "how sure that must be: the lower end of the pass rate's interval must reach it; too"
-            " few samples to tell is exit 4"
+            "the confidence level: the lower end of the pass rate's interval must reach the"
+            " minimum; exit 4 if there are too few samples"
         ),
     ),
     "--otlp-endpoint": arg(

@@ -316,12 +316,13 @@ COMMANDS = {
             ),
             flag(
                 "--allow-unpaired",
-                "compare sets that share no samples, or other datasets, and say so in the decision",
+                "compare sets that share no samples, or use different datasets; the"
+                " decision notes it",
             ),
             repeated(
                 "--quarantine",
                 "SAMPLE",
-                "leave a flaky sample out, by name, and list it; may be repeated",
+                "exclude a flaky sample, by name, and list it; may be repeated",
             ),
             arg(
                 "--baselines",
@@ -333,13 +334,13 @@ COMMANDS = {
                 "--with-plan",
                 metavar="FILE",
                 help=(
-                    "the plan that was declared before; what changed since is named, and its"
-                    " samples are the set"
+                    "the plan declared beforehand; changes since are named, and its samples"
+                    " are the set"
                 ),
             ),
             flag(
                 "--plan",
-                "decide nothing: say how many samples a decision needs, and write the plan with -o",
+                "don't decide: show how many samples a decision needs, and write the plan with -o",
             ),
             arg(
                 "--effect",
@@ -369,14 +370,14 @@ COMMANDS = {
                 type=int,
                 default=1,
                 help=(
-                    "how often the results are looked at; above 1 the interval holds at every look"
+                    "how often you look at the results; above 1 the interval is valid at every look"
                     " (default: 1)"
                 ),
             ),
             repeated(
                 "--slice",
                 "KIND",
-                "also compare by tag, group or family, corrected for being several",
+                "also compare by tag, group or family, corrected for multiple comparisons",
                 choices=("tag", "group", "family"),
             ),
             arg("--attest", metavar="FILE", help="write an in-toto statement of the decision"),

@@ -259,12 +259,17 @@ def _hint(
 COMMANDS = {
     "import": Command(
         run,
-        "Turn what another tool wrote into evidence (assay.run/1), grade it and store it as an"
-        " evaluation. What is left out is counted and named. It exits 0 even if runs"
+        "Turn another tool's results into evidence (assay.run/1), grade it and store it as"
+        " an evaluation. Anything left out is counted and named. It exits 0 even if runs"
         " fail.",
         "assay import results.json -o runs.jsonl --workflow triage@3",
         (
-            arg("files", nargs="+", metavar="FILE", help="what another tool wrote, or -"),
+            arg(
+                "files",
+                nargs="+",
+                metavar="FILE",
+                help="another tool's result files, or - for standard input",
+            ),
             arg(
                 "--from",
                 dest="kind",
@@ -274,7 +279,7 @@ COMMANDS = {
             arg(
                 "--workflow",
                 metavar="ID@VERSION",
-                help="the workflow that ran, where the files do not say it",
+                help="the workflow that ran, if the files don't name it",
             ),
             arg(
                 "--family",
@@ -284,7 +289,7 @@ COMMANDS = {
             arg(
                 "--dataset",
                 metavar="ID@VERSION",
-                help="the dataset it ran on, where the files do not say it",
+                help="the dataset it ran on, if the files don't name it",
             ),
             arg(
                 "--name",
@@ -292,7 +297,7 @@ COMMANDS = {
                 help="the name of the evaluation (default: the workflow and the time)",
             ),
             "--map",
-            flag("--save-map", "write what the columns are into assay.yaml, for the next time"),
+            flag("--save-map", "save the column mapping in assay.yaml"),
             *CHOICES,
             *STORE,
             "--no-store",

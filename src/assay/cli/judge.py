@@ -49,33 +49,34 @@ _LIMITS: tuple[Argument, ...] = (
         "--journal",
         metavar="FILE",
         default=DEFAULT_JOURNAL,
-        help=f"where paid answers are kept; none is asked twice (default: {DEFAULT_JOURNAL})",
+        help=f"where paid answers are kept; no question is paid for twice (default:"
+        f" {DEFAULT_JOURNAL})",
     ),
     flag("--no-journal", "keep nothing"),
-    flag("--dry-run", "print how many calls it takes and what they cost; ask nothing"),
-    arg("--seed", metavar="N", type=int, default=0, help="draws orders and waits (default: 0)"),
+    flag("--dry-run", "print the number of calls and their cost; ask nothing"),
+    arg("--seed", metavar="N", type=int, default=0, help="seed of orders and waits (default: 0)"),
 )
 JUDGE: tuple[Argument, ...] = (
     repeated("--judge", "FILE", "a judge's description (YAML)"),
     arg("--model", metavar="M", help="the model's name, instead of a description"),
-    arg("--base-url", metavar="URL", help="where it answers, as http://127.0.0.1:8080/v1"),
+    arg("--base-url", metavar="URL", help="the API's base URL, such as http://127.0.0.1:8080/v1"),
     arg(
         "--api",
         metavar="API",
         default="openai",
-        help="how it is asked: openai, anthropic, litellm or a plugin's (default: openai)",
+        help="the API to use: openai, anthropic, litellm or a plugin's (default: openai)",
     ),
     arg(
         "--key-env",
         metavar="NAME",
-        help="the environment variable that has the key; the key itself is never an argument",
+        help="the environment variable that contains the key; the key itself is never an argument",
     ),
-    arg("--price", metavar="IN,OUT", help="US dollars for a million tokens, in and out"),
+    arg("--price", metavar="IN,OUT", help="US dollars per million tokens, in and out"),
     arg(
         "--structured",
         choices=("json_schema", "json_object", "none"),
         default="json_schema",
-        help="how a reply's shape is asked for",
+        help="how to request the shape of a reply",
     ),
     arg("--max-tokens", metavar="N", type=int, default=700, help="longest reply (default: 700)"),
     *_LIMITS,
@@ -97,7 +98,7 @@ RUBRIC: tuple[Argument, ...] = (
     arg("--samples", metavar="N", type=int, default=1, help="draws of each question (default: 1)"),
 )
 """The options of work by a rubric."""
-REPLACE = flag("--replace", "put the judge's score in the place of one that a run already has")
+REPLACE = flag("--replace", "replace scores that a run already has")
 
 
 def specs_of(options: argparse.Namespace) -> list[JudgeSpec]:

@@ -259,24 +259,24 @@ COMMANDS = {
                 metavar="X",
                 type=float,
                 default=0.95,
-                help="of every interval (default: 0.95)",
+                help="confidence level of every interval (default: 0.95)",
             ),
             arg(
                 "--set",
                 metavar="ID@VERSION",
-                help="what the calibration set is called; its digest is taken of ids and labels",
+                help="name of the calibration set; its digest covers ids and labels",
             ),
             arg(
                 "--positive",
                 metavar="VALUE",
-                help="the value whose rate is wanted, where values are words, for example pass",
+                help="the value whose rate to estimate, if values are words, for example pass",
             ),
             arg(
                 "--seed",
                 metavar="N",
                 type=int,
                 default=0,
-                help="written down with the result; nothing is drawn at random yet (default: 0)",
+                help="recorded with the result; nothing is drawn at random yet (default: 0)",
             ),
             "--db",
             *STORE,
@@ -286,7 +286,7 @@ COMMANDS = {
     "judge drift": Command(
         _drift,
         "Compare a judge's latest card with its own past ones: verdicts that flipped on the same"
-        " items, agreement, mean.\n0: no change is shown; 1: alarm; 4: the cards cannot tell.",
+        " items, agreement, mean.\nExit 0: no change shown; 1: alarm; 4: not enough on the cards.",
         "assay judge drift cards/2026-10.json cards/2026-11.json",
         (
             arg(

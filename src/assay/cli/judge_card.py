@@ -177,7 +177,7 @@ COMMANDS = {
                     " can be seen item by item"
                 ),
             ),
-            arg("--model", metavar="M", help="whose card it is, where there is no audit"),
+            arg("--model", metavar="M", help="the model the card is for, if there is no audit"),
             policy_option("workflow-judged"),
             "--now",
             "--library",

@@ -187,12 +187,12 @@ _WORK: tuple[Argument | str, ...] = (
         default=DEFINITION,
         help="with --pairs: what counts as better",
     ),
-    arg("--seed", metavar="N", type=int, default=0, help="draws orders (default: 0)"),
+    arg("--seed", metavar="N", type=int, default=0, help="seed of orders (default: 0)"),
     arg(
         "--model",
         metavar="M",
         default="external",
-        help="who answers; goes into the results (default: external)",
+        help="the model that answers; recorded in the results (default: external)",
     ),
     "--library",
 )
@@ -217,8 +217,8 @@ COMMANDS = {
     ),
     "judge consume": Command(
         common.stored(_consume),
-        "Turn answers that came from elsewhere into judgements. The same files and options as for"
-        " the export; each answer is checked against its question.",
+        "Turn answers that came from elsewhere into judgements. Takes the same files and"
+        " options as the export; each answer is checked against its question.",
         "assay judge consume answers.jsonl --of runs.jsonl --rubric rag --model m-1 -o"
         " judged.jsonl",
         (

@@ -95,8 +95,8 @@ def pairs_of(files: Sequence[str]) -> list[Pair]:
 COMMANDS = {
     "judge pairwise": Command(
         common.stored(_pairwise),
-        "Compare two answers to each task in both orders; orders that disagree are asked once more,"
-        " then it is a tie.",
+        "Compare two answers to each task in both orders; if the orders disagree, it asks"
+        " once more, then calls a tie.",
         "assay judge pairwise pairs.jsonl --judge judge.yaml -o comparisons.json -o verdicts.jsonl",
         (
             arg(
@@ -114,7 +114,7 @@ COMMANDS = {
                 metavar="X",
                 type=float,
                 default=0.10,
-                help="rate of inconsistent pairs above which there is a warning (default: 0.10)",
+                help="warn above this rate of inconsistent pairs (default: 0.10)",
             ),
             *common.JUDGE,
             *STORE,

@@ -273,7 +273,8 @@ COMMANDS = {
     ),
     "judge panel": Command(
         common.stored(_panel),
-        "Several judges, best of different families, on one rubric: their mean or their majority,"
+        "Several judges, ideally of different families, on one rubric: their mean or their"
+        " majority,"
         " and how far they disagree.",
         "assay judge panel runs.jsonl --rubric rag --judge a.yaml --judge b.yaml --judge c.yaml"
         " --vote majority -o judged.jsonl",

@@ -188,8 +188,9 @@ def _show(options: argparse.Namespace) -> int:
 COMMANDS = {
     "label new": Command(
         _new,
-        "Draw samples of a stored evaluation for people to label. Each rater gets every item, in an"
-        " different order, and never sees a judge's score or a grade.\nThe same command twice"
+        "Draw samples of a stored evaluation for people to label. Each rater gets every"
+        " item, in a different order, and never sees a judge's score or a grade.\nThe same"
+        " command twice"
         " makes one set.",
         "assay label new latest --n 50 --draw random",
         (
@@ -205,8 +206,8 @@ COMMANDS = {
                 default="random",
                 help=(
                     f"{', '.join(DRAWS)}: any sample; where judge and rules are furthest apart; or"
-                    " nearest to a floor or the pass line (default: random). Only random labels"
-                    " can let a judge gate"
+                    " nearest to a floor or the pass line (default: random). A judge may"
+                    " gate only on random labels"
                 ),
             ),
             arg(
@@ -223,7 +224,7 @@ COMMANDS = {
                 ),
             ),
             repeated("--criterion", "NAME", "only this criterion; may be repeated"),
-            arg("--seed", type=int, metavar="N", default=0, help="draws the items (default: 0)"),
+            arg("--seed", type=int, metavar="N", default=0, help="seed of the draw (default: 0)"),
             arg("--name", metavar="NAME", help="name of the set (default: from the evaluation)"),
             arg("--question", metavar="TEXT", help="with --pairs: what makes an answer better"),
             flag("--with-reference", "show raters the expected answer"),
@@ -240,7 +241,8 @@ COMMANDS = {
     ),
     "label show": Command(
         _show,
-        "Show how far raters are, how well they agree, where they differ and what they wrote.\n"
+        "Show how far raters have got, how well they agree, where they differ and what they"
+        " wrote.\n"
         "Agreement is Cohen's kappa for two raters and Krippendorff's alpha for more.",
         "assay label show latest",
         (SET, "--db", "--project"),

@@ -102,8 +102,8 @@ COMMANDS = {
     "label export": Command(
         _export,
         "Write the labels of a set next to the judge's verdicts, as `assay judge calibrate"
-        " --labels` reads them. Several raters become one value: of scores the median, of choices"
-        " that of the most raters.",
+        " --labels` reads them. Several raters become one value: the median of scores, the"
+        " most frequent choice.",
         "assay label export latest -o labels.jsonl",
         (
             SET,

@@ -68,7 +68,8 @@ def _override(options: argparse.Namespace) -> int:
 COMMANDS = {
     "label override": Command(
         _override,
-        "Record that a person would have decided a run otherwise, and why. It is shown next to the"
+        "Record that a person would have decided differently on a run, and why. It is shown"
+        " next to the"
         " grade and counted; it never changes a grade, a total or a decision.",
         "assay label override r-001 --verdict fail --reason 'Quotes the 2019 price list'",
         (
@@ -76,7 +77,7 @@ COMMANDS = {
             arg("--verdict", required=True, choices=("pass", "fail"), help="what you would decide"),
             arg("--reason", required=True, metavar="TEXT", help="why"),
             arg("--in", dest="evaluation", metavar="EVALUATION", help="the evaluation of the run"),
-            arg("--rater", metavar="NAME", help="who says so (default: the user of this machine)"),
+            arg("--rater", metavar="NAME", help="who decided (default: the user of this machine)"),
             "--db",
             "--project",
         ),

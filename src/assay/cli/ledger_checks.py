@@ -268,7 +268,8 @@ COMMANDS = {
     "ledger verify": Command(
         _verify,
         "Check a whole ledger: every digest, every link, the chain of every project, the totals of"
-        " every evaluation. Exit 0 if all is as it was written, 1 if not, 4 if it holds nothing.",
+        " every evaluation. Exit 0 if nothing was changed, 1 if something was, 4 if the"
+        " ledger is empty.",
         "assay ledger verify --db sqlite:///.assay/ledger.db",
         (
             "--db",
@@ -282,7 +283,7 @@ COMMANDS = {
     ),
     "ledger replay": Command(
         _replay,
-        "Make a stored grade, decision or evaluation again from its stored evidence and the"
+        "Recompute a stored grade, decision or evaluation from its evidence under the"
         " recorded versions, and compare the bytes. Exit 0 if they are the same.",
         "assay ledger replay r-001 --db sqlite:///.assay/ledger.db",
         (

@@ -298,7 +298,7 @@ COMMANDS = {
             arg(
                 "action",
                 choices=("list", "show", "check", "publish"),
-                help="list or show items, check files, or freeze what is new",
+                help="list or show items, check files, or publish new versions",
             ),
             arg(
                 "what",
@@ -311,13 +311,13 @@ COMMANDS = {
     ),
     "versions": Command(
         _versions,
-        "The versions of the scoring and the grading system, and what is published.",
+        "Show the versions of the scoring and the grading system, and what is published.",
         "assay versions --check",
         (
             flag(
                 "--check",
                 "recompute both behaviour fingerprints; exit 1 if behaviour changed without a new"
-                " version, 4 if an extra is missing that one of them needs",
+                " version, 4 if one of them needs an extra that is not installed",
             ),
         ),
         configured=False,

@@ -177,8 +177,8 @@ COMMANDS = {
         ),
         flag(
             "--complete",
-            "a judged query that the run lacks counts 0 (trec_eval's -c); otherwise it is left out"
-            " and named",
+            "count a judged query that the run lacks as 0 (trec_eval's -c); otherwise it is"
+            " left out and named",
         ),
         arg(
             "--relevance-level",
@@ -253,7 +253,7 @@ COMMANDS = {
             "--match",
             choices=("exact", "substring", "word", "numeric"),
             default="exact",
-            help="what is right (default: exact)",
+            help="what counts as a match (default: exact)",
         ),
         arg(
             "--steps",

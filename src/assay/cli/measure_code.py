@@ -32,8 +32,8 @@ SANDBOX = arg(
     choices=("bubblewrap", "process"),
     default="bubblewrap",
     help=(
-        "bubblewrap walls the code off; process only limits it, must be asked for by name, and"
-        " leaves the gate undetermined (default: bubblewrap)"
+        "bubblewrap isolates the code; process only limits it and leaves the gate"
+        " undetermined (default: bubblewrap)"
     ),
 )
 
@@ -243,8 +243,8 @@ COMMANDS = {
             "--one-process",
             action="store_true",
             help=(
-                "for solutions whose values cannot cross between processes; such a solution can"
-                " forge its verdict"
+                "for solutions whose values can't cross between processes; they can forge"
+                " their verdict"
             ),
         ),
         arg(

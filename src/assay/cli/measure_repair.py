@@ -227,15 +227,12 @@ COMMANDS = {
             "--restore",
             metavar="PATH,...",
             action="append",
-            help=(
-                "files and folders that are as in the tree after the patch, so that it cannot"
-                " change them"
-            ),
+            help=("files and folders to restore after the patch, so that it can't change them"),
         ),
         arg(
             "--id",
             metavar="ID",
-            help="what the instance is called (default: the name of the patch)",
+            help="name of the instance (default: the name of the patch)",
         ),
         SANDBOX,
         arg(
@@ -243,7 +240,7 @@ COMMANDS = {
             metavar="DIR",
             action="append",
             default=[],
-            help="a folder outside the system that tests may read, as a virtual environment",
+            help="a folder outside the system that tests may read, such as a virtual environment",
         ),
         arg(
             "--timeout",

@@ -48,7 +48,7 @@ def measure(
     )
 
 
-K = arg("--k", metavar="K,...", default="1", help="how many attempts are drawn (default: 1)")
+K = arg("--k", metavar="K,...", default="1", help="how many attempts to draw (default: 1)")
 
 
 def _run(

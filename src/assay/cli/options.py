@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 
 ENVIRONMENT = {
-    "ASSAY_DB": "the ledger of `--store` and `--db`, where they name none",
+    "ASSAY_DB": "the ledger of `--store` and `--db`, if they name none",
     "ASSAY_LIBRARY": (
-        "a folder of your own profiles, policies and rubrics, where `--library` names none; it"
+        "a folder of your own profiles, policies and rubrics, if `--library` names none; it"
         " never changes what a shipped name means"
     ),
     "CI": "turns off colour and live progress",
-    "CI_API_V4_URL": "GitLab's API, which `report comment` talks to, where `--api` names none",
+    "CI_API_V4_URL": "GitLab's API, which `report comment` talks to, if `--api` names none",
     "CI_COMMIT_SHA": "the commit that a comment on a merge request names",
-    "CI_JOB_TOKEN": "the token of `report comment` on GitLab, where there is no GITLAB_TOKEN",
-    "CI_MERGE_REQUEST_IID": "the merge request of `report comment`, where `--pull` names none",
-    "CI_PROJECT_PATH": "the project of `report comment` on GitLab, where `--repo` names none",
-    "CI_PROJECT_URL": "the page that the address of a comment on GitLab begins with",
-    "GITHUB_API_URL": "the API that `report comment` talks to, where `--api` names none",
+    "CI_JOB_TOKEN": "the token of `report comment` on GitLab, if GITLAB_TOKEN is not set",
+    "CI_MERGE_REQUEST_IID": "the merge request of `report comment`, if `--pull` names none",
+    "CI_PROJECT_PATH": "the project of `report comment` on GitLab, if `--repo` names none",
+    "CI_PROJECT_URL": "the start of a comment's address on GitLab",
+    "GITHUB_API_URL": "the API that `report comment` talks to, if `--api` names none",
     "GITHUB_EVENT_PATH": "the event file from which `report comment` reads the pull request",
     "GITHUB_REF": "where `report comment` finds the pull request if the event file lacks it",
-    "GITHUB_REPOSITORY": "the repository of `report comment`, where `--repo` names none",
-    "GITHUB_SHA": "the commit that a comment names, outside of a pull request's own job",
+    "GITHUB_REPOSITORY": "the repository of `report comment`, if `--repo` names none",
+    "GITHUB_SHA": "the commit that a comment names, outside the jobs of a pull request",
     "GITHUB_STEP_SUMMARY": "the file that `--step-summary` appends to",
     "NO_COLOR": "turns off colour",
     "OTEL_EXPORTER_OTLP_*": (

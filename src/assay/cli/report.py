@@ -183,8 +183,8 @@ def _summed_in_engine(options: argparse.Namespace) -> int:
 COMMANDS = {
     "report rank": Command(
         _rank,
-        "Order runs, or candidates made of many runs, best first; near-equal scores are decided by"
-        " the tie-break rules. It exits 0 whatever the result.",
+        "Order runs, or candidates made of many runs, best first; tie-break rules decide"
+        " near-equal scores. It exits 0 whatever the result.",
         "assay report rank runs.jsonl",
         (
             "files",

@@ -184,7 +184,7 @@ COMMANDS = {
     "report comment": Command(
         _comment,
         "Post a Markdown file as a comment on a GitHub pull request or a GitLab merge request, or"
-        " update the one posted before. Exit 0 once it is there.",
+        " update the one posted before. Exit 0 once it is posted.",
         "assay report comment decision.md",
         (
             arg("file", metavar="FILE", help="the text, such as `assay gate ... -o decision.md`"),

@@ -247,14 +247,14 @@ COMMANDS = {
                 "--timeout",
                 type=float,
                 metavar="S",
-                help="seconds that a call may take (default: the workflow's limits.timeout_s)",
+                help="timeout of a call in seconds (default: the workflow's limits.timeout_s)",
             ),
             arg(
                 "--retries",
                 type=int,
                 metavar="N",
                 help=(
-                    "how often a failed call is made again; each is counted (default: the"
+                    "how often to retry a failed call; every attempt counts (default: the"
                     " workflow's limits.retries)"
                 ),
             ),
@@ -282,13 +282,13 @@ COMMANDS = {
             arg(
                 "--resume",
                 metavar="DIR",
-                help="go on with a run that was interrupted; finished samples are not repeated",
+                help="continue an interrupted run; finished samples are not repeated",
             ),
             arg(
                 "--events",
                 metavar="FILE",
                 help=(
-                    "write every event as it happens, one JSON object a line (`assay schema-of"
+                    "write every event as it happens, one JSON object per line (`assay schema-of"
                     " event`)"
                 ),
             ),

@@ -29,7 +29,7 @@ ARGUMENTS = (
         metavar="FILE",
         help="judge every run: a judge's description (YAML), or its name in assay.yaml",
     ),
-    flag("--no-judge", "don't judge; what needs a judge stays missing, and fails"),
+    flag("--no-judge", "don't judge; criteria that need a judge stay missing, and fail"),
     arg(
         "--max-usd",
         metavar="X",
@@ -48,7 +48,7 @@ class RunJudge(NamedTuple):
 
 
 def judge_of(options: argparse.Namespace) -> JudgeSpec | None:
-    """The judge that the options name; None where they name none."""
+    """The judge that the options name; None if they name none."""
     if options.max_calls is not None and options.max_calls < 1:
         raise UsageError("CLI-001", f"--max-calls is {options.max_calls}; it must be at least 1.")
     if not options.judge:

@@ -168,8 +168,8 @@ def serve(settings: ServerSettings, *, port: int, workers: int) -> int:
 COMMANDS = {
     "serve": Command(
         _serve,
-        "Serve the API and its event streams over a ledger. SIGTERM ends it cleanly: what was begun"
-        " is finished, jobs go back into the queue.",
+        "Serve the API and its event streams over a ledger. SIGTERM stops it cleanly:"
+        " requests finish, jobs go back into the queue.",
         "assay serve --db postgresql://assay@db/assay --workers 4",
         (
             "--db",
@@ -191,11 +191,11 @@ COMMANDS = {
                 metavar="N",
                 type=int,
                 default=1,
-                help="processes that answer (default: 1)",
+                help="worker processes (default: 1)",
             ),
             flag(
                 "--allow-anonymous",
-                "let requests of this machine in without a token, to --project; only on loopback",
+                "accept requests from this machine without a token, to --project; only on loopback",
             ),
             "--project",
             arg(
@@ -205,14 +205,14 @@ COMMANDS = {
                 "--workflows",
                 metavar="DIR",
                 help=(
-                    "workflow files that clients may have run here, by their id; without it nothing"
-                    " is run"
+                    "workflow files that clients may run here, by id; without it the server"
+                    " runs none"
                 ),
             ),
             arg(
                 "--datasets",
                 metavar="DIR",
-                help="datasets that clients may name for them, by their id",
+                help="datasets that clients may use for them, by id",
             ),
             arg(
                 "--run-concurrency",
@@ -241,7 +241,7 @@ COMMANDS = {
                 type=float,
                 default=2000.0,
                 help=(
-                    "requests a second for each token, shared out among the workers; 0 for no limit"
+                    "requests per second for each token, shared among the workers; 0 for no limit"
                     " (default: 2000)"
                 ),
             ),
@@ -250,7 +250,7 @@ COMMANDS = {
                 metavar="BYTES",
                 type=int,
                 default=16 * 1024 * 1024,
-                help="the largest body that is read whole (default: 16 MiB)",
+                help="the largest body to read into memory (default: 16 MiB)",
             ),
             arg(
                 "--otlp-endpoint",
@@ -265,23 +265,23 @@ COMMANDS = {
                 metavar="S",
                 type=float,
                 default=6.0,
-                help="seconds a trace must be quiet after its root span came (default: 6)",
+                help="seconds of quiet after the root span that complete a trace (default: 6)",
             ),
             arg(
                 "--otlp-limit",
                 metavar="S",
                 type=float,
                 default=300.0,
-                help="seconds a trace may be quiet without its root span (default: 300)",
+                help="seconds a trace may be quiet without a root span (default: 300)",
             ),
             arg(
                 "--otlp-keep",
                 metavar="DAYS",
                 type=float,
                 default=7.0,
-                help="days the spans of traces stay that made no run (default: 7)",
+                help="days to keep spans of traces that made no run (default: 7)",
             ),
-            flag("--quiet", "log no line for each request"),
+            flag("--quiet", "don't log requests"),
             "--library",
         ),
     )

@@ -269,8 +269,8 @@ def print_left(sources: inp.Sources) -> None:
 
 _CHECK = Command(
     _check,
-    "What is wrong with a schema, the tools of a server, a grading entry or an index, each finding"
-    " with a fix, and how legible the tools are from 0 to 100. Asks no model.",
+    "List what is wrong with a schema, the tools of a server, a grading entry or an index,"
+    " each finding with a fix, and how legible the tools are from 0 to 100. Asks no model.",
     "assay tools check schemas/ --min-score 80 -o legibility.html",
     (
         *inp.SOURCE,

@@ -146,8 +146,8 @@ def _export(options: argparse.Namespace) -> int:
 COMMANDS = {
     "tools gate": Command(
         _gate,
-        "The production gate: grade B or better, stable, no veto, a clean validation, no failing"
-        " tool. What is undetermined does not pass (exit 4).",
+        "The production gate: grade B or better, stable, no veto, a clean validation, no"
+        " failing tool. Undetermined does not pass (exit 4).",
         "assay tools gate openmeteo --bad-modules bad.json",
         (
             arg(

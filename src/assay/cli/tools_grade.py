@@ -298,13 +298,13 @@ COMMANDS = {
                 "--workdir",
                 metavar="W",
                 default=WORK,
-                help=f"where prompts and state lie (default: {WORK})",
+                help=f"folder of prompts and state (default: {WORK})",
             ),
             arg(
                 "--reports-dir",
                 metavar="R",
                 default=REPORTS,
-                help=f"where reports are added (default: {REPORTS})",
+                help=f"folder to add reports to (default: {REPORTS})",
             ),
             arg(
                 "--when-to-use",

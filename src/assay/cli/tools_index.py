@@ -161,7 +161,7 @@ COMMANDS = {
     ),
     "tools status": Command(
         _status,
-        "The nodes of a tree: status, grade, what it is bound to, and what blocks it.",
+        "Show the nodes of a tree: status, grade, bindings, and what blocks each.",
         "assay tools status openmeteo",
         (inp.NAMES, inp.DATA, *inp.RULES),
     ),

@@ -56,7 +56,7 @@ SOURCE = (
         "'NAME: VALUE'",
         "with --mcp-url: a header to send; $NAME in it is taken from the environment",
     ),
-    repeated("--env", "NAME", "with --mcp: hand this variable of the environment to the server"),
+    repeated("--env", "NAME", "with --mcp: pass this environment variable to the server"),
     arg(
         "--timeout",
         metavar="S",

@@ -209,7 +209,7 @@ COMMANDS = {
             *inp.SOURCE,
             flag(
                 "--strict-2",
-                "abort when a folder holds several namespaces, as gradingSpec 2.0 does",
+                "abort if a folder contains several namespaces, as gradingSpec 2.0 does",
             ),
             *_TREE,
         ),
@@ -233,7 +233,7 @@ COMMANDS = {
                 arg(
                     f"--{name}",
                     metavar="NAME",
-                    help=f"the {name} that is graded, where the envelope does not say",
+                    help=f"the {name} that is graded, if the envelope doesn't name it",
                 )
                 for name in PLACE
             ),
@@ -257,7 +257,7 @@ COMMANDS = {
             arg(
                 "--harness",
                 metavar="NAME",
-                help="what drove the evaluation, where the envelope does not say",
+                help="what drove the evaluation, if the envelope doesn't name it",
             ),
             arg("--trigger", choices=TRIGGERS, help="why it is graded again"),
             *_REPORTED,

@@ -102,7 +102,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
             description="Reports over many runs. None of them is a gate.",
             example="assay report summary runs.jsonl",
         ),
-        "config": Verb("config", "show what holds for a verb, and where each value comes from"),
+        "config": Verb("config", "show the settings of a verb, and where each value comes from"),
     },
     "judges and metrics": {
         "judge": Verb(
@@ -130,14 +130,15 @@ GROUPS: dict[str, dict[str, Verb]] = {
                     "record your own verdict; the grade does not change",
                 ),
             },
-            description="People's labels. They calibrate judges, and open no gate.",
+            description="Collect labels from people. Labels calibrate judges; they never"
+            " open a gate.",
             example="assay label new latest --n 50",
         ),
         "measure": Verb(
             "measure",
-            "compute one family of metrics on files: retrieval, pass@k, tests, tool calls, text",
+            "compute one family of metrics from files: retrieval, pass@k, tests, tool calls, text",
             actions=MEASURE,
-            description="Take one family of metrics on files; no run and no profile needed.",
+            description="Compute one family of metrics from files, without a run or a profile.",
             example="assay measure retrieval --qrels qrels.txt --run run.txt --metric ndcg_cut_10",
             word="KIND",
         ),
@@ -179,12 +180,12 @@ GROUPS: dict[str, dict[str, Verb]] = {
             actions={
                 "create": (
                     "token",
-                    "make a token for a project; its text is printed once and kept nowhere",
+                    "make a token for a project; its text is printed once and never stored",
                 ),
-                "list": ("token", "the tokens there are, without their secrets"),
+                "list": ("token", "list the tokens, without their secrets"),
                 "revoke": ("token", "end a token"),
             },
-            description="The tokens that let clients into a server.",
+            description="Manage the tokens that clients of a server need.",
             example="assay token create --project support --scope read --scope write",
         ),
         "ledger": Verb(
@@ -218,13 +219,11 @@ GROUPS: dict[str, dict[str, Verb]] = {
         "verify-attestation": Verb("attest", "check an attestation: signature, digests and result"),
         "conform": Verb("conform", "run a file of conformance cases"),
         "schema-of": Verb("library", "print the JSON Schema of a document"),
-        "doctor": Verb("doctor", "show what is installed, and what is missing for what"),
+        "doctor": Verb("doctor", "show what is installed, and what each job lacks"),
         "completion": Verb(
             "completion", "print a script that completes commands in bash, zsh or fish"
         ),
-        "demo": Verb(
-            "demo", "do the main job on bundled examples: every family graded, a report written"
-        ),
+        "demo": Verb("demo", "grade bundled examples of every family and write a report"),
     },
 }
 """The verbs by the job they do, in the order of `assay --help`."""

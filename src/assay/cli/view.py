@@ -193,8 +193,8 @@ def _open_browser(address: str) -> bool:
 COMMANDS = {
     "view": Command(
         run,
-        "Open the pages of the ledger, an evaluation or a result file in your browser. Only this"
-        " browser gets in; no token is needed. Ctrl+C ends it, with exit 0.",
+        "Open the pages of the ledger, an evaluation or a result file in your browser. Only"
+        " this browser has access; no token is needed. Ctrl+C stops it, with exit 0.",
         "assay view results.json",
         (
             arg(
@@ -206,7 +206,7 @@ COMMANDS = {
                     " results, shown from a temporary ledger (default: the whole ledger)"
                 ),
             ),
-            flag("--no-browser", "print the address and open no browser"),
+            flag("--no-browser", "print the address instead of opening a browser"),
             "--from",
             "--map",
             *CHOICES,
