@@ -1,3 +1,3 @@
-"""What others wrote, as evidence: one file for each tool, and a count of what was dropped and
+"""Other tools' results as evidence: one module for each tool, and a count of what was dropped and
 why.
 """

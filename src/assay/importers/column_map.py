@@ -1,7 +1,7 @@
-"""What the columns of a table of results mean: as somebody says it, or as their names suggest.
+"""What the columns of a table of results mean: as the user maps them, or as their names suggest.
 
-A mapping is `KEY=COLUMN`, such as `id=ticket` or `score:faithfulness=faith`. A score on another
-scale than 0..1 says so: `score:quality=stars:1..5`; where less is better, the other way round:
+A mapping is `KEY=COLUMN`, such as `id=ticket` or `score:faithfulness=faith`. A scale other than
+0..1 follows the column: `score:quality=stars:1..5`; where less is better, the other way round:
 `score:calm=anger:10..0`. A guess takes a column only where one name alone fits, and never makes up
 a verdict. Where several may be the verdict, the error or the status, there is no guess: none of
 them may be left out.
@@ -122,7 +122,7 @@ def parse_map(texts: Iterable[str]) -> dict[str, str]:
         if not sign or not column:
             raise UsageError(
                 "CLI-001",
-                f"--map has {part!r}; it is KEY=COLUMN.",
+                f"--map has {part!r}; write it as KEY=COLUMN.",
                 fix="Write, for example, --map id=ticket,answer=output,score:faithfulness=faith.",
             )
         if key in found:

@@ -4,8 +4,8 @@ the scores of its metrics.
 A metric that ended in an error has no score, and a case without another failure then has no
 verdict. In a run of `evaluate()` every metric belongs to every case, so that one that was skipped
 is missing. In a test file each test may have its own metrics; those that all of them have are
-criteria, and so is the mean of each test's metrics. Of a metric that is better when lower, the
-score is 1 - its score. A comparison holds each case to the metrics and thresholds of the baseline.
+criteria, and so is the mean of each test's metrics. Where lower is better, the score is 1 - the
+metric's. A comparison holds each case to the metrics and thresholds of the baseline.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 `stats.json` where they are given.
 
 An instance, a perturbation of it and a train trial are one sample; its statistics are in several
-places of the file. What counts tokens, seconds and prompts is not a score. The scenario state has
+places of the file. Counts of tokens, seconds and prompts are not scores. The scenario state has
 the prompts and completions, and the instances that were asked: one without statistics is missing.
 """
 

@@ -1,8 +1,8 @@
-"""What an importer is: a name, a look at the first bytes of a file, and a way from files to runs.
+"""An importer: a name, a check of a file's first bytes, and a function from files to runs.
 
 Each foreign tool has one file here that ends in an `IMPORTER`; `known` lists them. An importer
-counts what it leaves out and says why; what a run must have and its files do not tell comes from
-`Wanted`, or is an error that names the option. No value is made up.
+counts what it leaves out and says why; a required value that the files lack comes from `Wanted`, or
+is an error that names the option. No value is made up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Logs of inspect_ai: `.eval` archives and `.json`, of tasks that ended well or not.
+"""Logs of inspect_ai: `.eval` archives and `.json`, of tasks that succeeded or not.
 
 Every sample of every epoch is a run; an epoch is an attempt. Each scorer is a metric, and so is
 each key of a scorer that gives several values. A sample that failed, that was invalidated, or that

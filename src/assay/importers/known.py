@@ -1,4 +1,4 @@
-"""The importers there are, by the name that `--from` takes, and which of them reads a file."""
+"""All importers, by the name that `--from` takes, and which of them reads a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the name of a metric says of it: for some, less is better, and graded as written the worst
+"""What the name of a metric shows: for some, lower is better, and graded as written the worst
 answer would get the best grade. One list for every importer and for the guess of columns.
 """
 

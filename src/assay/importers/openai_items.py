@@ -107,7 +107,7 @@ def _run(
         passed = optional(result.get("passed"), bool, "`passed`", where)
         score = result.get("score", passed)
         if score is not None and not is_number(score):
-            raise InputError("SCO-011", f"the score of {label!r} is no number.", where=where)
+            raise InputError("SCO-011", f"the score of {label!r} is not a number.", where=where)
         if label in scores:
             raise InputError("SCO-011", f"two results are named {label!r}.", where=where)
         scores[label] = score

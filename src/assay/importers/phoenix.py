@@ -1,7 +1,7 @@
 """Exports of Phoenix (Arize): experiments as JSON or CSV, and tables of spans and of annotations.
 
 A run of an experiment is one sample, by the example of its dataset, and a repetition of it another
-attempt. Of tables of spans, each annotated span is one sample, and so is each trace without any.
+attempt. In tables of spans, each annotated span is one sample, and so is each trace without any.
 Annotations with a score are metrics, and so are those with a label that says which way is better,
 such as correct and incorrect; any other label alone is kept and not graded. An annotator that
 failed is missing evidence.

@@ -2,10 +2,10 @@
 sample, one more for each repeat of it.
 
 A case passed where all of its assertions hold. Scores and assertions are metrics; where some cases
-have assertions that others lack, the share of each case's own assertions stands for them, and each
-assertion is a gate of its case, so that a case that loses one doesn't compare as equal. A case
-whose task failed and what an evaluator that failed would have given are missing evidence. Labels
-and the counts of an experiment (`metrics`) are kept, and not graded.
+have assertions that others lack, the share of its assertions that each case passes replaces them,
+and each assertion is a gate of its case, so that a case that loses one doesn't compare as equal. A
+failed task and a failed evaluator are missing evidence. Labels and the counts of an experiment
+(`metrics`) are kept, and not graded.
 
 A report is read twice: its names come after its cases.
 """

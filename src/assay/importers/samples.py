@@ -1,6 +1,6 @@
-"""One sample of another tool's results as a run: the one way for every importer.
+"""One sample of another tool's results as a run; every importer uses this.
 
-The run has what the gates that every run needs look at. An answer, an input or a verdict that the
+The run has the fields that the gates of every run check. An answer, an input or a verdict that the
 format has for each sample and this sample lacks is missing evidence, which fails; what the format
 never has is not required.
 """
@@ -204,7 +204,7 @@ def _score(
         if metric.outside:
             raise InputError(
                 "SCO-011",
-                f"the sample {sample_id!r} has {value} as its {label!r}, beyond the scale"
+                f"the sample {sample_id!r} has {value} as its {label!r}, outside the scale"
                 f" {metric.scale}.",
                 where=origin.run,
             )

@@ -1,4 +1,4 @@
-"""Values kept on disk between two looks at them: an importer that must know a whole file before its
+"""Values kept on disk between two passes: an importer that must know a whole file before its
 first run reads the file once, and its rows again from here.
 """
 

@@ -1,5 +1,5 @@
 """The account of an import: what was read, what was left out and why, which metrics the samples
-have, and what the tool itself stated of them.
+have, and what the tool itself stated about them.
 """
 
 from __future__ import annotations

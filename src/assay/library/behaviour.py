@@ -1,6 +1,6 @@
-"""What the rules for runs, scorecards and releases make of their golden inputs.
+"""The results of the rules for runs, scorecards and releases on their golden inputs.
 
-Words are not behaviour: reasons and explanations are left out. Scoring is taken on runs and on
+Reasons and explanations are not behaviour and are left out. Scoring is fingerprinted on runs and on
 formula probes; grading on scorecards that use only `zero_one`, so that a change of another formula
 moves scoring alone. Profiles and policies are pinned to version 1, so that publishing a new one
 moves nothing here.

@@ -1,8 +1,8 @@
-"""Behaviour fingerprints: what each system makes of its golden inputs, as one digest.
+"""Behaviour fingerprints: each system's results on its golden inputs, as one digest.
 
 A change of output without a new version number shows as a changed fingerprint and fails the build;
-so does a changed table or constant (`tables`). What a system makes of its golden inputs is in the
-`behaviour` module of its family.
+so does a changed table or constant (`tables`). The `behaviour` module of each family computes the
+results.
 """
 
 from __future__ import annotations

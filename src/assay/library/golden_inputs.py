@@ -1,4 +1,4 @@
-"""The golden inputs that behaviour fingerprints are taken of."""
+"""The golden inputs of the behaviour fingerprints."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The anti-patterns of the scoring guide, section 14, found in profiles, policies and rubrics.
 
-A lint looks at the file as it is written, so that it can also speak about one that does not load.
+A lint looks at the file as it is written, so it also checks files that don't load.
 Each names the pattern, the place, and what to do.
 """
 
@@ -106,7 +106,7 @@ def _profile(tree: dict[str, Any], shelf: Shelf) -> Iterator[Lint]:
                     else "score-over-gate"
                 ),
                 ("gates", index, "verdict"),
-                f"'{gate['id']}' is left to the run's own word.",
+                f"'{gate['id']}' relies on the run's own claim.",
                 "Remove the entry: every profile computes this gate from the evidence.",
             )
     for index, item in criteria:
@@ -114,7 +114,7 @@ def _profile(tree: dict[str, Any], shelf: Shelf) -> Iterator[Lint]:
             yield Lint(
                 "score-over-gate",
                 ("criteria", index, "id"),
-                f"'{item['id']}' is a gate that is weighed like a score.",
+                f"'{item['id']}' is a gate but is weighted like a score.",
                 "Name it under `gates`.",
             )
     quality = [item for _, item in criteria if item.get("layer") != 3]
@@ -134,7 +134,7 @@ def _profile(tree: dict[str, Any], shelf: Shelf) -> Iterator[Lint]:
         yield Lint(
             "uncalibrated-judge",
             ("criteria",),
-            "a judge scores here, and nothing says whether it needs to agree with people.",
+            "a judge scores here, but nothing says whether it must agree with people.",
             "Add `judge: {calibration: required}`, and no score passes a floor without a card of"
             " its judge; `by_policy` leaves that to the policy's terms.",
         )
@@ -145,7 +145,7 @@ def _profile(tree: dict[str, Any], shelf: Shelf) -> Iterator[Lint]:
         yield Lint(
             "order-bias",
             ("criteria",),
-            "pairs are judged here, and nothing asks for both orders.",
+            "pairs are judged here, but nothing requires both orders.",
             "Add `judge: {order: both}`, and no such score passes a floor unless it says how often"
             " the two orders disagreed.",
         )
@@ -158,7 +158,7 @@ def _one_score(tree: dict[str, Any], criteria: list[tuple[int, dict[str, Any]]])
         yield Lint(
             "one-score-for-all",
             ("family",),
-            f"the family '{tree['family']}' stands for every kind of workflow.",
+            f"the family '{tree['family']}' covers every kind of workflow.",
             "Write one profile for each family.",
         )
     if len(criteria) == 1:
@@ -166,7 +166,7 @@ def _one_score(tree: dict[str, Any], criteria: list[tuple[int, dict[str, Any]]])
             "one-score-for-all",
             ("criteria",),
             "a single criterion is the whole score.",
-            "Split it into what can be measured apart.",
+            "Split it into parts that can be measured separately.",
         )
 
 
@@ -249,7 +249,7 @@ def _policy(tree: dict[str, Any]) -> Iterator[Lint]:
             "score-over-gate",
             ("pass_threshold",),
             "a threshold of 0 lets every score pass.",
-            "Say from which score a run may pass.",
+            "Set the lowest score that passes.",
         )
     judge = tree.get("judge")
     gate = judge.get("gate") if isinstance(judge, dict) else None
@@ -264,7 +264,7 @@ def _policy(tree: dict[str, Any]) -> Iterator[Lint]:
                         pattern,
                         ("judge", "gate", name),
                         f"a limit of {idle} lets every judge gate.",
-                        "Say what a judge must reach.",
+                        "Set what a judge must reach.",
                     )
     roles = tree.get("role_floors")
     if isinstance(roles, dict) and "correctness" not in roles:

@@ -69,5 +69,5 @@ def parse_lock(data: bytes, path: str) -> Lock:
             "LIB-002",
             f"the lock cannot be read: {error}.",
             where=path,
-            fix="Restore it: without it nobody knows what is published.",
+            fix="Restore it: it lists what is published.",
         ) from None

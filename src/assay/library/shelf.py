@@ -200,7 +200,7 @@ class Shelf:
                 if own != entry.id:
                     raise ShelfError(
                         "LIB-002",
-                        f"the file is named '{entry.id}' but holds '{own}'.",
+                        f"the file is named '{entry.id}' but contains '{own}'.",
                         where=entry.path,
                         fix="Rename one of them.",
                     )

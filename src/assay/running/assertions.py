@@ -1,7 +1,7 @@
 """Assertions that a dataset row makes about the outputs: `contains`, `equals`, `regex`, `number`,
 `json_schema`, `refused`, on a whole output or on what a `json_path` finds in it.
 
-They belong to the dataset. The workflow never sees them, and what they come to is one gate or one
+They belong to the dataset. The workflow never sees them, and their result is one gate or one
 criterion of the run. An assertion that is unknown or that always holds is refused before anything
 runs. One that doesn't apply to the output is undetermined, with `not` or without, and so is one
 that goes beyond the budget of `records.contract`: undetermined fails closed.

@@ -1,9 +1,9 @@
-"""The workflows and datasets that an operator offers to be run by others: the files of two folders,
+"""The workflows and datasets that an operator lets others run: the files of two folders,
 found by the ids and versions inside them.
 
 A client names an id and a version, never a file: a path, a module, a command or an address can only
 come from a file in these folders. A data file that a dataset file describes is not offered alone:
-read without its description, what is expected of a workflow could pass for an input.
+read without its description, expected values could pass for inputs.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """A process that runs a workflow for a server: `python -m assay.running.child`.
 
 The first line of standard input says what to run; the end of that stream means stop. Events go to
-what was standard output, one JSON object a line; what a workflow prints goes to standard error. A
-workflow may crash this process: earlier lines are already in the pipe, because every line is
-written before the work goes on. A workflow that stops this process from answering is ended by a
-clock that needs no interpreter.
+the original standard output, one JSON object a line; what a workflow prints goes to standard error.
+A workflow may crash this process: earlier lines are already in the pipe, because every line is
+written before the work goes on. If a workflow blocks this process, a timer that doesn't need the
+interpreter kills it.
 """
 
 from __future__ import annotations

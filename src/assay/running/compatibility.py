@@ -1,8 +1,8 @@
 """Whether a dataset fits a workflow, checked for every sample before anything runs.
 
 Each required input must come from somewhere, by explicit mapping or by its name, and must not be
-empty. An expected value never becomes an input: an input whose field is one, holds one or lies
-within one is refused, so a workflow cannot be shown its answer.
+empty. An expected value never becomes an input: an input whose field is, contains or is part of an
+expected value is refused, so a workflow never sees its answer.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """`assay.yaml`: the one file of a project, read and checked.
 
-Its keys describe what is run and judged; which option of which verb each key sets is decided in
-`cli/configured`; which file it is, in `files/upwards`. A workflow, dataset or judge in it is
-referred to as `assay.yaml#workflows.NAME`, which is read like a file. A key of an account never
-goes into it, only the name of the environment variable that has it.
+Its keys describe what is run and judged. `cli/configured` maps them to command-line options;
+`files/upwards` finds the file. A workflow, dataset or judge in it is referred to as
+`assay.yaml#workflows.NAME`, which is read like a file. API keys never go into it, only the names of
+the environment variables that contain them.
 """
 
 from __future__ import annotations
@@ -341,9 +341,13 @@ def _faults(config: Config) -> Iterator[tuple[Path, str, str]]:
 def _entry_faults(key: Path, entry: Any) -> Iterator[tuple[Path, str, str]]:
     if isinstance(entry, WorkflowEntry):
         if entry.file is not None and entry != WorkflowEntry(file=entry.file):
-            yield key, "has a `file` and other keys.", "Keep one: the file says everything."
+            yield key, "has a `file` and other keys.", "Remove the `file` or the other keys."
         elif entry.file is None and entry.version == "":
-            yield key, "the key 'version' is missing.", "Write `version: 1`, and count on."
+            yield (
+                key,
+                "the key 'version' is missing.",
+                "Write `version: 1`, and increase it with each change.",
+            )
     elif isinstance(entry, DatasetEntry):
         if entry.file is None and entry.table is None:
             yield key, "has neither a `file` nor a `table`.", "Write `file: samples.jsonl`."

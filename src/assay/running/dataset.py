@@ -1,10 +1,10 @@
 """A dataset: samples with an id each.
 
-A dataset file (YAML) names the data and maps its fields; a data file alone will do when its fields
-have the usual names. What is expected of a workflow is kept apart from what it is given: `gold`
-lists every path that leads to an expected value, and no input may come from one. Where no sample
-has an id, each gets one made from its content. Otherwise a sample without an id, or with another's,
-is refused: nobody could tell afterwards which one failed.
+A dataset file (YAML) names the data and maps its fields; a data file alone is enough when its
+fields have the usual names. What is expected of a workflow is kept apart from what it is given:
+`gold` lists every path that leads to an expected value, and no input may come from one. Where no
+sample has an id, each gets one made from its content. Otherwise a missing or duplicate id is
+refused, because a failure could not be traced to its sample.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def _rows(sheet: Any, path: str) -> Iterator[tuple[Any, str]]:
     while names and not names[-1]:
         names.pop()
     if not names:
-        raise InputError("RUN-002", "the first row has no names of columns.", where=path)
+        raise InputError("RUN-002", "the first row has no column names.", where=path)
     for number, name in enumerate(names, 1):
         if not name:
             raise InputError("RUN-002", f"column {number} has no name in row 1.", where=path)

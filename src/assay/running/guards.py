@@ -1,9 +1,9 @@
 """Which files of a tree a patch cannot change: the tests that judge it, and what a test runner or
 the interpreter reads on its own.
 
-A patch that changes them still applies; they are the original ones when the tests run, and are
-listed. What is guarded follows from the tests that the dataset requires and from the original tree,
-never from what the patch says.
+A patch that changes them still applies, but the tests run with the original files, and the changes
+are listed. The guarded files follow from the tests that the dataset requires and from the original
+tree, never from the patch.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The journal of a run of a workflow on a dataset: each finished sample, so that a killed run goes
-on where it stopped.
+"""The journal of a workflow's run on a dataset: it records each finished sample, so that a killed
+run can resume.
 
-Its first line says what is being run, by digests. A journal of another workflow or of other data is
-refused: half of one and half of the other would be evidence of neither.
+Its first line identifies the workflow and the data by digest. A journal of another workflow or of
+other data is refused, because mixed evidence would describe neither.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WORDS = Words(
     "RUN-005",
     busy="Wait for it, or give this run its own folder with --work.",
     damaged="Restore the file, or run in another folder with --work.",
-    full="Every sample that was finished is kept: make room and run again with --resume.",
+    full="Finished samples are kept: free some disk space and run again with --resume.",
 )
 
 
@@ -108,7 +108,9 @@ class RunJournal:
     def _take(self, tree: dict[str, Any], place: LogPlace, number: int) -> None:
         if number > 1:
             if not isinstance(tree.get("run_id"), str):
-                raise InputError("RUN-005", f"line {number} holds no run.", where=self.path)
+                raise InputError(
+                    "RUN-005", f"line {number} does not contain a run.", where=self.path
+                )
             self._places[tree["run_id"]] = place
             return
         if tree.get("journal") != FORMAT:

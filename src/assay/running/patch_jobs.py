@@ -1,4 +1,4 @@
-"""What is to be judged: a patch, its tree, the tests, and the command that runs one test."""
+"""A patch to judge, with its tree, the tests, and the command that runs one test."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _faults(job: PatchJob) -> Iterator[Fault]:
         return Fault(message, code="SCO-038", path=path, fix=fix)
 
     if any("\0" in text for part in job for text in ([part] if isinstance(part, str) else part)):
-        yield fault("a text holds a NUL.", "")
+        yield fault("a text contains a NUL character.", "")
     twice = sorted({name for name in job.tests if job.tests.count(name) > 1})
     if twice:
         yield fault(f"the test {twice[0]!r} is listed twice.", fix="List each test once.")
@@ -130,7 +130,7 @@ def _faults(job: PatchJob) -> Iterator[Fault]:
             yield fault(f"{name!r} is an option, not a test.")
     if not any("{test}" in word for word in job.command):
         yield fault(
-            "the test command has no {test} in it: every test would be the same run.",
+            "the test command has no {test} in it, so it would run the same for every test.",
             "test_command",
             f"Name a runner: {', '.join(RUNNERS)}; or write what runs one test here.",
         )

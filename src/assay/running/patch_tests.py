@@ -3,8 +3,8 @@ then with it.
 
 A test passes by the report of its runner, see `sandbox.testing`; any other command passes by its
 exit status as the sandbox saw it; nothing printed counts. Every run gets a fresh copy of the tree.
-The run without the patch shows that a test can tell: a test of the issue that passes there shows
-nothing afterwards, and counts as failed; so listing tests that pass anyway does not help.
+The run without the patch shows whether a test detects the issue. A test of the issue that passes
+without the patch counts as failed, so listing tests that pass anyway doesn't help.
 """
 
 from __future__ import annotations

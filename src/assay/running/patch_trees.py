@@ -64,7 +64,7 @@ def lay_out(job: PatchJob, entries: Sequence[TreeEntry], *, readable: Sequence[s
             "SCO-038",
             f"the hidden tests do not apply to the tree: {error}.",
             where=job.instance_id,
-            fix="Make them for this very tree.",
+            fix="Create them for this tree.",
         ) from None
     if not job.patch.strip():
         return Trees(False, "there is no patch")

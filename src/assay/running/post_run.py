@@ -1,5 +1,5 @@
-"""What is measured of a run once it is over, in order: what its repository shows of a patch, the
-assertions of its sample, and the scorers of the workflow file and of `assay.yaml`.
+"""What is measured after a run, in order: its patch, the assertions of its sample, and the scorers
+of the workflow file and of `assay.yaml`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What is measured of a patch once its workflow is done: whether it applies, which tests pass
-without it and with it, and what the sandbox saw.
+"""What is measured about a patch after its workflow has finished: whether it applies, which tests
+pass without it and with it, and what the sandbox saw.
 
-Tests are treated like expected values: an input that holds one is refused, and hidden ones are laid
-over the tree only in the sandbox. Whatever cannot be measured (no git, no sandbox, a faulty sample)
-is left out of the evidence with its reason, and so fails closed; nothing ever runs without the
-sandbox. Nothing here depends on time: the same patch leaves the same evidence.
+Tests are treated like expected values: an input that contains one is refused, and hidden tests are
+copied into the tree only in the sandbox. Whatever cannot be measured (no git, no sandbox, a faulty
+sample) is left out of the evidence with its reason, and so fails closed; nothing ever runs without
+the sandbox. Nothing here depends on time: the same patch leaves the same evidence.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The tree of a revision of a git repository, read object by object.
 
-Nothing is checked out and nothing of the repository's configuration is carried out: no hook, no
-filter, no helper, no fetch of what is missing. The repository itself is only read.
+Nothing is checked out and none of the repository's configuration is executed: no hook, no
+filter, no helper, no fetch of missing objects. The repository itself is only read.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _contents(folder: str, blobs: list[str]) -> Iterator[bytes]:
         if end < 0 or len(head) != 3 or head[1] != b"blob":
             raise InputError(
                 "SCO-038",
-                f"the object {blob} is not there.",
+                f"the object {blob} is missing.",
                 where=folder,
                 fix="Clone the whole repository, not a part of it.",
             )

@@ -1,9 +1,9 @@
 """Running a workflow on every sample, several at a time, and recording what happened as evidence.
 
-One finished sample is one `assay.run/1`, whatever became of it: a crash, a timeout or nonsense for
-outputs is a run with that status, never a missing sample. A failed call is made again as often as
-the workflow allows; the earlier tries are counted, with what they used. The order in which samples
-finish changes nothing: evidence depends on the sample alone.
+One finished sample is one `assay.run/1`, however it ended: a crash, a timeout or malformed output
+is a run with that status, never a missing sample. Failed calls are retried as often as the workflow
+allows; earlier tries and their usage are counted. The order in which samples finish changes
+nothing: evidence depends on the sample alone.
 """
 
 from __future__ import annotations

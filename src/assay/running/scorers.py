@@ -97,7 +97,7 @@ def check_scorers(scorers: Iterable[PlacedScorer]) -> None:
                 f"the scorer {scorer.target!r} gives '{scorer.id}' a weight, and a gate carries"
                 " none.",
                 where=where,
-                fix=f"Name the gate apart from the criterion: `gate: [{scorer.id}_ok]`.",
+                fix=f"Give the gate a different name from the criterion: `gate: [{scorer.id}_ok]`.",
             )
         for gate in scorer.gates:
             if gate in seen:

@@ -1,4 +1,4 @@
-"""The four ways a workflow proceeds, and how each is run: once, in rounds, as a graph of steps, or
+"""The four strategies of workflows, and how each is run: once, in rounds, as a graph of steps, or
 from agent to agent.
 
 Each is a function from a task to outputs, over the adapters that the workflow file names. They

@@ -1,9 +1,9 @@
-"""A workflow as a file: what it is, what it takes and gives, how it is called, and what it is held
-to.
+"""A workflow file: what the workflow is, its inputs and outputs, how it is called, and how it is
+scored.
 
 The file says everything the runner needs; nothing is guessed from the code it names. `strategy`
-says how the work goes on (see `strategies`) and, where the file names neither profile nor family,
-which profile scores it. `inputs` is the complete list of what the workflow gets to see of a sample.
+sets how it proceeds (see `strategies`) and, where the file names neither profile nor family, which
+profile scores it. `inputs` is the complete list of what the workflow gets to see of a sample.
 """
 
 from __future__ import annotations

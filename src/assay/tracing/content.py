@@ -1,5 +1,5 @@
-"""What went into a run and what came out, where its spans carry it, and the tokens that messages of
-LangChain's report of themselves.
+"""The input and output of a run, where its spans contain them, and the token counts in LangChain
+messages.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What one span means: the GenAI semantic conventions and OpenInference, and what LangGraph, Agent
 Framework and Traceloop add to them.
 
-`meaning` looks at one span alone. It believes what a span says of itself and guesses nothing: a
-span of a kind it does not know is `other`. Where two dialects speak in one span, the one that says
-more holds. Nothing is added up here; see `genai`.
+`meaning` looks at one span alone. It takes a span's attributes as given and guesses nothing: a span
+of an unknown kind is `other`. If a span uses two dialects, the more detailed one wins. `genai`
+computes sums.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Evidence from spans: what one trace says of one run, in the words of `assay.run/1`.
+"""Evidence from spans: one trace as one run, with the keys of `assay.run/1`.
 
 `evidence(spans)` is what adapters and importers share, so that a run has the same evidence
-whichever framework ran it and however its spans came. A key that is absent is not known; nothing
-becomes 0 because nobody said it. Where something is seen to be missing, the run is not a success
-and has no sums: its status is `error`, and `metadata.otel.gaps` says why. No rule is known here:
-see `scoring`.
+whichever framework ran it and however its spans came. An absent key means unknown; a missing number
+never becomes 0. Where spans are known to be missing, the run is not a success and has no sums: its
+status is `error`, and `metadata.otel.gaps` says why. The scoring rules are in `scoring`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Handoffs: which agent passed the work to which, where the spans say so.
 
-Said by links (Agent Framework), by handoff spans, by a node's parent in the graph (OpenInference),
-or by LangGraph's supersteps where only one node can have been the one before. Steps without an
-agent are skipped. Where it is unknown for one agent, it is unknown for the run: a list that leaves
-an edge out would keep rules that were broken.
+They are read from links (Agent Framework), handoff spans, a node's parent in the graph
+(OpenInference), or LangGraph's supersteps where only one node can have come before. Steps without
+an agent are skipped. Where it is unknown for one agent, it is unknown for the run: a list without
+an edge could hide a broken rule.
 """
 
 from __future__ import annotations

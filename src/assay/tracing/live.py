@@ -2,9 +2,9 @@
 
 An adapter reports each unit of work when it begins and when it ends, with what it means. Whether it
 is a step, an agent, a retry, a handoff or a valid call is decided by the same code that reads an
-imported trace (W-083); only what a watcher sees on the way is decided here: when a step begins and
-ends. Two things are only known live: a workflow file may list its agents, and a run that was
-interrupted leaves its open steps to the runner.
+imported trace (W-083); only the live events are decided here: when a step begins and ends. Two
+things are only known live: a workflow file may list its agents, and a run that was interrupted
+leaves its open steps to the runner.
 """
 
 from __future__ import annotations

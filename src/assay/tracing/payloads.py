@@ -1,8 +1,8 @@
 """The content of spans apart from numbers and names: the arguments and results of tools, the calls
 that a model asks for, retrieved passages.
 
-Everything is read in both dialects, and what is not clear is None. Text that Python printed is
-read as a literal; nothing is ever run.
+Both dialects are read, and unclear values are None. Text that Python printed is parsed as a
+literal, never executed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""OTLP as protobuf, in the messages of opentelemetry-proto; limits and words are those of
+"""OTLP as protobuf, in the messages of opentelemetry-proto; limits and messages are those of
 `wire`.
 """
 

@@ -1,4 +1,4 @@
-"""What happens in one run, written down as it happens: steps, tool calls, handoffs, retrieved
+"""What happens in one run, recorded as it happens: steps, tool calls, handoffs, retrieved
 passages.
 
 Every adapter writes into a `Recorder`, so that evidence has one form in every framework. Values

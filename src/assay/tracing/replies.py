@@ -1,4 +1,4 @@
-"""What a command or an endpoint answers: the outputs alone, or `assay.reply/1`, which also reports
+"""The reply of a command or an endpoint: the outputs alone, or `assay.reply/1`, which also reports
 what happened.
 
 A reply reports what was done and never how well: it has no scores, gates or test results, because a

@@ -9,13 +9,13 @@ from spans later (W-083).
 - A handoff is work that comes to one agent from another, directly or through steps without
   an agent.
 - A call is valid if it was not refused and its arguments, as the model wrote them, keep the schema
-  that the model was shown. A call that nobody carried out is a call.
+  that the model was shown. A call that was never run counts too.
 - Calls are in the order in which they were made. A model makes its calls when it answers, in the
   order of its answer; a call that no model asked for is made when it begins. How and when a call
   ends changes nothing: one that was refused, denied, failed, or never carried out keeps its place.
 
-Runs followed live (`live`) and traces read later (`trace`) both come here for them. What is written
-twice drifts apart, and then a grade depends on who ran the workflow.
+Live runs (`live`) and imported traces (`trace`) both use these rules. Two copies would drift apart,
+and a grade would then depend on how its evidence arrived.
 """
 
 from __future__ import annotations

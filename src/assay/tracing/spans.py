@@ -1,9 +1,7 @@
-"""A span as anyone may write it, what it says in our words, and reading single attributes without
-believing them.
+"""Spans, their meaning in our terms, and checked reading of single attributes.
 
-An attribute is what a stranger put there. A number that is text, NaN or beyond measure is not said:
-it becomes None and is named in `unreadable`, so that missing evidence is seen as missing. Nothing
-here knows a dialect; see `dialects`.
+Attributes are untrusted. A number that is text, NaN or out of range becomes None and is named in
+`unreadable`, so that it counts as missing evidence. `dialects` knows the dialects.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A call and its span are matched by the call's id and the tool's name, else by one of them, each in
 its order, those of one step first. The arguments are those that the model wrote: a framework may
 have filled some in. A call is held to the schema that its model was shown; where no span shows one,
-nobody knows whether it is kept. A call that nobody carried out is a call.
+the call's validity is unknown. A call that was never run counts too.
 """
 
 from __future__ import annotations

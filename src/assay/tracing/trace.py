@@ -1,5 +1,5 @@
-"""The spans of one trace put in order: who holds whom, which spans are one step, and what is seen
-to be missing.
+"""The spans of one trace put in order: which span contains which, which spans are one step, and
+what is known to be missing.
 
 Everything is a function of the set of spans: their order in the file and a span that came twice
 change nothing. A span that others refer to and that is missing is a gap. A trace with a gap is not

@@ -1,4 +1,4 @@
-"""Spans as they come: OTLP as JSON, and what the Python SDK prints to a console. `protobuf` reads
+"""Reads spans: OTLP as JSON, and what the Python SDK's console exporter prints. `protobuf` reads
 the same from bytes.
 
 The bytes are untrusted. A malformed span becomes a `Fault` in its place, and the rest is read; a
@@ -234,7 +234,7 @@ def _whole(value: Any, what: str) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 20:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _LAST_NS:
-        raise Wrong(f"{what} is {str(value)[:60]!r}; it is a whole number of 64 bits")
+        raise Wrong(f"{what} is {str(value)[:60]!r}; it must be a 64-bit whole number")
     return value
 
 
@@ -354,7 +354,7 @@ def _moment(value: Any, what: str) -> int:
         return (found - _EPOCH) // timedelta(microseconds=1) * 1000
     except (TypeError, ValueError, OverflowError):
         raise Wrong(
-            f"{what} is {str(value)[:60]!r}; it is a moment as 2026-11-15T10:00:00.000000Z"
+            f"{what} is {str(value)[:60]!r}; it must be a time such as 2026-11-15T10:00:00.000000Z"
         ) from None
 
 

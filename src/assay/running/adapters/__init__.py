@@ -1,5 +1,5 @@
-"""How a workflow is called. An adapter takes a task, reports what happens and returns the outputs;
-the rest is the runner's.
+"""Adapters call a workflow: each takes a task, reports what happens and returns the outputs. The
+runner does the rest.
 
 An adapter decides nothing about scores, and writes evidence only through `assay.tracing` (a
 contract in pyproject.toml keeps it so). Each kind is one module, loaded when a workflow asks for

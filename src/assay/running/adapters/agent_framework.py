@@ -2,10 +2,10 @@
 builds one.
 
 The evidence comes from the framework's own OpenTelemetry spans: a span processor gives each span to
-the run in whose context it began, so that runs side by side do not mix. A tracer provider that the
+the run in whose context it began, so that concurrent runs don't mix. A tracer provider that the
 program has set stays in place and keeps its exporters; where there is none, one without exporters
-is set. Spans hold the arguments of tools only if the framework writes content: with somebody else's
-exporter in the process that is theirs to allow, by `content: true`.
+is set. Spans contain tool arguments only if the framework records content; a program with its own
+exporters must allow that with `content: true`.
 """
 
 from __future__ import annotations

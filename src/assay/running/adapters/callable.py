@@ -39,7 +39,7 @@ def make(given: Mapping[str, Any], folder: Path, where: str) -> FunctionAdapter:
     if not callable(function):
         raise InputError(
             "RUN-004",
-            f"{spec.target!r} is {type(function).__name__}, which cannot be called.",
+            f"{spec.target!r} is {type(function).__name__}, which isn't callable.",
             where=where,
         )
     return FunctionAdapter(function, where)

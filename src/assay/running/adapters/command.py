@@ -1,9 +1,9 @@
 """A command as a workflow: the task as JSON on its standard input, the reply as JSON on its
 standard output.
 
-The command runs in the folder of the workflow file, in its own process group, which is killed as a
-whole when its time is over. Standard output is the reply and nothing else; what it writes to
-standard error is shown when it fails.
+The command runs in the folder of the workflow file, in its own process group, which is killed when
+it times out. Standard output is the reply and nothing else; what it writes to standard error is
+shown when it fails.
 """
 
 from __future__ import annotations

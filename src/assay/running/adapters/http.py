@@ -1,8 +1,8 @@
 """An HTTP endpoint as a workflow: the task is posted as JSON, the answer is the reply.
 
-Redirects are not followed: they could lead the inputs of a sample to another host. The answer must
+Redirects are not followed: they could send the inputs of a sample to another host. The answer must
 be declared as JSON, and is read up to a limit. Keys come from the environment, never from the file,
-and no header is ever written down.
+and headers are never stored.
 """
 
 from __future__ import annotations

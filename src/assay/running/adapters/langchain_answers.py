@@ -1,5 +1,5 @@
-"""Reading what LangChain reports of a model's answer and of documents. What is not reported is
-None, never 0.
+"""Read what LangChain reports about a model's answer and about documents. Values that are not
+reported are None, never 0.
 """
 
 from __future__ import annotations

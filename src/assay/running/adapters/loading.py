@@ -45,7 +45,7 @@ def load(target: Any, folder: Path, where: str) -> Any:
             "RUN-004",
             f"the module {module_name!r} ends the process when it is loaded.",
             where=where,
-            fix="Put what it does as a script under `if __name__ == '__main__':`.",
+            fix="Move its script code under `if __name__ == '__main__':`.",
         ) from error
     except Exception as error:
         raise InputError(

@@ -1,7 +1,8 @@
-"""What a workflow file says of a graph or an agent: `target`, `input`, `output`, `agents`.
+"""The keys of a workflow file that describe a graph or an agent: `target`, `input`, `output`,
+`agents`.
 
 A target is the object itself or a function that builds it. A function is called for every sample,
-so that nothing is left over of the sample before.
+so that no state carries over from the previous sample.
 """
 
 from __future__ import annotations
