@@ -230,7 +230,7 @@ def test_excel_is_read_as_people_see_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([], "no names of columns"),
+        ([], "no column names"),
         ([[None, "a"], ["x", "y"]], "column 1 has no name"),
         ([["a", "a"], ["x", "y"]], "two columns"),
         ([["id", "q"], ["x", "#REF!"]], "the error #REF!"),

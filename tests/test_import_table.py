@@ -69,7 +69,7 @@ def test_a_mapping_names_columns_and_scales(tmp_path: Path) -> None:
     ]
     assert list(runs[0]["scores"]) == ["stars 1..5", "rank 5..0"]
     wrong = {
-        "score:stars=stars:1..4": "beyond the scale",
+        "score:stars=stars:1..4": "outside the scale",
         "score:q=question": "not a number",
         "passed=stars": "has '5', which isn't a verdict",
         "score:x=faithfulnes": "Did you mean 'faithfulness'",

@@ -313,7 +313,7 @@ def test_the_scale_of_a_tools_metric_keeps_its_values_and_totals(
         assert assay(["grade", "old.json", "--from", "autoevals", "--map", given]) == 2
         assert words in capsys.readouterr().err
     assert assay(["grade", "old.json", "--map", "score:x=Toxicity:2..1"]) == ExitCode.MALFORMED
-    assert "beyond the scale 2..1" in capsys.readouterr().err
+    assert "outside the scale 2..1" in capsys.readouterr().err
 
 
 def test_one_value_beyond_the_scale_removes_no_metric(

@@ -553,7 +553,7 @@ def test_a_file_whose_name_and_content_disagree_is_refused(assay: Any, team: Pat
     (team / "profiles" / "triage@1.yaml").rename(team / "profiles" / "triage@7.yaml")
     done = assay("library", "show", "profiles", "triage", "--library", team)
     assert done.code == 3
-    assert "named 'triage@7' but holds 'triage@1'" in done.err
+    assert "named 'triage@7' but contains 'triage@1'" in done.err
 
 
 def test_the_newest_version_is_taken_unless_one_is_named(assay: Any, team: Path) -> None:

@@ -907,7 +907,7 @@ def test_a_profile_serves_only_the_family_that_it_names(tmp_path: Path) -> None:
 
 def test_a_file_whose_name_is_not_what_it_holds_is_refused(tmp_path: Path) -> None:
     shelf = library(tmp_path, profiles={"own@2": profile("own", "1", family="own")})
-    with pytest.raises(ShelfError, match="named 'own@2' but holds 'own@1'") as caught:
+    with pytest.raises(ShelfError, match="named 'own@2' but contains 'own@1'") as caught:
         shelf.profile("own")
     assert caught.value.code == "LIB-002"
 

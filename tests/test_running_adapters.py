@@ -305,7 +305,7 @@ def test_what_an_unmeasured_model_used_is_unknown_and_not_less(tmp_path: Path) -
         ("nowhere:f", "module 'nowhere' not found"),
         ("brokn:f", r"module 'brokn' not found\. Did you mean 'broken'\?"),
         ("FLOW:absent", "has no"),
-        ("FLOW:number", "cannot be called"),
+        ("FLOW:number", "isn't callable"),
         ("FLOW:three", "something else"),
         ("FLOW", "module:name"),
         ("broken:f", "cannot be loaded"),

@@ -180,7 +180,7 @@ def _check(options: argparse.Namespace, shelf: Shelf) -> int:
             if "@" in stem and stem != record.id:
                 malformed.append(
                     Fault(
-                        f"the file is named '{stem}' but holds '{record.id}'.",
+                        f"the file is named '{stem}' but contains '{record.id}'.",
                         code="LIB-002",
                         file=path,
                         fix="Rename one of them.",

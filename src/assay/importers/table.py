@@ -132,7 +132,7 @@ class _Row(NamedTuple):
             return value
         low, high = column.scale
         if not min(low, high) <= value <= max(low, high):
-            raise self.fault(column.name, f"has {value}, beyond the scale {low}..{high}.")
+            raise self.fault(column.name, f"has {value}, outside the scale {low}..{high}.")
         return value
 
 

@@ -94,8 +94,7 @@ def check_scorers(scorers: Iterable[PlacedScorer]) -> None:
         if scorer.weight is not None and scorer.id in scorer.gates:
             raise InputError(
                 "RUN-001",
-                f"the scorer {scorer.target!r} gives '{scorer.id}' a weight, and a gate carries"
-                " none.",
+                f"the scorer {scorer.target!r} gives '{scorer.id}' a weight, but a gate has none.",
                 where=where,
                 fix=f"Give the gate a different name from the criterion: `gate: [{scorer.id}_ok]`.",
             )
