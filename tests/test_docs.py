@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -55,17 +54,6 @@ def test_every_link_between_documents_leads_somewhere(page: str) -> None:
             assert (ROOT / page).parent.joinpath(target).exists(), (
                 f"{page} links to {target}, which is not there"
             )
-
-
-def test_the_yaml_shown_in_the_how_to_loads(assay, tmp_path: Path) -> None:
-    blocks = re.findall(
-        r"```yaml\n(.*?)```", (ROOT / "docs/how-to/write-a-profile.md").read_text(), re.DOTALL
-    )
-    for number, block in enumerate(blocks):
-        (tmp_path / f"{number}.yaml").write_text(block)
-        result = assay("library", "check", f"{number}.yaml")
-        assert result.code == 0, result.out
-    assert len(blocks) == 2
 
 
 def test_no_document_or_source_names_a_package_index_or_a_path_of_one_machine() -> None:
