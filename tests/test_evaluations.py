@@ -234,7 +234,7 @@ def test_totals_that_do_not_follow_from_the_grades_are_found(ledger_url: str) ->
         assert honest.totals.passed == 2
         assert better.passed == 5
         (what,) = faults(ledger, forged(honest, totals=better))
-        assert what == "the totals of the evaluation do not follow from the grades that it names."
+        assert what == "the totals of the evaluation don't match the grades it names."
 
 
 @pytest.mark.parametrize(

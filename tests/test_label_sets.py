@@ -316,7 +316,7 @@ def test_verify_finds_labels_that_do_not_fit_their_set(ledger: Ledger) -> None:
         ledger.put_many([label_draft(structs.replace(good, **changes))])
     found = [flaw.what for flaw in verify_ledger(ledger).flaws]
     assert found == [
-        "its set does not have this item.",
+        "its set doesn't have this item.",
         "its scores are not on the scale of its set.",
         "its scores are not on the scale of its set.",
         "it replaces a label of another rater or item.",

@@ -710,7 +710,7 @@ def test_an_audit_and_a_calibration_are_shown_as_far_as_they_go(empty: Api) -> N
     )
     found = get(empty, f"/judges/{audit}")
     assert "Audit of m-1" in found.text
-    assert "it admits nobody" in found.text
+    assert "it lets no judge gate" in found.text
     assert "5 of 7 probes" in found.text
     calibration = stored(empty, "calibration", whole["calibration"])
     assert "60 labels" in get(empty, f"/judges/{calibration}").text

@@ -229,7 +229,7 @@ def test_parts_are_downloads_and_only_real_pictures_are_shown(api: Api) -> None:
 def test_a_persons_verdict_stands_next_to_the_grade_and_opens_nothing(api: Api) -> None:
     digest = ids(api, "v3")[2]
     before = page(api, f"/runs/{digest}?in=v3")
-    assert "Nobody has given a verdict on this run." in before
+    assert "No verdicts on this run yet." in before
     within = record(api, "v3")["id"]
     assert f'href="/label/override?run={quote(digest, safe="")}&amp;in={within}"' in before
     item = api.services.ledger.get(digest)

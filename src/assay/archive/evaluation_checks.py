@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from assay.store.ledger import Ledger
 
 _AT_ONCE = 500
-_FIX = "Do not rely on it; evaluate again."
+_FIX = "Don't rely on it; evaluate again."
 
 
 def verify_ledger(
@@ -52,7 +52,7 @@ def verify_ledger(
         for what in _faults(ledger, item, project)
     ]
     flaws += [
-        Flaw(project, item.seq, item.digest, what, "Do not rely on it; label again.")
+        Flaw(project, item.seq, item.digest, what, "Don't rely on it; label again.")
         for project in report.heads
         for item, what in label_faults(ledger, project)
     ]
@@ -86,7 +86,7 @@ def _faults(ledger: Ledger, item: Item, project: str) -> Iterator[str]:
     whole = True
     for run, evidence, grade in _records(ledger, evaluation, project):
         if evidence is None or (grade is None and run.grade is not None):
-            yield f"the evaluation names the run {run.run_id!r}, and it or its grade is not there."
+            yield f"the evaluation names the run {run.run_id!r}, but it or its grade is missing."
             return
         if evidence.body is None or (grade is not None and grade.body is None):
             whole = False  # forgotten, with a tombstone: its part can't be computed again
@@ -100,7 +100,7 @@ def _faults(ledger: Ledger, item: Item, project: str) -> Iterator[str]:
             yield f"the run {run.run_id!r} of the evaluation {fault}."
             return
     if whole and tally.totals() != evaluation.totals:
-        yield "the totals of the evaluation do not follow from the grades that it names."
+        yield "the totals of the evaluation don't match the grades it names."
 
 
 def _mismatch(

@@ -182,6 +182,6 @@ def stored_item(item: Item | None, what: str, grade: Item) -> Item:
             "STO-008",
             f"the {what} of this grade {state}.",
             where=grade.digest,
-            fix="Without it nothing can be computed again.",
+            fix="Without it nothing can be recomputed.",
         )
     return item

@@ -60,10 +60,10 @@ def _outside_set(
     made = sets.get(label.set)
     if made is None:
         there = ledger.get(label.set, project=project)
-        return None if there is not None and there.kind == "labelset" else "its set is not there."
+        return None if there is not None and there.kind == "labelset" else "its set is missing."
     known = next((one for one in made.items if one.run == label.run), None)
     if known is None or (label.pair is not None and label.pair.b != known.other):
-        return "its set does not have this item."
+        return "its set doesn't have this item."
     scales = {one.name: one.points for one in made.rubric.criteria} if made.rubric else {}
     if label.scores is not None and (
         label.scores.keys() != scales.keys()
@@ -80,12 +80,12 @@ def _not_there(label: HumanLabel, ledger: Ledger, project: str) -> str | None:
         [*runs, *([label.supersedes] if label.supersedes else [])], project=project
     )
     if any(one not in found or found[one].kind != "run" for one in runs):
-        return "the run that it is about is not there."
+        return "its run is missing."
     if label.supersedes is None:
         return None
     before = found.get(label.supersedes)
     if before is None or before.kind != "label":
-        return "the label that it replaces is not there."
+        return "the label it replaces is missing."
     if before.body is None:
         return None
     earlier = read_label(before).label

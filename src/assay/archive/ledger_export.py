@@ -331,7 +331,7 @@ def _locked(folder: str) -> Iterator[None]:
             "FIL-008",
             "another export is writing to this folder.",
             where=folder,
-            fix="Wait until it has ended.",
+            fix="Wait until it finishes.",
         ) from None
     except OSError as error:
         raise UsageError("FIL-008", f"cannot be written: {error.strerror}.", where=folder) from None

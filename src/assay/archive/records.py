@@ -194,7 +194,7 @@ def _entry(path: str) -> dict[str, Any]:
         try:
             found = parse_json(stream.read())
         except ValueError as error:
-            raise InputError("IDX-004", f"the entry cannot be read: {error}.", where=path) from None
+            raise InputError("IDX-004", f"the entry can't be read: {error}.", where=path) from None
     if not isinstance(found, dict):
         raise InputError("IDX-004", "the entry is not an object.", where=path)
     return found

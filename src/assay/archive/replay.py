@@ -61,7 +61,7 @@ class _AsRecorded(Grader):
         chosen, over = self._selection["profile"], self._selection["rubric"]
         if chosen is None:
             raise ShelfError(
-                "LIB-001", "a stored grade of a run names no profile, so it cannot be made again."
+                "LIB-001", "a stored grade of a run names no profile, so it can't be recomputed."
             )
         return make_plan(
             self.shelf.profile(on_shelf(chosen["id"])),

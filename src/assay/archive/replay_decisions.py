@@ -125,7 +125,7 @@ def _graded(
                 "REL-008",
                 f"a grade of this decision is made differently now: {traced.grade.digest}.",
                 where=item.digest,
-                fix="`assay ledger replay` it by itself.",
+                fix="Run `assay ledger replay` on that grade.",
             )
         assert traced.evidence is not None
         found[traced.evidence.digest] = made

@@ -79,7 +79,7 @@ class _Evidence:
                 "STO-008",
                 f"{what} of this gate {state}: {digest}.",
                 where=self.where,
-                fix="Without it nothing can be decided again.",
+                fix="Without it the decision can't be recomputed.",
             )
         tree = found.tree()
         if found.kind != kind or (schema is not None and tree.get("schema") != schema):

@@ -79,5 +79,5 @@ def _ended(words: Mapping[str, str], killed_by: int | None, *, over: bool) -> tu
         name = _NAMES.get(killed_by, f"signal {killed_by}")
         return "killed", NOT_NEEDED if over else f"was ended by {name}"
     if "exit" not in words:
-        return "killed", "ended, or was ended, without a word from its supervisor"
+        return "killed", "ended without a report from its supervisor"
     return "passed" if words["exit"] == "0" else "failed", f"ended with {words['exit']}"

@@ -1,1 +1,1 @@
-"""The API and its event streams over the ledger. Needs the extra `server`."""
+"""The HTTP API, event streams and pages of a ledger. Needs the extra `server`."""

@@ -1,10 +1,9 @@
-"""Who asks, and what they may do.
+"""Authentication and authorisation.
 
 A bearer token names one project and some scopes. It comes in a header; from a browser that logged
 in, in a cookie, which counts for a request that changes something only where a page of this server
-sent it. Without a token nobody gets in, unless the server was started to let this machine in, the
-request comes from this machine, speaks to it by its own name, and did not come through a proxy: a
-page in a browser can do the first, not the others.
+sent it. Every request needs a token, unless the server was started to let this machine in and the
+request comes from this machine, addresses it by its own name, and did not come through a proxy.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 MAX_CACHED = 10_000
 COOKIE = "assay_token"
-"""What a browser keeps the token of its user in."""
+"""The cookie with the user's token."""
 BEARER = HTTPBearer(
     auto_error=False, scheme_name="token", description="A token made by `assay token create`."
 )
@@ -75,7 +74,7 @@ class RateLimit:
 
 
 class Gatekeeper:
-    """Knows tokens; asks the database for one only now and then."""
+    """Checks tokens, with a cache in front of the database."""
 
     def __init__(self, settings: ServerSettings, database: Database) -> None:
         self._settings = settings
@@ -156,7 +155,7 @@ class Gatekeeper:
 
 
 def _of_cookie(request: Request) -> str | None:
-    """The token of a browser that logged in, as its header would be."""
+    """The token of a logged-in browser, in the form of the header."""
     cookies = header(request, "cookie")
     if (
         cookies is None
@@ -173,8 +172,8 @@ def _of_cookie(request: Request) -> str | None:
 
 
 def cookie_name(request: Request) -> str:
-    """What the cookie of this server is called. A browser sends a cookie to every port of a
-    machine: two servers there must not take each other's.
+    """The cookie's name, different for each server: a browser sends a cookie to every port of a
+    machine.
     """
     port = (header(request, "host") or "").rpartition(":")[2]
     return f"{COOKIE}_{port}" if port.isascii() and port.isdigit() and len(port) < 6 else COOKIE
@@ -191,7 +190,7 @@ def is_same_origin(request: Request) -> bool:
 
 
 def _asked_for(request: Request) -> str | None:
-    """The name of the machine that the request speaks to."""
+    """The host name that the request addresses."""
     host = header(request, "host")
     return request.url.hostname if host is None else _name_in(host)
 
@@ -206,7 +205,7 @@ _FORWARDED = ("x-forwarded-for", "x-forwarded-host", "forwarded", "x-real-ip", "
 
 
 def needs(scope: str) -> Callable[[Request], Awaitable[Principal]]:
-    """A dependency: the principal, once it is known to have the scope."""
+    """A dependency that returns the principal if it has the scope."""
     assert scope in SCOPES
 
     async def check(request: Request, _token: object = Security(BEARER)) -> Principal:

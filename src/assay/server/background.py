@@ -1,5 +1,5 @@
-"""Work behind the requests of a server: jobs, executions, traces. Each looks for the next piece,
-and waits a while where there is none.
+"""Background work of a server: jobs, executions, traces. Each task polls for the next piece of
+work.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Background:
         self._woken.set()
 
     async def close(self) -> None:
-        """Finish the piece at hand."""
+        """Finish the current piece of work."""
         self.ending = True
         self.wake()
         if self._task is not None:
@@ -49,7 +49,7 @@ class Background:
             try:
                 if await self._step():
                     continue
-            except Exception as error:  # a database that is away comes back: this must go on
+            except Exception as error:  # keep going: the database may come back
                 self._log.fault(self._name, error)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), self._idle_s)

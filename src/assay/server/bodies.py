@@ -1,8 +1,8 @@
 """Reading what a client sends: its media type, its size, its pace, its encoding, its nesting; and
 writing what it gets back.
 
-A body is refused as soon as it is known to be wrong, and is never held beyond its limit, packed or
-unpacked.
+A body is refused as soon as it is known to be wrong, and never takes more memory than its limit,
+compressed or not.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LINES = "application/x-ndjson"
 encode = msgspec.json.Encoder(decimal_format="number").encode
 GZIP_FROM = 1024
 BODY_READ = "assay.body_read"
-"""In the scope of a request whose body has come to its end."""
+"""A key in the scope of a request whose body was read to its end."""
 _NAME = "body"
 
 
@@ -79,7 +79,7 @@ def media_type(request: Request, *allowed: str) -> str:
 
 
 async def chunks(request: Request, settings: ServerSettings, *, limit: int) -> AsyncIterator[bytes]:
-    """The body part by part: unpacked, within its limit, at a pace that lets others live."""
+    """The body part by part: decompressed, within its size limit and its time limit."""
     length = header(request, "content-length") or ""
     if length.isascii() and length.isdigit() and len(length) < 20 and int(length) > limit:
         raise _too_large(limit)
@@ -200,7 +200,9 @@ def reply(
     tag: str | None = None,
     media: str = JSON,
 ) -> Response:
-    """JSON with its ETag: `304` where the client has it, gzip where it takes it and it pays."""
+    """JSON with its ETag: `304` if the client has it, gzip if the client accepts it and it saves
+    bytes.
+    """
     more = dict(headers or {})
     if request.method in ("GET", "HEAD") and status == 200:
         etag = f'"{tag or sha256(body).hexdigest()[:32]}"'
@@ -240,12 +242,12 @@ def answer(
     headers: dict[str, str] | None = None,
     tag: str | None = None,
 ) -> Response:
-    """A document as an answer."""
+    """A document as a response."""
     return reply(request, encode(value), status=status, headers=headers, tag=tag)
 
 
 def created(request: Request, stored: Stored, path: str, **more: Any) -> Response:
-    """The answer to a record that was stored: where it is, whether it is new, and more about it."""
+    """The response for a stored record: where it is, whether it is new, and more about it."""
     address = f"/api/v1/{path}/{stored.digest}"
     found = {**stored._asdict(), "location": address, **more}
     return answer(request, found, status=201, headers={"Location": address})

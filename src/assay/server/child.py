@@ -1,9 +1,8 @@
 """The process in which a workflow runs, seen from the server: it is started, listened to, and ended
 with all that belongs to it.
 
-The other end is `running.child`. Its standard input stays open as long as it is wanted; what it
-says comes as lines. Nothing that it does is waited for without an end, and its whole group is
-killed when it is over.
+The other end is `running.child`. Its standard input stays open while it is wanted; it reports in
+lines. Every wait has a time limit, and the whole process group is killed at the end.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class Ended(NamedTuple):
 
 
 class WorkflowProcess:
-    """One process. `chosen` are the runs that it may speak of."""
+    """One process. `chosen` are the runs that it may report on."""
 
     def __init__(self, chosen: frozenset[str]) -> None:
         self._chosen = chosen
@@ -87,13 +86,13 @@ class WorkflowProcess:
         self._frozen = False
 
     def stop(self) -> None:
-        """Ask it to end; `run` sees to it that it does."""
+        """Ask it to end; `run` makes sure that it does."""
         process = self._process
         if process is not None and process.stdin is not None:
             process.stdin.close()
 
     async def run(self, request: bytes, take: Take, *, stopped: Callable[[], bool]) -> Ended:
-        """Start it, hand on what it says in order, and say how it ended."""
+        """Start it, pass on its messages in order, and return how it ended."""
         environment = {
             name: value for name, value in os.environ.items() if name != VARIABLE
         }  # which holds the address of the database

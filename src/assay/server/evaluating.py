@@ -1,5 +1,5 @@
-"""The evaluation of a run that was posted while it ran: put it together from its events, grade it,
-store it, say so to its watchers.
+"""The evaluation of a run that was posted while it ran: assemble it from its events, grade it,
+store it, and notify its watchers.
 
 A server that dies in between leaves the run as `evaluating`; the next one to start finishes it.
 Only the first server to finish a run sends its last event.
@@ -63,8 +63,8 @@ def assembled(database: Database, project: str, live: Live) -> dict[str, Any]:
 
 
 def unfinished(live: Live, run_id: str, status: str, reason: str) -> RunUpdate:
-    """The end of a run that had begun and will not end by itself: evidence of its status, with the
-    steps so far. It is to be graded like any other, so that stopping a run does not hide it.
+    """Evidence of a run that began and won't end by itself: its status and its steps so far. It is
+    graded like any other, so stopping a run doesn't hide it.
     """
     head, now = parse_json(live.head), now_text()
     run = {
@@ -90,7 +90,7 @@ def problem_events(run_id: str, error: AssayError) -> list[Event]:
 
 
 def internal_error(error: Exception) -> AssayError:
-    """An error as it is reported: one that nobody foresaw is an internal error."""
+    """An error as it is reported; an unexpected one is an internal error."""
     if isinstance(error, AssayError):
         return error
     return AssayError("ERR-001", f"internal error: {type(error).__name__}: {error}.")

@@ -1,9 +1,9 @@
 """Runs workflows on request: takes executions from the queue and runs each in its own process.
 
-An execution that its server leaves, by its end or its death, is taken up by another: what is
-finished is not repeated, and a run that was under way begins again with another `workflow_start`,
-before its one evaluation. Where several runs were under way when their process died, each is run
-again alone, so that the one at fault is known.
+When a server stops or dies, another one takes its executions over: finished runs are not repeated,
+and a run that was under way begins again with another `workflow_start`, before its one evaluation.
+If several runs were in progress when their process died, each is run again alone to find the one at
+fault.
 """
 
 from __future__ import annotations
@@ -109,13 +109,13 @@ class ExecutionWork:
         return bool(self._why)
 
     def stop(self, why: str) -> None:
-        """Stop: the execution was cancelled, is somebody else's, or the server ends."""
+        """Stop: the execution was cancelled or taken over, or the server shuts down."""
         self._why = self._why or why
         if self._child is not None:
             self._child.stop()
 
     async def run(self) -> None:
-        """Work on it until it is over or has to be left."""
+        """Work on it until it is over or must be given back."""
         tasks = [asyncio.create_task(self._beat()), asyncio.create_task(self._runs.grade())]
         state = "left"
         try:
@@ -182,7 +182,7 @@ class ExecutionWork:
             await asyncio.sleep(BEAT_S)
             try:
                 state = await self._report()
-            except AssayError as error:  # the database is away for a moment
+            except AssayError as error:  # the database is briefly unavailable
                 self._services.log.write(
                     "beat", level="warning", execution=self._job.id, message=error.message
                 )
@@ -191,7 +191,7 @@ class ExecutionWork:
                 self.stop("lost" if state is None else "cancel")
 
     async def _execute(self) -> AssayError | None:
-        """Run what is left. The fault that made all of it impossible, where there is one."""
+        """Run what is left. Returns the fault that stopped all of it, if any."""
         asked = self._job.request()
         try:
             request = await asyncio.to_thread(self._request, asked)

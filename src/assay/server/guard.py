@@ -54,7 +54,7 @@ class Guard:
         self._numbers = count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and see that it is answered."""
+        """Pass a request on, and make sure that it is answered."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

@@ -2,7 +2,7 @@
 server and after a restart.
 
 A record is its digest, so even without a key nothing is stored twice; the key makes the answer the
-same as well. Errors are not kept: they may be fixed.
+same as well. Errors are not stored, so a fixed request can succeed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ async def answered_once(
     data: bytes,
     work: Callable[[], Awaitable[Response]],
 ) -> Response:
-    """Do the work, or give the answer that the key has had."""
+    """Do the work, or return the stored answer for the key."""
     key = header(request, "idempotency-key")
     if key is None:
         return await work()

@@ -1,4 +1,4 @@
-"""Does jobs, a page at a time, in the background of every server; each job is done by one server.
+"""Runs jobs in the background of every server, a page at a time; one server works on each job.
 
 A job that is interrupted by the end of its server goes back into the queue with the place it had
 reached; one whose server was killed is taken up by another. A grade that comes out the same is the
@@ -83,7 +83,7 @@ class JobWorker:
         return job is not None
 
     async def _report(self, job: Job, progress: dict[str, Any], state: str | None = None) -> bool:
-        """Say how far a job is; False where another server has it now."""
+        """Record the progress of a job; False if another server has it now."""
         found = await asyncio.to_thread(
             stored_jobs.report,
             self._services.ledger.database,
@@ -157,7 +157,7 @@ class JobWorker:
         return task.result()
 
     def _again(self, job: Job, items: tuple[Item, ...], progress: dict[str, Any]) -> list[Draft]:
-        """What a page comes to now; only what differs from before is written."""
+        """Grade a page again; only differences are stored."""
         asked = job.request()
         grader = self._services.grader(
             job.project,

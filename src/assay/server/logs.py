@@ -1,8 +1,5 @@
-"""Structured logs: one JSON object a line, each with the versions of both systems, none with a
-secret.
-
-A header, a body or a query is never logged. What is logged is searched for the shape of our tokens
-and for passwords in addresses, and those are cut out.
+"""Structured logs: one JSON object a line, with the versions of both systems. Headers, bodies and
+queries are never logged. Tokens, and passwords in addresses, are redacted from every line.
 """
 
 from __future__ import annotations
@@ -57,7 +54,7 @@ def line(event: str, *, level: str = "info", **fields: Any) -> bytes:
 
 
 class Log:
-    """Writes lines to a stream; one that nobody reads any more stops no server."""
+    """Writes lines to a stream; a closed stream doesn't stop the server."""
 
     def __init__(
         self,
@@ -103,7 +100,7 @@ class Log:
 
 
 class JsonFormatter(logging.Formatter):
-    """What the web server itself says, in the same form."""
+    """Formats the web server's own messages in the same way."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line, without its end."""

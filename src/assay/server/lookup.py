@@ -1,5 +1,5 @@
 """Records by their digest or by the id of a run, always within one project. A record of another
-project is not there: it is never said to be forbidden.
+project is a 404, never a 403.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_SIDE = 20_000
 
 
 def absent(what: str, name: str) -> Problem:
-    """There is no such thing in this project."""
+    """The 404 for something that this project doesn't have."""
     return Problem(404, f"there is no {what} {name[:100]!r} in this project.", where=name[:100])
 
 

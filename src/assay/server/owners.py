@@ -1,8 +1,7 @@
 """Who works on a job: a name for this process, and whether the process of another name is dead.
 
-On the machine where a process ran one can see that it is gone, so a server that is started again
-takes its jobs up at once. Elsewhere nobody can: there a job is free when its owner has been silent
-for long enough.
+On the same machine a dead process can be detected, so a restarted server takes its jobs over at
+once. On other machines a job is free when its owner has been silent for long enough.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import secrets
 
 
 def own_name() -> str:
-    """A name for this process that no other has."""
+    """A unique name for this process."""
     pid = os.getpid()
     return f"{_place()}/{pid}/{_began(pid) or ''}/{secrets.token_hex(4)}"
 
@@ -41,9 +40,7 @@ def _place() -> str:
 
 
 def _began(pid: int) -> str | None:
-    """When a process began: a number is given again, a number with its moment is not. None where
-    there is no such process any more.
-    """
+    """When a process began, because process ids are reused. None if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()

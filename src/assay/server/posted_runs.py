@@ -100,7 +100,7 @@ async def post_list(
         ]
         raise Problem(
             422,
-            f"{len(faults)} of {len(trees)} runs are at fault, so none was stored: {first.detail}",
+            f"{len(faults)} of {len(trees)} runs are invalid, so none was stored: {first.detail}",
             code=first.code,
             where=f"[{index}]",
             faults=listed,

@@ -39,7 +39,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     run_queue: int = 100
     """Executions of one project that are not over."""
     run_memory_bytes: int | None = 8 * 1024 * 1024 * 1024
-    """What the process that runs a workflow may hold."""
+    """Memory limit of the process that runs a workflow."""
     cards: tuple[str, ...] = ()
     """Files with the cards of judges; those in the ledger are used as well."""
     release: ReleaseSettings = ReleaseSettings()
@@ -47,13 +47,13 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     allow_anonymous: bool = False
     anonymous_project: str = "default"
     is_view: bool = False
-    """Whether one person looks at it, with `assay view`: nobody logs in or out."""
+    """Whether this is `assay view`, for one person without login."""
     is_temporary: bool = False
-    """Whether the ledger is thrown away at the end, so that nothing is kept."""
+    """Whether the ledger is deleted at the end."""
     host: str = "127.0.0.1"
     max_body_bytes: int = 16 * 1024 * 1024
     max_stream_bytes: int = 1024 * 1024 * 1024
-    """For bodies of lines, which are never held whole."""
+    """For bodies of lines, which are never in memory as a whole."""
     body_timeout_s: float = 30.0
     """How long a body may take between two of its parts; ten times that for the whole."""
     rate_per_s: float = 2000.0
@@ -65,10 +65,10 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     poll_s: float = 1.0
     """How often a stream looks for events that another process stored."""
     token_cache_s: float = 2.0
-    """How long a revoked token may still be taken for good by a worker that has just seen it."""
+    """How long a worker that has just seen a token may accept it after it was revoked."""
     shutdown_s: float = 2.0
     patience_s: float = 10.0
-    """How long a request waits for a database that is locked or away."""
+    """How long a request waits for a locked or unavailable database."""
     otlp_grace_s: float = 6.0
     """How long a trace must be quiet after its root span came, until its run is built; exporters
     send every five seconds.
@@ -76,7 +76,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     otlp_limit_s: float = 300.0
     """How long a trace without a root span may be quiet, until its run is built as a broken one."""
     otlp_keep_s: float = 7 * 24 * 3600.0
-    """How long the spans of a trace stay of which no run could be made."""
+    """How long the spans of a failed trace stay."""
     otlp_endpoint: str | None = None
     """Where grades are sent as events; without it, where the environment says."""
     log_requests: bool = True

@@ -82,7 +82,7 @@ class Hub:
         self._tasks = [asyncio.create_task(self._poll()), asyncio.create_task(self._beat())]
 
     def close(self) -> None:
-        """Let every stream end: the server goes down, and clients resume elsewhere."""
+        """End every stream: the server shuts down, and clients resume elsewhere."""
         self.closed = True
         for channel in self._channels.values():
             channel.wake()
@@ -97,7 +97,7 @@ class Hub:
         return self._channels.setdefault(key, Channel())
 
     def leave(self, key: Key) -> None:
-        """Watch it no more."""
+        """Stop watching it."""
         self._metrics.watchers.dec()
         self._watchers[key] -= 1
         if not self._watchers[key]:

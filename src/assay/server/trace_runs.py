@@ -1,10 +1,9 @@
-"""Builds runs of traces whose spans came over the wire: in the background of every server, one
-trace by one server.
+"""Builds runs from traces received over OTLP, in the background of every server; one server builds
+each trace.
 
 A trace is built when its root has come and nothing more has for a moment; or when its root has not
-come for too long, and then as the broken run that it is. A run that cannot be built or graded
-leaves its trace as `failed`, with the reason; nothing is dropped without a word. Its spans stay for
-a while, to be looked at.
+come for too long, and then as the broken run that it is. If a run can't be built or graded, its
+trace is `failed`, with the reason. Its spans stay for a while for inspection.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ IDLE_S = 0.25
 SWEEP_S = 3600.0
 """How often spans that nobody needs any more are looked for."""
 STALE_MS = 30_000
-"""How long a trace may be in the hands of a server that says nothing more."""
+"""How long a silent server may keep a trace."""
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 

@@ -1,7 +1,7 @@
-"""Group commit: many requests, one transaction, and nobody is answered before it is on the disk.
+"""Group commit: many requests share one transaction, and none is answered before it is on disk.
 
 One thread takes whatever has come while the last transaction was written, and stores it in the
-next. A request that is refused costs nobody else a record.
+next. A refused request doesn't affect the others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from assay.store.ledger import Ledger
 
 MAX_WAITING = 30_000
-"""Records that may wait to be stored; then clients are asked to come again."""
+"""Records that may wait to be stored; beyond that, clients have to retry."""
 MAX_BATCH = 600
 """Records in one transaction: more would make the others wait too long."""
 

@@ -1,4 +1,4 @@
-"""Pages: what people look at. Each is one file; `install` puts them all into the application.
+"""The HTML pages. Each is one file; `install` puts them all into the application.
 
 They read through the same store functions as the API, with the same tokens, and are not part of its
 description.

@@ -1,7 +1,5 @@
-"""Parts of a stored run as files: a picture that a page shows, or any other part to take away.
-
-Nothing here is ever shown as a document of this server: a picture is one by its first bytes, and
-everything else is a download that no browser opens in place.
+"""Parts of a stored run as files: a picture to show on a page, or a download. Pictures are
+recognised by their first bytes; a browser opens nothing else in place.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ def get_attachment(
     try:
         value = part_at(item.tree(), at[:2000])
     except KeyError:
-        raise Problem(404, "this run has no such part.", where=at[:100]) from None
+        raise Problem(404, "this run doesn't have that part.", where=at[:100]) from None
     media = read_media(value)
     content = media.content() if media is not None else None
     if content is not None:

@@ -66,7 +66,7 @@ def picture(request: Request, chart: Chart, ending: str) -> Response:
     if chart.spec is None:
         raise Problem(404, f"there is nothing to draw: {chart.sentence}")
     if ending != "json" and not drawing.available():
-        raise Problem(404, "charts cannot be drawn here.", fix=drawing.MISSING)
+        raise Problem(404, "this server can't draw charts.", fix=drawing.MISSING)
     etag = f'"{drawing.digest(chart)}-{ending}"'
     headers = {
         "ETag": etag,

@@ -47,7 +47,7 @@ def find_sides(services: Services, project: str, names: Sequence[str]) -> list[C
     if len(names) > MAX_COMPARED:
         raise Problem(
             422,
-            f"{len(names)} evaluations are more than a page compares, which is {MAX_COMPARED}.",
+            f"a page compares at most {MAX_COMPARED} evaluations, not {len(names)}.",
             where="of",
             fix="Leave some of them out.",
         )

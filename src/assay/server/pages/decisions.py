@@ -267,7 +267,7 @@ def _parts(services: Services, project: str, item: Item) -> list[Part]:
     if gate is not None:
         return gate(services, project, item, tree)
     whole = address("api", "v1", "records", item.digest)
-    return [section("The record", block("As it is stored", tree, whole))]
+    return [section("The record", block("As stored", tree, whole))]
 
 
 def _release_parts(services: Services, project: str, item: Item, release: Decision) -> list[Part]:

@@ -29,7 +29,7 @@ def _content(name: str) -> bytes:
 
 @router.get("/static/{name}")
 async def get_file(request: Request, name: str) -> Response:
-    """A file of ours; it holds nothing of anybody, so it needs no token."""
+    """A static file; it contains no data of a project, so it needs no token."""
     if name not in FILES:
         raise Problem(404, "there is no such file.", where=name[:100])
     data = _content(name)

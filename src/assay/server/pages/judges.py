@@ -107,7 +107,7 @@ def list_judges(
 
 def _asked(terms: dict[str, JudgeTerms]) -> str:
     if not terms:
-        return "No policy on this shelf asks anything of a judge, so none gates here."
+        return "No policy on this shelf has terms for judges, so no judge gates here."
     return (
         f"Whether a judge may gate is decided as of now, by {', '.join(terms)}; no other policy"
         " asks for a card."
@@ -160,7 +160,8 @@ def show_judge(request: Request, digest: str, principal: Principal = READER) -> 
         title, part = _measured(item, url)
         kind = "an audit" if item.kind == "audit" else "a calibration"
         note = (
-            f"This is {kind}, not a card: it admits nobody. `assay judge card` makes a card of it."
+            f"This is {kind}, not a card: it lets no judge gate. `assay judge card` makes a card"
+            " of it."
         )
         stored = phrase(short(digest), " stored ", moment(item.created_at), ". ", whole)
         record = section("Record", Paragraph(stored), id="record")

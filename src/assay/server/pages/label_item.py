@@ -143,7 +143,7 @@ def _item_page(
     number = made.items.index(item) + 1
     parts = [Note(problem, kind="bad")] if problem else []
     if known is not None and not problem:
-        rule = ". Your first label counts; another one is kept as a change of mind."
+        rule = ". Your first label counts; later ones are kept as changes."
         text = phrase("You labelled this ", moment(known.at), rule)
         parts.append(Note(text, kind="good"))
     return page(

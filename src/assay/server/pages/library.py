@@ -255,7 +255,7 @@ def _item(
     parts.append(
         section(
             "File",
-            Details("As it is written", [Verbatim(source, "The file")]),
+            Details("Source", [Verbatim(source, "The file")]),
             id="file",
         )
     )

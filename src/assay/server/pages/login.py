@@ -87,7 +87,7 @@ async def show_login(
 
 @router.post("/login")
 async def log_in(request: Request) -> Response:
-    """A good token is kept by the browser, and by nobody else."""
+    """Store a valid token in a cookie of the browser."""
     sent = await form(request)
     token, to = sent.get("token", "").strip(), local(sent.get("next"))
     gatekeeper: Gatekeeper = request.app.state.services.gatekeeper
@@ -108,7 +108,7 @@ async def log_in(request: Request) -> Response:
 
 @router.post("/logout")
 async def log_out(request: Request) -> Response:
-    """The browser forgets the token; the token itself stays good."""
+    """Delete the cookie; the token itself stays valid."""
     await form(request)
     made = RedirectResponse("/login", 303)
     made.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")
@@ -117,7 +117,7 @@ async def log_out(request: Request) -> Response:
 
 @router.get("/logout")
 async def ask_log_out(request: Request) -> Response:
-    """An address that changes nothing by being opened."""
+    """Opening this address changes nothing."""
     raise Problem(
         405, "this address doesn't log you out.", fix="Use the button at the top of a page."
     )

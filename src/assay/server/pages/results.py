@@ -1,5 +1,5 @@
-"""Results that commands stored: measures, ranks, summaries, drift. A result is shown as it was
-said, with what it was made of; nothing is computed here.
+"""Results that commands stored: measures, ranks, summaries, drift. A result is shown as stored,
+with its inputs; nothing is computed here.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def list_results(
     )
     tally = services.ledger.count("result", project=principal.project)
     lead = (
-        f"{tally.n:,} result{'' if tally.n == 1 else 's'} stored. What was said once stays: the"
-        " same input gives the same record."
+        f"{tally.n:,} result{'' if tally.n == 1 else 's'} stored. The same input gives the"
+        " same record."
     )
     return page(
         request,
@@ -107,7 +107,7 @@ def _row(item: Item) -> list[str]:
 
 
 def name_of(item: Item) -> str:
-    """What a result is called: by the verb that said it, else by its schema."""
+    """The name of a result: the command that printed it, else its schema."""
     verb = verb_of(item.schema)
     return verb.capitalize() if verb else str(clip(item.schema or "A result", 100))
 
@@ -135,7 +135,7 @@ def show_result(request: Request, digest: str, principal: Principal = READER) ->
     body = [
         _said(document),
         _made_of(services, principal.project, digest),
-        section("Document", block("As it was said", document, whole), id="document"),
+        section("Document", block("As stored", document, whole), id="document"),
         section(
             "Record",
             Paragraph(

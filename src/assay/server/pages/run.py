@@ -197,7 +197,7 @@ def _people(services: Services, project: str, digest: str, context: SampleContex
         parts.append(Paragraph(phrase(text, link("Sets of labels", address("label")))))
     return section(
         "People's verdicts",
-        *(parts or [Paragraph("Nobody has given a verdict on this run.", "absent")]),
+        *(parts or [Paragraph("No verdicts on this run yet.", "absent")]),
         Paragraph(link("Give your own verdict, with the reason", href)),
         id="people",
     )

@@ -130,9 +130,7 @@ def _rubric(rubric: Rubric, policy: FloorPolicy) -> Part:
                 about,
                 asks,
                 Heading("Anchors"),
-                Table(
-                    f"Anchors of {title}", ("Score", Column("What it looks like", "wide")), anchors
-                ),
+                Table(f"Anchors of {title}", ("Score", Column("Description", "wide")), anchors),
             )
         )
     return Group(parts)

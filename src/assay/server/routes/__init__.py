@@ -1,3 +1,3 @@
-"""One file for each group of routes. Each route says which scope it needs; only health and
+"""One file for each group of routes. Each route declares the scope it needs; only health and
 readiness need none.
 """

@@ -1,5 +1,5 @@
-"""Decisions and baselines: what may replace what, on documents that come along or on what the
-ledger holds.
+"""Decisions and baselines: whether a candidate may replace a baseline, from posted or stored
+documents.
 """
 
 from __future__ import annotations
@@ -262,8 +262,8 @@ def read_evidence(
     *,
     judged: Collection[VersionedName] = (),
 ) -> Evidence:
-    """The documents of one side, from what the request says of it. With rules a baseline may be too
-    old for them; `judged` has the versions that it is compared with.
+    """The documents of one side of a request. Under rules, a baseline may be too old; `judged` has
+    the versions that it is compared with.
     """
     if isinstance(asked, list):
         return _inline(asked, name)
@@ -338,7 +338,7 @@ def _filtered(services: Services, project: str, asked: dict[str, Any], name: str
             break
     if not digests:
         raise NotEnoughEvidence(
-            "REL-003", f"the {name} holds no runs: nothing matches its filter.", where=name
+            "REL-003", f"the {name} has no runs: nothing matches its filter.", where=name
         )
     return digests
 
@@ -354,7 +354,7 @@ def _filtered(services: Services, project: str, asked: dict[str, Any], name: str
     openapi_extra=openapi.body(BaselineRequest),
 )
 async def post_baseline(request: Request) -> Response:
-    """Nothing is overwritten: the newest of a name is meant by it, the older ones stay."""
+    """Nothing is overwritten: a name means its newest baseline, and the older ones stay."""
     services: Services = request.app.state.services
     principal = await admit(request, "write")
     asked = await bodies.read(request, services.settings, BaselineRequest)

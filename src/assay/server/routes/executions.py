@@ -194,8 +194,8 @@ def _dataset(offered: Offered, given: NamedDataset) -> LoadedDataset:
 
 
 def _not_there(error: AssayError, what: str) -> Problem:
-    """Find a workflow or dataset. An unknown one is a 404; an invalid file of the operator is not
-    the client's fault, and its path is not shown.
+    """The problem for a workflow or dataset that can't be read. An unknown one is a 404; an invalid
+    file of the operator is not the client's fault, and its path is not shown.
     """
     if isinstance(error, NotOffered | Ambiguous):
         return Problem(
@@ -207,16 +207,14 @@ def _not_there(error: AssayError, what: str) -> Problem:
         )
     return Problem(
         500,
-        f"{what} is at fault: {error.message}",
+        f"{what} is invalid: {error.message}",
         code=error.code,
         fix="Its operator has to fix it.",
     )
 
 
 def _can_be_graded(services: Services, project: str, workflow: LoadedWorkflow) -> None:
-    """Find profile and rubric before anything runs: a slip in a name must not cost a night of
-    calls.
-    """
+    """Find the profile and rubric before anything runs: a typo must not cost a night of calls."""
     sample = Sample(id="x", version="1", sample_id="x")
     try:
         services.grader(project).scorecard(
@@ -285,7 +283,7 @@ def get_execution(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
-    """State, counts, faults, and its runs in their order with their grades, page by page."""
+    """Its state, counts and faults, and its runs in order with their grades, page by page."""
     services: Services = request.app.state.services
     found = _found(services, principal, execution_id)
     database = services.ledger.database
@@ -318,8 +316,8 @@ def get_execution(
     responses=openapi.problems(409),
 )
 async def cancel_execution(request: Request, execution_id: str) -> Response:
-    """Its process is ended. Runs that had begun are recorded as cancelled; runs that had not are
-    not recorded, and counted as cancelled.
+    """Ends its process. Runs that had begun are recorded as cancelled; the others are only counted
+    as cancelled.
     """
     principal = await admit(request, "write")
     found = await cancel(request, principal, execution_id)
@@ -329,7 +327,7 @@ async def cancel_execution(request: Request, execution_id: str) -> Response:
 
 
 async def cancel(request: Request, principal: Principal, execution_id: str) -> Job:
-    """Ask for the end of an execution. One that is over is refused; asking twice is asking once."""
+    """Cancel an execution. A finished one is refused; cancelling twice is the same as once."""
     services: Services = request.app.state.services
     found = await asyncio.to_thread(_found, services, principal, execution_id)
     if found.state in (DONE, FAILED):

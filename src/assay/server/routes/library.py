@@ -29,7 +29,7 @@ MAX_TREE_FILE = 16 * 1024 * 1024
 
 
 class Kind(StrEnum):
-    """What lies on the shelf."""
+    """The items on the shelf."""
 
     profiles = "profiles"
     policies = "policies"
@@ -125,7 +125,7 @@ def get_tree(request: Request, principal: Principal = READ) -> Response:
 
 @router.get("/schemas/index/{path:path}", summary="One file of the tree")
 def get_tree_file(request: Request, path: str, principal: Principal = READ) -> Response:
-    """An index or an entry. A path that leads out of the tree leads nowhere."""
+    """An index or an entry. A path outside the tree is a 404."""
     root = _root(request)
     parts = path.split("/")
     plain = (

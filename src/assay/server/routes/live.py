@@ -36,7 +36,7 @@ MAX_EVENTS = 1000
 """Events in one request."""
 _POSTED = openapi.inlined(EventRequest)
 _AT_END = ("schema", "run_id", "workflow", "dataset", "steps", "tool_calls")
-"""What is said at the start or step by step, and not again at the end."""
+"""Fields given at the start or step by step, and not again at the end."""
 _HEAD = {
     **{key: value for key, value in openapi.RUN.items() if key != "required"},
     "properties": {
@@ -56,9 +56,7 @@ _HEAD = {
     openapi_extra=openapi.body(_HEAD),
 )
 async def start_live(request: Request) -> Response:
-    """The head of a run: everything that is known before its first step. Inputs that are required
-    and missing are a 422 before anything runs.
-    """
+    """The head of a run: all that is known before its first step. A missing input is a 422."""
     services: Services = request.app.state.services
     principal = await admit(request, "write")
     tree = await bodies.tree(request, services.settings)
@@ -182,7 +180,7 @@ async def post_events(request: Request, run_id: str) -> Response:
 
 
 def _checked(posted: EventRequest, head: bytes, index: int) -> dict[str, Any]:
-    """What an event says. Everything is checked before anything is stored."""
+    """The fields of one event, checked before anything is stored."""
     if posted.event == "error":
         message = (posted.message or "the workflow failed.")[:2000]
         return {"message": message, "code": "ERR-002", "where": "workflow", "fix": ""}
@@ -209,7 +207,7 @@ def _checked(posted: EventRequest, head: bytes, index: int) -> dict[str, Any]:
 
 
 def _ended(end: dict[str, Any], head: bytes) -> Run:
-    """The run as it will be, without its steps, to see that it can be one."""
+    """The finished run without its steps, to check that it is valid."""
     for name in _AT_END:
         if name in end:
             raise Problem(

@@ -131,8 +131,8 @@ async def grade_an_exam(request: Request) -> Response:
     openapi_extra=openapi.body({"type": "object"}),
 )
 async def post_card(request: Request) -> Response:
-    """A card as `assay judge card` makes it. Policies with terms for judges look at the cards of
-    their project.
+    """A card made by `assay judge card`. Policies with terms for judges use the cards of their
+    project.
     """
     services: Services = request.app.state.services
     principal = await admit(request, "judge")
@@ -147,7 +147,7 @@ async def post_card(request: Request) -> Response:
 
 
 def _listing(plural: str, kind: str) -> None:
-    """The list of a kind, and one of it."""
+    """The routes that list a kind of record and return one."""
 
     def list_records(
         request: Request,

@@ -88,11 +88,11 @@ POSTING: dict[str, Any] = {"parameters": [*_CHOICES, _KEY]}
     },
 )
 async def post_runs(request: Request) -> Response:
-    """One run, a list of runs, or a stream of lines: evidence. Answered when the runs and their
-    grades are on the disk. The same run twice is one run.
+    """One run, a list of runs, or a stream of lines: evidence. The answer comes when the runs and
+    their grades are on disk. A run posted twice is stored once.
 
-    With the schema `assay.execution/1` it is the server that runs a workflow, one of those that its
-    operator offers, and the answer is a 202.
+    With the schema `assay.execution/1` the server runs a workflow that its operator offers, and the
+    answer is a 202.
     """
     services: Services = request.app.state.services
     principal = await admit(request, "write")
