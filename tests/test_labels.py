@@ -105,9 +105,7 @@ def test_overrides_are_counted_and_change_no_grade_and_no_total(tmp_path: Any) -
         again = find_evaluation(ledger, "nightly", project="default")
         assert again == evaluation
         flaws = verify_ledger(ledger).flaws
-        assert [flaw.what for flaw in flaws] == ["its set is missing."], (
-            "the pair's set is made up"
-        )
+        assert [flaw.what for flaw in flaws] == ["its set is missing."], "the pair's set is made up"
         stone = ledger.forget(other.digest, author="anna", reason="asked for")
         digests = {one.digest for one in (*of_other.overrides, *of_other.labels)}
         assert digests <= set(stone.rests_on_it), "whoever forgets a run hears of its labels"
