@@ -418,7 +418,7 @@ def test_an_attestation_says_that_it_is_unsigned_signed_by_another_or_signed_onc
         said(ours, None)
         == f"signature not checked: it claims to be signed by {ours['signatures'][0]['keyid']}"
     )
-    assert "somebody else signed it, or it was changed since" in said(other)
+    assert "someone else signed it, or it was changed since" in said(other)
     assert said({**ours, "signatures": [*other["signatures"], *ours["signatures"]]}).endswith(
         "; other signatures that were not checked: 1"
     )

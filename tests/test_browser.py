@@ -49,12 +49,12 @@ def test_a_person_finds_the_worst_sample_and_reads_why(browser: Window, report: 
     page, said, _ = opened(browser, report)
     rows = page.locator(".samples tbody tr")
     assert rows.count() == 15
-    page.get_by_label("Only what did not pass").check()
+    page.get_by_label("Only failed samples").check()
     assert (rows.count(), page.locator("#found").inner_text()) == (7, "7 of 15 shown")
     page.get_by_label("Search").fill("zzz")
     assert rows.count() == 0
     page.get_by_label("Search").fill("")
-    page.get_by_label("Only what did not pass").uncheck()
+    page.get_by_label("Only failed samples").uncheck()
     scores = [float(text.split()[-1]) for text in page.locator(".samples td.n").all_inner_texts()]
     assert scores != sorted(scores), "what failed comes first, whatever its score"
     page.get_by_role("button", name="Score").click()

@@ -463,7 +463,7 @@ def test_the_points_of_a_run_are_those_of_its_result() -> None:
             f"{run['weighted_score']:.2f} of 100 points, grade {run['grade']} under {run['policy']}"
             in made.sentence
         )
-        assert ("no score opens" in made.sentence) == bool(run["hard_gate_failures"])
+        assert ("no score makes up" in made.sentence) == bool(run["hard_gate_failures"])
         floors = grades.floors(run)
         assert [row[0] for row in floors.rows if row[4] == "missed"] == [
             one["label"] or one["name"] for one in run["criteria"] if one["floor_failed"]
@@ -543,7 +543,7 @@ def test_worse_pairs_are_marked_and_pairs_without_a_side_are_counted() -> None:
     assert made.rows[0] == ("c", "missing", "70.00", "not known")
     many = decisions.paired_scatter([decisions.ScorePair(str(k), k % 100, 50) for k in range(3000)])
     assert len(many.spec["data"]["values"]) == decisions.MAX_POINTS
-    assert "Drawn are the 1,000 that fell most." in many.sentence
+    assert "Only the 1,000 that fell most are drawn." in many.sentence
 
 
 def test_confusion_and_calibration_count_what_the_card_holds() -> None:
@@ -553,7 +553,7 @@ def test_confusion_and_calibration_count_what_the_card_holds() -> None:
     ]
     assert sum(int(row[2]) for row in judges.calibration(read_card(card())).rows) == 60
     assert (
-        "Biased by position: the interval leaves out 0. 2 of 7 probes were made."
+        "Biased by position: the interval excludes 0. 2 of 7 probes were run."
         in judges.bias(read_card(card()).biases).sentence
     )
     assert ("Length", "not measured", "not measured", "none", "") in judges.bias(
@@ -580,9 +580,9 @@ def test_a_long_exam_draws_what_lost_something_and_says_so() -> None:
     long = exam_result(graded_of([15] * 400 + [11] * 60), RULES)
     made = exams.axes(long)
     assert len(made.spec["layer"][-1]["data"]["values"]) == chart.MAX_ROWS
-    assert "Drawn are the 40 that lost most." in made.sentence
+    assert "Only the 40 that lost most are drawn." in made.sentence
     assert made.rows[-1][0] == f"… and {460 - chart.MAX_TABLE:,} more, left out here"
-    assert "Drawn are 60 items that lost something." in exams.heatmap(long).sentence
+    assert "Only 60 items that lost points are drawn." in exams.heatmap(long).sentence
     perfect = exams.axes(exam_result(graded_of([15] * 60), RULES))
     assert perfect.spec is None
     assert "no mark is lost" in perfect.sentence
@@ -757,7 +757,7 @@ def test_a_decision_page_says_the_outcome_the_rules_and_what_fell() -> None:
         row = f"{one.sample} {one.candidate:.2f} {one.baseline:.2f} {one.difference:+.2f}"
         assert row in rejected
     assert "91.7% 81.9% to 96.4% (95%), n 60" in rejected
-    assert "These are not all: the decision rests on 60 pairs" in rejected
+    assert "This is not all: the decision rests on 60 pairs" in rejected
     pairs = [decisions.ScorePair(str(k), k, 50) for k in range(60)]
     assert "60 pairs: 50 got worse" in Page(decision_page(decided()[0], pairs=pairs)).text
 

@@ -152,7 +152,7 @@ def test_search_and_sorting_are_addresses(api: Api) -> None:
     for odd in ("q=%00", "page=99", "page=x", "sort=nothing", "show=x&show=failed", "why=%F0%28"):
         assert show(api, f"/evaluations/two?{odd}")
     nothing = text(show(api, "/evaluations/two?q=nowhere"))
-    assert "No sample fits these filters." in nothing
+    assert "No sample matches these filters." in nothing
     show(api, "/evaluations/two?criteria=0", status=422)
 
 

@@ -116,7 +116,7 @@ def test_half_a_surrogate_pair_in_a_run_id_is_refused_before_a_line_is_made(
 def test_the_smallest_change_says_if_the_run_would_still_not_pass() -> None:
     low = change_text(plain(graded(scorecard({"norm": 0.5})).payload()))
     assert low.startswith("Smallest change for a D: c0 from 0.5 to ")
-    assert low.endswith(" Still not passed then, because the passing score is 70.")
+    assert low.endswith(" It would still not pass, because the passing score is 70.")
     floors = scorecard(
         {"norm": 0.6, "critical_floor": {"norm": 0.7}}, {"norm": 0.85}, {"norm": 0.85}
     )

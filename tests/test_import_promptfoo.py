@@ -368,7 +368,7 @@ def test_answers_passed_unchecked_are_told_wherever_the_evaluation_is(
         assert told in text, path
     assert "Nothing:" not in pages["/"]
     assert "✓ All 8" not in pages["/evaluations/free"]
-    assert "Notes of the import" in pages["/evaluations/free"]
+    assert "Import notes" in pages["/evaluations/free"]
     assert f"{note}." in pages["/evaluations/free"]
 
 

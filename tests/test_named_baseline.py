@@ -545,7 +545,9 @@ def test_a_candidate_does_not_set_the_bar_of_a_stored_baseline(here: Run, kept_u
         gate = ("gate", name, "--baseline", "production", *folder, "--store", kept_url)
         refused = here(*gate)
         assert refused.code == 3, refused
-        assert f"was kept under {kept}, and this comparison would grade it by {used}" in refused.err
+        assert (
+            f"was stored under {kept}, and this comparison would grade it by {used}" in refused.err
+        )
         assert "--profile, --rubric or --grading-policy" in refused.err
         rules = ("--profile", "rag-measured@2", "--grading-policy", "workflow@1")
         found = here(*gate, *rules, "--json")

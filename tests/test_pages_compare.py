@@ -365,7 +365,7 @@ def test_a_candidate_that_brings_its_own_rules_does_not_set_the_bar(shop: Api) -
         assert outcome(found) in ("", "Reject"), found.text
         assert "Store this decision" not in found.text or outcome(found) == "Reject"
     refused = get(shop, "?of=baseline:production&of=lax").text
-    assert "was kept under profile code-repair@1, and" in refused, refused[:3000]
+    assert "was stored under profile code-repair@1, and" in refused, refused[:3000]
 
 
 def test_the_same_runs_under_another_name_are_no_baseline(shop: Api) -> None:

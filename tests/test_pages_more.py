@@ -379,7 +379,7 @@ def test_a_decision_begins_with_its_outcome_and_reason_and_shows_each_rule_with_
     assert decision["fingerprint"]["digest"] in str(found.tags)
     assert decision["digests"]["decision"] in str(found.tags)
     for words in (
-        "nothing was declared before",
+        "no plan was declared",
         "Min pairs",
         "Mean score",
         "Pass rate",
@@ -432,7 +432,7 @@ def test_of_too_many_pairs_only_those_that_fell_most_are_drawn_and_it_is_said(
 ) -> None:
     monkeypatch.setattr(decision_pairs, "MOST", 39)
     assert (
-        "These are not all: the decision rests on 40 pairs"
+        "This is not all: the decision rests on 40 pairs"
         in get(shop, f"/decisions/{shop.stock.rejected}").text
     )
 
@@ -686,7 +686,7 @@ def test_a_card_shows_calibration_confusion_biases_and_drift(shop: Shop) -> None
     for words in (
         "On 55 of 60 labelled items the judge gave the label that people gave",
         "The judge and people agree 85% of the time on 60 labelled items.",
-        "No bias is shown: every interval contains 0. 5 of 7 probes were made.",
+        "No bias is shown: every interval contains 0. 5 of 7 probes were run.",
         "No drift found",
         "2 points",
     ):

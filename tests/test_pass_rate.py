@@ -120,7 +120,7 @@ def cards(passing: int, failing: int) -> list[dict[str, Any]]:
             4,
             "minimum pass rate: can't tell yet",
         ),
-        (20, 0, ["--min-pass-rate", "0.95", "--confidence", "0.95"], 4, "about 73 would do"),
+        (20, 0, ["--min-pass-rate", "0.95", "--confidence", "0.95"], 4, "about 73 would be enough"),
         (80, 0, ["--min-pass-rate", "0.95", "--confidence", "0.95"], 0, "minimum pass rate met"),
         (
             1,
@@ -162,7 +162,7 @@ def test_repeats_of_a_sample_are_one_sample(assay: Any, tmp_path: Any) -> None:
     [
         (["--min-pass-rate", "2"], "--min-pass-rate is 2"),
         (["--min-pass-rate", "0.9", "--confidence", "1"], "--confidence is 1"),
-        (["--confidence", "0.9"], "there is no bar for it"),
+        (["--confidence", "0.9"], "--confidence needs a minimum pass rate"),
     ],
 )
 def test_a_wrong_bar_is_refused_before_anything_runs(

@@ -603,7 +603,7 @@ def test_a_missing_value_is_said_in_words() -> None:
     assert "null" not in text
     bare = Page(render([{}], title="t")).text
     assert "No reason is stated." in bare
-    assert "The file has the grade of this run and not the run itself." in bare
+    assert "The file has the grade of this run, but not the run itself." in bare
 
 
 def _numbers(value: Any) -> set[str]:

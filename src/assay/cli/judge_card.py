@@ -43,7 +43,7 @@ def _card(options: argparse.Namespace, store: Store | None) -> int:
         raise UsageError(
             "CLI-001",
             f"the policy {rules.policy} has no terms for judges.",
-            fix="`judge.gate` in a policy states them; workflow-judged has them.",
+            fix="Set them in `judge.gate` of a policy, as workflow-judged does.",
         )
     now = opt.moment(options.now) or datetime.now(UTC)
     judge = (

@@ -38,7 +38,7 @@ def would_change(seen: Seen, outcome: str, rules: ReleaseRules) -> list[str]:
         return [f"The lower end of the difference is {room:.2f} points above the limit."]
     gates, scored, floored, severe, *_ = seen.rules
     changes = [
-        f"Bring back what the baseline has: {_names(rule.evidence['lost'], 'what')}."
+        f"Restore what the baseline has: {_names(rule.evidence['lost'], 'what')}."
         for rule in seen.rules
         if "lost" in rule.evidence
     ]
@@ -47,15 +47,14 @@ def would_change(seen: Seen, outcome: str, rules: ReleaseRules) -> list[str]:
         names = _names([{"sample": name} for name in gates.evidence["newly_failing"]])
         changes.append(f"Fix {excess} of the samples that newly fail a gate: {names}.")
     if floored.violated and floored.evidence["new"]:
-        changes.append(f"Bring back above their floor: {_names(floored.evidence['new'])}.")
+        changes.append(f"Raise above their floor: {_names(floored.evidence['new'])}.")
     if severe.violated:
         changes.append(f"Fix severe failures: {_names(severe.evidence['items'])}.")
     if scored.holds is False and difference.value is not None and difference.low is not None:
         if seen.comparison.claims.non_inferior:
             if "lost_runs" in scored.evidence:
                 changes.append(
-                    "Bring the missing runs: the scores must be shown not to fall whatever these"
-                    " came to."
+                    "Supply the missing runs: without them, a drop in scores can't be ruled out."
                 )
         elif (needed := samples_to_show(seen, rules)) is not None:
             changes.append(

@@ -100,20 +100,18 @@ def statement(
     """
     if not subjects:
         raise InputError(
-            CODE, "an attestation names the files that were judged, and there is none."
+            CODE, "an attestation must name the files that were judged, and none is given."
         )
     if now.tzinfo is None:
-        raise InputError(
-            CODE, "a time without its zone says nothing.", fix="Pass an aware datetime."
-        )
+        raise InputError(CODE, "the time has no time zone.", fix="Pass an aware datetime.")
     if len({one.name for one in subjects}) != len(subjects):
-        raise InputError(CODE, "two of the files that were judged have one name.")
+        raise InputError(CODE, "two of the judged files have the same name.")
     if empty := next((one.name for one in subjects if one.sha256 == EMPTY), None):
         raise InputError(
             CODE,
-            "is empty, so there is nothing in it to attest.",
+            "is empty, so there is nothing to attest.",
             where=empty,
-            fix="Leave it out, or find out what it should hold.",
+            fix="Leave it out, or find out what it should contain.",
         )
     facts = _facts(document)
     result = OUTCOMES[facts.outcome]
@@ -191,7 +189,7 @@ def _facts(document: Mapping[str, Any]) -> _Facts:
             raise InputError(
                 "REL-008",
                 "the grades were made under several policies.",
-                fix="Attest each set on its own.",
+                fix="Attest each set separately.",
             )
         digests = dict(_digests({"policy": next(iter(policies), None)}))
     else:
@@ -240,7 +238,7 @@ def _decided(document: Mapping[str, Any]) -> str:
         raise InputError("REL-008", f"unknown outcome {str(outcome)[:60]!r}.")
     if outcome == "promote" and (not rules or not all(rule.get("holds") is True for rule in rules)):
         raise InputError(
-            "REL-008", "the decision promotes although a rule does not hold, or there is none."
+            "REL-008", "the decision promotes although a rule does not hold, or no rule is listed."
         )
     return str(outcome)
 

@@ -195,7 +195,7 @@ def _evidence_checks(paths: Sequence[str], found: Statement) -> list[Check]:
                 " is not the candidate"
             )
         elif any(one.digest.sha256 == own for one in found.subject):
-            why = f"{path} was given before"
+            why = f"{path} was given twice"
         checks.append(Check(f"evidence {path}", False, why))
     if paths and due:
         checks.append(

@@ -135,7 +135,7 @@ def find(folder: str, name: str) -> StoredBaseline:
         raise changed(path, f"it is the record of {record['name']}@{record['version']}")
     evidence = os.path.join(folder, record["evidence"])
     if not os.path.isfile(evidence):
-        raise changed(path, f"its evidence {record['evidence']} is not there")
+        raise changed(path, f"its evidence {record['evidence']} is missing")
     if file_digest(evidence) != record["evidence_digest"]:
         raise changed(evidence, "the evidence is not what was stored")
     return StoredBaseline(
@@ -156,7 +156,7 @@ def no_baseline(
     "there is no baseline 'prodution'. Did you mean 'production'?"
     """
     said = near_miss(name, known) or (
-        f" There are: {', '.join(known[:5])}." if known else " There are none."
+        f" Stored: {', '.join(known[:5])}." if known else " None is stored."
     )
     if os.path.lexists(name):
         fix = f"To read the file of that name, write ./{name}. {fix}"
@@ -187,7 +187,7 @@ def _record(path: str) -> dict[str, Any]:
     if wrong:
         raise InputError("REL-005", f"the baseline lacks {', '.join(wrong)}.", where=path)
     if digest({key: value for key, value in tree.items() if key != "digest"}) != tree["digest"]:
-        raise changed(path, "the record does not have the digest it carries")
+        raise changed(path, "the record does not match its digest")
     # the digest is not a signature: anyone who writes a record can compute one, so its file name is
     # held to what `store` writes
     if (
@@ -195,7 +195,7 @@ def _record(path: str) -> dict[str, Any]:
         or tree["evidence"]
         != f"{tree['name']}@{tree['version']}.{'jsonl' if tree['kind'] == 'runs' else 'exam.json'}"
     ):
-        raise changed(path, "it names evidence that is not its own")
+        raise changed(path, "it names the evidence of another baseline")
     return tree
 
 
@@ -205,7 +205,7 @@ def changed(path: str, why: str) -> InputError:
         "REL-005",
         f"the baseline has changed: {why}.",
         where=path,
-        fix="Take an older one, or store it again from its evidence.",
+        fix="Use an older version, or store it again from its evidence.",
     )
 
 
@@ -217,7 +217,7 @@ def moment_of(text: str, path: str) -> datetime:
         found = None
     if found is None or found.tzinfo is None:
         raise InputError(
-            "REL-005", f"the baseline was made at {text!r}, which is not a moment.", where=path
+            "REL-005", f"the baseline was made at {text!r}, which is not a time.", where=path
         )
     return found.astimezone(UTC)
 

@@ -88,7 +88,7 @@ RULES = ("profile", "rubric", "policy")
 
 
 class ChangedRules(NamedTuple):
-    """The rules that a baseline was kept under and those it is graded by now, in words."""
+    """The rules that a baseline was stored under and those it is graded by now, in words."""
 
     before: str
     now: str
@@ -100,9 +100,9 @@ def check_kept_rules(
     *,
     name: str,
     given: Collection[str] = (),
-    fix: str = "Keep a new baseline, or compare two evaluations.",
+    fix: str = "Store a new baseline, or compare two evaluations.",
 ) -> ChangedRules | None:
-    """Refuse a stored baseline that is graded by other rules than it was kept under: those come
+    """Refuse a stored baseline that is graded by other rules than it was stored under: those come
     from the candidate's evaluation, and the judged side never sets the bar. `given` has the rules
     that a person chose for this comparison: what they change is returned instead.
     """
@@ -112,7 +112,7 @@ def check_kept_rules(
     if refused:
         raise InputError(
             "REL-002",
-            f"the baseline {name} was kept under {', '.join(one.before for one in refused)}, and"
+            f"the baseline {name} was stored under {', '.join(one.before for one in refused)}, and"
             f" this comparison would grade it by {', '.join(one.now for one in refused)}.",
             fix=fix,
         )

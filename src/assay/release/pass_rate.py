@@ -29,7 +29,7 @@ class PassBar(NamedTuple):
             if confidence is not None:
                 raise UsageError(
                     "CLI-001",
-                    "--confidence says how sure a pass rate must be, and there is no bar for it.",
+                    "--confidence needs a minimum pass rate.",
                     fix="Add --min-pass-rate, for example --min-pass-rate 0.95.",
                 )
             return None
@@ -72,7 +72,7 @@ def check_pass_rate(passed: int, n: int, bar: PassBar) -> BarResult:
     True
     >>> print(check_pass_rate(20, 20, PassBar(Fraction(95, 100), 0.95)).reason)
     20 of 20 passed (100%, interval 83.8% to 100%); too few samples to tell whether that is at \
-least 95% with 0.95 confidence; about 73 would do at this rate
+least 95% with 0.95 confidence; about 73 would be enough at this rate
     """
     evidence: dict[str, Any] = {
         "passed": passed,
@@ -101,7 +101,7 @@ least 95% with 0.95 confidence; about 73 would do at this rate
         return BarResult(False, f"{counts}, {bar.words} required", evidence)
     needed = evidence["needed"] = samples_needed(rate, bar)
     more = (
-        f"; about {needed:,} would do at this rate"
+        f"; about {needed:,} would be enough at this rate"
         if needed is not None
         else "; at this rate no number of samples would do"
     )

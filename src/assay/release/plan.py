@@ -281,7 +281,7 @@ def check_plan(tree: Any, *, where: str) -> dict[str, Any]:
     if digest({key: value for key, value in tree.items() if key != "digest"}) != tree["digest"]:
         raise InputError(
             "REL-001",
-            "the plan does not have the digest it carries: it was changed later.",
+            "the plan does not match its digest: it was changed later.",
             where=where,
             fix="Declare a new plan before you run.",
         )

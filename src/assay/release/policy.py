@@ -259,6 +259,6 @@ def load_release_policy(document: Document) -> ReleasePolicy:
     if policy.confidence is not None:
         number(("confidence",), policy.confidence, 0.5, 1, open_ends=policy.confidence != 0.5)
         if policy.min_pass_rate is None:
-            faults.add(("confidence",), "there is no `min_pass_rate` that it belongs to.")
+            faults.add(("confidence",), "it needs `min_pass_rate`.")
     faults.raise_if_any()
     return policy

@@ -88,7 +88,7 @@ def check_signatures(
     if not valid:
         return Signed(
             False,
-            f"no signature is of the key {own}: somebody else signed it, or it was changed since",
+            f"no signature matches the key {own}: someone else signed it, or it was changed since",
         )
     others = len(signatures) - 1
     return Signed(
@@ -139,14 +139,14 @@ def _private_key(path: str) -> Any:
     except (ValueError, TypeError) as error:
         raise InputError(
             _CODE,
-            f"holds no private key in PEM form: {error}.",
+            f"contains no private key in PEM form: {error}.",
             where=path,
             fix="openssl genpkey -algorithm ed25519 makes one.",
         ) from None
     if not isinstance(key, ed25519.Ed25519PrivateKey):
         raise InputError(
             _CODE,
-            f"is a key of another kind ({type(key).__name__}); only Ed25519 signs here.",
+            f"is a key of another kind ({type(key).__name__}); use an Ed25519 key.",
             where=path,
         )
     return key
@@ -160,16 +160,18 @@ def _public_key(path: str) -> Any:
             _CODE,
             "is a private key.",
             where=path,
-            fix="Give the public one: openssl pkey -in KEY -pubout",
+            fix="Pass the public key: openssl pkey -in KEY -pubout",
         )
     try:
         key = serialization.load_pem_public_key(data)
     except (ValueError, TypeError) as error:
-        raise InputError(_CODE, f"holds no public key in PEM form: {error}.", where=path) from None
+        raise InputError(
+            _CODE, f"contains no public key in PEM form: {error}.", where=path
+        ) from None
     if not isinstance(key, ed25519.Ed25519PublicKey):
         raise InputError(
             _CODE,
-            f"is a key of another kind ({type(key).__name__}); only Ed25519 is accepted here.",
+            f"is a key of another kind ({type(key).__name__}); use an Ed25519 key.",
             where=path,
         )
     return key

@@ -169,7 +169,7 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
         changed = "; ".join(decision.plan["changed"])
         facts.append(("plan", f"CHANGED since it was declared: {changed}"))
     if decision.unplanned:
-        unplanned = f"{count(len(decision.unplanned), 'sample')} not in the plan, left aside"
+        unplanned = f"{count(len(decision.unplanned), 'sample')} not in the plan, left out"
         facts.append(("unplanned", f"{unplanned}: {_few(decision.unplanned)}"))
     if decision.looks is not UNSET and decision.looks > 1:
         facts.append(("looks", f"up to {decision.looks}; the interval holds at every look"))

@@ -329,7 +329,7 @@ def _origin(decision: Decision) -> Section:
     ]
     changed: list[Part] = []
     if plan.get("changed"):
-        text = f"Not as it was declared: {'; '.join(plan['changed'])}."
+        text = f"Changed since it was declared: {'; '.join(plan['changed'])}."
         changed = [Paragraph(verdict("not as declared", text))]
     versions = [
         ("Policy", decision.policy),
@@ -338,7 +338,7 @@ def _origin(decision: Decision) -> Section:
         ("Looks", shown(decision.looks or None)),
         *((words(key), digest(value)) for key, value in decision.digests.items()),
     ]
-    declared = "declared before" if plan.get("declared") else "nothing was declared before"
+    declared = "declared before" if plan.get("declared") else "no plan was declared"
     return section(
         "What it rests on",
         section(
@@ -349,5 +349,5 @@ def _origin(decision: Decision) -> Section:
         section(f"Plan: {declared}", *changed, Facts(planned, "small"), level=3),
         section("Versions and digests", Facts(versions, "small"), level=3),
         id="origin",
-        hint="Two sides are compared only where all of this is the same.",
+        hint="Two sides are compared only if all of this matches.",
     )

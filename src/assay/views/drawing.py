@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 MISSING = (
-    "The pictures need the extra for charts, which is not installed:"
-    f" {install_command('charts')}. The tables hold the same numbers."
+    "Charts need an extra that is not installed:"
+    f" {install_command('charts')}. The tables have the same numbers."
 )
 VERSION = "5.21"
 """Of Vega-Lite: named, so that a newer renderer that brings a newer one does not move a line."""

@@ -145,9 +145,7 @@ def evaluation_figures(
     if people:
         notes.append(Paragraph(people, "hint"))
     if noted:
-        notes.append(
-            Sentences([f"{one[:1].upper()}{one[1:]}." for one in noted], "Notes of the import")
-        )
+        notes.append(Sentences([f"{one[:1].upper()}{one[1:]}." for one in noted], "Import notes"))
     if totals.ungraded:
         notes.append(
             Note(
@@ -169,7 +167,7 @@ def _few(names: Sequence[str], most: int = 5) -> str:
 def _reference(reference: Reference | None, counts: SampleCounts) -> str:
     """What the samples are compared with, and how they differ."""
     if reference is None:
-        return "none. No baseline is stored, and no earlier evaluation is on this dataset."
+        return "none. No baseline is stored, and there is no earlier evaluation on this dataset."
     name = link(reference.text, reference.href) if reference.href else reference.text
     if reference.incomparable:
         return phrase(name, f". Not compared: {reference.incomparable}.")
@@ -202,7 +200,7 @@ def samples_region(
         for name, value in query.but(q="").pairs().items()
         for one in ([value] if isinstance(value, str) else value)
     ]
-    nothing = "No sample fits these filters." if query.filters else "No sample is stored."
+    nothing = "No sample matches these filters." if query.filters else "No sample is stored."
     if query.q:
         nothing += f" Search looks at the first {MAX_TEXT:,} characters of each text."
     parts: list[Part] = [

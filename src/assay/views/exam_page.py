@@ -178,7 +178,7 @@ def _gates(gates: GateView) -> Section:
         "Gates",
         Table("Gates of the exam", columns, rows, kind="stack"),
         id="gates",
-        hint="Made again from the marks of every item, and compared exactly.",
+        hint="Recomputed from the marks of every item and compared exactly.",
     )
 
 
@@ -207,10 +207,10 @@ def _axes(view: ExamView, figure: Any, links: PageLinks | None) -> Section:
     if links is None:
         bars = [weighted, Details("Raw, each axis with the same length", [raw])]
     elif links.raw:
-        other = link("Show them weighted, as long as the score", links.here)
+        other = link("Show weighted bars, as long as the score", links.here)
         bars = [Paragraph(phrase("Raw: every axis has the same length. ", other)), raw]
     else:
-        other = link("Show them raw, each axis with the same length", f"{links.here}?bars={RAW}")
+        other = link("Show raw bars, each axis with the same length", f"{links.here}?bars={RAW}")
         text = "Weighted: a full bar is the whole score of its item. "
         bars = [Paragraph(phrase(text, other)), weighted]
     table = Table("Axes", columns, rows, absent="No axis is stated.", kind="stack")
@@ -283,7 +283,7 @@ def _origin(view: ExamView, more: str) -> Section:
     return section(
         "What it rests on",
         Facts(pairs, "small"),
-        Sentences(view.faults, "Faults of the answers"),
+        Sentences(view.faults, "Faults in the answers"),
         *([Paragraph(more)] if more else []),
         id="origin",
     )

@@ -272,4 +272,4 @@ def _shown(endpoint: str) -> str:
         parts = urlsplit(endpoint)
         return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
     except ValueError:
-        return "the address that is configured"
+        return "the configured address"

@@ -140,8 +140,8 @@ def _gates(result: Result) -> Section:
     ]
     closed = len(result.get("hard_gate_failures") or ())
     hint = (
-        f"{closed} of {len(found)} {'does' if closed == 1 else 'do'} not pass. No score opens a"
-        " gate; an undetermined gate counts as failed."
+        f"{closed} of {len(found)} {'does' if closed == 1 else 'do'} not pass. No score makes up"
+        " for a failed gate; an undetermined gate counts as failed."
         if closed
         else f"All {len(found)} pass."
     )
@@ -265,9 +265,12 @@ def change_facts(result: Result) -> Facts:
         ),
         (
             "Points to the next band",
-            points(placement.get("margin_to_next_grade"), "no band is higher"),
+            points(placement.get("margin_to_next_grade"), "already in the highest band"),
         ),
-        ("Points to lose this band", points(placement.get("to_lose_grade"), "no band is lower")),
+        (
+            "Points to lose this band",
+            points(placement.get("to_lose_grade"), "already in the lowest band"),
+        ),
     ]
     return Facts(moves, "pairs")
 
@@ -298,7 +301,7 @@ def _why(result: Result) -> Section:
     placement: Mapping[str, Any] = result.get("placement") or {}
     return section(
         "Why, in sentences",
-        Sentences(_clipped(sentences), absent="No more is stated.", most=MAX_ROWS),
+        Sentences(_clipped(sentences), absent="No further explanation.", most=MAX_ROWS),
         Sentences(_clipped(placement.get("notes") or ()), "Placement", most=MAX_ROWS),
         Sentences(fired, "Rules that fired", most=MAX_ROWS),
         Sentences(_clipped(result.get("notes") or ()), "Notes", most=MAX_ROWS),

@@ -178,7 +178,7 @@ def with_verdict(sentence: str, result: Mapping[str, Any]) -> str:
     needed = result.get("pass_threshold")
     if reached is not None and needed is not None and reached < needed:
         why.append(f"the passing score is {float(needed):g}")
-    return f"{sentence} Still not passed then, because {' and '.join(why)}." if why else sentence
+    return f"{sentence} It would still not pass, because {' and '.join(why)}." if why else sentence
 
 
 # --- every cause

@@ -55,8 +55,8 @@ CORRECTED = {
 }
 MEAN = "The mean verdict, corrected for the judge"
 NO_TERMS = (
-    "No policy on this shelf has terms for judges, so no judge gates here. `judge.gate` in a"
-    " policy states them; workflow-judged has them."
+    "No policy here sets terms for judges, so no judge may gate. Set them in `judge.gate` of a"
+    " policy, as workflow-judged does."
 )
 
 
@@ -187,10 +187,10 @@ def _terms(card: JudgeCard, admissions: Sequence[CardAdmission]) -> Section:
         text = f"When the card was made, it {might} under {before.policy}: {before.reason}."
         parts.append(Paragraph(text, "hint"))
     return section(
-        "What a policy asks of it",
+        "What a policy requires of it",
         *(parts or [Paragraph("Nothing is asked.", "absent")]),
         id="terms",
-        hint="Decided as of now, because a card ages. What does not hold comes first.",
+        hint="Checked as of now, because cards expire. Terms that do not hold come first.",
     )
 
 

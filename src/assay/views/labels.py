@@ -260,7 +260,7 @@ def _progress(results: LabelResults) -> list[Part]:
 def _agreement(results: LabelResults) -> list[Part]:
     if not results.agreement:
         text = "Agreement needs labels by at least two raters."
-        more = " Names that were typed count as one; a token for each rater tells them apart."
+        more = " Typed names count as one rater; give each rater a token to tell them apart."
         return [Paragraph(text + (more if results.typed > 1 else ""), "absent")]
     rows = [
         [

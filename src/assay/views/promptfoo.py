@@ -99,7 +99,7 @@ class PromptfooAssertion(Spooled):
                     raise InputError(
                         "FIL-006",
                         f"the runs '{first['run']}' and '{row['run']}' have a different"
-                        f" '{name}'; one assertion requires one thing.",
+                        f" '{name}'; an assertion needs one value.",
                         fix="Give the runs of one workflow on one dataset.",
                     )
         if reported := self._reported(convert(first["required"]["workflow"], Workflow)):

@@ -188,7 +188,7 @@ def _repeats(row: SampleRow) -> list[Part]:
 
 def _texts(kept: Mapping[str, Any], sample: str) -> list[Part]:
     if not kept:
-        return [Paragraph("The file has the grade of this run and not the run itself.", "absent")]
+        return [Paragraph("The file has the grade of this run, but not the run itself.", "absent")]
     nothing = {
         "Input": "The run states no inputs.",
         "Answer": f"No answer; the run ended with status {kept['status']}"

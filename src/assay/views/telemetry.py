@@ -129,7 +129,7 @@ def refusal(
 def _why(criterion: Mapping[str, Any]) -> str:
     weight = f"weight {criterion['weight']}"
     if criterion["raw_score"] is None:
-        return f"no score, which counts as 0: {criterion.get('missing') or 'nobody gave one'}; {weight}"[  # noqa: E501
+        return f"no score, which counts as 0: {criterion.get('missing') or 'none was given'}; {weight}"[  # noqa: E501
             :MAX_EXPLANATION
         ]
     floor = criterion.get("critical_floor")

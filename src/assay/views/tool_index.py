@@ -184,7 +184,7 @@ _WHY = {
     "no-about": "there is no about page: write one",
     "api-down": "the API did not answer",
     "all-schemas-unparseable": "no schema can be read",
-    "not-imported": "not imported: `assay tools import` brings it into the tree",
+    "not-imported": "not imported: `assay tools import` adds it to the tree",
 }
 """Why a node is blocked, in words; the record has the key."""
 
@@ -246,7 +246,7 @@ def index_view(
 
 def _head(version: IndexVersion) -> list[Block]:
     index = version.index
-    meaning = MEANING.get(str(index.status), "no status that is known here")
+    meaning = MEANING.get(str(index.status), "unknown status")
     mixed = index.summary.get("mixedVersions")
     return [
         Group(
@@ -319,7 +319,7 @@ def _lock(lock: SelectionLock) -> Section:
             absent="It lists no members.",
         ),
         id="lock",
-        hint="The selection as it was locked; the tree above shows its members as they are now.",
+        hint="The selection as locked. The tree above shows its members as they are now.",
     )
 
 
@@ -337,7 +337,7 @@ def _history(entries: Sequence[tuple[GradingEntry, str]]) -> Section:
         hint=(
             f"The newest {ENTRIES} of {len(entries):,}."
             if len(entries) > ENTRIES
-            else "Nothing is overwritten: an entry that is superseded stays."
+            else "Nothing is overwritten: superseded entries stay."
         ),
     )
 
@@ -358,7 +358,7 @@ def _others(others: Sequence[IndexVersion]) -> Section:
             "Other stored indexes",
             ("Index", "Status", "Grade", "Stored"),
             rows,
-            absent="This is the only one that is stored.",
+            absent="This is the only one stored.",
             kind="stack",
         ),
         id="versions",

@@ -74,7 +74,7 @@ def page(report: LegibilityReport, scale: Sequence[tuple[str, str]]) -> str:
     parts.append(
         section(
             "How the score is calculated",
-            Table("What costs how much", ("What", Column("Effect", "wide")), scale),
+            Table("Cost of each fault", ("What", Column("Effect", "wide")), scale),
             id="scale",
         )
     )

@@ -48,11 +48,11 @@ from assay.views.tool_rows import DEFAULT_SORT, STATES, ToolQuery, ToolRow, chos
 SELECTION = "selection"
 ON_A_PAGE = 100
 NOTHING_YET = Empty(
-    "No tool is stored in this project yet. Check the tools of a server or a folder of schemas;"
-    " no model is asked:",
+    "No tool is stored in this project yet. Check the tools of a server or a folder of schemas."
+    " This calls no model:",
     'assay tools check --mcp "python server.py" --store .assay/ledger.db\n'
     "assay tools import schemas/ --store .assay/ledger.db",
-    "`assay tools record`, `index`, `regrade` and `gate` take --store too: they bring the grades.",
+    "`assay tools record`, `index`, `regrade` and `gate` also take --store: they add the grades.",
 )
 _VERSIONS = ("scoringSystem", "gradingSystem", "mixedVersions")
 """Keys of a summary that are shown elsewhere."""

@@ -149,7 +149,7 @@ def _description(tool: CheckedTool, findings: Sequence[CheckFinding]) -> Section
         Paragraph(tool.description, "prose")
         if tool.description
         else Paragraph("It has no description.", "absent"),
-        *([Paragraph(f"It says about itself: {hints}.", "hint")] if hints else []),
+        *([Paragraph(f"Its hints: {hints}.", "hint")] if hints else []),
         Sentences([finding_words(one) for one in findings]),
     ]
     return section("Description", *parts, id="description")
@@ -295,7 +295,7 @@ def check_record(stored: StoredCheck, scale: Sequence[tuple[str, str]]) -> Secti
         ("Scored by", code(check.system)),
         *provenance(stored.digest, stored.stored, stored.author),
     ]
-    table = Table("What costs how much", ("What", Column("Effect", "wide")), scale)
+    table = Table("Cost of each fault", ("What", Column("Effect", "wide")), scale)
     return section(
         "Record",
         *([Details("How the legibility score is calculated", [table])] if scale else []),

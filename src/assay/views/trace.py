@@ -51,7 +51,7 @@ def tool_calls(run: Mapping[str, Any], digest: str = "") -> list[Section]:
     hint = f"{count(len(calls), 'call')}, {valid:,} known to be valid"
     hint += f", {wrong:,} failed or invalid." if wrong else "."
     if len(entries) < len(calls):
-        hint += f" {len(entries):,} are shown, later ones only where they failed."
+        hint += f" {len(entries):,} are shown, later ones only if they failed."
     return [section("Tool calls", Entries(entries, "Tool calls", "call"), id="tools", hint=hint)]
 
 

@@ -152,7 +152,7 @@ class ValueView:
         if not value:
             return [Paragraph(absent("empty list" if isinstance(value, list) else "empty"))]
         if self.room.left <= 0:
-            return [self._rest("More is left out here. ", at)]
+            return [self._rest("The rest is left out here. ", at)]
         if isinstance(value, list):
             return self._list(value, at, depth)
         if depth >= DEPTH:

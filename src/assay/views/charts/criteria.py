@@ -147,7 +147,7 @@ def criterion_distribution(criteria: Mapping[str, Any]) -> Chart:
         " diamond is the mean with its interval."
     )
     said += (
-        " An interval that leaves the picture is cut at its edge."
+        " Intervals are cut at the edge of the picture."
         if any(row["low"] < left or row["high"] > right for row in kept if row["low"] is not None)
         else ""
     )

@@ -100,7 +100,7 @@ def paired_scatter(
     )
     if n_paired is not None and n_paired > len(pairs):
         said += (
-            f" These are not all: the decision rests on {n_paired:,} pairs, and names those that"
+            f" This is not all: the decision rests on {n_paired:,} pairs, and names those that"
             " fell most."
         )
     if lost:
@@ -109,7 +109,7 @@ def paired_scatter(
             f" {'is' if lost == 1 else 'are'} not drawn."
         )
     if len(drawn) > MAX_POINTS:
-        said += f" Drawn are the {MAX_POINTS:,} that fell most."
+        said += f" Only the {MAX_POINTS:,} that fell most are drawn."
         drawn = sorted(drawn, key=lambda row: row["fell"])[:MAX_POINTS]
     low = max(0.0, min(min(row["x"], row["y"]) for row in drawn) - 3)
     x = marks.scored(domain=(low, 100), title="baseline, points", grid=True, tickCount=6)

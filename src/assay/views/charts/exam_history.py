@@ -115,7 +115,7 @@ def _history_spec(
     lines = sorted(
         (
             (value, text)
-            for value, text in ((gate, "hard gate"), (stored, "mean of the stored"))
+            for value, text in ((gate, "hard gate"), (stored, "stored mean"))
             if value is not None
         ),
         reverse=True,

@@ -113,7 +113,7 @@ def axes(exam: ExamResult, *, weighted: bool = True) -> Chart:
     )
     if len(items) < exam.n:
         sentence += (
-            f" Drawn are the {len(items)} that lost most."
+            f" Only the {len(items)} that lost most are drawn."
             if items
             else " No item lost anything, so none is drawn."
         )
@@ -268,7 +268,7 @@ def heatmap(exam: ExamResult) -> Chart:
         )
     sentence = f"{count(exam.n, 'item')} in the order of the exam; " + _axes_lost(exam)
     if len(kept) < exam.n:
-        sentence += f" Drawn are {len(kept)} items that lost something."
+        sentence += f" Only {len(kept)} items that lost points are drawn."
     return Chart(
         "heatmap",
         "Lost marks, axis by item",

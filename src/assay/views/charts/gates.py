@@ -38,7 +38,7 @@ def gates(result: Mapping[str, Any]) -> Chart:
     name, title = "gates", "Hard gates"
     found = mapped(result.get("hard_gates"))
     if not found:
-        return nothing(name, title, "No hard gate was asked of this run.")
+        return nothing(name, title, "This run has no hard gates.")
     order = ["fail", "undetermined", "pass"]
     pairs = [(gate, mapped(verdict)) for gate, verdict in found.items()]
     pairs.sort(
@@ -58,8 +58,8 @@ def gates(result: Mapping[str, Any]) -> Chart:
         f"All {len(drawn)} hard gates pass."
         if passed == len(drawn)
         else (
-            f"{len(drawn) - passed} of {count(len(drawn), 'hard gate')} do not pass; no score opens"
-            " them."
+            f"{len(drawn) - passed} of {count(len(drawn), 'hard gate')} do not pass; no score"
+            " makes up for that."
         )
     )
     return Chart(
@@ -84,7 +84,7 @@ def gate_failures(gates: Mapping[str, Any], n: int) -> Chart:
             found.append((gate, failed, mapped(mapped(value).get("rate"))))
     found.sort(key=lambda row: -row[1])
     if not found or not n:
-        return nothing(name, title, "No gate was asked of any run, so none can fail.")
+        return nothing(name, title, "No run has a gate, so none can fail.")
     drawn: list[dict[str, Any]] = [
         {"name": text, "runs": failed, "said": f"{failed:,} of {n:,}, {percent(failed / n)}"}
         for (_, failed, _), text in zip(found, labels(gate for gate, _, _ in found), strict=True)

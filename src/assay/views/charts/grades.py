@@ -172,10 +172,10 @@ def _where_points_went(result: Mapping[str, Any], known: Sequence[Mapping[str, A
         _, most = max(losses, key=lambda pair: pair[0])
         said.append(f"{label(_named(most), MAX_NAME)} lost most, {_lost(most)} points.")
     elif all(number(one.get("maximum")) is not None for one in known):
-        said.append("No point was lost.")
+        said.append("No points were lost.")
     failed = listed(result.get("hard_gate_failures"))
     if failed:
-        said.append(f"{count(len(failed), 'gate')} failed, which no score opens.")
+        said.append(f"{count(len(failed), 'gate')} failed; no score makes up for that.")
     return " ".join(said)
 
 

@@ -83,8 +83,8 @@ def calibration(card: JudgeCard) -> Chart:
         return nothing(
             name,
             title,
-            f"{count(len(found.labels), 'label')}, none of them a number with a verdict that is"
-            " one: the confusion table says more.",
+            f"{count(len(found.labels), 'label')}, none of them a number with a numeric verdict:"
+            " see the confusion table.",
         )
     drawn: list[dict[str, Any]] = [
         {
@@ -338,11 +338,11 @@ def bias(biases: Mapping[str, Probe | None]) -> Chart:
     ]
     shown_ones = [row["name"] for row in drawn if row["kind"] == "shown"]
     said = (
-        f"Biased by {', '.join(map(str.lower, shown_ones))}: the interval leaves out 0."
+        f"Biased by {', '.join(map(str.lower, shown_ones))}: the interval excludes 0."
         if shown_ones
         else "No bias is shown: every interval contains 0."
     )
-    said += f" {len(drawn)} of {len(kinds)} probes were made."
+    said += f" {len(drawn)} of {len(kinds)} probes were run."
     return Chart(name, title, said, view(drawn, *layers), columns, cut(rows, 5))
 
 
@@ -356,7 +356,7 @@ def drift(points: Sequence[Mapping[str, Any]]) -> Chart:
         title="Agreement with people over time",
         what="agreement",
         form=_three,
-        absent="This judge has no card with labels yet, so there is no agreement to follow.",
+        absent="This judge has no card with labels yet, so there is no agreement to show.",
         domain=None,
         share=False,
     )

@@ -114,7 +114,7 @@ def timeline(run: Mapping[str, Any]) -> Chart:
             id(row) for row in sorted(drawn, key=lambda row: row["from"] - row["to"])[:MAX_ROWS]
         }
         shown_rows = [row for row in drawn if id(row) in keep]
-        said += f" Drawn are the {MAX_ROWS} longest."
+        said += f" Only the {MAX_ROWS} longest are drawn."
     x = {
         "type": "quantitative",
         "scale": {"domain": [0, clock or 1], "nice": False},

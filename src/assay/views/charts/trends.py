@@ -119,7 +119,7 @@ def over_time(
         return Chart(
             name,
             title,
-            f"{count(lost, 'point')} without a moment or a value: nothing can be drawn.",
+            f"{count(lost, 'point')} without a time or a value: nothing can be drawn.",
             None,
             columns,
             cut(rows, 4),
@@ -161,7 +161,7 @@ def over_time(
         f" {form(last['value'])}, {interval(dict(last), form=form)}"
     )
     said += f", n {shown(last.get('n'))}." + (
-        f" {count(lost, 'point has', 'points have')} no moment or no value and"
+        f" {count(lost, 'point has', 'points have')} no time or no value and"
         f" {'is' if lost == 1 else 'are'} not drawn."
         if lost
         else ""
