@@ -139,7 +139,7 @@ def test_a_name_in_neither_place_names_both_and_the_near_miss(
 ) -> None:
     put_sides(tmp_path)
     none = here(*GATE, "--baseline", "production", "--store", ledger_url)
-    assert (none.code, "There are none." in none.err) == (4, True)
+    assert (none.code, "None is stored." in none.err) == (4, True)
     assert here(*SET, "production", "baseline.jsonl", "--store", ledger_url).code == 0
     done = here(*GATE, "--baseline", "prodution", "--store", ledger_url, "--json")
     said = json.loads(done.err)["error"]
@@ -170,7 +170,7 @@ def test_a_baseline_of_another_project_is_not_there(
         == 0
     )
     refused = here(*GATE, "--baseline", "production", "--store", ledger_url)
-    assert (refused.code, "theirs" in refused.err, "There are none." in refused.err) == (
+    assert (refused.code, "theirs" in refused.err, "None is stored." in refused.err) == (
         4,
         False,
         True,
@@ -346,7 +346,7 @@ def test_a_name_that_is_nowhere_is_said_alike_by_every_verb(here: Run, tmp_path:
         alone = here("baseline", *arguments, "--json")
         assert (alone.code, "ledger" in alone.err) == (4, False)
     other = here("baseline", "show", "production", "--store", "l.db", "--project", "other")
-    assert (other.code, "There are none." in other.err) == (4, True)
+    assert (other.code, "None is stored." in other.err) == (4, True)
     assert (
         "nor in the project 'other' of"
         in here("baseline", "list", "--store", "l.db", "--project", "other").err

@@ -326,7 +326,7 @@ def test_what_the_baseline_has_and_the_candidate_lost_is_a_violation_by_name(
     assert (done.code, found["outcome"]) == (1, "reject")
     assert name in violated[rule]["reason"]
     assert {"sample": "s-003", "what": name} in violated[rule]["evidence"]["lost"]
-    assert any("Bring back" in line and name in line for line in found["would_change"])
+    assert any("Restore" in line and name in line for line in found["would_change"])
 
 
 def test_deleting_the_verdicts_of_a_run_does_not_hide_the_one_that_failed(

@@ -706,7 +706,7 @@ def test_a_run_in_progress_is_on_the_overview_and_leads_to_its_live_page(api: Ap
     found = show(api, "/")
     assert "/runs/a%20b/live" in found.links()
     live = show(api, "/runs/a%20b/live")
-    assert "Load it again" in live.text
+    assert "Reload it" in live.text
     stream = next(attributes for tag, attributes in live.tags if attributes.get("id") == "live")
     assert stream["data-stream"] == "/api/v1/runs/a%20b/events"
     assert stream["data-seen"] == "1"

@@ -542,7 +542,7 @@ def test_without_javascript_a_live_page_says_so_and_can_be_loaded_again(site: Si
     site.server.call(
         "POST", "/runs/still/events", {"event": "step_start", "step": {"name": "first", "index": 0}}
     )
-    page.get_by_role("link", name="Load it again").click()
+    page.get_by_role("link", name="Reload it").click()
     expect(page.locator("#steps tbody tr")).to_have_count(1)
 
 

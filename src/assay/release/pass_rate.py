@@ -103,7 +103,7 @@ least 95% with 0.95 confidence; about 73 would be enough at this rate
     more = (
         f"; about {needed:,} would be enough at this rate"
         if needed is not None
-        else "; at this rate no number of samples would do"
+        else "; at this rate no number of samples would be enough"
     )
     reason = f"{counts}; too few samples to tell whether that is at least {bar.words}{more}"
     return BarResult(None, reason, evidence)

@@ -157,7 +157,7 @@ def _raw(one: Mapping[str, Any]) -> str:
 def _where_points_went(result: Mapping[str, Any], known: Sequence[Mapping[str, Any]]) -> str:
     said = [
         (
-            f"{count(len(known), 'criterion', 'criteria')} bring"
+            f"{count(len(known), 'criterion earns', 'criteria earn')}"
             f" {points(result.get('weighted_score'), 'no stated score')} of 100 points"
         )
     ]
