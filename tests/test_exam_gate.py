@@ -602,7 +602,7 @@ def test_a_result_of_a_shortened_or_changed_exam_is_seen_where_the_exam_is_named
     plain = assay("exam", "gate", "short.json")
     assert (
         plain.code,
-        "was not held against its exam" in plain.err,
+        "was not checked against its exam" in plain.err,
         "exam-extra.yaml lies next to the exam" in plain.err,
     ) == (0, True, True)
     assert assay("exam", "gate", "whole.json", "--exam", one, "--exam", two).code == 0

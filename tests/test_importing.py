@@ -307,8 +307,8 @@ def test_the_scale_of_a_tools_metric_keeps_its_values_and_totals(
     assert "scales: score:calm=Toxicity:1..0" in capsys.readouterr().err
     for given, words in (
         ("score:x=Toxic:1..0", "Toxic:1..0 is the scale of no metric there"),
-        ("id=input", "it can only say the scales of metrics"),
-        ("score:x=Toxicity", "it can only say the scales of metrics"),
+        ("id=input", "it can only set the scales of metrics"),
+        ("score:x=Toxicity", "it can only set the scales of metrics"),
     ):
         assert assay(["grade", "old.json", "--from", "autoevals", "--map", given]) == 2
         assert words in capsys.readouterr().err
@@ -407,7 +407,7 @@ def test_standard_input_that_is_no_json_needs_its_kind(assay) -> None:
     for data, kind in ((b"a: 1\n", "KIND"), (table, "table"), (b"PK\x03\x04x", "KIND")):
         done = assay("grade", "-", stdin=data)
         assert done.code == 3
-        assert done.err.rstrip().endswith(f"Say what it is with --from {kind}. [FIL-006]")
+        assert done.err.rstrip().endswith(f"Name its kind with --from {kind}. [FIL-006]")
     for words in (("--from", "table"), ("--map", "id=id,answer=output,score:s=score")):
         assert assay("grade", "-", *words, stdin=table).code == 0
     failed = assay("grade", "-", "--from", "table", stdin=table + b"b,c,0\n")

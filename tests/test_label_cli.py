@@ -53,7 +53,7 @@ def test_labels_of_the_ledger_calibrate_a_judge_and_draw_its_card(
     made = assay("label", "new", "first", "--n", "34", "--json").json()
     assert (made["items"], made["new"], made["draw"]["pool"]) == (34, True, 36)
     again = assay("label", "new", "first", "--n", "34")
-    assert "the same set was there before" in again.out
+    assert "the set existed already" in again.out
     assert "assay view" in again.out
     label_all(url, "latest", "anna", "ben")
     shown = assay("label", "show", "latest")

@@ -318,7 +318,7 @@ def test_a_ledger_that_was_emptied_is_not_clean(assay: Any, tmp_path: Path) -> N
             False if code == 1 else None,
         ), statements
         assert assay("ledger", "verify", "--db", "l.db", "--head", head[1]).code == 1, statements
-    assert "it holds no records, so nothing was verified" in done.out
+    assert "the ledger has no records, so nothing was verified" in done.out
     (tmp_path / "l.db").write_bytes(b"")
     assert assay("ledger", "verify", "--db", "l.db", "--head", head[1]).code == 3
 

@@ -56,7 +56,7 @@ def _read(found: str, *, needs_workflow: bool) -> Configured:
         known = ", ".join(config.named("workflow")) or "none"
         raise UsageError(
             "CFG-001",
-            f"the configuration names no single workflow; it has {known}.",
+            f"the configuration doesn't choose a workflow; it has {known}.",
             where=found,
             fix="Add `workflow: NAME`.",
         )

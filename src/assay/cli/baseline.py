@@ -64,7 +64,7 @@ def set_baseline(options: argparse.Namespace) -> StoredBaseline:
     ):
         raise UsageError(
             "CLI-001",
-            f"a baseline is stored from files, and {pipe!r} can't be read twice.",
+            f"a baseline is stored from files; {pipe!r} can't be read twice.",
             fix="Name its files.",
         )
     now = opt.moment(options.now) or datetime.now(UTC)
@@ -130,7 +130,7 @@ def _kept_side(
     if sides.kept[0].bare:
         raise InputError(
             "REL-008",
-            "a baseline in a ledger is made of runs or scorecards, and grades came without them.",
+            "a baseline in a ledger needs runs or scorecards, but these are grades only.",
             where=", ".join(options.files),
         )
     ledger.put([baseline_draft(baseline_record(options.name, sides.kept[0], now=now))])

@@ -87,7 +87,7 @@ def _file(config: Config | None) -> dict[str, Any]:
         raise UsageError(
             "CLI-001",
             f"there is no {CONFIG_FILE} in this folder or above it.",
-            fix="`assay init` writes one; `assay config run` shows what holds without.",
+            fix="`assay init` writes one; `assay config run` shows the settings without it.",
         )
     used = {key[0] for key in (place.key for place in PLACES)}
     keys = [

@@ -101,7 +101,7 @@ def answers_of(
     given = [name for name in ("answers", "command", "url") if getattr(options, name)]
     if len(given) != 1:
         raise UsageError(
-            "CLI-001", "say where the answers come from: one of --answers, --command and --url."
+            "CLI-001", "no answers are given: use one of --answers, --command and --url."
         )
     if options.answers:
         return read_answers(
@@ -109,7 +109,7 @@ def answers_of(
         )
     if not 0 < options.timeout < 86_400:
         raise UsageError(
-            "CLI-001", f"--timeout {options.timeout:g} is no number of seconds up to a day."
+            "CLI-001", f"--timeout {options.timeout:g} is not a number of seconds up to a day."
         )
     tutor: Tutor
     if options.command:

@@ -85,7 +85,7 @@ def _named(options: argparse.Namespace, store: Store | None) -> Document:
     if len(items) != 1:
         raise InputError(
             "EXM-010",
-            f"the baseline {found.name} names {len(items)} graded exams, and is to be one.",
+            f"the baseline {found.name} names {len(items)} graded exams; it must name one.",
             where=kept.digest,
         )
     return Document(items[0].tree(), items[0].digest)
@@ -96,20 +96,20 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
     if options.set_baseline and not options.baseline and os.path.lexists(options.set_baseline):
         raise UsageError(
             "CLI-001",
-            f"'{options.set_baseline}' is there, and would be replaced unseen.",
+            f"'{options.set_baseline}' exists and would be replaced without a comparison.",
             fix=f"Compare with it: --baseline {options.set_baseline}",
         )
     before = _baseline(options, store) if options.baseline else None
     if options.baseline and not options.regression:
         raise UsageError(
             "CLI-001",
-            "a baseline is compared with the regression set.",
+            "--baseline needs the regression set to compare.",
             fix="Give it with --regression R.",
         )
     if options.set_baseline and not options.regression:
         raise UsageError(
             "CLI-001",
-            "what is stored as the baseline is the regression result.",
+            "--set-baseline stores the regression result, and none is given.",
             fix="Give it with --regression R.",
         )
     rules = common.rules_of(options)
@@ -205,8 +205,8 @@ def _tell(options: argparse.Namespace, held: bool, *outcomes: CheckedExam | None
     ]
     if not held:
         told.append(
-            f"{options.result} was not held against its exam; name the exam's files with --exam to"
-            " see that no item was left out"
+            f"{options.result} was not checked against its exam; name the exam's files with"
+            " --exam to detect omitted items"
         )
     if options.regression and not options.baseline:
         told.append("the regression set was not judged; give its baseline with --baseline")

@@ -30,7 +30,7 @@ def _review(options: argparse.Namespace) -> int:
     if not state and not options.new:
         raise NotEnoughEvidence(
             "EXM-016",
-            "the schedule has no cards, so that nothing can ever be due.",
+            "the schedule has no cards, so nothing can be due.",
             where=options.schedule,
             fix="Add --new to review every item of the exam, or export a schedule with"
             " `assay exam export-sm2`.",
@@ -45,7 +45,7 @@ def _review(options: argparse.Namespace) -> int:
         if read_json(options.schedule).source != document.source:
             raise UsageError(
                 "CLI-001",
-                f"{options.schedule} was changed by somebody else during the review.",
+                f"{options.schedule} was changed by another process during the review.",
                 fix="Run the review again.",
             )
         with atomic_write(options.schedule) as stream:

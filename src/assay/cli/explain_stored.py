@@ -91,7 +91,7 @@ def _whole(options: argparse.Namespace, stored: StoredInput) -> int:
         commands.append((words + ledger_options(options), "why this run got its grade"))
     if totals.n - totals.ungraded - totals.passed > len(worst):
         words = command("grade", stored, options=options) + ledger_options(options)
-        commands.append((words, "every run in a line, with why it failed"))
+        commands.append((words, "every run on one line, with why it failed"))
     words = command("evals", options=options) + ledger_options(options)
     commands.append((words, "the other evaluations"))
     terminal.show(

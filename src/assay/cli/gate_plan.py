@@ -123,7 +123,7 @@ def _spread(
     if options.sd is not None:
         return Spread(options.sd, "as given with --sd")
     if baseline is None:
-        return Spread(None, "nothing is known of it; give --sd, or --baseline")
+        return Spread(None, "unknown; give --sd or --baseline")
     if options.files:
         return spread_of_pairs(
             pair_up(read_side(options.files, grader, name="candidate", kept=kept), baseline)
@@ -211,6 +211,6 @@ def _print(made: dict[str, Any], rules: ReleaseRules) -> None:
     )
     if made["slices"]:
         out.write(
-            "Slices have fewer samples, and are corrected for being several: they show larger drops"
-            " only.\n"
+            "Slices have fewer samples and are corrected for multiple comparisons, so they"
+            " show only larger drops.\n"
         )

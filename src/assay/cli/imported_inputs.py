@@ -119,9 +119,9 @@ def _unnamed() -> InputError:
     known = fitting(head) if head.text and not head.data.startswith((b"PK", b"PAR1")) else []
     return InputError(
         "FIL-006",
-        f"Assay doesn't know this input: it is {described(head)}.",
+        f"Assay doesn't recognise this input: it is {described(head)}.",
         where=head.path,
-        fix=f"Say what it is with --from {known[0].name if known else 'KIND'}.",
+        fix=f"Name its kind with --from {known[0].name if known else 'KIND'}.",
     )
 
 
@@ -153,7 +153,7 @@ def check_scales(options: argparse.Namespace, imported: ImportedRuns) -> None:
         "CLI-001",
         f"--map has {(other or unused)[0]!r}, and "
         + (
-            f"for {imported.importer.name} it can only say the scales of metrics."
+            f"for {imported.importer.name} it can only set the scales of metrics."
             if other
             else f"{mapping[unused[0]]} is the scale of no metric there."
         ),

@@ -107,7 +107,7 @@ def specs_of(options: argparse.Namespace) -> list[JudgeSpec]:
         if getattr(options, "model", None) or getattr(options, "base_url", None):
             raise UsageError(
                 "CLI-001",
-                "a judge is described by --judge or by --model and --base-url, not by both.",
+                "describe a judge by --judge, or by --model and --base-url, not both.",
             )
         found = [load_judge(read_entry(path, "judge")) for path in options.judge]
     elif getattr(options, "model", None):
@@ -330,9 +330,7 @@ def note_usage(usages: Sequence[dict[str, Any]], counts: dict[str, int]) -> None
     for usage in usages:
         cost = "" if usage["cost_usd"] is None else f", {usage['cost_usd']:.4f} US dollars"
         unpriced = (
-            f" ({usage['unpriced']:,} replies did not say their tokens)"
-            if usage["unpriced"]
-            else ""
+            f" ({usage['unpriced']:,} replies did not report tokens)" if usage["unpriced"] else ""
         )
         slow = f", slowed down {usage['slowed']} times" if usage["slowed"] else ""
         left = (

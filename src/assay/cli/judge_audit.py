@@ -30,7 +30,7 @@ def _audit(options: argparse.Namespace, store: Store | None) -> int:
     specs = common.specs_of(options)[:1]
     probes = _probes(options.probe)
     if options.repeats < 2:
-        raise UsageError("CLI-001", f"--repeats is {options.repeats}; it takes two to disagree.")
+        raise UsageError("CLI-001", f"--repeats is {options.repeats}; it must be at least 2.")
     if options.first is not None and options.first < 2:
         raise UsageError("CLI-001", f"--first is {options.first}; it must be at least 2.")
     known: Sequence[Pair] = read_pairs([options.items]) if options.items else audit_pairs()
@@ -129,7 +129,7 @@ def _probes(names: Sequence[str]) -> tuple[str, ...]:
             raise UsageError(
                 "CLI-001",
                 f"there is no probe '{name}'.{near_miss(name, PROBES)}",
-                fix=f"They are {', '.join(PROBES)}.",
+                fix=f"Choose one of {', '.join(PROBES)}.",
             )
     return tuple(dict.fromkeys(names)) or PROBES
 

@@ -112,7 +112,7 @@ def read_judgements(path: str) -> dict[str, Any]:
     ):
         raise InputError(
             "JDG-009",
-            "does not hold the judgements of one judge.",
+            "does not contain the judgements of one judge.",
             where=path,
             fix="`assay judge rubric -o judgements.json` writes one.",
         )

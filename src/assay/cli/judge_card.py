@@ -31,7 +31,9 @@ def _card(options: argparse.Namespace, store: Store | None) -> int:
     calibration = _calibration(options.calibration) if options.calibration else None
     if audited is None and not options.model:
         raise UsageError(
-            "CLI-001", "whose card is it?", fix="Give --audit FILE, or --model with --calibration."
+            "CLI-001",
+            "the card has no judge.",
+            fix="Give --audit FILE, or --model with --calibration.",
         )
     if audited is not None and options.model and audited["judge"].get("model") != options.model:
         raise UsageError(

@@ -111,7 +111,7 @@ class _PairWork:
 
 def _work(options: argparse.Namespace, files: list[str]) -> _RubricWork | _PairWork:
     if bool(options.rubric) == bool(options.pairs):
-        raise UsageError("CLI-001", "choose what is asked: --rubric R, or --pairs.")
+        raise UsageError("CLI-001", "choose the questions: --rubric R, or --pairs.")
     common.check_samples(options)
     return _RubricWork(options, files) if options.rubric else _PairWork(options, files)
 
@@ -159,7 +159,7 @@ def _consume(options: argparse.Namespace, store: Store | None) -> int:
         raise InputError(
             "JDG-005",
             f"the answers come from several models: {', '.join(models)}.",
-            fix="One judge, one file; a panel of them is `assay judge panel`.",
+            fix="Use one file for each judge; `assay judge panel` asks several.",
         )
     model = models[0] if models else options.model
     scorer = {"kind": "llm", "name": model, **job.scorer}

@@ -43,7 +43,7 @@ def _pairwise(options: argparse.Namespace, store: Store | None) -> int:
         for question in pair_questions(pair, options.seed, options.definition)
     ]
     if options.dry_run:
-        more = "Each pair whose orders disagree takes two calls more."
+        more = "Each pair whose orders disagree takes two more calls."
         return common.dry_run(options, specs, questions, more=more)
 
     async def ask(clients: list[Client]) -> list[Compared]:

@@ -99,7 +99,7 @@ def _rubric(options: argparse.Namespace, store: Store | None) -> int:
     spec = common.only(specs, "rubric")
     job = RubricJob(options)
     if options.dry_run:
-        more = "An unusable reply is sent back once to be repaired, which is one call more."
+        more = "An unusable reply is sent back once for repair, which takes one more call."
         return common.dry_run(options, specs, job.asked(), more=more)
 
     async def ask(clients: list[Client]) -> list[Judged]:

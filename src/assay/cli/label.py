@@ -79,7 +79,7 @@ def _new(options: argparse.Namespace) -> int:
         )
         stored = ledger.put_many([set_draft(made)], project=options.project)[0]
     document = {**_brief(made, stored.digest), "new": stored.new}
-    known = "" if stored.new else "; the same set was there before"
+    known = "" if stored.new else "; the set existed already"
     lines = [
         f"{made.name} ({made.id}): {len(made.items):,} items of {made.draw.pool:,}{known}",
         *(f"  left out, {why}: {n:,}" for why, n in made.draw.left_out.items() if n),

@@ -27,7 +27,7 @@ def _override(options: argparse.Namespace) -> int:
         with suppress(OSError, KeyError):
             name = getpass.getuser()
     if not name:
-        raise UsageError("CLI-001", "who says so?", fix="Give your name with --rater.")
+        raise UsageError("CLI-001", "the rater has no name.", fix="Give your name with --rater.")
     with open_for(options.db) as ledger:
         evaluation = (
             evaluation_named(ledger, options.evaluation, options.project)

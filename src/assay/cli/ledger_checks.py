@@ -82,7 +82,7 @@ def _report(report: VerifyReport, where: str) -> dict[str, Any]:
 
 def _print_report(report: VerifyReport, where: str) -> None:
     verdict = (
-        ("clean" if report.records else "it holds no records, so nothing was verified")
+        ("clean" if report.records else "the ledger has no records, so nothing was verified")
         if report.clean
         else f"{report.flaw_count:,} fault{'s' if report.flaw_count != 1 else ''}"
     )
@@ -102,7 +102,7 @@ def _print_report(report: VerifyReport, where: str) -> None:
     )
     if report.clean and not report.records:
         lines.append(
-            "If it ever held anything, name its last head: --head PROJECT:SEQ:CHAIN, as `--store`"
+            "If it ever had records, name its last head: --head PROJECT:SEQ:CHAIN, as `--store`"
             " and `assay ledger verify` print it."
         )
     lines += [f"head {name}:{seq}:{chain}" for name, (seq, chain) in report.heads.items()]
@@ -190,7 +190,7 @@ def _not_replayable(item: Item) -> InputError:
     fix = (
         f"`assay {verb}` makes it again from its input."
         if verb
-        else "The verb that said it makes it again."
+        else "Run the command that made it again."
         if item.kind == "result"
         else ""
     )

@@ -227,7 +227,7 @@ def _check(options: argparse.Namespace, shelf: Shelf) -> int:
 def _publish(options: argparse.Namespace, shelf: Shelf) -> int:
     """Freeze what is new in one library: its own folder with --library, else the built-in one."""
     if options.what:
-        raise UsageError("CLI-001", "publish takes no names: it freezes everything that is new.")
+        raise UsageError("CLI-001", "publish takes no names: it publishes everything that is new.")
     own = shelf.roots[0]
     built_in = own == BUILTIN
     now = fingerprint.current() if built_in else []

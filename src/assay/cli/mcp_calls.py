@@ -55,7 +55,7 @@ def answer_call(
             "ERR-001",
             f"internal error: {type(error).__name__}: {error}.",
             where=tool.name,
-            fix="Report it with the call that made it.",
+            fix="Report it together with the call.",
         )
         return _refused(fault)
     lines = [line.strip().removeprefix("assay: ") for line in said.getvalue().splitlines()]

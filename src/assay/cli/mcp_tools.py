@@ -97,7 +97,7 @@ _EVALUATION = _text(f"The evaluation: its {_NAMED}.")
 _SIDES = {
     "candidate": _text(f"The side that is judged: an evaluation's {_NAMED}.", default="latest"),
     "baseline": _text(
-        f"What it is held against: a stored baseline, or an evaluation's {_NAMED}. Omit it to use"
+        f"What to compare it with: a stored baseline, or an evaluation's {_NAMED}. Omit it to use"
         " the baseline that assay.yaml sets."
     ),
 }
@@ -119,7 +119,7 @@ TOOLS: tuple[AgentTool, ...] = (
     AgentTool(
         "explain_grade",
         "Explain a grade",
-        "Says why runs got their grade and the smallest change that would raise it. Without a"
+        "Explains why runs got their grade, and the smallest change that would raise it. Without a"
         " sample: totals, failing gates, and the samples that did not pass, worst first. With one:"
         " every gate, criterion and floor of it.",
         {
@@ -216,8 +216,8 @@ TOOLS: tuple[AgentTool, ...] = (
     AgentTool(
         "import_results",
         "Import results",
-        "Imports a result file of another evaluation tool, or a file of runs, grades it and stores"
-        " it as an evaluation. What is left out is counted with its reason.",
+        "Imports a result file of another evaluation tool, or a file of runs, grades it and"
+        " stores it as an evaluation. Samples left out are counted with the reason.",
         {
             "file": _text("Path in the project folder of the file."),
             "name": _text("Name of the evaluation; the workflow and the time by default."),
@@ -231,7 +231,7 @@ TOOLS: tuple[AgentTool, ...] = (
         "set_baseline",
         "Set a baseline",
         "Stores the runs of an evaluation as the baseline of a name. Later decisions against that"
-        " name are held to these runs; an older baseline of the name stays readable as NAME@N.",
+        " name are held to these runs; an older baseline of that name stays readable as NAME@N.",
         {
             "name": _text(
                 "The name of the baseline, such as production.",

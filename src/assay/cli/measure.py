@@ -39,7 +39,7 @@ def _retrieval(options: argparse.Namespace) -> Measured:
             "SCO-030",
             "no judged query is in the run.",
             where=options.run,
-            fix="Are both files of the same collection? --complete counts them 0.",
+            fix="Are both files of the same collection? --complete counts them as 0.",
         )
     document = {
         key: value
@@ -112,7 +112,7 @@ def _text(options: argparse.Namespace) -> Measured:
         name, actual, expected = row.get("id"), row.get("actual"), row.get("expected")
         if not isinstance(name, str) or actual is None or expected is None:
             raise InputError(
-                "SCO-036", "a line must hold id, actual and expected.", where=options.file
+                "SCO-036", "a line must have id, actual and expected.", where=options.file
             )
         if name in items:
             raise InputError("FIL-007", f"the id '{name}' appears twice.", where=options.file)

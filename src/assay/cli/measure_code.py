@@ -71,7 +71,7 @@ def need_git() -> None:
         # without it nobody can say whether a patch applies, and "no" would be a guess
         raise NotEnoughEvidence(
             "SCO-038",
-            "there is no `git` on the path, so nobody can say whether a patch applies.",
+            "there is no `git` on the path, so it can't check whether a patch applies.",
             fix="Install git.",
         )
 
@@ -105,7 +105,7 @@ def _solutions(options: argparse.Namespace) -> Measured:
         ):
             raise InputError(
                 "SCO-036",
-                "a line must hold task_id, solution and test as texts.",
+                "a line must have task_id, solution and test as texts.",
                 where=options.file,
             )
         name, solution, test = (str(text) for text in texts)

@@ -46,7 +46,7 @@ def _agreement(options: argparse.Namespace) -> Measured:
         raise UsageError(
             "CLI-001",
             f"--raters {options.raters!r} names a column twice.",
-            fix="A rater agrees with itself always.",
+            fix="A rater always agrees with itself.",
         )
     with uncollected():
         document = describe_ratings(
@@ -203,7 +203,7 @@ def _item_mean(items: Sequence[tuple[Any, ...]]) -> Interval:
     value, low, high = (None if end is None else end * scale for end in found[:3])
     if low is not None and high is not None and not (isfinite(low) and isfinite(high)):
         return found._replace(
-            value=value, low=None, high=None, reason="the ends are beyond the range of numbers"
+            value=value, low=None, high=None, reason="its bounds are out of range"
         )
     return found._replace(value=value, low=low, high=high)
 
@@ -232,8 +232,8 @@ def _notes(ratings: Ratings, document: dict[str, Any]) -> list[str]:
         words = sorted(text for text in texts if text.strip().lower() in _MISSING_WORDS)
         if words:
             notes.append(
-                f"'{words[0]}' is a category here like any other; null, or an empty cell, is what"
-                " was not rated"
+                f"'{words[0]}' is a category here like any other; null, or an empty cell,"
+                " means not rated"
             )
     return notes
 

@@ -146,7 +146,7 @@ def _repair_lines(found: Iterable[Repair], document: dict[str, Any]) -> list[str
             )
         for which, names in one.invalid_before.items():
             said = (
-                "passed without the patch, so they show nothing and count as failed"
+                "passed without the patch, so they prove nothing and count as failed"
                 if which == "fail_to_pass"
                 else "failed without the patch too"
             )

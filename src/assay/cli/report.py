@@ -123,7 +123,7 @@ def _summary(options: argparse.Namespace) -> int:
     ):
         raise UsageError(
             "CLI-001",
-            "a bootstrap needs its seed, a number from 0 on, and nothing else does.",
+            "--interval bca needs --seed, a number of 0 or more; other intervals take none.",
             fix="`--interval bca --seed 1`",
         )
     opt.outputs(options)
@@ -146,7 +146,7 @@ def _summed(options: argparse.Namespace, result: Result | None) -> int:
         summary.add(grade)
     if not summary.all.n:
         raise NotEnoughEvidence(
-            "FIL-005", "there is nothing to sum up.", where=", ".join(options.files)
+            "FIL-005", "there is nothing to summarise.", where=", ".join(options.files)
         )
     block = summary.block(Intervals(options.interval, options.seed, on_scale=True))
     if result is not None:

@@ -97,7 +97,7 @@ def _github(options: argparse.Namespace, event: dict[str, Any]) -> CommentApi:
         named = _at(event, "pull_request", "number")
         ref = _PULL.match(os.environ.get("GITHUB_REF", ""))
         number = named if isinstance(named, int) else int(ref[1]) if ref else None
-    what = "In a job that a pull request started, GitHub's variables say it."
+    what = "In a job that a pull request started, GitHub's variables name it."
     api = options.api or os.environ.get("GITHUB_API_URL") or API
     place = _place(api, repository, number, f"which pull request to comment on. {what}")
     variable = options.token_env or "GITHUB_TOKEN"
@@ -118,7 +118,7 @@ def _gitlab(options: argparse.Namespace) -> CommentApi:
     if number is None:
         number = int(said) if said.isascii() and said.isdigit() and len(said) < 10 else None
     repository = options.repo or os.environ.get("CI_PROJECT_PATH", "")
-    what = "In a merge request pipeline, GitLab's variables say it."
+    what = "In a merge request pipeline, GitLab's variables name it."
     api = options.api or os.environ.get("CI_API_V4_URL") or GITLAB_API
     place = _place(api, repository, number, f"which merge request to comment on. {what}")
     variable = options.token_env or "GITLAB_TOKEN"

@@ -79,7 +79,7 @@ def _base(options: argparse.Namespace) -> Profile:
     if named is None and family is None:
         raise UsageError(
             "CFG-001",
-            "scorers are declared, and no profile that they add to.",
+            "scorers are declared, but no profile to add them to.",
             where=options.config.path,
             fix="Add `profile:` to assay.yaml, or give --profile.",
         )

@@ -35,7 +35,7 @@ def already_begun(options: argparse.Namespace, folder: str) -> UsageError:
         )
     return UsageError(
         "RUN-005",
-        "a run was begun in this folder before.",
+        "this folder already contains a run.",
         where=folder,
         fix=f"`{resume_command(options, folder)}` goes on with it.",
     )

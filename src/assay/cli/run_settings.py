@@ -74,7 +74,7 @@ def recall(options: argparse.Namespace) -> None:
         if options.work or options.name:
             raise UsageError(
                 "CLI-001",
-                "--resume names the folder of the run; --work and --name are those of a new one.",
+                "--resume names the folder of the run; --work and --name are for new runs.",
             )
         tree = read_json(os.path.join(options.resume, "run.json")).tree
         if not isinstance(tree, dict) or tree.get("schema") != "assay.run-settings/1":

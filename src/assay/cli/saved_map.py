@@ -37,8 +37,8 @@ def save_map(options: argparse.Namespace, mapping: Mapping[str, str]) -> str:
     if not mapping:
         raise UsageError(
             "CLI-001",
-            "there is no mapping to save: the file is not a table of columns, and --map says no"
-            " scale.",
+            "there is no mapping to save: the file is not a table of columns, and --map"
+            " sets no scale.",
             fix="Leave out --save-map.",
         )
     config = getattr(options, "config", None)

@@ -58,8 +58,8 @@ def _create(options: argparse.Namespace) -> int:
         opt.print_json({**_shown(new.token), "token": new.text})
     else:
         sys.stderr.write(
-            f"assay: a token for project {new.token.project} with {', '.join(new.token.scopes)}. It"
-            " is shown this once.\n"
+            f"assay: a token for project {new.token.project} with {', '.join(new.token.scopes)}."
+            " It is shown only once.\n"
         )
         sys.stdout.write(f"{new.text}\n")
     return ExitCode.PASSED

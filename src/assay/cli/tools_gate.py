@@ -85,7 +85,7 @@ def _evidence(tree: Tree, names: list[str], lists: inp.Lists, store: Store | Non
                 raise InputError(
                     "IDX-006",
                     f"'{namespace}' is a selection.",
-                    fix="The production gate is for namespaces and their schemas.",
+                    fix="The production gate takes namespaces and their schemas.",
                 )
             tree.home("providers", namespace)
             index = namespace_index(
@@ -125,7 +125,9 @@ def _export(options: argparse.Namespace) -> int:
     target = os.path.abspath(options.output)
     if os.path.commonpath([target, tree.root]) == tree.root:
         raise UsageError(
-            "CLI-001", "the export lies inside the tree.", fix="Export into a folder outside it."
+            "CLI-001",
+            "the export folder is inside the tree.",
+            fix="Export into a folder outside it.",
         )
     with tree.locked(kind, name):
         written = export(tree, kind, name, target)
@@ -137,8 +139,8 @@ def _export(options: argparse.Namespace) -> int:
     sys.stdout.writelines(f"{path}\n" for path in written)
     if extended:
         sys.stdout.write(
-            f"{extended} entries of the extended form were left out: the strict form cannot say"
-            " what they say\n"
+            f"{extended} entries of the extended form were left out: the strict form has no"
+            " room for them\n"
         )
     return ExitCode.PASSED
 

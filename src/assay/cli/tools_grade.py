@@ -251,7 +251,9 @@ def _add_report(folder: str, report: dict[str, Any], now: datetime) -> str:
         except FileExistsError:
             continue
         return path
-    raise InputError("FMC-014", "there are a thousand reports of this second.", where=folder)
+    raise InputError(
+        "FMC-014", "there are already a thousand reports for this second.", where=folder
+    )
 
 
 def _print_report(made: dict[str, Any], item: inp.Assessed) -> None:

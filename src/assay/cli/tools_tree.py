@@ -86,8 +86,8 @@ def _print_import(
             sys.stdout.write(f"refused      {error} [{error.code}]\n")
         if several:
             sys.stdout.write(
-                "warning: the folder holds several namespaces; each went into its own. One folder"
-                " should hold one.\n"
+                "warning: the folder holds several namespaces; each went into its own. Use"
+                " one folder for each.\n"
             )
     if unread:
         return ExitCode.MALFORMED
@@ -99,7 +99,7 @@ def _record(options: argparse.Namespace) -> int:
     if (options.issue or options.by) and not options.trigger:
         raise UsageError(
             "CLI-001",
-            "--issue and --by say why something is graded again.",
+            "--issue and --by belong to a re-grading.",
             fix="Give --trigger user-report with them.",
         )
     with storing(options) as store:

@@ -164,8 +164,8 @@ def _announce(options: argparse.Namespace, view: View, visitor: OneVisitor) -> N
         opt.print_json({"address": visitor.address, "page": view.page, "opened": opened})
         sys.stdout.flush()
         return
-    kept = " Nothing you do there is kept." if view.is_temporary else ""
-    words = "In case no window opens, open" if opened else "Open"
+    kept = " Nothing you do there is saved." if view.is_temporary else ""
+    words = "If no window opens, open" if opened else "Open"
     sys.stdout.write(
         f"Showing {printable(view.what)}.{kept} Ctrl+C ends it.\n"
         f"{words} this address, which works once:\n  {visitor.address}\n"

@@ -55,7 +55,7 @@ def read_batch_side(path: str) -> BatchSide:
     if not os.path.isfile(target.record):
         raise InputError(
             "BAT-060",
-            f"has no record {target.record}, so nothing says what graded it.",
+            f"has no record {target.record}, so it is unknown what graded it.",
             where=path,
             fix="Give an output of `assay batch`, with its record next to it.",
         )

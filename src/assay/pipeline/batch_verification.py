@@ -150,7 +150,7 @@ def _undigested(tables: Sequence[BatchFile]) -> str:
     if not tables:
         return ""
     names = ", ".join(one.name for one in tables)
-    return f"; {names} has no digest, so only the rows that were made again speak for it"
+    return f"; {names} has no digest, so only the recomputed rows verify it"
 
 
 def _plan(record: BatchRecord, plan: ScoringPlan, rules: Rules) -> BatchCheck:

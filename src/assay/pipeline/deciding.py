@@ -285,13 +285,13 @@ def _unpaired(
     without_gates: bool,
 ) -> Decision:
     if not terms.allow_unpaired:
-        other, fix = "", "Evaluate both on the same samples, or say --allow-unpaired."
+        other, fix = "", "Evaluate both on the same samples, or pass --allow-unpaired."
         if n := with_equal_inputs(candidate, baseline):
             other = (
                 f" {n} of {len(candidate.rows)} samples have the inputs of the baseline's, so what"
                 " is expected or asserted of them differs, or their weights and thresholds."
             )
-            fix = "Evaluate the baseline again with what the candidate is held to."
+            fix = "Evaluate the baseline again with the candidate's expectations."
         raise InputError(
             "REL-002",
             f"the two sides share no sample with equal content, so nothing can be paired.{other}",

@@ -252,7 +252,7 @@ def _unknown_kind(document: Document, kind: Any) -> EvidenceError:
     elif kind is None:
         near = near_miss("schema", [key for key in document.tree if key != "schema"])
         message = (
-            "the key 'schema' is missing; it says what the document"
+            "the key 'schema' is missing; it names what the document"
             f" is.{near.replace('Did you mean', 'Is it') if near else ''}"
         )
     else:

@@ -157,7 +157,7 @@ def _why_not(name: str, tally: ImportTally, gate: str) -> str:
     if metric.label not in tally.told and may_be_less(metric.label):
         return "less may be better by its name, and the file doesn't say"
     if metric.words and not metric.n:
-        return "its values are words, and nothing says which are good"
+        return "its values are words, and nothing states which are good"
     if metric.n and 2 * metric.outside >= metric.n:  # 1 to 5 stars have a 1 now and then
         return (
             f"its values run from {metric.low} to {metric.high}, and only 0 to 1 is a known scale"
