@@ -1,1 +1,1 @@
-"""Keep results and replay them, for the command line and the server alike."""
+"""Store results and replay them, for both the command line and the server."""

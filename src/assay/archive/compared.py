@@ -1,4 +1,4 @@
-"""What an evaluation is compared with where nobody says so: the named baseline of its workflow and
+"""What an evaluation is compared with by default: the named baseline of its workflow and
 dataset, else the evaluation before it that shows which samples it lacks.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 EARLIER = 10
 """Evaluations before one of the same workflow that it may be compared with."""
 PAIRED = 50_000
-"""Up to so many runs, two evaluations are compared by sample where nobody asks for their rows."""
+"""Evaluations of up to this many runs are always compared sample by sample."""
 _REMEMBERED = 500
 _LOOKED_AT = 50
 """Baselines that are looked at, the newest first; their records are large."""
@@ -61,7 +61,7 @@ class SharedSamples(NamedTuple):
 
 
 _shared: dict[tuple[str, str, str, str, int], SharedSamples] = {}
-"""By what they depend on: where, the two digests, and how much was ever forgotten."""
+"""Cached by where, the two digests, and how much was ever forgotten."""
 
 
 class NamedBaseline(Struct):

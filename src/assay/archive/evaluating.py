@@ -1,4 +1,4 @@
-"""Runs that are there already, graded and made into evaluations: for `import` and for the server.
+"""Grades existing runs and makes evaluations of them, for `import` and for the server.
 
 A run that can't be graded is stored without a grade and counts against the evaluation; the reason
 is counted. An evaluation is of one version of a workflow on one version of a dataset, so runs of

@@ -1,4 +1,4 @@
-"""Evaluations in the making: graded runs come one by one, and the record and its draft go out.
+"""Builds evaluations: takes graded runs one by one, and returns the record and its draft.
 
 An evaluation is the last record that is stored, after its runs and their grades, so a ledger
 contains all of it or none. Its totals are always computed here, from the grades it names, and

@@ -1,5 +1,5 @@
-"""Stored evaluations, computed again: their totals from the grades they name (`verify_ledger`), and
-all of it from the evidence (`replay_evaluation`).
+"""Recomputes stored evaluations: their totals from the grades they name (`verify_ledger`), or
+everything from the evidence (`replay_evaluation`).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _evaluations(ledger: Ledger, project: str) -> Iterator[Item]:
 
 
 def _faults(ledger: Ledger, item: Item, project: str) -> Iterator[str]:
-    """What an evaluation says that is not so."""
+    """Each false statement in an evaluation."""
     try:
         evaluation = read_evaluation(item).evaluation
     except AssayError as error:
@@ -142,8 +142,8 @@ def _is_digest(name: str) -> bool:
 
 
 def replay_evaluation(ledger: Ledger, item: Item, shelf: Shelf, *, project: str) -> Replayed:
-    """Make a stored evaluation again: every grade from its evidence with the recorded versions, the
-    totals from those grades; and compare the bytes.
+    """Recompute a stored evaluation (every grade from its evidence with the recorded versions, then
+    the totals) and compare the bytes.
     """
     evaluation = read_evaluation(item).evaluation
     remaker, tally = Remaker(shelf), EvaluationTally()

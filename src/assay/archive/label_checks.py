@@ -20,7 +20,7 @@ _AT_ONCE = 500
 
 
 def label_faults(ledger: Ledger, project: str) -> Iterator[tuple[Item, str]]:
-    """Each label and set that says something that is not so."""
+    """Each label and set with a false statement."""
     sets: dict[str, LabelSet] = {}
     for item in _items(ledger, "labelset", project):
         try:

@@ -1,4 +1,4 @@
-"""What the labels of a set come to: who is how far, how well raters agree, where they don't, and
+"""The results of a label set: each rater's progress, how well raters agree, where they don't, and
 one value for each item.
 
 Several raters become one value in one way: of scores the median, the lower of two in the middle;

@@ -1,6 +1,4 @@
-"""One label on its way into a ledger: checked against its set, and stored once however often it is
-sent.
-"""
+"""Stores one label: checks it against its set, and stores it once however often it is sent."""
 
 from __future__ import annotations
 

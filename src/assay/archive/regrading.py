@@ -23,7 +23,7 @@ _PAGE = 500
 
 
 class Rejudged(NamedTuple):
-    """What became of the stored grades that were looked at. `skipped` says of which and why."""
+    """What happened to the stored grades. `skipped` lists those left out, with the reason."""
 
     looked_at: int
     unchanged: int

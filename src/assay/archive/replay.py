@@ -1,5 +1,5 @@
-"""Making a stored grade again from its stored evidence and the versions recorded in it, and
-comparing the bytes. Decisions: `replay_decisions`.
+"""Recomputes a stored grade from its stored evidence and recorded versions, and compares the bytes.
+Decisions: `replay_decisions`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Replayed(NamedTuple):
 
 
 class _AsRecorded(Grader):
-    """A grader that takes the versions which a stored grade names, not the newest ones."""
+    """A grader with the versions that a stored grade names, not the newest ones."""
 
     def __init__(
         self,
@@ -89,8 +89,8 @@ def on_shelf(name: Any, *, of: str = "grade") -> str:
 def replay(
     ledger: Ledger, grade: Item, shelf: Shelf, *, project: str = DEFAULT_PROJECT
 ) -> Replayed:
-    """Make a stored grade again from its stored evidence, with the profile, rubric and policy
-    versions recorded in it, and compare the bytes.
+    """Recompute a stored grade from its stored evidence, with its recorded profile, rubric and
+    policy versions, and compare the bytes.
     """
     stored = _replayable(grade)
     made = Remaker(shelf).made(trace(ledger, [grade], project=project)[0])
@@ -127,8 +127,7 @@ class _With(NamedTuple):
 
 
 class Remaker:
-    """Makes stored grades again, each from its stored evidence and with the versions recorded in
-    it.
+    """Recomputes stored grades, each from its stored evidence with its recorded versions.
 
     Grades that name the same policy, profile, rubric, cards and moment share a grader: it is made
     once, however many they are.
@@ -139,7 +138,7 @@ class Remaker:
         self._graders: dict[_With, Grader] = {}
 
     def made(self, traced: Traced) -> Graded:
-        """A stored grade, made again."""
+        """Recompute a stored grade."""
         evidence = stored_item(traced.evidence, "evidence", traced.grade)
         stored = _replayable(traced.grade)
         key = _With(

@@ -1,8 +1,8 @@
-"""Making a stored release decision again: its grades from their stored evidence and recorded
+"""Recomputes a stored release decision: its grades from their stored evidence and recorded
 versions, then the decision on them. Gates: `replay_gates`.
 
-A decision that rests on grades which came without evidence, or whose evidence was forgotten, cannot
-be made again; that is said, never guessed.
+A decision that rests on grades which came without evidence, or whose evidence was forgotten, can't
+be recomputed: that is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SIDES = ("candidate", "baseline")
 
 
 class _Known(Grader):
-    """A grader that has graded everything already."""
+    """A grader that only looks up finished grades."""
 
     def __init__(self, shelf: Shelf, policy: str, graded: Mapping[str, Graded]) -> None:
         super().__init__(shelf, policy=policy)
@@ -44,7 +44,7 @@ class _Known(Grader):
 
 
 def replay_decision(ledger: Ledger, item: Item, shelf: Shelf, *, project: str) -> Replayed:
-    """Make a stored decision again, on whatever it was made, and compare the bytes."""
+    """Recompute a stored decision of any kind and compare the bytes."""
     stored = item.tree()
     again = {DECISION_SCHEMA: _again, **GATES}.get(str(stored.get("schema")))
     if again is None:

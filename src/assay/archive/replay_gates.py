@@ -1,7 +1,5 @@
-"""Making a stored gate on exams or on tool schemas again, from the records that it names and the
-versions that are recorded in it.
-
-What is missing is reported: a gate that cannot be made again never counts as the same.
+"""Recomputes a stored gate on exams or tool schemas from the records it names and its recorded
+versions. Missing records are reported: a gate that can't be recomputed never counts as the same.
 """
 
 from __future__ import annotations
@@ -241,4 +239,4 @@ def _need_readers(held: GateEvidence) -> None:
 
 
 GATES: dict[str, Again] = {GATE_SCHEMA: _exam_gate, SCHEMA_GATE: _schema_gate}
-"""How a stored gate is made again, by its schema."""
+"""How to recompute a stored gate, by its schema."""

@@ -1,8 +1,8 @@
 """The samples of a stored evaluation as rows.
 
 Records never change under their digests, so the rows of the evaluations that were last looked at
-are remembered: who pages, filters or searches asks for the same ones again. What was forgotten in
-between ends that.
+are remembered: paging, filtering and searching ask for the same ones again. Forgetting a record
+invalidates them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The sides of a comparison on their way into a ledger, and the decisions and baselines that rest
-on them.
+"""Drafts of the sides of a comparison, and of the decisions and baselines that rest on them.
 
-The routes and the commands make their drafts here, so that the same result is the same record
-whichever way it came. Nothing is stored here: a caller stores what comes first before what comes
-last, so that no record rests on one that is absent.
+Routes and commands both make their drafts here, so the same result is the same record. Nothing is
+stored here: a caller stores what comes first before what comes last, so that no record rests on one
+that is absent.
 """
 
 from __future__ import annotations

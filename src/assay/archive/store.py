@@ -1,9 +1,8 @@
-"""`--store`: evidence and results on their way into a ledger.
+"""`--store`: puts evidence and results into a ledger.
 
-Records wait here until all the work of a verb was good, and then go into the ledger in bulk, what
-others rest on first. So a verb that fails as a whole stores nothing, and one that is killed while
-it stores leaves a ledger that verifies. A stream that is graded by worker processes hands its
-records over in a file.
+Records wait here until a command has succeeded, and then go into the ledger in bulk, dependencies
+first. So a failed command stores nothing, and one killed while it stores leaves a ledger that
+verifies. A stream that is graded by worker processes hands its records over in a file.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class Store:
         self._notes: list[str] = []
 
     def add(self, group: list[Draft]) -> None:
-        """Let a group wait, behind those that came before."""
+        """Add a group to the queue."""
         data = _pack([(len(one.body), one._replace(body=b"")) for one in group])
         self._waiting.write(len(data).to_bytes(8))
         self._waiting.write(data)
@@ -75,7 +74,7 @@ class Store:
             self._waiting.write(one.body)
 
     def note(self, text: str) -> None:
-        """Report a sentence once all is stored: a verb that fails reports why, and nothing else."""
+        """Report a sentence once everything is stored: a failed command reports only its error."""
         self._notes.append(text)
 
     def put(self, *groups: list[Draft]) -> None:

@@ -2,8 +2,8 @@
 
 `run` runs a command, `run_command` a command against a working tree, `run_test` one test of it with
 pytest or unittest, `check_solution` a solution against tests. Each reports how it ended in a
-SandboxOutcome; `verdict` makes of these the gate `no_sandbox_violation`. Bubblewrap puts up the
-walls; without it nothing runs (SBX-001), unless limits without walls are asked for by name.
+SandboxOutcome; `verdict` turns these into the gate `no_sandbox_violation`. Bubblewrap isolates the
+code; without it nothing runs (SBX-001), unless limits without isolation are requested by name.
 Nothing here scores: see `scoring`. Nothing here decides when to run: see `running`.
 """
 

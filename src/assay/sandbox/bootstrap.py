@@ -1,5 +1,5 @@
-"""How the modules of `inside` get inside: compiled here, sent through the pipe of the job, and run
-there from memory.
+"""Sends the modules of `inside` into the sandbox: compiled here, sent through the job's pipe, and
+run there from memory.
 """
 
 from __future__ import annotations

@@ -193,8 +193,8 @@ class Box:
         return [walls.find_bubblewrap(), *arguments, "--info-fd", str(info), "--", *start]
 
     def _make_folders(self, user: int, job: dict[str, Any]) -> str:
-        """Without walls: a working folder, one for the report and one for the rest, on this
-        machine's own disk. Returns the last.
+        """Without isolation: a working folder, one for the report and one for the rest, on this
+        machine's disk. Returns the last.
         """
         if self.setup.kind != "command":
             # a command is another program; a solution imports from this interpreter's folders

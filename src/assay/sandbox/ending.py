@@ -1,7 +1,7 @@
 """What the supervisor's report means: how a run ended, and what was seen on the way.
 
-Only this report decides. Standard error is looked at in one place, to tell a failure for want of
-memory from other failures; both are failures.
+Only this report decides. Standard error is read in one place, to tell out-of-memory failures from
+others; both are failures.
 """
 
 from __future__ import annotations

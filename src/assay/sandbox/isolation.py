@@ -41,20 +41,20 @@ _FIRST_USER, _USERS = 0x70000000, 0x0FFFFFFE
 
 
 class Available(NamedTuple):
-    """One kind of isolation, and why it cannot be had; an empty reason means that it can."""
+    """A kind of isolation, and why it is unavailable; an empty reason means it is available."""
 
     isolation: Isolation
     why_not: str
 
 
 def available() -> list[Available]:
-    """Every kind of isolation, the strongest first, tried and not only looked for."""
+    """Every kind of isolation, the strongest first; each is tried."""
     return [Available("bubblewrap", _why_no_bubblewrap()), Available("process", _why_no_process())]
 
 
 def require(isolation: Isolation) -> None:
-    """Raise NotEnoughEvidence SBX-001, with what to install, where this isolation cannot be had.
-    Nothing weaker is taken in its place.
+    """Raise NotEnoughEvidence SBX-001, with what to install, if this isolation is unavailable. It
+    never falls back to a weaker one.
     """
     check_isolation(isolation)
     why_not = dict(available())[isolation]
@@ -150,9 +150,7 @@ def _is_open(path: str) -> bool:
 
 
 def choose_user() -> int:
-    """The user number that the code gets: a fresh one where we may choose (root), 0 where it stays
-    what it is.
-    """
+    """The user id for the code: a fresh one if we are root, else 0 to keep the current one."""
     return _FIRST_USER + secrets.randbelow(_USERS) if os.geteuid() == 0 else 0
 
 

@@ -1,4 +1,4 @@
-"""How much untrusted code may take, and why that much."""
+"""Resource limits for untrusted code, and the reason for each default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a folder for a run, without following anything that leads out of it.
+"""Reads a folder for a run, without following links out of it.
 
 A run never works on the caller's folder: it gets a copy, in memory, that is gone afterwards.
 Symbolic links are copied as links: inside, what they point to outside is not there.
@@ -64,7 +64,7 @@ def read_tree(folder: str, *, leave_out: Container[str] = ()) -> list[TreeEntry]
 
 
 def check_paths(paths: Iterable[str]) -> None:
-    """Raise InputError SBX-003 for paths that lead out of a folder, or are none."""
+    """Raise InputError SBX-003 for invalid paths and paths out of a folder."""
     faults = [
         Fault(
             f"{path[:200]!r} is not a relative path inside the working folder.",

@@ -168,7 +168,7 @@ class WorkerProcess:
     def _death(self) -> Died:
         try:
             return Died(self._process.wait(1))
-        except subprocess.TimeoutExpired:  # its pipes are closed and it lives: no use to anybody
+        except subprocess.TimeoutExpired:  # its pipes are closed, so it can't be used
             return Died(0)
 
 

@@ -1,4 +1,4 @@
-"""What runs on the other side of the wall.
+"""The modules that run inside the sandbox.
 
 These modules run in a bare interpreter (`-I -S`) inside the sandbox, under the package name
 `inside`. They come through a pipe, compiled, so that nothing of this package lies there as a file.
