@@ -1228,7 +1228,7 @@ BAD: list[tuple[str, bytes, str]] = [
         json.dumps(otlp([agent(1)]))
         .replace('"startTimeUnixNano": "0"', '"startTimeUnixNano": "noon"')
         .encode(),
-        "64 bits",
+        "64-bit",
     ),
     ("snake.json", b'{"resource_spans": []}', "neither"),
     ("shape.json", b'{"resourceSpans": {}}', "must be a list"),
