@@ -493,7 +493,7 @@ def test_a_column_that_is_missing_or_of_another_type_is_named(plan: BatchPlan) -
             "'run' is missing. Found: rum",
         ),
         ("run VARCHAR, criterion VARCHAR, value DOUBLE", {}, "BAT-003", "'raw' is missing"),
-        ("run VARCHAR, x DOUBLE", {}, "BAT-003", "no column holds scores"),
+        ("run VARCHAR, x DOUBLE", {}, "BAT-003", "no column contains scores"),
         (
             "run VARCHAR, criterion VARCHAR, raw VARCHAR",
             {},

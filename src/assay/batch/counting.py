@@ -1,4 +1,4 @@
-"""What a batch came to, counted by the engine over the output that was written.
+"""The totals of a batch, counted by the engine over the written output.
 
 The same queries work on Parquet, where a column has its type, and on CSV and JSON Lines, where it
 is text.

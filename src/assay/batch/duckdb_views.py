@@ -212,9 +212,7 @@ def _registered(connection: Any, source: BatchSource) -> str:
 
 
 def _extension_scan(connection: Any, source: BatchSource) -> str:
-    """A Delta or Iceberg table. An extension is never downloaded here: that is the owner's to
-    decide.
-    """
+    """A Delta or Iceberg table. Extensions are never downloaded here: that is up to the user."""
     import duckdb
 
     try:

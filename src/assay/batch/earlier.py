@@ -21,8 +21,8 @@ class Earlier(NamedTuple):
 
 
 def earlier_grades(earlier: Earlier) -> tuple[list[BatchSource], list[Partition]]:
-    """The grades of an earlier batch as a source. Raises `InputError` where a file isn't the one
-    that was written: its norms could be anybody's.
+    """The grades of an earlier batch as a source. Raises `InputError` if a file isn't the one that
+    was written: its norms could be forged.
     """
     if any(not file.name.endswith(".parquet") for file in earlier.record.outputs):
         raise UsageError(

@@ -53,11 +53,11 @@ class BatchOptions(NamedTuple):
     overwrite: bool = False
     sample: int | None = None
     progress: Callable[[int, int], None] | None = None
-    """Told how many bytes of how many are graded."""
+    """Called with the number of bytes graded so far, and of all bytes."""
 
 
 class BatchResult(NamedTuple):
-    """What a batch came to."""
+    """The result of a batch."""
 
     record: BatchRecord
     tally: OutputTally
@@ -68,11 +68,11 @@ class BatchResult(NamedTuple):
     gone: tuple[str, ...] = ()
     """The partitions of the earlier batch that the input no longer has."""
     unused: tuple[str, ...] = ()
-    """The columns of the input that mean nothing to the plan."""
+    """The input columns that the plan ignores."""
 
 
 class _BatchPart(NamedTuple):
-    """What is graded by one query."""
+    """The part of the input that one query grades."""
 
     partition: str | None
     sources: tuple[BatchSource, ...]
@@ -230,7 +230,7 @@ class _Grading:
 
 
 def _input_name(source: BatchSource, file: str) -> str:
-    """What an output may not be: the folder, the file or the table that is read."""
+    """The paths that an output must not overwrite: the folder, file or table that is read."""
     return source.folder or (f"{file}#{source.table}" if source.table else file)
 
 

@@ -94,7 +94,7 @@ class RowLayout(NamedTuple):
     absent: tuple[str, ...]
     """The criteria and gates that no column can give."""
     unused: tuple[str, ...]
-    """The columns that mean nothing here."""
+    """The columns that are ignored."""
 
 
 def find_layout(
@@ -133,7 +133,7 @@ def find_layout(
     if criterion is None and not wide:
         raise InputError(
             "BAT-003",
-            f"no column holds scores: there is neither a column 'criterion' nor one that is named"
+            f"no column contains scores: there is neither a column 'criterion' nor one named"
             f" after a criterion of {plan.profile}.",
             fix=f"Found: {finder.shown}. Name the column with `criterion=COLUMN`, or rename one"
             f" to a criterion: {', '.join(item.name for item in plan.criteria)}.",

@@ -39,7 +39,7 @@ class BatchQueries:
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """The columns that mean nothing to the plan."""
+        """The columns that the plan ignores."""
         return self.layout.unused
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Why a row counts for nothing, as numbers that an engine can group by.
+"""Why a row doesn't count, as numbers that an engine can group by.
 
 A norm is a whole number from 0; what has none is negative: `NO_SCORE` for a row without a score,
 anything lower for a row that a scorecard would refuse.

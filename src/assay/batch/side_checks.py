@@ -68,8 +68,8 @@ class SideCheck:
         return InputError("BAT-060", message, where=self.where, fix=fix)
 
     def _contradiction(self) -> str:
-        """Whether a row says otherwise than its own norms and gates do under the plan: the side
-        that is judged may not bring its verdict.
+        """Whether a row contradicts what its norms and gates give under the plan: the judged side
+        must not supply its own verdict.
         """
         plan, found = self.plan, []
         for index, one in enumerate(plan.criteria):

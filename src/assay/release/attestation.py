@@ -38,7 +38,7 @@ OUTCOMES = {
     "passed": PASSED,
     "failed": FAILED,
 }
-"""What each outcome comes to. Only these two open a gate."""
+"""The verification result of each outcome."""
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 CODE = "REL-007"

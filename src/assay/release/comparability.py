@@ -1,5 +1,5 @@
-"""May two sides be compared? The fields in which their fingerprints differ, and whether both saw
-the same evidence.
+"""Whether two sides can be compared: the fields in which their fingerprints differ, and whether
+both saw the same evidence.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def mismatch_error(found: Sequence[Mismatch]) -> InputError:
 
 
 RULES = ("profile", "rubric", "policy")
-"""What sets the bar; a fingerprint has the name and the digest of each."""
+"""The fields that set the bar; a fingerprint has the name and the digest of each."""
 
 
 class ChangedRules(NamedTuple):

@@ -1,4 +1,4 @@
-"""The decision with everything it rests on: `assay.decision/1`."""
+"""The decision document with everything behind it: `assay.decision/1`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from assay.release.sides import Side
 
 EXITS = {"promote": 0, "hold": 1, "reject": 1, "not_enough_evidence": 4}
-"""What each outcome says to the caller."""
+"""The exit code of each outcome."""
 
 
 def comparison_record(

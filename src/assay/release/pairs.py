@@ -1,4 +1,4 @@
-"""The same sample on both sides, and what a side that lost it counts as.
+"""The same sample on both sides, and how a lost sample counts.
 
 A lost sample is not left out: it counts as the worst there is for the candidate, and as the best
 for the baseline. Nothing here judges: see `promotion`.

@@ -1,5 +1,5 @@
-"""May the candidate replace the baseline? Four rules on paired samples, and the one outcome that
-follows from them.
+"""Decide whether the candidate may replace the baseline: four rules on paired samples, and the
+outcome that follows from them.
 
 The sample set is the plan's, else the union of both sides. A sample that the candidate lost counts
 as score 0 with every gate failed and every floor missed; one that the baseline lost counts as 100

@@ -1,4 +1,4 @@
-"""Times as a reader wants them: in UTC, and how long ago. Nothing here asks for the clock."""
+"""Times as a reader wants them: in UTC, and how long ago. Nothing here reads the clock."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def list_judges(
 
 def _asked(terms: dict[str, JudgeTerms]) -> str:
     if not terms:
-        return "No policy on this shelf has terms for judges, so no judge gates here."
+        return "No policy here sets terms for judges, so no judge may gate."
     return (
         f"Whether a judge may gate is decided as of now, by {', '.join(terms)}; no other policy"
         " asks for a card."
