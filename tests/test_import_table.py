@@ -73,7 +73,7 @@ def test_a_mapping_names_columns_and_scales(tmp_path: Path) -> None:
         "score:q=question": "not a number",
         "passed=stars": "has '5', which isn't a verdict",
         "score:x=faithfulnes": "Did you mean 'faithfulness'",
-        "attempt=stars,tokens=faithfulness,passed=passed": "it is a count",
+        "attempt=stars,tokens=faithfulness,passed=passed": "is not a count",
     }
     for text, words in wrong.items():
         with pytest.raises(InputError, match=words):

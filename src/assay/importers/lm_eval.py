@@ -155,7 +155,7 @@ def _task_runs(results: Results, wanted: Wanted, tally: ImportTally) -> Iterator
             sample_id=task,
             status="success" if metrics else "cancelled",
             scores=scores if size != 0 else dict.fromkeys(scores),
-            reason="" if metrics else "the results announce this task and have no metrics of it",
+            reason="" if metrics else "the results list this task but have no metrics for it",
             inputs=content,
             metadata={
                 "sample_digest": digest(content),

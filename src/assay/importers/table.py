@@ -216,7 +216,7 @@ def _whole(value: Decimal | int, row: _Row, column: str | None) -> int:
 def _count(row: _Row, column: str | None) -> int | None:
     value = row.number(column)
     if value is not None and (value != int(value) or value < 0):
-        raise row.fault(str(column), f"has {value}; it is a count.")
+        raise row.fault(str(column), f"has {value}, which is not a count.")
     return None if value is None else int(value)
 
 

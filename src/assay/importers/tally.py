@@ -32,7 +32,7 @@ class Metric:
         self._ends = (min(ends), max(ends))
         self._noise = NOISE * (self._ends[1] - self._ends[0])
         self.rounded = 0
-        """Values that are beyond the scale by the rounding of floats."""
+        """Values that are outside the scale by the rounding of floats."""
         self.outside = 0
         """Values that are beyond it by more."""
         self.first_outside: tuple[Decimal, str] | None = None

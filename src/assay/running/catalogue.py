@@ -235,7 +235,7 @@ def _unique(heads: Iterator[OfferedFile] | Sequence[OfferedFile]) -> None:
             version = "" if head.version is None else f"@{head.version}"
             raise InputError(
                 "RUN-001",
-                f"{os.path.basename(before)} and this file both hold '{head.id}{version}'.",
+                f"{os.path.basename(before)} and this file both define '{head.id}{version}'.",
                 where=head.path,
                 fix="Rename one of them.",
             )

@@ -98,7 +98,7 @@ class AgentFrameworkAdapter(Adapter):
                 f"{self._target.name!r} is a workflow, which remembers samples, and cannot be"
                 f" copied: {describe(error)}.",
                 where=self._target.where,
-                fix="Name a function that builds it: it is called for every sample.",
+                fix="Name a function that builds it; it is called for every sample.",
             ) from None
 
     def _message(self, inputs: Mapping[str, Any], is_workflow: bool) -> Any:

@@ -41,7 +41,7 @@ def make(given: Mapping[str, Any], folder: Path, where: str) -> HttpAdapter:
     if url.scheme not in ("http", "https") or not url.hostname or url.username or url.password:
         raise InputError(
             "RUN-001",
-            "adapter.url must be an http or https address without a name or password in it.",
+            "adapter.url must be an http or https URL without a user name or password.",
             where=where,
         )
     headers = {"Content-Type": "application/json", "Accept": "application/json", **spec.headers}
