@@ -62,7 +62,6 @@ PENDING = (
     "docs/how-to/import.md",
     "docs/how-to/judge.md",
     "docs/how-to/label.md",
-    "docs/how-to/run-an-exam.md",
     "docs/how-to/serve.md",
     "docs/how-to/write-a-plugin.md",
 )
