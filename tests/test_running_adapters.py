@@ -507,7 +507,7 @@ def test_children_that_a_command_leaves_behind_are_killed_with_it(tmp_path: Path
         ({"kind": "command", "command": ["x"], "shell": True}, "shell"),
         ({"kind": "command", "command": ["x"], "env": {"A": 1}}, "must be string"),
         ({"kind": "http", "url": "ftp://x/y"}, "http or https"),
-        ({"kind": "http", "url": "http://user:secret@host/"}, "without a name or password"),
+        ({"kind": "http", "url": "http://user:secret@host/"}, "without a user name or password"),
         (
             {
                 "kind": "http",
