@@ -1,7 +1,7 @@
 """Functions that a program hands over, under names that workflow files can give.
 
-A workflow names its functions as `module:name`. Those of a notebook live in no file, so they get a
-place in a module of memory for as long as they are needed.
+A workflow names its functions as `module:name`. Functions of a notebook are in no file, so they are
+registered in an in-memory module while they are needed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`assay verify-attestation`: whether an attestation holds, and what was looked at to say so."""
+"""`assay verify-attestation`: check an attestation, and list what was checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`assay config`: what holds for a verb, and where each value comes from."""
+"""`assay config`: the settings of a verb, and where each value comes from."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The judge part of the demo: a real small model that was audited once, its replies kept in a
-journal; asked again it costs nothing and needs no server.
+journal; asking again costs nothing and needs no server.
 """
 
 from __future__ import annotations

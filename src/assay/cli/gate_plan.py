@@ -1,4 +1,4 @@
-"""`assay gate --plan`: what a decision takes, said before anything is evaluated.
+"""`assay gate --plan`: how many samples a decision needs, before anything is evaluated.
 
 `--store` keeps the plan as a result. The very same document goes into the ledger a second time
 behind a decision that is made with it, as its evidence; a record is of one kind, so the result

@@ -1,6 +1,6 @@
 """What `assay init` finds in a folder, by reading alone: Python files as syntax trees, result files
 by their first bytes. Nothing is imported or executed, no link is followed, and everything has a
-limit: the folder may be anybody's.
+limit: the folder is not trusted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`assay ledger`: checking a whole ledger, and making again what it stores."""
+"""`assay ledger`: check a whole ledger, and recompute what it stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the verb, loads its module, and turns errors into words and exit codes."""
+"""Find the verb, load its module, and turn errors into messages and exit codes."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Texts of a ledger come from the workflow that was evaluated, so they are data of a stranger: each is
 neutralised, cut to a length and shown without what looks like a key. Lists are cut, and every cut
-is reported with its place and the full count, so that nobody takes a part for the whole.
+is reported with its place and the full count, so that a reader can see that something is missing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory of long work: the collector of circles rests while a file is read into records."""
+"""Memory of long work: pause the cyclic garbage collector while a file is read into records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a long input is: a line on the terminal, and silence elsewhere."""
+"""The progress line for a long input: shown only on a terminal."""
 
 from __future__ import annotations
 

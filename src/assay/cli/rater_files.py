@@ -1,5 +1,5 @@
-"""Reading what raters and judges said: ratings by column, from JSON lines or CSV, and verdicts on
-pairs.
+"""Read the verdicts of raters and judges: ratings by column, from JSON lines or CSV, and verdicts
+on pairs.
 
 A rating is a number, a text or, at nominal level, true or false; null, an absent key and an empty
 CSV cell mean that the rater did not rate. CSV has no types: where every rating reads as a number,

@@ -1,6 +1,6 @@
 """Whether a command grades a stored evaluation by something else than when it was stored, in words.
 
-The first stored grade of the evaluation says what graded it; the same run is graded here by what
+The first stored grade of the evaluation names what graded it; the same run is graded here by what
 the command grades by.
 """
 

@@ -1,5 +1,5 @@
 """`assay report comment`: a Markdown file as a comment on a GitHub pull request or a GitLab merge
-request, updated in place. The environment of the job says which.
+request, updated in place. The environment of the job determines which.
 
 Only the text is posted. Whether the build goes on is the exit code of the gate, which this command
 neither knows nor changes.

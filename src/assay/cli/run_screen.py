@@ -1,4 +1,4 @@
-"""What `assay run` says: how to go on with a run, its evaluation, and how stable its passes are."""
+"""What `assay run` prints: how to resume a run, its evaluation, and how stable its passes are."""
 
 from __future__ import annotations
 

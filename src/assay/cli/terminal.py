@@ -2,7 +2,7 @@
 same words as plain text.
 
 Colour is never the only sign. Text from a document is made printable and never read as rich's own
-markup, so that no run id can paint or move the cursor. Nothing here words anything.
+markup, so that no run id can paint or move the cursor. The texts come from the callers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`assay tools gate` and `export`: what of a grading tree may go out, and going out."""
+"""`assay tools gate` and `export`: decide what a grading tree may publish, and publish it."""
 
 from __future__ import annotations
 

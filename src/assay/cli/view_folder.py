@@ -1,6 +1,6 @@
 """The folder of `assay view FILE`, locked as long as the command runs.
 
-It holds evidence, so a killed command must not leave it behind for good: the next `assay view`
+It contains evidence, so a killed command must not leave it behind: the next `assay view`
 deletes every such folder of this user that no process has locked.
 """
 

@@ -1,5 +1,5 @@
-"""Documents to grades: a run or a scorecard is graded, a grade that somebody hands in is made again
-from its own numbers and refused where they do not bear it out.
+"""Documents to grades: a run or a scorecard is graded, a given grade is recomputed from its own
+numbers and refused if they disagree.
 """
 
 from __future__ import annotations
