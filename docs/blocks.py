@@ -61,7 +61,6 @@ PENDING = (
     "docs/how-to/grade-tool-schemas.md",
     "docs/how-to/import.md",
     "docs/how-to/judge.md",
-    "docs/how-to/label.md",
     "docs/how-to/serve.md",
     "docs/how-to/write-a-plugin.md",
 )
