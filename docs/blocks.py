@@ -56,8 +56,6 @@ PENDING = (
     "docs/how-to/configure.md",
     "docs/how-to/datasets.md",
     "docs/how-to/evaluations.md",
-    "docs/how-to/gate-a-build.md",
-    "docs/how-to/gate-in-ci.md",
     "docs/how-to/grade-tool-schemas.md",
     "docs/how-to/import.md",
     "docs/how-to/judge.md",

@@ -503,7 +503,7 @@ PAGE = (ROOT / "docs" / "how-to" / "gate-in-ci.md").read_text()
 
 def test_the_examples_of_the_how_to_use_what_exists() -> None:
     github, gitlab_example, example, hooks = (
-        yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+        yaml.safe_load(block) for block in re.findall(r"```yaml[^\n]*\n(.*?)```", PAGE, re.DOTALL)
     )
     for workflow in (github, example):
         (used,) = (
@@ -522,7 +522,7 @@ def test_the_tests_of_the_how_to_run(tmp_path: Path) -> None:
 
     from documents import run
 
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (block,) = re.findall(r"```python[^\n]*\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "test_page.py").write_text(block)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "results").mkdir()
