@@ -53,9 +53,6 @@ EXAMPLES = ROOT / "src" / "assay" / "cli" / "examples"
 GENERATED = ("docs/reference/", "CHANGELOG.md")
 """Pages without blocks to run: `docs/generate.py` writes the reference from the code."""
 PENDING = (
-    "docs/how-to/configure.md",
-    "docs/how-to/datasets.md",
-    "docs/how-to/evaluations.md",
     "docs/how-to/grade-tool-schemas.md",
     "docs/how-to/import.md",
     "docs/how-to/judge.md",
