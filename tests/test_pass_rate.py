@@ -69,7 +69,7 @@ def test_so_many_samples_as_are_named_would_do(n: int, least: float) -> None:
 @pytest.mark.parametrize(
     ("least", "confidence", "words"),
     [
-        (None, 0.95, "no bar for it"),
+        (None, 0.95, "needs a minimum pass rate"),
         (0, None, "above 0"),
         (1.5, None, "at most 1"),
         (95, None, "at most 1"),
