@@ -137,7 +137,7 @@ def test_a_record_that_gives_itself_a_digest_still_names_no_other_evidence(tmp_p
     }
     tree["evidence"] = "../secret.jsonl"
     (tmp_path / "prod.json").write_text(json.dumps({**tree, "digest": digest(tree)}))
-    with pytest.raises(InputError, match="not its own"):
+    with pytest.raises(InputError, match="of another baseline"):
         find(str(tmp_path), "prod")
 
 
