@@ -257,7 +257,7 @@ def test_a_set_is_drawn_by_the_form_and_a_slip_is_said_next_to_it(api: Api) -> N
     assert made.headers["location"] in page
     assert "nobody yet" in page
     for fields, words in (
-        ({"evaluation": "nope"}, "here is not an evaluation"),
+        ({"evaluation": "nope"}, "here is no evaluation"),
         ({"evaluation": "nightly", "n": "many"}, "not a number"),
         ({"evaluation": "nightly", "n": "0"}, "1 to 2,000"),
         ({"evaluation": "nightly", "rubric": "../x.yaml"}, "not a name on the shelf"),

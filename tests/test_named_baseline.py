@@ -471,7 +471,7 @@ def test_runs_are_no_baseline_of_an_exam_and_an_exam_is_none_of_runs(
     assert here(*SET, "tutor", "before.json", "--store", "l.db").code == 0
     assert here(*SET, "production", "baseline.jsonl", "--store", "l.db").code == 0
     runs: Any = here(*EXAM, "--baseline", "production", "--store", "l.db")
-    assert (runs.code, "is not a graded exam" in runs.err) == (3, True)
+    assert (runs.code, "not a graded exam" in runs.err) == (3, True)
     exam = here(*GATE, "--baseline", "tutor", "--store", "l.db")
     assert (exam.code, "is a graded exam" in exam.err) == (3, True)
     with open_ledger(f"{exams}/l.db") as ledger:
@@ -598,7 +598,7 @@ def test_the_api_grades_evaluations_by_their_rules_and_no_baseline_by_the_candid
         for name, used in (("own", "profile lax@1+0"), ("named", "profile retrieval@1")):
             refused = decided({"evaluation": name}, kept)
             assert (
-                f"kept under profile rag-measured@2, and this comparison would grade it by {used}"
+                f"stored under profile rag-measured@2, and this comparison would grade it by {used}"
                 in (refused["detail"])
             )
             assert "`grading_policy`" in refused["fix"]
