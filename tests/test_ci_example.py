@@ -160,8 +160,7 @@ def test_each_hook_of_pre_commit_passes_good_files_and_stops_bad_ones(tmp_path: 
 # --- the example repository
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE.split("## An example repository")[1], re.S)
+EXAMPLE = PAGE.split("## An example repository")[1]
 
 
 def shell(script: str, folder: Path, env: dict[str, str]) -> None:
@@ -188,19 +187,20 @@ def test_the_example_repository_gates_its_pull_requests(tmp_path: Path, github: 
     }  # fmt: skip
 
     # the repository, as the page makes it
-    shell("git init --quiet --initial-branch=main && assay init --example rag", main, env)
-    files = [block for block in (*blocks("yaml"), *blocks("text")) if block.startswith("# ")]
-    for block in files:
-        path = main / block.splitlines()[0].removeprefix("# ")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(block)
-    (once,) = blocks("bash")
-    shell(once, main, env)
+    once = re.findall(r"```sh\n(.*?)```", EXAMPLE, re.S)[0]
+    create, rest = once.split("\n", 1)
+    shell(f"git init --quiet --initial-branch=main && {create}", main, env)
+    files = dict(re.findall(r'```\w+ title="(\.[^"]+)"\n(.*?)```', EXAMPLE, re.S))
+    assert len(files) == 3
+    for name, text in files.items():
+        (main / name).parent.mkdir(parents=True, exist_ok=True)
+        (main / name).write_text(text)
+    shell(rest, main, env)
     listed = subprocess.run(
         ["git", "ls-files"], cwd=main, env=env, capture_output=True, text=True, check=True
     ).stdout.split()
-    layout = blocks("text")[0].replace("ferry-bot/", "")
-    named = {name.rstrip("/") for name in re.findall(r"[\w./-]+\.\w+|\.[\w/-]+", layout)}
+    layout = "".join(re.findall(r"^\| (`.*?) \|", EXAMPLE, re.M))
+    named = {name.rstrip("/") for name in re.findall(r"`([^`]+)`", layout)}
     covered = {
         name for name in listed for one in named if name == one or name.startswith(f"{one}/")
     }
@@ -208,9 +208,7 @@ def test_the_example_repository_gates_its_pull_requests(tmp_path: Path, github: 
     assert all(any(name.startswith(one) for name in listed) for one in named)
 
     # the job of a pull request, in a clone of it
-    steps = yaml.safe_load(next(block for block in files if "jobs:" in block))["jobs"]["gate"][
-        "steps"
-    ]
+    steps = yaml.safe_load(files[".github/workflows/assay.yml"])["jobs"]["gate"]["steps"]
     scripts = {one.get("name", one["run"]): one["run"] for one in steps if "run" in one}
     (used,) = (one["with"] for one in steps if one.get("uses", "").startswith("your-org/assay"))
 

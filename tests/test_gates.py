@@ -1307,7 +1307,7 @@ def test_outputs_that_nest_without_end_or_hold_nan_break_their_contract_and_end_
         # the validator would take it for null, and null may be what the schema asks for
         found = contract_fault({"properties": {"x": {"type": "null"}}}, {"x": number})
         assert found.passed is False
-        assert "no JSON" in found.reason
+        assert "not JSON" in found.reason
 
 
 def test_a_schema_that_nests_without_end_or_holds_nan_is_undetermined_and_ends_nothing() -> None:

@@ -958,7 +958,7 @@ HERE = ("--model", "m", "--base-url", "http://127.0.0.1:1/v1")
         (("rubric", "items.jsonl", *HERE), "--rubric"),
         (("rubric", "items.jsonl", *PLAIN), "no judge is named"),
         (("rubric", "items.jsonl", *PLAIN, "--model", "m"), "--base-url"),
-        (("rubric", "items.jsonl", *PLAIN, *HERE, "--judge", "j.yaml"), "not by both"),
+        (("rubric", "items.jsonl", *PLAIN, *HERE, "--judge", "j.yaml"), "not both"),
         (("rubric", "items.jsonl", *PLAIN, *HERE, "--samples", "0"), "--samples"),
         (("rubric", "items.jsonl", *PLAIN, *HERE, "--concurrency", "0"), "--concurrency"),
         (("rubric", "items.jsonl", *PLAIN, *HERE, "--timeout", "nan"), "--timeout"),

@@ -282,7 +282,7 @@ def test_tokens_of_one_name_are_two_raters_and_all_typed_names_are_one(ledger: L
     for rater in typed:
         results = say(ledger, three, rater, [0, 1])
     assert (results.typed, results.independent, results.agreement) == (3, 1, ())
-    assert "typed count as one" in str(results_view(results))
+    assert "Typed names count as one rater" in str(results_view(results))
     found = labelled_rows(ledger, results, project="default", criterion="safety")
     assert "1 person may have typed all of them" in " ".join(found.sentences)
     assert (found.about["typed_raters"], found.about["independent_raters"]) == (3, 1)

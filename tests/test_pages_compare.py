@@ -300,7 +300,7 @@ def test_what_only_the_command_applies_is_left_to_it(tmp_path: Path) -> None:
         ("?of=baseline:none&of=two", "there is no baseline 'none'"),
         ("?of=two&of=baseline:production", "a stored baseline can only come first"),
         ("?of=one&of=two&candidate=one", "'one' is not one of the evaluations"),
-        ("?of=one&of=two&of=three&of=few&of=gaps&of=old", "6 evaluations are more"),
+        ("?of=one&of=two&of=three&of=few&of=gaps&of=old", "not 6"),
         ("?of=one&of=" + "x" * 400, "there is no evaluation"),
         ("?of=one&of=../../etc/passwd", "there is no evaluation"),
     ],

@@ -39,7 +39,7 @@ profile: own
 version: 1
 title: Own
 family: own
-gates: [own_gate]
+gates: [{id: own_gate, verdict: true}]
 criteria:
   - {id: right, label: Right, weight: 0.5, layer: 1, formula: binary, role: correctness}
   - {id: tone, label: Tone, weight: 0.5, layer: 2, formula: likert_1_5}

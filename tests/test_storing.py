@@ -219,7 +219,7 @@ def test_a_decision_on_bare_grades_is_kept_without_them_and_says_so(
     assert (played.code, "stored without their evidence" in played.err) == (4, True)
     assert assay("ledger", "verify", "--db", "l.db").code == 0
     refused = assay("baseline", "set", "production", "grades.json", "--store", "l.db")
-    assert (refused.code, "made of runs or scorecards" in refused.err) == (3, True)
+    assert (refused.code, "needs runs or scorecards" in refused.err) == (3, True)
     assert not (tmp_path / ".assay/baselines").exists()
 
 

@@ -340,7 +340,7 @@ def cell_of(column: SourceColumn) -> Cell:
     """A column as a plan reads it.
 
     >>> cell_of(SourceColumn("raw", "DECIMAL(18,3)"))
-    Cell(name='raw', kind='decimal', digits=18, scale=3)
+    Cell(name='raw', kind='decimal', digits=18, scale=3, written='')
     """
     decimal = _DECIMAL.fullmatch(column.type)
     if decimal is not None:
