@@ -238,7 +238,7 @@ def test_the_example_repository_gates_its_pull_requests(tmp_path: Path, github: 
     shell("git commit --quiet -m 'Lower the bar'", worse, env)
     runs = "assay-runs/candidate/runs.jsonl"
     check(worse, "promote", file=runs)
-    shell(scripts["Take the baseline from the branch to merge into"], worse, env)
+    shell(scripts["Take the baseline from the target branch"], worse, env)
     check(worse, "reject", file=runs)
 
     same = pull_request("same", f"echo '# faster' >>bot.py; {raised}")
