@@ -56,6 +56,7 @@ PENDING = (
     "docs/how-to/grade-tool-schemas.md",
     "docs/how-to/import.md",
     "docs/how-to/judge.md",
+    "docs/how-to/run-on-the-server.md",
     "docs/how-to/serve.md",
 )
 """Pages whose blocks don't run yet. Convert one by the rules above and delete its line."""
