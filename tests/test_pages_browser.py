@@ -387,6 +387,7 @@ def test_samples_are_read_one_after_the_other_by_keyboard_and_mouse(site: Site) 
     expect(heading).to_have_text("w-1")
     page.get_by_role("link", name="Next").click()
     expect(heading).to_have_text("w-2")
+    page.wait_for_load_state()  # keys are heard once the page's script has run
     page.keyboard.press("k")
     expect(heading).to_have_text("w-1")
     page.locator("#grounding a[href^='#passage']").first.click()
