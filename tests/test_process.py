@@ -299,7 +299,7 @@ def run(options):
 
 verb = types.SimpleNamespace(parse=lambda verb, argv: None, runs=[], run=run)
 sys.modules["assay.cli.grade"] = types.SimpleNamespace(COMMANDS={"grade": verb})
-sys.argv = ["assay", "grade"]
+sys.argv = ["assay", "--debug", "grade"]
 sys.exit(main())
 """
     process = subprocess.Popen(

@@ -143,7 +143,7 @@ def _drop_unfinished() -> bool:
 def _left_by_verb() -> str:
     from assay.cli.verbs import VERBS
 
-    return VERBS[sys.argv[1]].left
+    return next((VERBS[word].left for word in sys.argv[1:] if word in VERBS), "")
 
 
 def _is_ours() -> bool:
