@@ -69,10 +69,10 @@ test-peers: $(VENV)/.dev $(PEERS)/.installed
 	@$(BIN)/python tests/peers/exporting.py
 
 campaign: $(VENV)/.dev
-	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto $$(grep -lE '^from (hypothesis|examples import .*(CAMPAIGN|repeats|share))' tests/test_*.py) tests/test_run_cli.py
-	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest tests/test_browser.py tests/test_pages_browser.py tests/test_pages_more_browser.py
+	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto $$(grep -lE '^from (hypothesis|examples import .*(CAMPAIGN|repeats|share)|postgres import .*on_sqlite)' tests/test_*.py)
+	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest tests/test_browser.py tests/test_pages_browser.py tests/test_pages_more_browser.py tests/test_label_browser.py tests/campaign_jobs.py
 	@$(BIN)/python -m pytest tests/campaign_judge_model.py
-	@$(BIN)/python -m pytest tests/campaign_spark.py
+	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest tests/campaign_spark.py
 	@$(BIN)/python tests/campaign_calibration.py
 	@$(BIN)/python tests/campaign_statistics.py
 	@$(BIN)/python tests/campaign_release.py
@@ -98,14 +98,23 @@ publish: $(VENV)/.core
 screenshots: $(VENV)/.dev system-packages
 	@$(BIN)/python docs/screenshots.py
 
-# The documentation as a folder of pages: open site/index.html. No server and no network needed.
+# The documentation as a folder of pages: open site/index.html. No server and no network needed. `make site VERSION=TAG` adds that of a tag, in site/TAG.
+VERSION ?=
 site: $(VENV)/.core
 	@$(PIP_INSTALL) -c constraints.txt -e '.[docs]'
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
-	@echo "wrote site/index.html"
+	@set -e; export NO_MKDOCS_2_WARNING=1; current=$$($(BIN)/python -c "import assay; print(assay.__version__)"); \
+	if [ -n "$(VERSION)" ]; then \
+	  tree=$$(mktemp -d); trap 'rm -rf "$$tree"' EXIT; git archive "$(VERSION)" docs mkdocs.yml | tar -x -C "$$tree"; \
+	  SITE_VERSION="$(VERSION)" $(BIN)/mkdocs build --quiet -f "$$tree/mkdocs.yml" -d "$(CURDIR)/site/$(VERSION)"; \
+	else \
+	  SITE_VERSION=$$current $(BIN)/mkdocs build --quiet -d "$(CURDIR)/site.new"; \
+	  for index in site/*/search/search_index.json; do if [ -e "$$index" ]; then mv "$${index%/search/*}" site.new/; fi; done; \
+	  rm -rf site; mv site.new site; \
+	fi; \
+	$(BIN)/python docs/versions.py site "$$current"; echo "wrote site/$(VERSION)$(if $(VERSION),/)index.html"
 
 docs: $(VENV)/.core
 	@COLUMNS=100 $(BIN)/python docs/generate.py
 
 clean:
-	rm -rf $(VENV) $(PEERS) demo build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) demo build dist site site.new src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

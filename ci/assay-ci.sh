@@ -78,10 +78,11 @@ run_grade() {
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     code=0
-    if [ -n "${ASSAY_CI_COMMENT:-}" ]; then
-        set -- -o "$work/grades.md" "$@"
+    "$python" -m assay grade -o "$work/grades.md" "$@" || code=$?
+    if [ "$code" -eq 0 ] && [ ! -s "$work/grades.md" ]; then
+        # an exit code of 0 without a grade, as with --help, opens nothing
+        code=5
     fi
-    "$python" -m assay grade "$@" || code=$?
     outcome=$(outcome_of "$code")
     note "$outcome" "$work/grades.md" || unnoted
     finish "$outcome" "$code"

@@ -1,6 +1,6 @@
 """Run the code blocks of the documentation, and write what they print onto the pages.
 
-    python docs/blocks.py                      # every page that is not pending
+    python docs/blocks.py                      # every page
     python docs/blocks.py docs/how-to/run.md   # these pages
 
 A page runs from top to bottom in an empty folder, as a reader would follow it. `cd`, exported
@@ -52,14 +52,6 @@ ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "src" / "assay" / "cli" / "examples"
 GENERATED = ("docs/reference/", "CHANGELOG.md")
 """Pages without blocks to run: `docs/generate.py` writes the reference from the code."""
-PENDING = (
-    "docs/how-to/grade-tool-schemas.md",
-    "docs/how-to/import.md",
-    "docs/how-to/judge.md",
-    "docs/how-to/run-on-the-server.md",
-    "docs/how-to/serve.md",
-)
-"""Pages whose blocks don't run yet. Convert one by the rules above and delete its line."""
 VARYING = (
     (re.compile(r"The head is \S+"), "The head is ..."),
     (re.compile(r"duckdb \d+\.\d+\.\d+"), "duckdb ..."),
@@ -104,7 +96,7 @@ Run = Callable[[list[str], Path, Mapping[str, str]], Printed]
 
 
 def pages() -> list[str]:
-    """Every page whose blocks are run or pending, by its path from the root."""
+    """Every page whose blocks are run, by its path from the root."""
     paths = (
         str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
     )
@@ -401,8 +393,8 @@ def _load_yaml(body: str, run: Run) -> None:
 
 
 def main() -> None:
-    """Write the pages that are named, or all that aren't pending; list what is not run."""
-    for name in sys.argv[1:] or [page for page in pages() if page not in PENDING]:
+    """Write the pages that are named, or all; list what is not run."""
+    for name in sys.argv[1:] or pages():
         page = Path(name) if sys.argv[1:] else ROOT / name
         text = page.read_text(encoding="utf-8")
         with tempfile.TemporaryDirectory() as folder, reading(Path(folder), run_assay) as reader:

@@ -47,7 +47,7 @@ class Window:
         if kind not in self._tabs:
             self._tabs[kind] = self._started.new_context(**options).new_page()
         page = self._tabs[kind]
-        page.goto("about:blank")  # ends the streams of the last page
+        leave(page)
         page.context.clear_cookies()
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=color_scheme)
@@ -121,7 +121,8 @@ class Site:
         """Leave the page, which would keep its streams and its share of the machine."""
         for page, event, listener in self._heard:
             page.remove_listener(event, listener)
-            page.goto("about:blank")
+        for page in {page: None for page, *_ in self._heard}:
+            leave(page)
         self._heard = []
 
     def quiet(self) -> None:
@@ -129,6 +130,12 @@ class Site:
         assert self.said == [], self.said
         elsewhere = [url for url in self.asked if not url.startswith((self.base, "data:"))]
         assert elsewhere == [], elsewhere
+
+
+def leave(page: Page) -> None:
+    """End the page and its streams."""
+    if page.url != "about:blank":  # going there again would cost as much as a page does
+        page.goto("about:blank")
 
 
 def draw_all(page: Page) -> None:

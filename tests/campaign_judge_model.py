@@ -4,6 +4,7 @@ schema. It is a bad judge, and its card must say so.
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -20,6 +21,16 @@ import pytest
 import local_model as local
 from local_model import LocalModel, local_model
 
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string", "maxLength": 60},
+        "score": {"type": "integer", "minimum": 1, "maximum": 5},
+    },
+    "required": ["reason", "score"],
+    "additionalProperties": False,
+}
+
 
 def listens(url: str) -> bool:
     host, port = url.removeprefix("http://").partition("/")[0].split(":")
@@ -27,10 +38,50 @@ def listens(url: str) -> bool:
         return probe.connect_ex((host, int(port))) == 0
 
 
+def asked(url: str, method: str, path: str, body: Any = None) -> Any:
+    host, _, prefix = url.removeprefix("http://").partition("/")
+    connection = http.client.HTTPConnection(host, timeout=30)
+    try:
+        connection.request(
+            method, f"/{prefix}{path}", json.dumps(body), {"content-type": "application/json"}
+        )
+        reply = connection.getresponse()
+        assert reply.status == 200, reply.read()
+        return json.loads(reply.read())
+    finally:
+        connection.close()
+
+
 @pytest.fixture(scope="module")
 def model() -> Iterator[LocalModel]:
     with local_model() as found:
         yield found
+
+
+def test_a_real_model_keeps_to_a_json_schema(model: LocalModel) -> None:
+    question = (
+        "Question: what is the capital of France? Answer: Paris. Score the answer from 1 to 5."
+        " Reply as JSON with reason and score."
+    )
+    body = {
+        "model": model.name,
+        "messages": [{"role": "user", "content": question}],
+        "temperature": 0,
+        "max_tokens": 120,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "verdict", "strict": True, "schema": SCHEMA},
+        },
+    }
+    reply = asked(model.url, "POST", "/chat/completions", body)
+    said = json.loads(reply["choices"][0]["message"]["content"])
+    assert list(said) == ["reason", "score"]
+    assert len(said["reason"]) <= 60
+    assert said["score"] in range(1, 6)
+    assert reply["choices"][0]["finish_reason"] == "stop"
+    assert reply["model"] == model.name
+    assert reply["usage"]["prompt_tokens"] > 20
+    assert asked(model.url, "GET", "/models")["data"][0]["id"] == model.name
 
 
 @pytest.mark.slow

@@ -5,6 +5,21 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+POLICY = """policy: team
+version: {version}
+title: Ours
+family: workflow
+pass_threshold: 70
+bands: [{{grade: A, min: {best}}}, {{grade: B, min: 80}}, {{grade: F, min: 0}}]
+role_floors: {{correctness: 0.1, safety: 0.1}}
+floor_cap: F
+shrinkage: {{prior: 0.5, k: 20}}
+placement: {{comfortable_margin: 0.1}}
+ranking: {{tie_window: 1.0}}
+judge: {{inconsistency_warning: 0.1}}
+"""
+"""A policy of our own, to be given its version and the lowest score of an A."""
+
 
 def run(family: str = "code-repair", **changes: Any) -> dict[str, Any]:
     """A run of a family that passes every gate and scores well; `changes` replace top-level keys,

@@ -28,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cache
@@ -72,7 +73,10 @@ def become(told, streams):
     sys.argv[:] = ["assay", *told["arguments"]]
     sys.path[0] = told["cwd"]
     try:
-        runpy.run_module("assay", run_name="__main__", alter_sys=True)
+        if told["code"]:
+            exec(compile(told["code"], "<code>", "exec"), {"__name__": "__main__"})
+        else:
+            runpy.run_module("assay", run_name="__main__", alter_sys=True)
     except SystemExit as said:
         return said.code or 0
     except BaseException:
@@ -259,6 +263,7 @@ class Parent:
                 cwd=str(cwd),
                 env={**os.environ, **env},
                 stays=False,
+                code="",
             )
             pid = self._answer(timeout)
             try:
@@ -271,17 +276,27 @@ class Parent:
                 stream.seek(0)
             return Result(code, out.read(), err.read())
 
-    def start(self, arguments: list[str], *, err: IO[bytes]) -> int:
-        """The command in a session of its own, and the number of its process; it says nothing but
-        on standard error, and ends with this parent.
+    def start(
+        self,
+        arguments: list[str],
+        *,
+        err: IO[bytes],
+        out: IO[bytes] | None = None,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        code: str = "",
+    ) -> int:
+        """The command, or this code, in a session of its own, and the number of its process; it
+        says nothing but on these streams, and ends with this parent.
         """
         with self._lock, open(os.devnull, "r+b") as nothing:
             self._tell(
                 arguments,
-                [nothing.fileno(), nothing.fileno(), err.fileno()],
-                cwd=os.getcwd(),
-                env=dict(os.environ),
+                [nothing.fileno(), (out or nothing).fileno(), err.fileno()],
+                cwd=str(cwd or os.getcwd()),
+                env=dict(os.environ if env is None else env),
                 stays=True,
+                code=code,
             )
             return int(self._answer(60))
 
@@ -319,6 +334,45 @@ def parent() -> Parent:
     made = Parent("uvicorn", "assay.server.app")
     atexit.register(made.close)
     return made
+
+
+class Forked:
+    """A command, or code, in a process of its own that is forked, not started: it has loaded all it
+    needs, and can be killed.
+    """
+
+    def __init__(self, *arguments: object, code: str = "", cwd: Path | None = None) -> None:
+        given, theirs = os.pipe()
+        self._err = tempfile.TemporaryFile()  # noqa: SIM115
+        with open(theirs, "wb") as out:
+            self.pid = parent().start(
+                list(map(str, arguments)), err=self._err, out=out, cwd=cwd, code=code
+            )
+        self.stdout = open(given, encoding="utf-8")  # noqa: SIM115
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """How it has ended; None as long as it has not."""
+        if self.returncode is None:
+            self.returncode = parent().ended(self.pid)
+        return self.returncode
+
+    def communicate(self) -> tuple[str, str]:
+        """What is left of its output and its errors, when it has ended."""
+        out = self.stdout.read()
+        while self.poll() is None:
+            time.sleep(0.005)
+        self.stdout.close()
+        self._err.seek(0)
+        err = self._err.read().decode("utf-8", "replace")
+        self._err.close()
+        return out, err
+
+    def kill(self) -> str:
+        """End it at once. What is left of its output."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        return self.communicate()[0]
 
 
 def kind_of(arguments: list[str]) -> tuple[str, ...]:

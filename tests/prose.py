@@ -10,7 +10,9 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from bisect import bisect
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +32,9 @@ def _phrase(pattern: str, example: str, advice: str) -> Phrase:
 PHRASES = (
     _phrase(
         r"(?<![Tt]here )\b(?:is|are|was|were) no "
-        r"(?!longer\b|more\b|\w+er\b|different\b|one\b|need\b|way\b|limit\b|doubt\b)[\w.`']+",
+        r"(?!more\b|worse\b|different\b|one\b|need\b|way\b|limit\b|doubt\b"
+        r"|(?:bett|low|high|few|small|larg|bigg|old|new|long|short|fast|slow|strong|weak|hard)er\b"
+        r")[\w.`']+",
         "A dataset is no .xlsx.",
         "say what the thing is, or 'is not a ...'",
     ),
@@ -73,6 +77,18 @@ PHRASES = (
     _phrase(r"\bfaults? of ours\b", "That is a fault of ours.", "'internal error'"),
     _phrase(r"\bsuch (?:a )?ones?\b", "There is no such one.", "repeat the noun"),
     _phrase(r"\b[Tt]h(?:at|ose) which\b", "Those which fail.", "'what', 'those that'"),
+    _phrase(
+        r"\bholds? (?:no|several|more than|a NUL)\b",
+        "The folder holds no schema.",
+        "'contains', 'has'; a rule or a gate holds",
+    ),
+    _phrase(r"\bnot done after\b", "It was not done after 5 s.", "'did not finish within'"),
+    _phrase(r"\blast words\b", "Its last words were x.", "'its last output was'"),
+    _phrase(
+        r"\b(?:JSON|nobody) can(?:not|'t) say\b|\bcan(?:not|'t) be said\b",
+        "JSON cannot say NaN.",
+        "'can't express', 'can't be estimated', 'is unknown'",
+    ),
     _phrase(r"\bfor ever\b", "It waits for ever.", "'forever'"),
     _phrase(r"\b[Ll]et(?:s|ting)? (?:\w+ ){0,2}go\b", "Let a client go.", "'drop', 'release'"),
     _phrase(
@@ -100,11 +116,16 @@ def hits(path: Path) -> Iterator[Hit]:
     """Every phrase to avoid in a Markdown page, a template, or the strings and comments of a
     module.
     """
-    for line, text in _texts(path):
-        for phrase in PHRASES:
-            for match in phrase.pattern.finditer(text):
-                around = text[max(0, match.start() - 30) : match.end() + 30]
-                yield Hit(f"{path}:{line}", " ".join(around.split()), phrase.advice)
+    texts = list(_texts(path))
+    whole = "\n".join(text for _, text in texts)  # one search for each phrase; none crosses a line
+    starts = list(accumulate((len(text) + 1 for _, text in texts), initial=0))
+    for phrase in PHRASES:
+        for match in phrase.pattern.finditer(whole):
+            place = bisect(starts, match.start()) - 1
+            line, text = texts[place]
+            first, last = (end - starts[place] for end in match.span())
+            around = text[max(0, first - 30) : last + 30]
+            yield Hit(f"{path}:{line}", " ".join(around.split()), phrase.advice)
 
 
 def _texts(path: Path) -> Iterator[tuple[int, str]]:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from starlette.testclient import TestClient
 
@@ -149,7 +149,16 @@ class Started:
     own.
     """
 
-    def __init__(self, arguments: list[str], source: Parent | None) -> None:
+    def __init__(
+        self,
+        arguments: list[str],
+        source: Parent | None,
+        *,
+        out: IO[bytes] | None = None,
+        cwd: Path | None = None,
+        env: dict[str, str] | None = None,
+        code: str = "",
+    ) -> None:
         self._read, theirs = os.pipe()
         self._words = b""
         self._code: int | None = None
@@ -158,14 +167,16 @@ class Started:
                 command = [sys.executable, "-m", "assay", *arguments]
                 own = subprocess.Popen(
                     command,
-                    stdout=subprocess.DEVNULL,
+                    stdout=out or subprocess.DEVNULL,
                     stderr=err,
+                    cwd=cwd,
+                    env=env,
                     start_new_session=True,
                     preexec_fn=_die_with_parent,
                 )
                 self.pid, self._poll = own.pid, own.poll
             else:
-                pid = source.start(arguments, err=err)
+                pid = source.start(arguments, err=err, out=out, cwd=cwd, env=env, code=code)
                 self.pid, self._poll = pid, lambda: source.ended(pid)
 
     def poll(self) -> int | None:
@@ -200,10 +211,10 @@ class Started:
 
 class Process:
     """`assay serve` as a process. The first one with its options is started anew, the others are
-    forked: see forking.py.
+    forked: see forking.py. One that runs code of the test's is forked.
     """
 
-    def __init__(self, url: str, *more: str, port: int | None = None) -> None:
+    def __init__(self, url: str, *more: str, port: int | None = None, code: str = "") -> None:
         self.port = port or free_port()
         arguments = [
             "serve",
@@ -217,8 +228,8 @@ class Process:
             *more,
         ]
         kind = sorted(word for word in arguments if word.startswith("--"))
-        anew = is_first("serve", *kind) or not can_be_forked(os.environ)
-        self.started = Started(arguments, None if anew else parent())
+        anew = not code and (is_first("serve", *kind) or not can_be_forked(os.environ))
+        self.started = Started(arguments, None if anew else parent(), code=code)
         self.pid = self.started.pid
         try:
             self.wait()

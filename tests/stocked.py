@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,8 @@ from typing import Any, NamedTuple
 from assay.cli.main import run as run_command
 from assay.judging.card import make_card
 from documents import run
-from serving import Api
+from forking import once
+from serving import Api, serving
 from test_tools_cli import (
     IMPORTED,
     LATER,
@@ -386,3 +388,17 @@ def stock(folder: Path, db: str, api: Api) -> Stock:
         digests.append(posted.json()["digest"])
     gate, report = stock_schemas(assay, folder, api, store)
     return Stock(*decisions, *exams, digests[1], digests[0], gate, report)
+
+
+def stocked_copy(folder: Path) -> Stock:
+    """All of it as `l.db` of this folder, with the files it was made from: made once in a test run,
+    and copied.
+    """
+
+    def make(first: Path) -> None:
+        with serving(f"{first}/l.db") as api:
+            made = stock(first, f"{first}/l.db", api)
+        (first / "stock.json").write_text(json.dumps(made), encoding="utf-8")
+
+    shutil.copytree(once("stock", make), folder, dirs_exist_ok=True)
+    return Stock(*json.loads((folder / "stock.json").read_text(encoding="utf-8")))

@@ -12,7 +12,7 @@ import pytest
 import assay
 from assay.api.functions import as_workflow, named
 from assay.cli.main import run as main
-from assay.errors import AssayError, InputError, NotEnoughEvidence
+from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError
 
 ROWS = [
     {"id": f"s{n}", "question": f"why {n}", "expected": {"answer": f"WHY {n}"}} for n in range(4)
@@ -142,6 +142,51 @@ def test_two_evaluations_are_summarized_and_gated(profile: str, tmp_path: Path) 
     assert "40 runs" in str(again)
     same = assay.gate(str(tmp_path / "good.jsonl"), good)
     assert same.outcome != "reject"
+    assert [bool(one) for one in (good, bad, again)] == [True, False, True]
+
+
+def test_a_candidate_brings_no_rules_into_a_comparison(profile: str, tmp_path: Path) -> None:
+    rows = [{"id": str(n), "question": "q", "expected": {"answer": "Q"}} for n in range(40)]
+    good = assay.evaluate(upper, rows, scorers=[right], profile=profile)
+    file = str(tmp_path / "good.jsonl")
+    good.save(file)
+    assert assay.gate(good, assay.load(file, profile=profile)).outcome == "promote"
+    with pytest.raises(InputError, match="the candidate would set the bar"):
+        assay.gate(good, file)  # runs alone don't say what they are graded by
+    assert assay.gate(good, file, profile=profile).outcome == "promote"
+    easy = tmp_path / "easy.yaml"
+    easy.write_text(PROFILE.replace("version: 1", "version: 2"))
+    eased = assay.evaluate(upper, rows, scorers=[right], profile=str(easy))
+    by = assay.gate(eased, good).decision.fingerprint.fields["profile"]
+    assert [str(name).partition("+")[0] for name in by] == ["echo@1"]  # the baseline's
+
+
+def test_the_projects_release_rules_hold_for_python_too(
+    profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": str(n), "question": "q", "expected": {"answer": "Q"}} for n in range(40)]
+    good = assay.evaluate(upper, rows, scorers=[right], profile=profile)
+    (tmp_path / "assay.yaml").write_text(
+        "project: p\nrelease: {min_pass_rate: 0.99, confidence: 0.95}\n"
+    )
+    held = assay.gate(good, good)  # 40 of 40 don't show 99 %
+    assert (held.outcome, bool(held)) == ("not_enough_evidence", False)
+    (tmp_path / "assay.yaml").write_text("project: p\nrelease: {policy: release-strict}\n")
+    assert assay.gate(good, good).decision.policy == "release-strict@1"
+    assert assay.gate(good, good, release_policy="release").decision.policy == "release@1"
+    (tmp_path / "assay.yaml").write_text("project: p\ncommands: {gate: {looks: 3, output: d.md}}\n")
+    with pytest.raises(UsageError, match="sets --looks of `assay gate`"):
+        assay.gate(good, good)
+
+
+def test_numbers_that_would_leave_out_samples_are_refused(profile: str) -> None:
+    for wrong in ({"repeats": 0}, {"repeats": 1.5}, {"concurrency": 0}, {"timeout_s": 0}):
+        with pytest.raises(UsageError, match=next(iter(wrong))):
+            assay.evaluate(upper, ROWS, profile=profile, **wrong)
+    for wrong in ({"limit": -1}, {"limit": 0}, {"repeats": True}):
+        with pytest.raises(UsageError, match=next(iter(wrong))):
+            assay.run(**wrong)
 
 
 def test_a_stored_baseline_is_found_by_its_name(
@@ -157,6 +202,11 @@ def test_a_stored_baseline_is_found_by_its_name(
     assert main(command) == 0
     assert assay.gate(good, "production").outcome == "promote"
     assert assay.gate(good, "production@1").outcome == "promote"
+    easy = tmp_path / "easy.yaml"
+    easy.write_text(PROFILE.replace("version: 1", "version: 2").replace("layer: 1", "layer: 2"))
+    eased = assay.evaluate(upper, rows, scorers=[right], profile=str(easy))
+    with pytest.raises(InputError, match="was stored under profile"):
+        assay.gate(eased, "production")  # the candidate's rules are not the baseline's
     with pytest.raises(NotEnoughEvidence):
         assay.gate(good, "prodution")
 
@@ -174,7 +224,8 @@ def test_a_workflow_file_runs_on_a_dataset(profile: str, tmp_path: Path) -> None
     assert len(found) == 1
     assert found.runs[0]["outputs"] == {"answer": "X"}
     assert found.failed  # nothing scores it: missing evidence fails closed
-    assert assay.run(str(tmp_path / "w.yaml"), [{"id": "b", "q": "y"}], profile=profile, repeats=2)
+    twice = assay.run(str(tmp_path / "w.yaml"), [{"id": "b", "q": "y"}], profile=profile, repeats=2)
+    assert (len(twice), bool(twice)) == (2, False)  # true only if every run passed
 
 
 @pytest.fixture
@@ -209,6 +260,45 @@ def test_a_configuration_is_run_and_its_stored_evaluations_are_found_by_name(
         assay.load("lates")
 
 
+def test_a_workflow_and_a_dataset_are_found_by_name_and_held_to_the_projects_gates(
+    assay_command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bot.py").write_text("def answer(inputs):\n    return 'Paris'\n")
+    (tmp_path / "own.py").write_text("def polite(outputs):\n    return 'please' in outputs\n")
+    (tmp_path / "echo.yaml").write_text(PROFILE)
+    entry = "{version: 1, inputs: [q], outputs: [answer], adapter: {kind: python, target: 'bot:answer'}}"
+    (tmp_path / "assay.yaml").write_text(
+        f"project: p\nprofile: echo.yaml\nworkflows:\n  now: {entry}\n  next: {entry}\n"
+        "dataset: first\ndatasets: {first: one.jsonl, second: two.jsonl}\n"
+        "gates: [{target: 'own:polite'}]\n"
+    )
+    for name, n in (("one", 1), ("two", 2)):
+        (tmp_path / f"{name}.jsonl").write_text(
+            "".join(f'{{"id": "{i}", "q": "x"}}\n' for i in range(n))
+        )
+    found = assay.run("next")
+    assert (len(found), found.runs[0]["workflow"]["id"]) == (1, "next")
+    assert found.runs[0]["outputs"] == {
+        "answer": "Paris"
+    }  # one answer is an output, as in evaluate
+    assert len(assay.run("now", "second")) == 2
+    (tmp_path / "w.yaml").write_text(f"workflow: own\n{entry[1:-1].replace(', ', chr(10), 3)}\n")
+    for one in (found, assay.run("w.yaml")):  # a workflow's own file doesn't leave the gates behind
+        assert "polite" in one.grades[0]["hard_gate_failures"]
+    for names in (["nxt"], ["next", "secnd"]):
+        with pytest.raises(UsageError, match=r"Did you mean '(next|second)'"):
+            assay.run(*names)
+    shown = assay_command("run", "next", "--no-store", "--json").json()["results"][0]
+    assert tuple(shown["hard_gate_failures"]) == found.grades[0]["hard_gate_failures"]
+    bare = {**found.runs[0], "gates": {}, "output_schema": {"type": "object"}}
+    bare["scores"] = {"correctness": {"raw": 1}}
+    (tmp_path / "bare.jsonl").write_text(json.dumps(bare, default=float))
+    for one in (assay.load("bare.jsonl"), assay.load("bare.jsonl", profile="echo.yaml")):
+        assert one.grades[0]["hard_gate_failures"] == ("polite",)  # required, with no evidence
+    assert "polite" in assay.gate("bare.jsonl", "bare.jsonl").decision.candidate.gates
+
+
 def test_a_reference_that_nothing_has_is_an_error_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,8 +309,14 @@ def test_a_reference_that_nothing_has_is_an_error_with_what_to_do(
         assay.load("./none.jsonl")
 
 
+def test_samples_that_are_no_list_of_mappings_are_refused() -> None:
+    for wrong in ("samples.jsonl", ["a"], {"id": "a"}):
+        with pytest.raises(InputError, match="must be a list of mappings"):
+            assay.evaluate(upper, wrong)
+
+
 def test_functions_of_any_shape_are_called_with_the_inputs() -> None:
-    assert as_workflow(lambda a, b: a + b, ["a", "b"])({"a": 1, "b": 2}) == {"answer": 3}
+    assert as_workflow(lambda a, b: a + b, ["a", "b"])({"a": 1, "b": 2}) == 3
     assert as_workflow(lambda inputs: {"n": len(inputs)}, ["a"])({"a": 1}) == {"n": 1}
     with named([upper]) as (target,):
         assert target.startswith("assay_given_functions:upper_")

@@ -150,7 +150,7 @@ def test_an_entry_that_is_not_what_the_list_says_is_refused() -> None:
     for lie, words in (
         ({"crc": 1}, "checksum"),
         ({"size": len(TEXT) + 1}, "ends too early"),
-        ({"at": 7}, "not where the list says"),
+        ({"at": 7}, "not where the list places it"),
         ({"count": 2}, "shorter than it states"),
     ):
         for method in (DEFLATE, ZSTANDARD):

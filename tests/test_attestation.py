@@ -27,6 +27,9 @@ from assay.release.attestation_check import verify
 from assay.release.signing import signed_bytes
 from assay.views.documents import plain
 from documents import scorecard
+from forking import Commands, Result
+
+COMMANDS = Commands()
 
 NOW = datetime(2026, 5, 18, 12, 30, 1, tzinfo=UTC)
 HEX = "ab" * 32
@@ -151,7 +154,7 @@ def test_an_attestation_says_that_both_sides_were_the_same_evidence(tmp_path: Pa
     assert found["predicate"]["assay:terms"] == {"same_evidence": note}
     assert (
         f"NOTE same_evidence: {note}"
-        in run_verb(written(tmp_path / "x.json", envelope(found, key=None)), "--unsigned").stdout
+        in run_verb(written(tmp_path / "x.json", envelope(found, key=None)), "--unsigned").out
     )
     assert made({**decision(), "notes": ["another note"]})["predicate"]["assay:terms"] == {}
 
@@ -162,8 +165,8 @@ def test_a_check_without_evidence_says_that_none_was_checked(tmp_path: Path) -> 
         tmp_path / "x.json",
         envelope(made(None, Subject("runs.jsonl", hashlib.sha256(b"{}").hexdigest())), key=None),
     )
-    assert "no evidence was checked" in run_verb(path, "--unsigned").stdout
-    checks = json.loads(run_verb(path, "--unsigned", "--json").stdout)["checks"]
+    assert "no evidence was checked" in run_verb(path, "--unsigned").out
+    checks = json.loads(run_verb(path, "--unsigned", "--json").out)["checks"]
     assert {
         key: value
         for one in checks
@@ -173,7 +176,7 @@ def test_a_check_without_evidence_says_that_none_was_checked(tmp_path: Path) -> 
     } == {"id": "evidence", "holds": None}
     assert (
         "no evidence was checked"
-        not in run_verb(path, "--unsigned", "--evidence", tmp_path / "runs.jsonl").stdout
+        not in run_verb(path, "--unsigned", "--evidence", tmp_path / "runs.jsonl").out
     )
 
 
@@ -293,14 +296,9 @@ def test_a_signed_attestation_holds_with_its_key_and_with_no_other(
     assert "does not name" in changed.out
 
 
-def run_verb(*arguments: object) -> subprocess.CompletedProcess[str]:
-    code = "import sys\nfrom assay.cli import main\nsys.exit(main.run(sys.argv[1:]))"
-    return subprocess.run(
-        [sys.executable, "-c", code, "verify-attestation", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def run_verb(*arguments: object) -> Result:
+    command = ["verify-attestation", *map(str, arguments)]
+    return COMMANDS.run(command, stdin=b"", cwd=Path.cwd(), env={"NO_COLOR": "1"}, timeout=60)
 
 
 def test_the_exit_code_opens_a_gate_only_when_everything_asked_for_holds(
@@ -329,10 +327,10 @@ def test_the_exit_code_opens_a_gate_only_when_everything_asked_for_holds(
     }
     for arguments, code in cases.items():
         done = run_verb(*arguments)
-        assert done.returncode == code, (arguments, done.stdout, done.stderr)
-        assert "Traceback" not in done.stderr
+        assert done.code == code, (arguments, done.out, done.err)
+        assert "Traceback" not in done.err
         if "--key" not in arguments and code in (0, 4):
-            assert "signature not checked" in done.stdout
+            assert "signature not checked" in done.out
 
 
 def test_every_changed_byte_of_the_payload_breaks_the_signature(tmp_path: Path, keys: Path) -> None:

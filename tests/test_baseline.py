@@ -63,7 +63,10 @@ def test_a_baseline_says_what_it_is_made_of(assay: Any, base: Path) -> None:
     assert record["summary"]["n"] == 40
     assert record["summary"]["weighted_score"]["mean"]["value"] == pytest.approx(sum(BASE) / 40)
     assert record["fingerprint"]["fields"]["policy"] == ["workflow@1"]
-    assert "prod@1" in assay("baseline", "show", "prod").out
+    head, *lines = assay("baseline", "show", "prod").out.splitlines()
+    assert head.startswith("prod@1, made ")
+    assert lines[0] == "  samples        40 in 40 runs"
+    assert {line[17:].strip() == line[17:] and line[15:17] == "  " for line in lines} == {True}
 
 
 def test_storing_again_keeps_the_old_one(assay: Any, base: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -60,11 +62,15 @@ def test_every_kind_of_input_gives_the_same_grades_and_a_record_of_itself(
     write(tmp_path / "s.parquet", rows())
     write(tmp_path / "s.csv", rows(), "csv")
     write(tmp_path / "s.jsonl", rows(), "json")
+    write(tmp_path / "z.csv.gz", rows(), "csv")
+    write(tmp_path / "z.jsonl.gz", rows(), "json")
+    assert (tmp_path / "z.csv.gz").read_bytes()[:2] == b"\x1f\x8b"
     pyarrow.feather.write_feather(duckdb.sql(rows()).to_arrow_table(), tmp_path / "s.arrow")
     with duckdb.connect(str(tmp_path / "lake.duckdb")) as lake:
         lake.execute(f"CREATE TABLE scores AS {rows()}")
     made = {}
-    for name in ("s.parquet", "s.csv", "s.jsonl", "s.arrow", "lake.duckdb#scores"):
+    files = ("s.parquet", "s.csv", "s.jsonl", "z.csv.gz", "z.jsonl.gz", "s.arrow")
+    for name in (*files, "lake.duckdb#scores"):
         out = f"{name.replace('#', '-')}.graded.parquet"
         done = assay("batch", name, "-o", out, "--profile", PROFILE)
         assert done.code == 1, (name, done.err)
@@ -121,6 +127,80 @@ def test_rows_that_count_for_nothing_are_shown_and_fail_the_exit_code(
     assert "not used    team\n" in done.out
 
 
+OWN = """
+profile: own
+version: 1
+title: Own
+family: own
+gates: [{id: own_gate, verdict: true}]
+criteria: [{id: right, label: Right, weight: 1, layer: 1, formula: binary, role: correctness}]
+"""
+
+
+@pytest.mark.req("W-033")
+def test_a_json_value_of_another_type_is_rejected_as_on_a_scorecard(
+    assay: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "own.yaml").write_text(OWN)
+    wrong = [(raw, "true", "1") for raw in ('"1"', "true", '"true"', "1e400", '"NaN"', '""')]
+    wrong += [("1", gate, "1") for gate in ('"true"', "1", "0", '"t"', '"false"')]
+    wrong += [("1", "true", '"1"')]
+    right = [("1", "true", "1"), ("1.0", "true", "2"), ("0", "false", "3")]
+    cards, lines = [], []
+    for index, (raw, gate, n) in enumerate([*wrong, *right]):
+        criterion = (
+            f'{{"name": "right", "raw_score": {raw}, "formula_id": "binary", "weight": 1, "n": {n},'
+            ' "role": "correctness", "layer": 1}'
+        )
+        cards.append(
+            f'{{"schema": "assay.scorecard/1", "run_id": "r-{index}", "hard_gates": {{"own_gate":'
+            f' {gate}}}, "criteria": [{criterion}]}}\n'
+        )
+        lines.append(
+            f'{{"run": "r-{index}", "right": {raw}, "right_n": {n}, "own_gate": {gate}}}\n'
+        )
+    (tmp_path / "cards.jsonl").write_text("".join(cards))
+    (tmp_path / "rows.jsonl").write_text("".join(lines))
+    graded = assay("grade", "cards.jsonl", "--json")
+    assert [one["line"] for one in graded.json()["faults"]] == list(range(1, len(wrong) + 1))
+    done = assay("batch", "rows.jsonl", "-o", "g.parquet", "--profile", "own.yaml", "--json")
+    assert done.code == graded.code == 3
+    found = grades(tmp_path / "g.parquet")
+    assert {row[0] for row in found if row[3] == "invalid_evidence"} == {
+        f"r-{index}" for index in range(len(wrong))
+    }
+    rejects = done.json()["record"]["counts"]["rejects"]
+    assert rejects == {"SCO-003": 6, "BAT-025": 5, "BAT-011": 1}
+    examples = [text for one in done.json()["rejected"] for text in one["examples"]]
+    assert 'r-0 right = "1"' in examples, "the quotation marks are the reason"
+    verify = assay("batch", "rows.jsonl", "-o", "g.parquet", "--profile", "own.yaml", "--verify")
+    assert verify.code == 0, verify.out
+    (tmp_path / "rows.csv").write_text("run,right,own_gate\nr-1,1,true\nr-2,1,t\n")
+    own = assay("batch", "rows.csv", "-o", "c.parquet", "--profile", "own.yaml", "--json").json()
+    assert own["record"]["counts"]["rejects"] == {}, "in CSV everything is text"
+
+
+def test_the_bar_is_shown_on_a_terminal_and_gone_at_the_end(tmp_path: Path) -> None:
+    write(tmp_path / "s.parquet", rows())
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "assay", "batch", "s.parquet", "-o", "g.parquet"]
+    done = subprocess.run(
+        [*command, "--profile", PROFILE],
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if name != "CI"},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        check=False,
+    )
+    os.close(theirs)
+    shown = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert done.returncode == 1
+    assert "\rbatch [##" in shown, "in a terminal it is erased to the end of the line each time"
+    assert shown.endswith("\r\x1b[K")
+    assert b"\r" not in done.stdout
+
+
 def test_an_input_that_cannot_be_read_leaves_nothing_behind(assay: Any, tmp_path: Path) -> None:
     write(tmp_path / "s.parquet", rows())
     whole = (tmp_path / "s.parquet").read_bytes()
@@ -134,8 +214,15 @@ def test_an_input_that_cannot_be_read_leaves_nothing_behind(assay: Any, tmp_path
     (tmp_path / "keys.jsonl").write_text('{"run": "a", "run": "b"}\n', encoding="utf-8")
     (tmp_path / "bad.arrow").write_bytes(b"ARROW1 no")
     write(tmp_path / "typed.parquet", "SELECT 'a' AS run, [1] AS lexical_support")
-    (tmp_path / "delta" / "_delta_log").mkdir(parents=True)
-    write(tmp_path / "delta" / "part.parquet", rows())
+    for log in ("delta/_delta_log", "hudi/.hoodie", "ice/metadata"):
+        (tmp_path / log).mkdir(parents=True)
+        write(tmp_path / log.partition("/")[0] / "data/part.parquet", rows())
+    (tmp_path / "ice/metadata/v1.metadata.json").write_text("{}", encoding="utf-8")
+    shutil.copytree(tmp_path / "delta", tmp_path / "inside/delta")
+    packed = gzip.compress(b"run,lexical_support\n" + b"".join(b"r-%d,1\n" % n for n in range(99)))
+    (tmp_path / "cut.csv.gz").write_bytes(packed[:-20])
+    (tmp_path / "bad.csv.gz").write_bytes(packed[:12] + bytes(40) + packed[52:])
+    (tmp_path / "bad.jsonl.gz").write_bytes(b"no gzip")
     (tmp_path / "empty.csv").write_text("run,lexical_support\n", encoding="utf-8")
     before = sorted(os.listdir(tmp_path))
     for name, code in {
@@ -148,6 +235,15 @@ def test_an_input_that_cannot_be_read_leaves_nothing_behind(assay: Any, tmp_path
         "bad.arrow": 3,
         "typed.parquet": 3,
         "delta": 2,
+        "ice": 2,
+        "hudi": 2,
+        "delta/data": 3,
+        "ice/data/part.parquet": 3,
+        "hudi/data": 3,
+        "inside": 3,
+        "cut.csv.gz": 3,
+        "bad.csv.gz": 3,
+        "bad.jsonl.gz": 3,
         "empty.csv": 4,
         "absent.parquet": 3,
         "s.xlsx": 3,
@@ -155,6 +251,8 @@ def test_an_input_that_cannot_be_read_leaves_nothing_behind(assay: Any, tmp_path
         done = assay("batch", name, "-o", "g.parquet", "--profile", PROFILE)
         assert done.code == code, (name, done.code, done.err, done.out)
         assert "Traceback" not in done.err
+        if name.startswith(("delta", "ice", "hudi")):
+            assert "to Parquet" in done.err, "never its files: they may contain deleted rows"
     assert sorted(os.listdir(tmp_path)) == before
 
 
@@ -405,6 +503,11 @@ def test_the_family_of_the_policy_says_what_the_rows_are(assay: Any, tmp_path: P
         "batch", "answers.csv", "-o", "s.jsonl", "--policy", "flowmcp@1", "--sample", "1", "--json"
     )
     assert sampled.json()["record"]["counts"]["runs"] == 1
+    row = {"subject": "now", "question": "Q-tos-match", "weight": 1, "tier": "autonomous"}
+    (tmp_path / "q.jsonl").write_text(json.dumps(row | {"score": "5", "note": "x"}) + "\n")
+    texts = assay("batch", "q.jsonl", "-o", "q.csv", "--policy", "flowmcp@1", "--json").json()
+    assert texts["rejected"][0]["examples"] == ['now Q-tos-match = "5"'], "as `assay tools` does"
+    assert texts["unused"] == ["note"]
 
 
 def test_marks_are_held_against_the_exam_and_its_baseline(assay: Any, tmp_path: Path) -> None:
@@ -437,4 +540,32 @@ def test_marks_are_held_against_the_exam_and_its_baseline(assay: Any, tmp_path: 
     assert alone.code == 3, "marks of a set that the batch has no exam for"
     assert "2 of 2 sittings passed" in alone.out
     assert "EXM-013  8" in alone.out
+    row = {"run": "one", "item": "i-1", "note": "x", **dict.fromkeys(axes, 1)}
+    (tmp_path / "one.jsonl").write_text(json.dumps(row | {"schema": "1"}) + "\n")
+    one = ("batch", "one.jsonl", "-o", "one.csv", *run[2:])
+    texts = assay(*one, "--json").json()
+    assert texts["rejected"][0]["examples"] == ['one capstone i-1 schema = "1"']
+    assert texts["unused"] == ["note"]
+    refused = assay(*one, "--verify")
+    assert refused.code == 2
+    assert "of the family exam" in refused.err
     assert assay(*run, "--exam", "regression.yaml", "-o", "x.parquet").code == 3
+
+
+def test_a_batch_needs_the_gates_that_the_project_declares(assay: Any, tmp_path: Path) -> None:
+    """As columns, since no scorer runs here; a batch made without them can't be decided on."""
+    write(tmp_path / "s.parquet", rows())
+    write(tmp_path / "p.parquet", f"SELECT *, true AS polite FROM ({rows()})")
+    made = ("-o", "g.parquet", "--overwrite", "--profile", PROFILE)
+    before = assay("batch", "s.parquet", *made, "--json").json()
+    assert before["record"]["counts"]["passed"] > 0
+    assay("batch", "s.parquet", "-o", "b.parquet", *made[2:])
+    (tmp_path / "checks.py").write_text("def polite(answer):\n    return True\n")
+    text = f"profile: {PROFILE}\ngates:\n  - {{target: 'checks:polite'}}\n"
+    (tmp_path / "assay.yaml").write_text(text)
+    refused = assay("gate", "g.parquet", "--baseline", "b.parquet")
+    assert (refused.code, "BAT-060" in refused.err) == (3, True), refused.err
+    without = assay("batch", "s.parquet", *made)
+    assert (without.code, "0 of 5 runs passed" in without.out) == (1, True)
+    given = assay("batch", "p.parquet", *made, "--json").json()
+    assert given["record"]["counts"]["passed"] == before["record"]["counts"]["passed"]

@@ -87,7 +87,7 @@ def query_of(plan: Any, table: pa.Table, keep: tuple[str, ...] = ()) -> ExamQuer
 
 def grade(plan: Any, rows: list[dict[str, Any]], keep: tuple[str, ...] = ()) -> dict[str, Any]:
     table = pa.Table.from_pylist(rows)
-    return {row["run"]: row for row in ask(query_of(plan, table, keep).verdicts(), marks=table)}
+    return {row["run"]: row for row in ask(query_of(plan, table, keep).grades(), marks=table)}
 
 
 def rejects(plan: Any, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -293,4 +293,4 @@ def test_columns_that_are_missing_are_named(setting: Setting) -> None:
             ExamQuery(plan, "marks", columns, names={})
     columns = [SourceColumn(name, kind) for name, kind in (given | {"mark": "BLOB"}).items()]
     with pytest.raises(InputError, match="has the type BLOB"):
-        ExamQuery(plan, "marks", columns, names={}).verdicts()
+        ExamQuery(plan, "marks", columns, names={}).grades()

@@ -1,4 +1,4 @@
-"""A batch is what its record says, or the difference is named."""
+"""A batch matches its record, or the difference is named."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def test_an_output_is_verified_and_every_change_to_it_is_found(assay: Any, tmp_p
         assert made.code in (0, 1), made.err
         done = assay("batch", "in.parquet", "-o", out, *by, "--verify")
         assert done.code == 0, (out, done.out, done.err)
-        assert "rows        ✓ 5 rows made again by Python" in done.out
-        assert f"verified    ✓ {out} is what its record says" in done.out
+        assert "rows        ✓ 5 rows recomputed in Python" in done.out
+        assert f"verified    ✓ {out} matches its record" in done.out
         (tmp_path / "g.batch.json").unlink(missing_ok=True)
     grades, record = tmp_path / "folder/grades/part-0.parquet", tmp_path / "folder/batch.json"
     verify = ("batch", "in.parquet", "-o", "folder", *by, "--verify", "--json")

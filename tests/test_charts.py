@@ -31,13 +31,13 @@ from assay.records.exam import ExamFileCount, ExamResult, PatternSeen
 from assay.records.judge_card import CardAdmission, CardTerm, JudgeCard
 from assay.release.summary import Summary
 from assay.views import drawing
+from assay.views.blocks import Figure
 from assay.views.charts import (
     DARK,
     PALETTE,
     Chart,
     agreement,
     chart,
-    criteria,
     decisions,
     exam_history,
     exams,
@@ -128,7 +128,7 @@ def card() -> dict[str, Any]:
         "high": 0.6,
         "level": 0.95,
         "items": 12,
-        "sentence": "it leans to what stands first.",
+        "sentence": "the judge favours what comes first.",
     }
     calibration = calibrate(rows, minimum=1)
     injection = {**bias, "value": 0.1, "low": 0.05}
@@ -194,8 +194,6 @@ def charts() -> dict[str, Chart]:
             policy=run["policy"],
         ),
         "gate_failures": gates.gate_failures(summary()["gates"], summary()["n"]),
-        "pass_rate_over_time": trends.pass_rate_over_time(MONTHS),
-        "criterion_distribution": criteria.criterion_distribution(summary()["criteria"]),
         "paired_scatter": decisions.paired_scatter(
             decision.worse, n_paired=decision.comparison.n_paired
         ),
@@ -223,8 +221,6 @@ NAMES = (
         "grade_mix",
         "score_histogram",
         "gate_failures",
-        "pass_rate_over_time",
-        "criterion_distribution",
     ),
     *(
         "paired_scatter",
@@ -247,10 +243,8 @@ FUNCTIONS = {
     "floors": grades.floors,
     "gates": gates.gates,
     "timeline": steps.timeline,
-    "criterion_distribution": criteria.criterion_distribution,
     "grade_mix": lambda document: summaries.grade_mix(document, "p"),
     "gate_failures": lambda document: gates.gate_failures(document, 3),
-    "pass_rate_over_time": lambda document: trends.pass_rate_over_time([document]),
     "drift": lambda document: judges.drift([document]),
     "score_histogram": lambda document: summaries.score_histogram(
         [document], bands=[document], policy="p"
@@ -282,7 +276,6 @@ def test_no_chart_is_forgotten() -> None:
             gates,
             steps,
             summaries,
-            criteria,
             trends,
             decisions,
             exams,
@@ -851,3 +844,17 @@ def test_a_report_of_many_runs_is_bounded_and_says_what_it_leaves_out() -> None:
     assert "Of the worst 5 of 50 samples that did not pass." in page.text
     assert page.text.index("s-147") < page.text.index("s-1 "), "what did not pass comes first"
     report.close()
+
+
+def test_counts_without_intervals_get_no_column_for_them() -> None:
+    bare = gates.gate_failures({"tone": 2}, 4)
+    assert (bare.columns, bare.rows) == (("Gate", "Failed", "Rate"), (("tone", "2", "50.0%"),))
+    assert charts()["gate_failures"].columns[-1] == "Interval"
+
+
+def test_the_room_kept_for_a_picture_is_no_higher_than_the_picture() -> None:
+    for name, made in charts().items():
+        height = re.search(rb'height="([\d.]+)"', drawing.svg(made))
+        assert height is not None
+        room = Figure(made, url=f"/charts/{name}").room
+        assert 0 < room <= float(height[1]), name

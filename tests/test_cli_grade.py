@@ -27,6 +27,7 @@ from assay.errors.codes import CODES
 from assay.files.json_files import parse_json
 from assay.library import shelf
 from documents import FAMILIES, run, scorecard, under_first
+from examples import repeats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -886,11 +887,11 @@ def _spots(tree: Any) -> Any:
         yield from _spots(tree[key])
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", range(1, repeats(2, 9)))
 def test_no_document_however_mutated_is_a_fault_of_ours(
     assay: Any, tmp_path: Path, seed: int
 ) -> None:
-    made = mutants(1500, seed)
+    made = mutants(repeats(800, 1500), seed)
     (tmp_path / "mutants.jsonl").write_text("".join(f"{line}\n" for line in made))
     done = assay(
         "grade", "mutants.jsonl", "--keep-going", "--json", "-o", "out.csv", "-o", "out.md"
@@ -1001,7 +1002,7 @@ def markdown_rows(page: str) -> list[list[str]]:
 
 # --- many lines, many processes
 
-PAD = "x" * 3000
+PAD = "x" * 12_000
 
 
 def big_cards(count: int) -> list[str]:
@@ -1013,7 +1014,7 @@ def big_cards(count: int) -> list[str]:
 
 
 def test_the_answer_does_not_depend_on_the_number_of_processes(assay: Any, tmp_path: Path) -> None:
-    (tmp_path / "big.jsonl").write_text(lines(*big_cards(1500)))
+    (tmp_path / "big.jsonl").write_text(lines(*big_cards(400)))
     assert (tmp_path / "big.jsonl").stat().st_size > 4 * 1024**2
     said = []
     for jobs in (1, 2):
@@ -1029,7 +1030,7 @@ def test_the_answer_does_not_depend_on_the_number_of_processes(assay: Any, tmp_p
         assert (done.code, done.err) == (1, "")
         said.append([done.out.encode(), *((tmp_path / name).read_bytes() for name in names)])
     assert said[0] == said[1]
-    assert ids_of(said[0][0]) == [f"r-{index}" for index in range(1500)]
+    assert ids_of(said[0][0]) == [f"r-{index}" for index in range(400)]
 
 
 def ids_of(data: bytes) -> list[str]:
@@ -1039,18 +1040,18 @@ def ids_of(data: bytes) -> list[str]:
 def test_a_bad_line_deep_inside_is_reported_at_its_line_by_any_number_of_processes(
     assay: Any, tmp_path: Path
 ) -> None:
-    cards = big_cards(1500)
-    cards[1203] = '{"schema": "assay.scorecard/1", "run_id": '
-    cards[1204] = ""
-    cards[1300] = cards[7]  # the same run id, many blocks later
+    cards = big_cards(400)
+    cards[303] = '{"schema": "assay.scorecard/1", "run_id": '
+    cards[304] = ""
+    cards[370] = cards[7]  # the same run id, many blocks later
     (tmp_path / "big.jsonl").write_text(lines(*cards))
     one, two = (
         assay("grade", "big.jsonl", "--jobs", jobs, "-o", "out.json", "--json") for jobs in (1, 2)
     )
     assert one.code == two.code == 3
     assert [(fault["line"], fault["code"]) for fault in two.json()["faults"]] == [
-        (1204, "FIL-002"),
-        (1301, "FIL-007"),
+        (304, "FIL-002"),
+        (371, "FIL-007"),
     ]
     assert (one.out, one.err) == (two.out, two.err)
     assert os.listdir(tmp_path) == ["big.jsonl"]
@@ -1059,7 +1060,7 @@ def test_a_bad_line_deep_inside_is_reported_at_its_line_by_any_number_of_process
     ]
     assert kept[0].code == kept[1].code == 3
     assert kept[0].out == kept[1].out
-    assert len(ids(kept[1])) == 1497
+    assert len(ids(kept[1])) == 397
 
 
 def workers_of(pid: int) -> list[int]:

@@ -129,6 +129,13 @@ def test_expected_keys_that_nothing_reads_are_told_with_the_near_miss() -> None:
     assert [one.partition(" ")[0] for one in found] == ["expected.anwser", "expected.extra"]
     assert len(unread_expected(workflow(), expected[:1], read=read, scored=True)) == 1
     assert unread_expected(workflow(), expected[1:], read=read, scored=True) == []
+    tests = {
+        "fail_to_pass": ["t"],
+        "pass_to_pass": [],
+    }  # the workflow itself says that it reads one
+    repair = workflow(repository={"path": ".", "fail_to_pass": "expected.fail_to_pass"})
+    found = unread_expected(repair, [tests], read=read, scored=False)
+    assert [one.partition(" ")[0] for one in found] == ["expected.pass_to_pass"]
 
 
 @pytest.mark.parametrize(
@@ -260,7 +267,7 @@ def test_an_unknown_sheet_names_the_near_miss(tmp_path: Path) -> None:
 def test_a_hostile_workbook_is_refused(tmp_path: Path) -> None:
     honest = book(tmp_path / "s.xlsx", ("first", ROWS))
     bomb = tmp_path / "bomb.xlsx"
-    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for number in range(5):
             archive.writestr(f"xl/worksheets/sheet{number}.xml", b"\0" * (64 * 1024 * 1024))
     many = tmp_path / "many.xlsx"

@@ -246,9 +246,9 @@ def test_better_values_never_lower_a_bounded_end(values: list[float], gains: lis
 
 
 def test_many_distinct_values_take_no_minutes_and_lose_no_guarantee() -> None:
-    values = np.random.default_rng(1).uniform(0, 100, 30_000)
+    values = np.random.default_rng(1).uniform(0, 100, repeats(10_000, 30_000))
     found = bounded_mean(values.tolist(), lowest=0.0, highest=100.0)
-    half = 1.96 * values.std() / 30_000**0.5
+    half = 1.96 * values.std() / len(values) ** 0.5
     assert found.low == pytest.approx(values.mean() - half, abs=0.03)
     assert found.low < values.mean() - half
 
@@ -457,7 +457,7 @@ def test_a_hundred_thousand_pairs_are_compared_well_under_a_second() -> None:
 
 @pytest.mark.req("X-63")
 def test_a_candidate_that_is_worse_by_the_margin_is_passed_in_at_most_5_percent() -> None:
-    often = repeats(30, 400)
+    often = repeats(20, 400)
     cells = campaign.false_claims(often, sizes=(30, 200)) + campaign.false_claims(
         often // 2, sizes=(40,), how="unpaired"
     )
@@ -477,7 +477,7 @@ def test_intervals_of_a_mean_cover_as_they_say_from_5_samples_on() -> None:
     assert campaign.average(cells) >= 0.955
     assert {cell.n for cell in cells} >= {5, 30}
     assert campaign.worst(cells).coverage >= 0.7
-    often = repeats(20, 200)
+    often = repeats(10, 200)
     strict = campaign.means(often, method="guaranteed", sizes=(5, 30))
     assert min(cell.coverage for cell in strict) >= 0.95 - 3 * (0.05 * 0.95 / often) ** 0.5
 
@@ -497,8 +497,11 @@ def test_equal_failure_rates_are_rarely_called_worse() -> None:
 
 def test_a_rare_loss_under_noise_is_seen_by_the_guaranteed_interval_only() -> None:
     unseen = {"unseen": campaign.UNSEEN}
-    assert campaign.means(100, sizes=(30,), kinds=unseen)[0].above > 0.3
-    assert campaign.means(60, method="guaranteed", sizes=(30,), kinds=unseen)[0].above <= 0.05
+    assert campaign.means(repeats(50, 100), sizes=(30,), kinds=unseen)[0].above > 0.3
+    assert (
+        campaign.means(repeats(30, 60), method="guaranteed", sizes=(30,), kinds=unseen)[0].above
+        <= 0.05
+    )
 
 
 def test_a_spread_that_is_only_believed_promotes_what_was_not_seen() -> None:

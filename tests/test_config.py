@@ -84,7 +84,7 @@ def test_several_workflows_are_chosen_by_name_or_by_the_only_one(write: Any) -> 
         ("zzz: 1\n", 1, "zzz", f"unknown key 'zzz'. The keys are {', '.join(KEYS)}."),
         ("limits:\n  timeout: 3\n", 2, "limits.timeout", "unknown key 'timeout'. Did you mean 'timeout_s'?"),
         ("limits: {timeout_s: 0}\n", 1, "limits.timeout_s", "0 is less than or equal to"),
-        ("repeats: many\n", 1, "repeats", "must be integer or null, not 'many'."),
+        ("repeats: many\n", 1, "repeats", "must be a whole number or null, not 'many'."),
         ("workflow:\n  version: 1\n  adaptor: {}\n", 3, "workflow.adaptor", "unknown key 'adaptor'. Did you mean 'adapter'?"),
         ("workflow:\n  version: 1.1\n", 2, "workflow.version", 'not 1.1. Write version: "1.1".'),
         ("workflow:\n  inputs: [q]\n", 1, "workflow", "the key 'version' is missing."),
@@ -115,7 +115,7 @@ def test_all_faults_are_told_at_once(write: Any) -> None:
 def test_what_is_not_a_configuration_is_refused(write: Any) -> None:
     for text, code, message in (
         ("", "FIL-005", "the file is empty"),
-        ("- a\n", "CFG-001", "must be object"),
+        ("- a\n", "CFG-001", "must be an object"),
         ("a: [\n", "FIL-002", "not YAML"),
         ("project: a\nproject: b\n", "FIL-003", "the key 'project' appears twice"),
         ("project: &x a\n", "FIL-002", "tags and anchors are not allowed"),

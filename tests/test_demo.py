@@ -272,7 +272,7 @@ def test_the_demo_repairs_code_for_real_and_tells_each_issue_with_its_reason(dem
         "shed-1": "every gate holds",
         "shed-3": "test_as_written",
         "shed-4": "patch failed",
-        "shed-5": "outside",
+        "shed-5": "reach a network",
         "shed-6": "'Ada' != 'Ben'",
     }
     for name, words in reasons.items():

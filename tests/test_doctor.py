@@ -68,7 +68,10 @@ def test_a_job_that_is_asked_for_and_cannot_be_done_is_exit_1(assay: Any, tmp_pa
     assert all(check["ok"] for check in found["checks"])
     count = len(lock_of().published)
     assert checks["bundled library"]["found"] == f"{count} items, {count} published and unchanged"
-    assert checks["behaviour"]["found"] == "scoringSystem/1.0.0, gradingSystem/1.0.0"
+    assert checks["behaviour"]["found"] == (
+        "scoringSystem/1.0.0, gradingSystem/1.0.0; `assay versions` lists those of profiles and"
+        " policies"
+    )
     _, judge, sandbox = found["jobs"]
     assert [job["ok"] for job in found["jobs"]] == [True, False, False]
     assert judge["found"] == "aiohttp is not installed"

@@ -13,7 +13,7 @@ from assay.files.json_files import Document
 from assay.records.evaluation import Evaluation, VersionedName
 from assay.records.reading import read_run
 from assay.release.summary import totals
-from assay.views.evaluation import evaluation_view, worst_runs
+from assay.views.evaluation import WorstRun, evaluation_view, keep_worst, sample_facts
 from assay.views.markdown_view import view
 from cards import graded
 from documents import run as make_run
@@ -37,7 +37,10 @@ def evaluated(*runs: dict[str, Any]) -> tuple[Evaluation, list[Any]]:
     results = [
         (one.payload(), read_run(Document(run, "x"))) for one, run in zip(found, runs, strict=True)
     ]
-    return evaluation, worst_runs(results)
+    worst: list[WorstRun] = []
+    for result, run in results:
+        keep_worst(worst, result, run)
+    return evaluation, worst
 
 
 def failed(name: str, **more: Any) -> dict[str, Any]:
@@ -78,6 +81,24 @@ def test_an_evaluation_whose_runs_all_passed_has_no_failures_to_show(
     assert worst == []
     terminal.show(evaluation_view(evaluation, worst=worst))
     assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+def test_a_run_without_an_answer_is_explained_with_its_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = {"inputs": {"question": "Q?"}, "expected": {"answer": "A."}}
+    broken = {**asked, "status": "error", "metadata": {"error": "KeyError:\n  999"}}
+    terminal.show([sample_facts(broken)])
+    assert capsys.readouterr().out.splitlines() == [
+        "question    Q?",
+        "answer      none; status error: KeyError: 999",
+        "expected    A.",
+    ]
+    for metadata in (None, {}, [1], {"error": ""}):  # nothing was recorded: nothing to add
+        terminal.show([sample_facts({**asked, "outputs": {}, "metadata": metadata})])
+        assert capsys.readouterr().out.splitlines() == ["question    Q?", "expected    A."]
+    terminal.show([sample_facts({**broken, "outputs": {"answer": "B."}})])
+    assert "answer      B." in capsys.readouterr().out
 
 
 def test_an_evaluation_without_runs_does_not_look_passed() -> None:

@@ -463,7 +463,7 @@ def test_our_own_grades_are_taken_where_runs_are(two: Any, tmp_path: Path) -> No
         (("explain", "latest", "--db", "none.db"), 4, "there is no ledger at none.db"),
         (("import", "a.jsonl", "--name", "latest"), 2, "can't be named 'latest'"),
         (("import", "a.jsonl", "--name", "x/y"), 2, "can't be named 'x/y'"),
-        (("ledger", "replay", "nobody"), 3, "no evaluation 'nobody'"),
+        (("ledger", "replay", "nobody"), 3, "no evaluation and no graded run is named 'nobody'"),
         (("evals", "--limit", "0"), 2, "must be at least 1"),
     ],
 )
@@ -735,7 +735,7 @@ def test_a_decision_without_a_candidate_says_what_to_write(two: Any, tmp_path: P
     (tmp_path / "assay.yaml").write_text("baseline: prod\n")
     done = two("gate")
     assert done.code == 2
-    assert "needs a candidate to compare with prod. `assay gate latest`" in done.err
+    assert "needs a candidate to compare with prod. Run `assay gate latest`" in done.err
     assert two("gate", "latest").code == 1
     (tmp_path / "assay.yaml").unlink()
     assert "`assay gate latest --baseline prod`" in two("gate", "--baseline", "prod").err

@@ -192,7 +192,7 @@ ITEM_FAULTS = {
     ),
     "two ways to expect": (
         {"expect": {"answer": 1, "working": "x"}, "gloss_contains": ["x"]},
-        "the keys of the verb exam don't go with it",
+        "`expect` replaces the keys of the verb exam",
     ),
 }
 

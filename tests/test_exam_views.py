@@ -36,7 +36,7 @@ def test_the_terminal_shows_the_diagnosis_the_patterns_and_what_graded_it() -> N
     assert all(sentence in shown for sentence in exam().diagnosis)
     assert all(f"pattern {one.kind}: {one.hint}" in shown for one in exam().patterns)
     assert shown.endswith(
-        "rubric tutor@1 · policy exam@1 · scoringSystem/1.0.0 · gradingSystem/1.0.0"
+        "rubric tutor@1 · marked under exam@1 · scoringSystem/1.0.0 · gradingSystem/1.0.0"
     )
 
 

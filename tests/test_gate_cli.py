@@ -71,6 +71,24 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_intervals_of_few_samples_stay_on_the_scale(assay: Any, tmp_path: Path) -> None:
+    write(tmp_path / "new.jsonl", cards([99.0, 5.0, 50.0]))
+    write(tmp_path / "old.jsonl", cards([2.0, 97.0, 60.0]))
+    made = assay("gate", "new.jsonl", "--baseline", "old.jsonl", "--slice", "tag", "--json").json()
+    difference = made["comparison"]["difference"]
+    assert (difference["low"], difference["high"]) == (-100.0, 100.0)
+    for side in ("candidate", "baseline"):
+        mean = made[side]["weighted_score"]["mean"]
+        assert (mean["low"], mean["high"]) == (0.0, 100.0)
+    done = assay("gate", "new.jsonl", "--baseline", "old.jsonl", "-o", "decision.html")
+    page = (tmp_path / "decision.html").read_text()
+    for text in (done.out, page):
+        assert "none; scores that vary this much need more samples" in text
+        assert "no minimum is set" in text  # of the pass rate, which nothing else here judges
+    barred = assay("gate", "new.jsonl", "--baseline", "old.jsonl", "--min-pass-rate", "0.5")
+    assert "no minimum is set" not in barred.out
+
+
 @pytest.mark.req("W-075")
 @pytest.mark.parametrize(
     ("candidate", "baseline", "outcome", "code"),

@@ -96,7 +96,7 @@ def test_a_floor_reached_only_by_an_uncalibrated_judge_is_not_called_too_low() -
     [
         ("below_passing_grade", "the policy does not pass this grade"),
         ("something_new", "something_new"),
-        (None, "no reason is stated"),
+        (None, "no reason given"),
     ],
 )
 def test_a_run_that_did_not_pass_never_goes_without_a_reason(reason: Any, words: str) -> None:

@@ -24,6 +24,7 @@ from assay.scoring.metrics.grounding import (
 from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.metrics.verdicts import VERDICTS, summarise_severity
 from documents import run
+from examples import repeats
 
 MEASURES = {measure.id: measure for measure in (*GROUNDING, *VERDICTS)}
 PASSAGES = [
@@ -274,9 +275,9 @@ def test_every_run_of_words_of_a_passage_is_found_in_it(words: list[str], data: 
         ("The bridge never opened in 1932.", "it denies what the nearest sentence says"),
         (
             "The bridge was painted by volunteers from Bergen.",
-            "the cited passages hold 1 of its 4 words",
+            "the cited passages contain 1 of its 4 words",
         ),
-        ("…", "it holds no word to look for"),
+        ("…", "it contains no word to look for"),
     ],
 )
 def test_support_by_words_numbers_and_denials(text: str, fault: str) -> None:
@@ -328,7 +329,7 @@ SENTENCES = st.lists(
 @given(SENTENCES)
 def test_a_sentence_supports_itself_unless_it_says_nothing(text: str) -> None:
     found_ = lexical.support(text, [lexical.read_passage(text)], threshold=Ratio(1, 1))
-    assert found_.is_supported or found_.fault == "it holds no word to look for"
+    assert found_.is_supported or found_.fault == "it contains no word to look for"
 
 
 @given(SENTENCES, SENTENCES, st.integers(10_000, 99_999))
@@ -363,12 +364,12 @@ def test_a_long_answer_over_long_passages_is_read_in_time() -> None:
     ]
     claims = [
         {"text": f'The gate opens "at seven" {index % 20}.', "citations": [f"d{index % 20}"]}
-        for index in range(500)
+        for index in range(repeats(100, 500))
     ]
     assert taken("lexical_support", claims=claims, retrieval=passages) == 1
     assert taken("quotes_grounded", claims=claims, retrieval=passages) == {
-        "passed": 500,
-        "total": 500,
+        "passed": len(claims),
+        "total": len(claims),
     }
     hostile = [
         {

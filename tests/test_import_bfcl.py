@@ -103,7 +103,7 @@ def test_counts_that_do_not_add_up_are_refused(tmp_path) -> None:
         with pytest.raises(InputError, match=words):
             imported("bfcl", written(tmp_path / SCORE.name, rows))
     short = written(tmp_path / RESULT.name, [json.loads(RESULT.read_text().splitlines()[0])])
-    with pytest.raises(InputError, match="has 1 items that the score file doesn't list"):
+    with pytest.raises(InputError, match="items missing from the score file's list: 1"):
         imported("bfcl", SCORE, short)
     other = [ROWS[0], {**ROWS[1], "model_name": "other"}]
     with pytest.raises(InputError, match="two models"):

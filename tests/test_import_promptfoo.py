@@ -214,6 +214,10 @@ def test_an_assertion_that_failed_under_a_threshold_is_told_and_not_required(tmp
     assert checks[:4] == [["contains"], both, both, ["contains"]]
     assert len(checks[4]) == 101
     assert tally.notes == ["promptfoo passed answers with a failed assertion: moderation on 1"]
+    gates = [run["gates"]["promptfoo_passed"] for run in runs[:2]]
+    assert [one["passed"] for one in gates] == [True, False]
+    # a passed gate doesn't give the reason of a failed one
+    assert gates[0]["reason"] == "passed although an assertion failed"
 
 
 def test_the_gate_compares_assertions(tmp_path, monkeypatch, capsys) -> None:

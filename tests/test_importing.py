@@ -243,7 +243,7 @@ def test_a_metric_that_may_be_better_the_lower_it_is_gets_no_grade(
         "inputs,outputs,match/v1/score,Toxicity/v1/score\nq1,a,1,1\nq2,b,1,0\n"
     )
     assert assay(["grade", "table.csv"]) == ExitCode.PASSED
-    assert "Toxicity/v1 is not graded: less may be better" in capsys.readouterr().err
+    assert "Toxicity/v1 is not graded: by its name lower may be better" in capsys.readouterr().err
     (here / "table.csv").write_text("inputs,outputs,toxicity/v1/score\nq1,a,1\n")
     assert assay(["grade", "table.csv"]) == ExitCode.NOT_ENOUGH
 
@@ -278,7 +278,7 @@ def test_no_decision_without_a_metric_that_the_baseline_has_and_nobody_can_grade
         assert assay(["grade", "old.json"]) == ExitCode.PASSED
         said = capsys.readouterr().err
         assert f"{name} is not graded" in said
-        assert "more is taken as better: F1" in said
+        assert "assumed that higher is better: F1" in said
         # stored, the baseline still has it
         assert assay(["baseline", "set", f"b{name}", "old.json"]) == ExitCode.PASSED
         assert assay(["gate", "new.json", "--baseline", f"b{name}"]) == ExitCode.NOT_ENOUGH

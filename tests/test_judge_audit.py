@@ -99,7 +99,7 @@ def test_a_planted_position_bias_is_measured_as_what_it_is(
     assert found["low"] <= 0.2 <= found["high"]
     assert found["low"] > 0
     assert found["p"] < 0.05
-    assert "leans to what comes first" in found["sentence"]
+    assert "favours what comes first" in found["sentence"]
 
 
 def test_a_judge_without_bias_is_not_blamed(assay: Any, tmp_path: Path) -> None:

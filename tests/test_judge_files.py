@@ -119,7 +119,7 @@ def test_pairs_are_exported_round_by_round_until_nothing_is_pending(
             "q2.jsonl",
         )
         assert first.code == 4
-        assert "6 questions have no answer yet" in first.out
+        assert "6 questions without an answer yet" in first.out
         assert (
             here("judge", "ask", "q2.jsonl", *at(judge), "--no-journal", "-o", "a2.jsonl").code == 0
         )

@@ -194,7 +194,7 @@ def test_a_line_that_is_no_exchange_is_refused(tmp_path: Path) -> None:
 
     path = tmp_path / "j"
     path.write_bytes(written(path, 1) + line_of({"key": "k", "reply": "text"}))
-    with pytest.raises(InputError, match="line 3 holds no exchange"), Journal(str(path)):
+    with pytest.raises(InputError, match="line 3 contains no exchange"), Journal(str(path)):
         pass
 
 

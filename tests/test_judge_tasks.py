@@ -409,10 +409,10 @@ def test_a_panel_that_was_asked_different_things_does_not_convene() -> None:
         ({"output": "x"}, "'id' is missing"),
         ({"id": "1"}, "'output' is missing"),
         ({"id": "1", "outptu": "x"}, "Did you mean"),
-        ({"id": 1, "output": "x"}, "id: must be string"),
+        ({"id": 1, "output": "x"}, "id: must be a string"),
         ({"id": "", "output": "x"}, "shorter than 1 character"),
-        ({"id": "1", "output": "x", "group": 5}, "group: must be string or null"),
-        (["id"], "must be object"),
+        ({"id": "1", "output": "x", "group": 5}, "group: must be a string or null"),
+        (["id"], "must be an object"),
         ({"schema": "assay.run/1"}, ""),
     ],
 )
@@ -460,7 +460,7 @@ def test_runs_are_paired_by_sample_and_a_lonely_one_is_refused(tmp_path: Path) -
 
 @pytest.mark.parametrize("score", [0, 6, 4.5, True, "4", None])
 def test_an_example_off_the_scale_is_refused(tmp_path: Path, score: Any) -> None:
-    with pytest.raises(InputError, match=r"from 1 to 5|score: must be integer"):
+    with pytest.raises(InputError, match=r"from 1 to 5|score: must be a whole number"):
         read_examples(
             str(put_lines(tmp_path / "e.jsonl", [{"output": "x", "score": score, "reason": "r"}])),
             criterion(),
@@ -537,3 +537,13 @@ def test_a_run_without_outputs_has_no_score_and_is_not_judged_as_an_empty_answer
     assert "no outputs; it ended with the status timeout" in found["lost"]["why"]
     written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert written[1]["scores"]["judge_quality"]["raw"] is None
+
+
+def test_grades_are_refused_as_what_they_are_and_once(tmp_path: Path) -> None:
+    path = tmp_path / "grades.jsonl"
+    put_lines(path, [{"run_id": f"r{place}", "hard_gates": {}, "grade": "A"} for place in range(9)])
+    for read in (read_items, read_pairs):
+        with pytest.raises(InputError, match="contains grades") as refused:
+            read([str(path)])
+        assert (refused.value.where, tuple(refused.value.faults)) == (str(path), ())
+        assert "Pass the runs" in refused.value.fix

@@ -187,7 +187,7 @@ def test_more_faults_than_are_kept_are_counted_in_one_more_error(
     assert assay("grade", "runs.jsonl", "--keep-going", "-o", "x.xml").code == 3
     said = cases((tmp_path / "x.xml").read_bytes())
     assert len(said) == 202
-    assert said["50 more faults of the input"][0] == "error"
+    assert said["50 more faults in the input"][0] == "error"
 
 
 def test_a_large_stream_gives_the_same_file_by_any_number_of_processes(

@@ -59,7 +59,9 @@ def test_labels_of_the_ledger_calibrate_a_judge_and_draw_its_card(
     shown = assay("label", "show", "latest")
     assert "anna" in shown.out
     assert "34 of 34" in shown.out
-    assert "odd" in shown.out
+    assert "odd" not in shown.out, "a rater who looks first stays blind"
+    assert "--labels" in shown.out
+    assert "odd" in assay("label", "show", "latest", "--labels").out
     assert assay("label", "list", "--json").json()["sets"][0]["labelled"] == 34
     assert "first-random" in assay("label", "list").out
     several = assay("judge", "calibrate", "--from-ledger", "latest")

@@ -182,7 +182,7 @@ def test_two_tokens_of_one_name_are_two_raters_with_drafts_of_their_own(api: Api
         assert post(api, made, anna, item=1, c0=value, c1=value).status_code == 303
         page = api.client.get(f"/label/{made.set.id}?item=1&saved=2", headers=anna).text
         drafts.update(re.findall(r'data-(?:draft|saved)="([^"]+)"', page))
-        assert "Your first label counts" in page
+        assert "A correction counts for 10 minutes" in page
     first, second = kept(api, made)
     assert first.rater.name == second.rater.name == "anna"
     assert first.rater.id != second.rater.id

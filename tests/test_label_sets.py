@@ -25,7 +25,7 @@ from assay.archive.label_sets import (
     set_draft,
     side_order,
 )
-from assay.archive.labels import label_draft, labels_of_set
+from assay.archive.labels import counted, label_draft, labels_of_set
 from assay.errors import AssayError, NotEnoughEvidence, UsageError
 from assay.judging.calibration import calibrate
 from assay.judging.config import JudgeSpec
@@ -247,7 +247,9 @@ def test_scores_of_two_judges_or_of_another_rubric_are_not_calibrated_as_one(
     assert [row.judge for row in found.rows].count(None) == 1, "a label without a verdict stays"
 
 
-def test_the_first_label_counts_and_a_change_of_mind_is_shown_and_counted(ledger: Ledger) -> None:
+def test_a_correction_counts_soon_and_until_another_rater_has_labelled_the_item(
+    ledger: Ledger,
+) -> None:
     made = drawn(ledger, 4)
     anna, ben, _ = RATERS
     say(ledger, made, anna, [1, 1])
@@ -255,11 +257,11 @@ def test_the_first_label_counts_and_a_change_of_mind_is_shown_and_counted(ledger
     say(ledger, made, ben, [1, 0])
     results = say(ledger, made, anna, [0, 0])  # the second item, with ben's label to be seen
     runs = [item.run for item in made.set.items]
-    assert people_say(results, "safety") == {runs[0]: 1, runs[1]: 0}
-    first = [one.label.scores for one in results.labels if one.label.rater == anna]
-    assert [each["safety"] for each in first if each] == [1, 1]
+    assert people_say(results, "safety") == {runs[0]: 0, runs[1]: 0}
+    kept = {one.label.run: one.label.scores for one in results.labels if one.label.rater == anna}
+    assert [(kept[run] or {})["safety"] for run in runs[:2]] == [0, 1]
     assert (results.changed, results.changed_late, results.superseded) == (2, 1, 2)
-    assert results.agreement[0].same.value == 0.5, "not what anna said once she knew"
+    assert results.agreement[0].same.value == 0.0, "not what anna said once she knew"
     shown = str(results_view(results))
     assert "Changed minds" in shown
     found = labelled_rows(ledger, results, project="default", criterion="safety")
@@ -267,6 +269,11 @@ def test_the_first_label_counts_and_a_change_of_mind_is_shown_and_counted(ledger
     assert (found.about["changed"], found.about["changed_after_others"]) == (2, 1)
     unseen = str(results_view(results, seen={runs[2]}))
     assert "Changed minds" not in unseen
+    alone = labels_of_set(ledger, made.digest, project="default")[:3]
+    later = alone[2]._replace(at="2099-01-01T00:00:00Z")
+    for correction, kept_value in ((alone[2], 0), (later, 1)):
+        counts = {one.label.run: one.label.scores for one in counted([*alone[:2], correction])}
+        assert (counts[runs[0]] or {})["safety"] == kept_value
 
 
 def test_tokens_of_one_name_are_two_raters_and_all_typed_names_are_one(ledger: Ledger) -> None:

@@ -19,9 +19,8 @@ from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.store.drafts import Link, draft
 from assay.store.ledger import open_ledger
-from documents import FAMILIES, run, scorecard
+from documents import FAMILIES, POLICY, run, scorecard
 from postgres import ledger_url, postgres_url
-from test_store import POLICY
 
 __all__ = ["ledger_url", "postgres_url"]
 
@@ -47,7 +46,7 @@ def test_what_was_graded_with_store_can_be_verified_and_replayed(
     assert done.out == assay("grade", "runs.jsonl", "--json").out  # storing changes no result
     again = assay("grade", "runs.jsonl", "--store", ledger_url)
     assert "0 records stored" in again.err
-    assert "15 were there before" in again.err
+    assert "15 already there" in again.err
     checked = assay("ledger", "verify", "--db", ledger_url, "--json")
     assert (
         checked.code,
@@ -263,11 +262,11 @@ def test_verify_names_what_was_changed_and_exits_1(assay: Any, tmp_path: Path) -
     raw.close()
     done = assay("ledger", "verify", "--db", "l.db")
     assert done.code == 1
-    assert f"default 4 sha256:{digest}: the content is not what its digest says." in done.out
+    assert f"default 4 sha256:{digest}: the content does not match its digest." in done.out
     document = assay("ledger", "verify", "--db", "l.db", "--json").json()
     assert (document["clean"], document["fault_count"]) == (False, 1)
     played = assay("ledger", "replay", "r-1", "--db", "l.db")
-    assert (played.code, "not what its digest says" in played.err) == (3, True)
+    assert (played.code, "does not match its digest" in played.err) == (3, True)
     raw = sqlite3.connect(tmp_path / "l.db")
     raw.execute("UPDATE records SET seq = 'nine' WHERE seq = 9")
     raw.commit()
@@ -389,12 +388,12 @@ def test_what_cannot_be_replayed_is_told(assay: Any, tmp_path: Path) -> None:
     ("arguments", "code", "words"),
     [
         (("ledger", "verify", "--db", "none.db"), 3, "there is no ledger"),
-        (("ledger", "verify", "--db", "garbage.db"), 3, "is no ledger, or is damaged"),
+        (("ledger", "verify", "--db", "garbage.db"), 3, "is not a ledger, or is damaged"),
         (("ledger", "verify", "--db", "mysql://x/y"), 2, "sqlite:/// or postgresql://"),
         (("ledger", "replay", "x", "--db", "none.db"), 3, "there is no ledger"),
         (("grade", "card.jsonl", "--store", "."), 2, "is a directory"),
         (("grade", "card.jsonl", "--store", "/proc/none/l.db"), 2, "cannot be written"),
-        (("grade", "card.jsonl", "--store", "garbage.db"), 3, "is no ledger, or is damaged"),
+        (("grade", "card.jsonl", "--store", "garbage.db"), 3, "is not a ledger, or is damaged"),
     ],
 )
 def test_a_ledger_that_cannot_be_used_is_told_before_the_work(

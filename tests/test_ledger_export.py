@@ -265,7 +265,7 @@ def test_a_changed_record_is_never_exported(assay: Any, tmp_path: Path) -> None:
             " '\"grade\":\"A\"') || ' ' as blob) where kind = 'grade'"
         )
     done = assay("ledger", "export", "-o", "lake")
-    assert (done.code, "not what its digest says" in done.err) == (3, True)
+    assert (done.code, "does not match its digest" in done.err) == (3, True)
     assert files(tmp_path / "lake") == {}
 
 

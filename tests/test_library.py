@@ -43,6 +43,7 @@ from assay.scoring.metrics.measure import Undetermined
 from cards import graded
 from conftest import ROOT
 from documents import FAMILIES, run, scorecard
+from forking import run_here
 
 PACKAGE = Path(package.__file__).parent
 LIBRARY = PACKAGE / "library"
@@ -50,42 +51,80 @@ SHIPPED = len(list(LIBRARY.glob("*/*@*.yaml")))
 
 
 SESSION = """
-import json, pathlib, sys
+import json, os, pathlib, sys
 from forking import run_here
+if sys.argv[1:]:
+    from assay.library import tables
+    for name in tables.modules():
+        tables._read(name)
 for line in sys.stdin:
-    said = run_here(json.loads(line), stdin=b"", cwd=pathlib.Path.cwd(), env={"NO_COLOR": "1"})
-    print(json.dumps([int(said.code), said.out, said.err]), flush=True)
+    words = json.loads(line)
+    if words == "begin" and (child := os.fork()):
+        os.waitpid(child, 0)
+    elif words == "end":
+        os._exit(0)
+    elif words != "begin":
+        said = run_here(words, stdin=b"", cwd=pathlib.Path.cwd(), env={"NO_COLOR": "1"})
+        print(json.dumps([int(said.code), said.out, said.err]), flush=True)
+        continue
+    print("[]", flush=True)
 """
 
 
-@pytest.fixture
-def own_copy(tmp_path: Path) -> Iterator[Any]:
-    """Run commands one after the other in a process with a copy of the package that a test may
-    spoil: `own_copy.run("versions")`; its library is `own_copy.library`.
+class Copy:
+    """A process with a copy of the package that a test may spoil, and runs commands one after the
+    other: `copy.run("versions")`. Its library is `copy.library`, its folder `copy.folder`.
     """
-    shutil.copytree(PACKAGE, tmp_path / "copy" / "assay")
-    found_in = os.pathsep.join(map(str, (tmp_path / "copy", ROOT / "tests")))
-    with subprocess.Popen(
-        [sys.executable, "-c", SESSION],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": found_in},
-    ) as started:
 
-        class Copy:
-            library = tmp_path / "copy" / "assay" / "library"
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder = folder
+        self.library = folder / "copy" / "assay" / "library"
+        shutil.copytree(PACKAGE, folder / "copy" / "assay")
+        found_in = os.pathsep.join(map(str, (folder / "copy", ROOT / "tests")))
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SESSION, *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": found_in},
+        )
 
-            def run(self, *arguments: object) -> Any:
-                assert started.stdin is not None
-                assert started.stdout is not None
-                started.stdin.write(json.dumps(list(map(str, arguments))) + "\n")
-                started.stdin.flush()
-                code, out, err = json.loads(started.stdout.readline())
-                return subprocess.CompletedProcess(arguments, code, out, err)
+    def ask(self, what: Any) -> Any:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(what) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
 
-        yield Copy()
+    def run(self, *arguments: object) -> Any:
+        return subprocess.CompletedProcess(arguments, *self.ask(list(map(str, arguments))))
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
+    """One that has read the modules, which no test changes; what is in the library it has not."""
+    made = Copy(tmp_path_factory.mktemp("copied"), "--read")
+    with made.process:
+        yield made
+
+
+@pytest.fixture
+def own_copy(copied: Copy) -> Iterator[Copy]:
+    """A fork of it, with the library as it is shipped."""
+    shutil.rmtree(copied.library)
+    shutil.copytree(LIBRARY, copied.library)
+    assert copied.ask("begin") == []
+    yield copied
+    assert copied.ask("end") == []
+
+
+@pytest.fixture
+def new_copy(tmp_path: Path) -> Iterator[Copy]:
+    """One that has read nothing."""
+    made = Copy(tmp_path)
+    with made.process:
+        yield made
 
 
 # --- list and show
@@ -481,7 +520,7 @@ def test_publishing_freezes_what_is_new_and_only_that(assay: Any, team: Path) ->
     assert lock["published"] == {
         "profiles/triage@1": sha256((team / "profiles" / "triage@1.yaml").read_bytes()).hexdigest()
     }
-    assert assay("library", "publish", "--library", team).out == "nothing is new.\n"
+    assert assay("library", "publish", "--library", team).out == "Nothing new to publish.\n"
     listed = assay("library", "list", "profiles", "--library", team, "--json").json()["profiles"]
     assert {item["id"]: item["published"] for item in listed}["triage@1"] is True
     (team / "profiles" / "triage@2.yaml").write_text(_but("version: 1", "version: 2"))
@@ -546,7 +585,7 @@ def test_a_file_named_yml_can_be_published_like_any_other(assay: Any, team: Path
         "published": ["profiles/triage@1"]
     }
     assert assay("library", "check", "--library", team).out.endswith("nothing found.\n")
-    assert assay("library", "publish", "--library", team).out == "nothing is new.\n"
+    assert assay("library", "publish", "--library", team).out == "Nothing new to publish.\n"
 
 
 def test_a_file_whose_name_and_content_disagree_is_refused(assay: Any, team: Path) -> None:
@@ -711,9 +750,7 @@ def test_every_built_in_file_is_published_as_it_is() -> None:
     assert lock == files
 
 
-def test_a_changed_built_in_file_fails_every_check_and_is_not_graded_with(
-    own_copy: Any, tmp_path: Path
-) -> None:
+def test_a_changed_built_in_file_fails_every_check_and_is_not_graded_with(own_copy: Copy) -> None:
     rubric = own_copy.library / "rubrics" / "rag@1.yaml"
     rubric.write_text(rubric.read_text() + "# a word more\n")
     done = own_copy.run("versions", "--check", "--json")
@@ -721,7 +758,7 @@ def test_a_changed_built_in_file_fails_every_check_and_is_not_graded_with(
     assert json.loads(done.stdout)["changed"] == [
         "rubrics/rag@1: published and changed since; put the change into a new version"
     ]
-    (tmp_path / "run.json").write_text(json.dumps(run("rag")))
+    (own_copy.folder / "run.json").write_text(json.dumps(run("rag")))
     for file, old, new in (
         ("profiles/rag@1.yaml", "weight: 0.35", "weight: 0.36"),
         ("policies/workflow@1.yaml", "{grade: A, min: 90}", "{grade: A, min: 85}"),
@@ -748,11 +785,11 @@ def test_a_changed_built_in_file_fails_every_check_and_is_not_graded_with(
 
 
 def test_publishing_again_changes_nothing_and_a_version_with_other_rules_needs_a_new_name(
-    own_copy: Any,
+    own_copy: Copy,
 ) -> None:
     lock = own_copy.library / "published.lock"
     before = json.loads(lock.read_text())
-    assert own_copy.run("library", "publish").stdout == "nothing is new.\n"
+    assert own_copy.run("library", "publish").stdout == "Nothing new to publish.\n"
     assert json.loads(lock.read_text()) == before
     second = _but("version: 1", "version: 2", POLICY).replace("min: 90", "min: 92")
     (own_copy.library / "policies" / "workflow@2.yaml").write_text(
@@ -804,20 +841,20 @@ MODULE_CHANGES = [
 """A list, a new constant, a limit, a number, a rule: file, before, after, and whose it is."""
 
 
-def test_a_change_of_a_shipped_module_fails_the_check(own_copy: Any) -> None:
+def test_a_change_of_a_shipped_module_fails_the_check(new_copy: Copy) -> None:
     for file, before, after, _system in MODULE_CHANGES:
-        path = own_copy.library.parent / file
+        path = new_copy.library.parent / file
         text = path.read_text()
         assert before in text, f"{file} has no {before!r} to change"
         path.write_text(text.replace(before, after, 1))
-    done = own_copy.run("versions", "--check")
+    done = new_copy.run("versions", "--check")
     assert done.returncode == 1
     for *_change, system in MODULE_CHANGES:
         assert f"CHANGED {system}: " in done.stdout
 
 
 def test_behaviour_that_changed_under_its_old_version_fails_the_check_and_cannot_be_published(
-    own_copy: Any,
+    own_copy: Copy,
 ) -> None:
     golden = own_copy.library / "golden" / "scorecards.jsonl"
     first, *rest = golden.read_text().splitlines()
@@ -882,7 +919,13 @@ def test_behaviour_is_what_the_lock_says(assay: Any) -> None:
     assert check(current()) == []
     done = assay("versions", "--check")
     assert done.code == 0
-    assert "behaviour is what the versions say." in done.out
+    assert "Behaviour matches the versions." in done.out
+    for line in (
+        "published profiles/rag@2: scoringSystem/1.2.0",
+        "published policies/exam@2: gradingSystem/1.1.0",
+        "published rubrics/rag@2",
+    ):
+        assert line in done.out.splitlines()
 
 
 def _moved() -> set[str]:
@@ -1241,10 +1284,9 @@ SCHEMAS = ("run", "scorecard", "grades", "summary", "profile", "policy", "rubric
 def schemas() -> dict[str, Any]:
     found = {}
     for name in SCHEMAS:
-        done = subprocess.run(
-            [sys.executable, "-m", "assay", "schema-of", name], capture_output=True, check=True
-        )
-        found[name] = json.loads(done.stdout)
+        done = run_here(["schema-of", name], stdin=b"", cwd=ROOT, env={})
+        assert done.code == 0, done.err
+        found[name] = done.json()
     return found
 
 

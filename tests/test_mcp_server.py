@@ -22,6 +22,7 @@ from assay.installing import install_hint
 from assay.tools import legibility
 from assay.tools.legibility_score import score_schema
 from assay.tools.reading import child, server
+from examples import repeats
 
 SERVERS = Path(__file__).parent / "servers"
 BIN = Path(sys.executable).parent
@@ -72,7 +73,7 @@ def is_alive(pid: int) -> bool:
         ("mcp-server-time", {"get_current_time", "convert_time"}),
         ("mcp-server-fetch", {"fetch"}),
         ("mcp-server-git", {"git_status", "git_commit", "git_log"}),
-    ],
+    ][: repeats(1, 3)],
 )
 def test_the_tools_of_a_published_server_are_read(program: str, known: set[str]) -> None:
     path = which(program, path=f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}")
@@ -253,7 +254,7 @@ def test_numbers_and_depths_that_no_program_can_hold_end_in_an_error_and_not_in_
     way: str,
 ) -> None:
     with pytest.raises(InputError) as error:
-        server.read_stdio(bad(way), timeout_s=5)
+        server.read_stdio(bad(way), timeout_s=2 if way == "deep" else 5)
     assert error.value.code in ("FMC-010", "FMC-011", "FMC-001"), str(error.value)
 
 
@@ -331,7 +332,7 @@ class Wrong(BaseHTTPRequestHandler):
 def wrong_url() -> Iterator[str]:
     web = ThreadingHTTPServer(("127.0.0.1", 0), Wrong)
     web.daemon_threads = True
-    thread = threading.Thread(target=web.serve_forever, daemon=True)
+    thread = threading.Thread(target=web.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{web.server_port}"
     web.shutdown()

@@ -328,7 +328,7 @@ def test_without_write_there_is_no_tool_that_writes(own: Path) -> None:
 def test_with_write_a_decision_and_a_baseline_are_stored(own: Path) -> None:
     found, text = good(own, "store_decision", write=True, baseline="base")
     assert found["outcome"] == "reject"
-    assert any("records stored in" in note for note in found["notes"])
+    assert any("record stored in" in note for note in found["notes"])
     with open_ledger(f"sqlite:///{own}/.assay/ledger.db", read_only=True) as ledger:
         assert ledger.count("decision").n == 1
     assert assay(own, "ledger", "verify").code == 0

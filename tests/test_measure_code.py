@@ -373,7 +373,7 @@ def test_a_file_that_the_runner_reads_on_its_own_is_kept_out_where_there_was_non
 def test_code_that_sleeps_forks_or_will_not_end_fails_its_test_and_nothing_is_left(
     tree: Path, code: str, kind: str | None
 ) -> None:
-    found = judged(tree, fix(tree, more=code), timeout=2, pass_to_pass=[])
+    found = judged(tree, fix(tree, more=code), timeout=1, pass_to_pass=[])
     assert not found.after["add"].passed
     assert found.evidence()["tests"]["fail_to_pass"] == {"passed": 0, "total": 1}
     if kind is not None:
@@ -386,7 +386,7 @@ def test_a_tree_that_hangs_without_the_patch_is_no_violation_of_the_patch(tree: 
     (tree / "calc.py").write_text("import time\ntime.sleep(600)\n")
     git(tree, "commit", "-qam", "hangs")
     found = judged(
-        tree, patch_of(tree, calc_py=CALC.replace("a - b", "a + b")), timeout=4, pass_to_pass=[]
+        tree, patch_of(tree, calc_py=CALC.replace("a - b", "a + b")), timeout=2, pass_to_pass=[]
     )
     assert found.before["add"].outcome.status == "timeout"
     assert found.evidence()["gates"]["no_sandbox_violation"]["passed"] is True
@@ -523,10 +523,10 @@ def test_instances_of_a_file_take_from_the_options_what_they_lack(
         ({"test_command": "run the tests"}, r"no \{test\}"),
         ({"test_command": "run 'unended {test}"}, "cannot be read"),
         ({"restore": ["../outside"]}, "not a relative path"),
-        ({"restore": "checks"}, "must be array"),
-        ({"fail_to_pass": "add"}, "must be array"),
-        ({"tree": ""}, "says nothing"),
-        ({"patch": None}, "must be string"),
+        ({"restore": "checks"}, "must be a list"),
+        ({"fail_to_pass": "add"}, "must be a list"),
+        ({"tree": ""}, "is blank"),
+        ({"patch": None}, "must be a string"),
     ],
 )
 def test_a_job_that_makes_no_sense_is_refused_before_anything_runs(

@@ -316,7 +316,7 @@ def test_one_of_several_servers_builds_a_trace_and_another_takes_up_what_it_left
         stored.keep(
             database,
             "p",
-            {T: stored.Batch({("1" * 16, "m"): b"{}"}, True, 0)},
+            {T: stored.TraceSpans({("1" * 16, "m"): b"{}"}, True, 0)},
             asked=b"[]",
             author="me",
             now_ms=1000,
@@ -328,7 +328,7 @@ def test_one_of_several_servers_builds_a_trace_and_another_takes_up_what_it_left
         late = stored.keep(
             database,
             "p",
-            {T: stored.Batch({("2" * 16, "m"): b"{}"}, False, 0)},
+            {T: stored.TraceSpans({("2" * 16, "m"): b"{}"}, False, 0)},
             asked=b"[]",
             author="me",
             now_ms=1300,
@@ -344,7 +344,7 @@ def test_one_of_several_servers_builds_a_trace_and_another_takes_up_what_it_left
 def test_too_many_open_traces_begin_no_new_one(ledger_url: str) -> None:  # noqa: F811
     with open_ledger(ledger_url) as ledger:
         for index in range(2):
-            batch = {f"{index:032x}": stored.Batch({("1" * 16, "m"): b"{}"}, False, 0)}
+            batch = {f"{index:032x}": stored.TraceSpans({("1" * 16, "m"): b"{}"}, False, 0)}
             stored.keep(
                 ledger.database, "p", batch, asked=b"[]", author=None, now_ms=1, limit=9, max_open=2
             )
@@ -393,7 +393,8 @@ def exporting_to(server: Process) -> Iterator[Any]:
 @pytest.mark.slow
 def test_spans_of_the_real_sdk_survive_a_kill_and_become_a_graded_run(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/ledger.db"
-    with Process(url) as server, exporting_to(server) as tracer:
+    soon = ("--otlp-grace", "0.5")
+    with Process(url, *soon) as server, exporting_to(server) as tracer:
         root = tracer.start_span(
             "invoke_agent calc",
             attributes={
@@ -421,7 +422,7 @@ def test_spans_of_the_real_sdk_survive_a_kill_and_become_a_graded_run(tmp_path: 
         ):
             tracer.start_span(name, context=here, attributes=more).end()
         server.kill()
-        with Process(url, port=server.port) as second:
+        with Process(url, *soon, port=server.port) as second:
             root.end()
             trace_id = f"{root.get_span_context().trace_id:032x}"
             end = time.monotonic() + 60

@@ -253,7 +253,7 @@ def test_spans_of_traces_that_failed_go_after_their_time_and_no_others(
     with open_ledger(ledger_url) as ledger:
         database = ledger.database
         times = {"grace_ms": 1, "limit_ms": 1000, "stale_ms": 5000}
-        batch = stored.Batch({(f"{index:016x}", "m"): b"{}" for index in range(3)}, True, 0)
+        batch = stored.TraceSpans({(f"{index:016x}", "m"): b"{}" for index in range(3)}, True, 0)
         for trace_id, at in (("a" * 32, 1000), ("b" * 32, 9000), ("c" * 32, 1000)):
             stored.keep(
                 database, "p", {trace_id: batch}, asked=b"[]", author=None, now_ms=at, limit=10

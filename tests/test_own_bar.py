@@ -275,18 +275,22 @@ def is_unseen_unpaired(kind: str) -> bool:
 def test_no_single_weakening_promotes_a_candidate_that_was_not(
     kind: str, how: str, paired: bool
 ) -> None:
+    number = WAYS.index(how) + KINDS.index(kind)
+    # an unpaired comparison may not see this drop in the first place, nor which samples there
+    # should be: its note says so
+    can_be_unpaired = not is_unseen_unpaired(kind) and how != "deleted"
+    if not paired and not can_be_unpaired:
+        return
+    if not CAMPAIGN and can_be_unpaired and paired == (number % 2 == 0):
+        return  # one of the two here, both in the campaign
     rows, terms = worse(kind), SLICED
     if not paired:
         rows, terms = (
             [{**row, "sample_id": f"other-{row['sample_id']}"} for row in rows],
             Terms(allow_unpaired=True),
         )
-        if is_unseen_unpaired(kind) or how == "deleted":
-            # an unpaired comparison does not see this drop in the first place, nor which samples
-            # there should be: its note says so
-            return
     choices = (set(range(N)), {7}, set(range(0, N, 2)))
-    turn = (WAYS.index(how) + KINDS.index(kind) + paired) % len(choices)
+    turn = (number // 2 + paired) % len(choices)
     for chosen in choices if CAMPAIGN else choices[turn : turn + 1]:
         assert outcome(changed(rows, [how], chosen), terms=terms) != "promote"
 
@@ -572,10 +576,10 @@ def test_a_repeat_does_not_vouch_for_the_gate_that_another_one_lost() -> None:
 
 @pytest.mark.parametrize("how", ["strict", "looks"])
 def test_invented_samples_do_not_thin_out_a_drop(how: str) -> None:
-    base = [card(index, norm=0.9, group=None) for index in range(500)]
-    lower = [card(index, norm=0.86, group=None) for index in range(500)]
+    base = [card(index, norm=0.9, group=None) for index in range(200)]
+    lower = [card(index, norm=0.86, group=None) for index in range(200)]
     perfect = {"answer": 1, "style": 5, "speed": 1}
-    extra = [card(index, group=None) for index in range(1000, 3000)]
+    extra = [card(index, group=None) for index in range(1000, 1800)]
     for row in extra:
         for criterion in row["criteria"]:
             criterion["raw_score"] = perfect[criterion["name"]]

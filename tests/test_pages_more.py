@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,9 +22,10 @@ from assay.records.decision import read_decision
 from assay.server.pages import decision_pairs
 from assay.store.drafts import draft
 from assay.views import blocks, drawing
+from examples import CAMPAIGN, repeats
 from postgres import ledger_url, postgres_url
 from serving import Api, serving
-from stocked import Stock, answers, card, commands, exam, faq, newest, stock, write
+from stocked import Stock, answers, card, commands, exam, faq, newest, stocked_copy, write
 from test_pages import HTML, SCRIPT, Markup
 from test_tools_cli import IMPORTED, LATER, WEIGHT, envelope, record
 from test_tools_protocol import put, schema, tool
@@ -41,9 +43,10 @@ class Shop(Api):
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("shop")
+    found = stocked_copy(folder)
     with serving(f"{folder}/l.db") as api:
         made = Shop(api.client, api.log)
-        made.stock = stock(folder, f"{folder}/l.db", api)
+        made.stock = found
         made.folder = folder
         yield made
 
@@ -124,8 +127,15 @@ def test_every_page_is_whole_small_and_has_its_place_in_the_menu(shop: Shop) -> 
         assert "script" not in answer.headers["content-security-policy"].partition("script-src")[0]
 
 
+def kind_of_link(path: str, href: str) -> str:
+    """The link without what tells one record from another of the same page."""
+    return f"{path} {re.sub(r'sha256(:|%3A)[0-9a-f]{64}|[0-9]+', '0', href)}"
+
+
 def test_every_link_of_these_pages_leads_somewhere(shop: Shop) -> None:
+    """In the suite the first two links of each kind on each page, in a campaign all of them."""
     seen: set[str] = set()
+    followed: Counter[str] = Counter()
     for path in pages_of(shop):
         found = Markup(shop.client.get(path, headers=HTML).text)
         ids = {str(attributes["id"]) for _, attributes in found.tags if attributes.get("id")}
@@ -133,6 +143,10 @@ def test_every_link_of_these_pages_leads_somewhere(shop: Shop) -> None:
             if href.startswith("#"):
                 assert href[1:] in ids, (path, href)
             elif href not in seen and not href.startswith("/charts/"):
+                kind = kind_of_link(path, href)
+                followed[kind] += 1
+                if followed[kind] > repeats(2, 10**6):
+                    continue
                 seen.add(href)
                 assert shop.client.get(href, headers=HTML).status_code == 200, (path, href)
     assert len(seen) > 40
@@ -173,7 +187,8 @@ def test_every_picture_of_these_pages_is_there_and_is_kept_by_the_browser(shop: 
         "judges/bias.svg",
         "judges/drift.svg",
     } <= kinds
-    for source in sorted(drawn):
+    one_of_each = {re.sub(r"sha256:[0-9a-f]{64}", "", source): source for source in sorted(drawn)}
+    for source in sorted(drawn) if CAMPAIGN else one_of_each.values():
         answer = shop.client.get(source)
         assert (answer.status_code, answer.headers["content-type"]) == (
             200,
@@ -209,8 +224,8 @@ def test_without_what_draws_the_tables_are_open_and_a_line_says_what_to_install(
 @pytest.mark.parametrize(
     ("path", "command"),
     [
-        ("/decisions", "assay gate candidate.jsonl --baseline baseline.jsonl --store"),
-        ("/exams", "assay exam grade exam.yaml --answers answers.jsonl --store"),
+        ("/decisions", "assay gate latest --baseline latest~1 --store"),
+        ("/exams", "assay exam grade exam.yaml --store"),
         ("/judges", "assay judge card --calibration calibration.json"),
         ("/schemas", 'assay tools check --mcp "python server.py" --store'),
         ("/compare", "assay run"),
@@ -668,7 +683,7 @@ def test_a_judge_may_gate_under_a_named_policy_or_the_page_says_why_not(shop: Sh
     found = get(shop, "/judges")
     assert "✓ may gate under workflow-judged@1" in found.text
     assert (
-        "✗ may not gate under workflow-judged@1: its card is 45.0 days old, of at most 30"
+        "✗ may not gate under workflow-judged@1: its card is 45.0 days old, at most 30 allowed"
         in found.text
     )
     assert "the lower end of its kappa with people: 0.300, at least 0.4 needed" in found.text
@@ -691,6 +706,7 @@ def test_a_card_shows_calibration_confusion_biases_and_drift(shop: Shop) -> None
         "2 points",
     ):
         assert words in found.text, words
+    assert re.search(r"items since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: ", found.text)
     assert (
         "There is no older card of this judge" in get(shop, f"/judges/{shop.stock.old_card}").text
     )
@@ -824,7 +840,9 @@ def test_a_selection_shows_its_members_which_lead_to_their_namespaces(shop: Shop
     found = get(shop, "/schemas/city-bees?kind=selection")
     assert "Selection city-bees" in found.text
     assert found.links().count("/schemas/hive0") == 1
-    assert get(shop, "/schemas/city-bees").text == found.text  # no namespace has that name
+    unnamed = get(shop, "/schemas/city-bees")  # no namespace has that name
+    assert "Selection city-bees" in unnamed.text
+    assert unnamed.links() == found.links()
 
 
 def test_a_node_whose_schema_has_changed_is_stale(empty: Api, tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from browsing import (
     chosen,
     draw_all,
 )
-from serving import Process, serving
-from stocked import Stock, stock
+from serving import Process
+from stocked import Stock, stocked_copy
 
 __all__ = ["browser"]
 
@@ -38,8 +38,7 @@ class Shop(Site):
 @pytest.fixture(scope="module")
 def stocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Process, Stock]]:
     folder = tmp_path_factory.mktemp("shop")
-    with serving(f"{folder}/l.db") as api:
-        made = stock(folder, f"{folder}/l.db", api)
+    made = stocked_copy(folder)
     with Process(f"{folder}/l.db", "--quiet") as server:
         yield server, made
 

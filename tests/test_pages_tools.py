@@ -118,7 +118,7 @@ def test_every_tool_is_a_row_with_its_score_its_grade_and_what_to_fix_first(desk
     assert rows["search_tickets"][:3] == ["100 of 100", "not graded", "none"]
     assert rows["get_data"][2] == "1 error, 3 warnings"
     assert rows["get_data"][4] == (
-        "✗ error required: names 'y'.Fix: Add the parameter, or drop its name."
+        "✗ error 'y' is not a parameter.Fix: Add the parameter, or drop its name."
     )
     graded = rows["getWeight"]
     assert graded[1] == "B tool schemas, gradingSystem/1.0.0raw grade A, capped"
@@ -181,7 +181,7 @@ def test_the_page_of_a_tool_shows_its_schema_with_each_finding_next_to_what_it_i
     assert "'x' has no description.Fix: Say what it means" in parameter[4]
     assert "'x' has no type.Fix: Add type, or enum." in parameter[4]
     whole = table_of(text, "Findings about the tool as a whole")[1:]
-    assert [row[1:3] for row in whole] == [["✗ error", "Names 'y'."]]
+    assert [row[1:3] for row in whole] == [["✗ error", "'y' is not a parameter."]]
     described = re.search(r'<section id="description">(.*?)</section>', text, re.DOTALL)
     assert described is not None
     assert "shorter than three words" in described[1]

@@ -30,6 +30,7 @@ from assay.release.plan import (
     spread_of_pairs,
 )
 from documents import run
+from examples import repeats
 from sides import RULES, STRICT, cards, drawn, side, write
 
 NOW = datetime(2026, 11, 15, 10, tzinfo=UTC)
@@ -68,7 +69,9 @@ def test_more_looks_ask_for_more_samples() -> None:
     assert one is not None
     assert several is not None
     assert several > 5 * one
-    seen = campaign.simulate("two values, 3 down or up", several, effect=0.0, repeats=60, looks=3)
+    seen = campaign.simulate(
+        "two values, 3 down or up", several, effect=0.0, repeats=repeats(30, 60), looks=3
+    )
     assert seen.promoted >= 0.65
 
 
@@ -331,12 +334,12 @@ def test_the_same_plan_has_the_same_digest() -> None:
 def test_a_candidate_that_is_worse_by_the_margin_is_promoted_in_at_most_five_of_a_hundred() -> None:
     rates = []
     for kind in campaign.KINDS:
-        for n, repeats in ((30, 150), (100, 60)):
-            seen = campaign.simulate(kind, n, effect=-1.0, repeats=repeats)
+        for n, often in ((30, repeats(75, 150)), (100, repeats(30, 60))):
+            seen = campaign.simulate(kind, n, effect=-1.0, repeats=often)
             rates.append(seen.promoted)
             # so few repeats cannot tell 5% from 6%: no cell may be shown to be above, and the
             # campaign measures the ones that come near
-            low = proportion_confint(round(seen.promoted * repeats), repeats, method="beta")[0]
+            low = proportion_confint(round(seen.promoted * often), often, method="beta")[0]
             assert low is not None
             assert low <= 0.05, seen
     assert sum(rates) / len(rates) <= 0.05
@@ -344,7 +347,7 @@ def test_a_candidate_that_is_worse_by_the_margin_is_promoted_in_at_most_five_of_
 
 def test_one_that_is_as_good_is_rejected_hardly_ever() -> None:
     for kind in campaign.KINDS:
-        assert campaign.simulate(kind, 50, effect=0.0, repeats=100).rejected <= 0.01
+        assert campaign.simulate(kind, 50, effect=0.0, repeats=repeats(50, 100)).rejected <= 0.01
 
 
 def test_the_power_is_as_planned() -> None:

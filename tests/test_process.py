@@ -21,6 +21,7 @@ from assay.cli.main import VERBS
 from assay.cli.process import INTERRUPTED, PIPE
 from documents import run as evidence
 from documents import scorecard
+from examples import CAMPAIGN
 from judges import here, put_items
 from servers.scripted_judge import scripted_judge
 from test_contract import doubling
@@ -117,12 +118,19 @@ STREAMS = (
 )
 
 
+def chosen(place: int) -> list[str]:
+    """All streams for the first verb; for each other one in the suite, a few of them in turn."""
+    if CAMPAIGN or place == 0:
+        return list(STREAMS)
+    return [STREAMS[(place + step) % len(STREAMS)] for step in (0, 3, 5)]
+
+
 def test_every_verb_takes_closed_full_and_abandoned_streams(tmp_path: Path) -> None:
     cases = [
         ([verb, *more], case)
-        for verb in VERBS
+        for place, verb in enumerate(VERBS)
         for more in (["--help"], ["--no-such-option"])
-        for case in STREAMS
+        for case in chosen(place)
     ]
     for argv, case, code, words in ends(tmp_path, cases):
         if "--help" not in argv:
@@ -143,6 +151,7 @@ def test_the_exit_code_is_that_of_the_result_and_a_pass_that_was_not_delivered_i
         for file in results
         for more in ([], ["--json"])
         for case in STREAMS
+        if CAMPAIGN or file != "none.json" or more
     ]
     for argv, case, code, words in ends(tmp_path, cases):
         result = results[argv[1]]

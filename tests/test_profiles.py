@@ -758,8 +758,8 @@ def test_a_gate_of_a_teams_own_says_that_its_verdict_comes_with_the_run(tmp_path
         ("[{id: answer_grounded}, {id: answer_grounded}]", "appears twice"),
         ("[{id: answer_grounded, weight: 1}]", "a gate carries no weight"),
         ("[{id: answer_gr\u043eunded, verdict: true}]", "CYRILLIC"),
-        ("[answer_grounded]", "must be object"),
-        ("{answer_grounded: true}", "must be array"),
+        ("[answer_grounded]", "must be an object"),
+        ("{answer_grounded: true}", "must be a list"),
     ],
 )
 def test_a_profile_with_a_gate_that_is_none_is_refused(gates: str, culprit: str) -> None:

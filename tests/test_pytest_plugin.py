@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from assay.pytest_plugin import Assay
 from conftest import ROOT
 from documents import run, scorecard
 
@@ -118,10 +119,12 @@ def test_it(assay):
     from assay.files.json_files import Document
     from assay.records.reading import read_run
     assert assay.grade(read_run(Document(load("good"), "x"))).passed
+    assert assay.grade(load("good"))
+    assert not assay.grade(load("bad")), "a grade is true only where the run passed"
 """
     done = session(text)
     assert done.code == 0, done.out
-    assert "4 graded: 4 passed, 0 failed  (A 4)" in done.out
+    assert "6 graded: 5 passed, 1 failed  (A 5 · F 1)" in done.out
 
 
 def test_a_marker_gives_defaults_and_an_argument_overrides_them(session: Any) -> None:
@@ -355,3 +358,18 @@ def test_its_import_costs_next_to_nothing() -> None:
 def test_pytest_finds_the_plugin_by_itself_once_it_is_installed() -> None:
     found = entry_points(group="pytest11", name="assay")
     assert [entry.value for entry in found] == ["assay.pytest_plugin"]
+
+
+def test_the_profile_and_gates_of_the_project_are_required(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by `assay grade` in the same folder."""
+    monkeypatch.chdir(tmp_path)
+    plain = Assay([], profile="code-repair", policy=None, whole=False)
+    assert plain.grade(run(run_id="good")).passed
+    (tmp_path / "checks.py").write_text("def polite(run):\n    return True\n")
+    (tmp_path / "assay.yaml").write_text("gates:\n  - {target: 'checks:polite'}\n")
+    strict = Assay([], profile="code-repair", policy=None, whole=False)
+    grade = strict.grade(run(run_id="good"))
+    assert not grade.passed
+    assert "polite" in str(grade)

@@ -27,6 +27,7 @@ pytest.importorskip("tree_sitter_javascript", reason="the extra flowmcp is not i
 
 from assay.errors import InputError
 from assay.installing import install_hint
+from assay.sandbox import worker
 from assay.tools import ecma
 from assay.tools.reading import engine as engines
 from assay.tools.reading import limits
@@ -36,6 +37,7 @@ from assay.tools.reading.folders import read_folder
 from assay.tools.reading.walker import HOST, WALKER
 from assay.tools.source import Module, NotData
 from assay.tools.validation import validate
+from examples import CAMPAIGN, repeats
 
 SOUND = "export const main = { namespace: 'shop', tools: { ping: { path: '/' } } }\n"
 
@@ -934,19 +936,21 @@ def test_what_is_a_comment_only_in_a_script_is_refused(engine: Engine) -> None:
 # --- limits
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "for (;;) {}\nexport const main = {}",
-        "export const main = { a: /^(a+)+$/.test('a'.repeat(60) + 'b') }",
-        "export const main = { a: ({ get x() { for (;;) {} } }).x }",
-        "export const main = { a: `${{ toString() { for (;;) {} } }}` }",
-        "try { for (;;) {} } catch {} finally { for (;;) {} }\nexport const main = {}",
-        "export const main = {}\nPromise.resolve().then(() => { for (;;) {} })",
-        "export const main = {}\nconst again = () => Promise.resolve().then(again)\nagain()",
-    ],
-    ids=["loop", "regex", "getter", "toString", "finally", "job", "jobs"],
-)
+ENDLESS = {
+    "loop": "for (;;) {}\nexport const main = {}",
+    "regex": "export const main = { a: /^(a+)+$/.test('a'.repeat(60) + 'b') }",
+    "jobs": ("export const main = {}\nconst again = () => Promise.resolve().then(again)\nagain()"),
+}
+if CAMPAIGN:
+    ENDLESS |= {
+        "getter": "export const main = { a: ({ get x() { for (;;) {} } }).x }",
+        "toString": "export const main = { a: `${{ toString() { for (;;) {} } }}` }",
+        "finally": ("try { for (;;) {} } catch {} finally { for (;;) {} }\nexport const main = {}"),
+        "job": "export const main = {}\nPromise.resolve().then(() => { for (;;) {} })",
+    }
+
+
+@pytest.mark.parametrize("text", ENDLESS.values(), ids=ENDLESS)
 def test_a_module_that_never_ends_is_stopped_and_the_next_one_reads(
     hasty: Engine, text: str
 ) -> None:
@@ -954,13 +958,17 @@ def test_a_module_that_never_ends_is_stopped_and_the_next_one_reads(
     assert read(hasty, SOUND).main["namespace"] == "shop"
 
 
-@pytest.mark.slow
-def test_the_engine_stops_a_loop_by_its_own_clock(engine: Engine) -> None:
-    error = refused(engine, "for (;;) {}\nexport const main = {}")
+def test_the_engine_stops_a_loop_by_its_own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (limits.RUN_S, limits.CPU_S) == (4, 6)
+    if not CAMPAIGN:  # as without it, only sooner
+        sooner = "from assay.tools.reading import limits; limits.RUN_S = 1"
+        start = worker._START.replace("; import_module(", f"; {sooner}; import_module(")
+        assert start != worker._START
+        monkeypatch.setattr(worker, "_START", start)
+    with Engine() as engine:
+        error = refused(engine, "for (;;) {}\nexport const main = {}")
     assert error.code == "FMC-003"
-    assert (
-        "4 seconds of computing" in error.message or "after 5 seconds" in error.message
-    )  # the latter where the machine is busy
+    assert "more than 4 seconds of computing" in error.message
 
 
 BOMBS = {
@@ -1020,7 +1028,7 @@ def test_caught_memory_errors_do_not_help(engine: Engine) -> None:
             "more than 200,000 values",
         ),
         ("const s = 'x'.repeat(1e6)\nexport const main = { a: new Array(50).fill(s) }", "of text"),
-        ("export const main = { a: new Array(20000).fill(() => 1) }", "hold no data"),
+        ("export const main = { a: new Array(20000).fill(() => 1) }", "places without data"),
     ],
     ids=[
         "cycle",
@@ -1053,7 +1061,7 @@ def test_fifty_megabytes_are_refused_before_they_are_read(tmp_path: Path) -> Non
 
 def test_the_largest_module_is_read_in_time(engine: Engine) -> None:
     line = "{ key: 'a', value: '{{USER_PARAM}}', options: ['min(1)', 'max(20)'] },\n"
-    count = min(limits.MAX_NODES // 8, (limits.MAX_SOURCE - 100) // len(line))
+    count = min(limits.MAX_NODES // 8, (limits.MAX_SOURCE - 100) // len(line)) // repeats(8, 1)
     found = read(engine, "export const main = { rows: [\n" + line * count + "] }")
     assert len(found.main["rows"]) == count
 
@@ -1070,7 +1078,7 @@ def test_the_largest_module_is_read_in_time(engine: Engine) -> None:
         ("const a = 1\nconst a = 2\nexport const main = { a }", "line 2: "),
         ("export const main = { a: 1 }\nreturn main", "line 2, column 1: "),
         (b"export const main = {\n a: '\xff' }", "line 2: is not UTF-8"),
-        (b"export const main = {\n a: '\x00' }", "line 2, column 6: holds a NUL byte"),
+        (b"export const main = {\n a: '\x00' }", "line 2, column 6: contains a NUL byte"),
         (
             "class A { static { } }\nexport const main = { a: new A() }",
             "line 1: the engine cannot read this",

@@ -23,12 +23,11 @@ from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.store.drafts import Item, Link, body_of, draft
 from assay.store.ledger import Ledger, open_ledger
-from documents import FAMILIES, run, scorecard
+from documents import FAMILIES, POLICY, run, scorecard
 from judges import Run, here
-from postgres import ledger_url, postgres_url
+from postgres import ledger_url, on_sqlite, postgres_url
 from test_judge_audit import SCORER, good_card
 from test_named_baseline import spoil
-from test_store import POLICY
 from test_storing import newest, put_sides, write
 
 __all__ = ["here", "ledger_url", "postgres_url"]
@@ -83,6 +82,7 @@ def put_families(folder: Path, n: int = 40) -> None:
 
 
 @pytest.mark.req("W-072", "W-076")
+@on_sqlite
 def test_a_decision_is_made_again_with_one_grader_for_each_family(
     here: Run, tmp_path: Path, ledger_url: str, counted: type[Counted]
 ) -> None:
@@ -105,6 +105,7 @@ def kept(grader: Grader, documents: Sequence[dict[str, Any]], basis: Basis = NO_
 
 
 @pytest.mark.req("W-076")
+@on_sqlite
 def test_a_shared_grader_gives_the_bytes_of_one_of_its_own(
     tmp_path: Path, ledger_url: str, counted: type[Counted]
 ) -> None:

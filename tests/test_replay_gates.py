@@ -18,6 +18,7 @@ from assay.library import shelf
 from assay.store.drafts import Item, Link, draft
 from assay.store.ledger import open_ledger
 from assay.tools import checks, key_owners
+from examples import CAMPAIGN
 from judges import Run, here
 from postgres import ledger_url, postgres_url
 from test_exam_gate import at, put, result
@@ -579,7 +580,8 @@ def test_a_gate_on_tool_schemas_that_does_not_say_what_it_was_decided_on_never_c
     assert here("tools", "gate", "beewatch", "--store", "l.db").code == 0
     sound = the_decision("l.db").tree()
     values = (None, 7, "x", [7], {"beewatch": 7}, {"beewatch.scales": {"file": "x"}})
-    for part, value in product(("asked", "indexes", "sources", "lists"), values):
+    pairs = [*product(("asked", "indexes", "sources", "lists"), values)]
+    for part, value in pairs if CAMPAIGN else pairs[::2]:
         evidence = {**sound["evidence"], part: value}
         put_decision("l.db", lambda _, evidence=evidence: {**sound, "evidence": evidence})
         assert play(here, "l.db").code in (1, 3), (part, value)

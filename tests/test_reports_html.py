@@ -496,7 +496,7 @@ def test_a_huge_sample_and_two_hundred_criteria_leave_the_page_small() -> None:
     run = {
         **EMPTY,
         "inputs": {"question": "متى تغادر العبّارة؟" + "\u0301" * 50},
-        "outputs": {"answer": "<&" * 2_500_000},
+        "outputs": {"answer": "<&" * 250_000},
         "expected": {"answer": "\u202eعشرة"},
         "tool_calls": [{"name": "t" * 9_000, "arguments": {"q": "x" * 9_000}}] * 300,
         "retrieval": [{"id": f"p{index}", "text": "y" * 9_000} for index in range(300)],
@@ -508,7 +508,7 @@ def test_a_huge_sample_and_two_hundred_criteria_leave_the_page_small() -> None:
     page = Page(source)
     assert len(source) < 300_000
     assert "متى تغادر العبّارة؟" in page.text
-    assert "(5,000,000 characters)" in page.text
+    assert "(500,000 characters)" in page.text
     assert page.text.count("The first 8 of 300.") == 2
     assert "criteria it shows the 6 that lost most points." in page.text
     assert "\u202e" not in source
@@ -552,7 +552,9 @@ def test_a_criterion_brings_what_the_explanation_says_it_brings(
 ) -> None:
     for result in results:
         text = Page(render([result], title="t")).text
-        said = re.findall(r"(\S+) brings (\S+) of (\S+) points", " ".join(result["explanation"]))
+        said = re.findall(
+            r"(\S+) contributes (\S+) of (\S+) points", " ".join(result["explanation"])
+        )
         assert len(said) == sum(item["weight"] > 0 for item in result["criteria"])
         for name, got, best in said:
             lost = float(best) - float(got) > 0
@@ -602,7 +604,7 @@ def test_a_missing_value_is_said_in_words() -> None:
     assert "None" not in text
     assert "null" not in text
     bare = Page(render([{}], title="t")).text
-    assert "No reason is stated." in bare
+    assert "No reason given." in bare
     assert "The file has the grade of this run, but not the run itself." in bare
 
 

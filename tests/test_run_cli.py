@@ -18,6 +18,8 @@ import jsonschema_rs
 import pytest
 
 from assay.views.event_schema import SCHEMA
+from examples import repeats
+from forking import Forked
 
 FLOW = """
 import json, sys, time
@@ -281,8 +283,8 @@ def finished(folder: Path) -> int:
 def test_killed_at_random_points_and_resumed_gives_the_bytes_of_an_undisturbed_run(
     assay: Any, tmp_path: Path
 ) -> None:
-    wanted = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "campaign" else 2
-    count = 20 + 4 * wanted
+    wanted = repeats(2, 10)
+    count = 12 + 6 * wanted
     rows = [sample(f"s{i}", f"q{i}" if i % 7 else "boom", wait=0.05) for i in range(count)]
     calm = tmp_path / "calm"
     calm.mkdir()
@@ -300,17 +302,14 @@ def test_killed_at_random_points_and_resumed_gives_the_bytes_of_an_undisturbed_r
         "--now",
         NOW,
     )
-    subprocess.run(
-        [sys.executable, "-m", "assay", "run", *options, "-o", "grades.json"],
-        cwd=calm,
-        capture_output=True,
-        check=False,
-    )
+    Forked("run", *options, "-o", "grades.json", cwd=calm).communicate()
     dice = random.Random(7)
     kills, begun = 0, finished(tmp_path)
     for turn in range(40):
-        process = start(
-            tmp_path, *(options if turn == 0 else ("--resume", "w", "--concurrency", "2"))
+        process = Forked(
+            "run",
+            *(options if turn == 0 else ("--resume", "w", "--concurrency", "2")),
+            cwd=tmp_path,
         )
         target = finished(tmp_path) + dice.randrange(0, 5)
         deadline = time.monotonic() + 30
@@ -319,10 +318,8 @@ def test_killed_at_random_points_and_resumed_gives_the_bytes_of_an_undisturbed_r
         ):
             time.sleep(0.005)
         time.sleep(dice.random() * 0.2)
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            kills += 1
-        process.communicate()
+        process.kill()
+        kills += process.returncode == -signal.SIGKILL
         if kills >= wanted or (tmp_path / "w" / "runs.jsonl").exists():
             break
     assert kills >= wanted
@@ -335,7 +332,7 @@ def test_killed_at_random_points_and_resumed_gives_the_bytes_of_an_undisturbed_r
 
 
 def test_a_polite_end_says_how_to_go_on(tmp_path: Path) -> None:
-    project(tmp_path, [sample(f"s{i}", "one", wait=0.2) for i in range(50)])
+    project(tmp_path, [sample(f"s{i}", "one", wait=0.1) for i in range(50)])
     process = start(tmp_path, "--dataset", "samples.jsonl", "--work", "w", "--concurrency", "2")
     while finished(tmp_path) < 4:
         time.sleep(0.01)

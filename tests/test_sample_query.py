@@ -11,7 +11,6 @@ from assay.views.sample_query import (
     neighbours,
     page_of,
     read_query,
-    reasons_of,
     select_samples,
 )
 from assay.views.samples import SampleRow, SampleRun, sample_grade
@@ -126,9 +125,9 @@ def test_counts_are_what_each_filter_would_show() -> None:
         assert len(names(SampleQuery(why=reason))) == n
     assert counts.reasons["score below the threshold"] == 2
     assert {"error: 429", "not graded", "safety misses its floor"} <= counts.reasons.keys()
-    assert reasons_of(ROWS[0]) == []
+    assert ROWS[0].causes == []
     broken = row("q-6", 0, gates=["overall_status_success", "clean"], status="timeout")
-    assert reasons_of(broken) == ["the run ended with status timeout"]
+    assert broken.causes == ["the run ended with status timeout"]
     assert count_samples([]).n == 0
 
 

@@ -11,7 +11,6 @@ from msgspec import structs
 from assay.views.samples import (
     SampleEvidence,
     SampleRun,
-    criterion_names,
     fold_samples,
     sample_evidence,
     sample_grade,
@@ -63,7 +62,6 @@ def test_repeats_are_one_row_and_the_worst_stands_for_it() -> None:
         False,
         "not graded",
     )
-    assert criterion_names(rows) == ["speed"]
 
 
 def test_a_row_follows_its_runs() -> None:

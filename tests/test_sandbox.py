@@ -47,7 +47,8 @@ WHY_NOT = available()[0].why_not
 walled = pytest.mark.skipif(
     bool(WHY_NOT) and os.environ.get("CI") != "true", reason=f"{WHY_NOT}. {walls.INSTALL}"
 )
-QUICK = SandboxLimits(wall_s=1.5)
+QUICK = SandboxLimits(wall_s=0.6)
+BOMB = SandboxLimits(wall_s=1.2)
 
 
 def python(code: str, **options: object) -> SandboxOutcome:
@@ -198,7 +199,7 @@ def test_a_fork_bomb_is_held_and_seen() -> None:
     outcome = python(
         "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass\n#"
         f" marker-{os.getpid()}-bomb",
-        limits=QUICK,
+        limits=BOMB,
     )
     assert outcome.status == "timeout"
     assert "processes" in {one.kind for one in outcome.violations}
@@ -446,10 +447,7 @@ def test_a_machine_without_numbers_has_no_filter() -> None:
 @walled
 def test_there_is_no_network_and_an_attempt_is_seen() -> None:
     server = socket.create_server(("127.0.0.1", 0))
-    server.settimeout(3)
-    reached: list[object] = []
-    thread = threading.Thread(target=lambda: reached.append(_accept(server)))
-    thread.start()
+    server.settimeout(0.1)
     code = (
         "import socket\ndef t(f):\n    try: f(); print('REACHED')\n    except OSError as e: print(type(e).__name__)\n"
         f"t(lambda: socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), timeout=1))\n"
@@ -459,9 +457,8 @@ def test_there_is_no_network_and_an_attempt_is_seen() -> None:
         "t(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('203.0.113.7', 53)))\n"
     )
     outcome = python(code)
-    thread.join()
+    assert _accept(server) is None, "a connection would wait here"
     server.close()
-    assert reached == [None]
     assert "REACHED" not in outcome.stdout.text
     assert outcome.status == "violation"
     assert [one.kind for one in outcome.violations] == ["network"]
@@ -608,7 +605,7 @@ def test_a_tree_that_cannot_be_taken_is_refused(
     (tmp_path / "pipe").unlink()
     with (tmp_path / "big").open("wb") as file:
         file.truncate(300 * 2**20)
-    with pytest.raises(InputError, match="holds more than 256 MB") as refused:
+    with pytest.raises(InputError, match="has more than 256 MB") as refused:
         read_tree(str(tmp_path))
     assert refused.value.code == "SBX-003"
     monkeypatch.setattr("assay.sandbox.trees.MAX_TREE_FILES", 3)
@@ -918,7 +915,7 @@ def test_limits_without_walls_must_be_asked_for_by_name_and_mark_the_result() ->
         (["/bin/sh", "-c", "head -c 9000000 /dev/zero > big"], SandboxLimits(file_mb=4), ""),
         (
             [PYTHON, "-c", "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"],
-            QUICK,
+            BOMB,
             "processes",
         ),
     ],
@@ -973,11 +970,11 @@ def outcome(
 
 @pytest.mark.req("W-058")
 def test_the_gate_is_open_without_a_run_false_with_a_violation_and_true_only_behind_walls() -> None:
-    seen = Violation("network", "2 times something outside was addressed")
+    seen = Violation("network", "2 attempts to reach a network")
     assert verdict([])["passed"] is None
     assert verdict([outcome()]) == {"passed": True, "reason": "the sandbox saw nothing in 1 run"}
     assert verdict([outcome(), outcome(seen)])["passed"] is False
-    assert "network: 2 times" in verdict([outcome(seen)])["reason"]
+    assert "network: 2 attempts" in verdict([outcome(seen)])["reason"]
     assert verdict([outcome(), outcome(isolation="process")])["passed"] is None
     assert verdict([outcome(seen, isolation="process")])["passed"] is False
     assert verdict([outcome(status="error")])["passed"] is None

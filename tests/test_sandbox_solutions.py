@@ -23,7 +23,7 @@ SQUARE = (
     "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate(-3) == 9\n    assert"
     " candidate(0) == 0\n"
 )
-QUICK = SandboxLimits(wall_s=1.5)
+QUICK = SandboxLimits(wall_s=0.8)
 
 # --- five tasks of our own, in the form of HumanEval
 

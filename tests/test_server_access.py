@@ -16,7 +16,7 @@ from assay.server.auth import RateLimit
 from assay.server.logs import line
 from assay.store.access import create_token, find_token, revoke_token
 from documents import run, scorecard
-from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
+from postgres import ledger_url, on_sqlite, postgres_url  # fixtures  # noqa: F401
 from serving import ALL, API, Api, Process, runs, serving
 
 OPEN = {f"{API}/health", f"{API}/ready", f"{API}/openapi.json"}
@@ -92,6 +92,7 @@ def test_a_forged_token_is_refused_alike(api: Api, word: str) -> None:
     assert answer.status_code == 401
 
 
+@on_sqlite
 def test_a_project_sees_nothing_of_another_on_any_route(ledger_url: str, tmp_path: Path) -> None:  # noqa: F811
     offered = tmp_path / "workflows"
     offered.mkdir()

@@ -49,15 +49,16 @@ from assay.store.ledger import open_ledger
 from assay.store.verify import verify
 from campaign_kills import campaign
 from documents import run
+from examples import CAMPAIGN, repeats
 from postgres import ledger_url, postgres_url
 from serving import API, Nursery, Process, runs, serving, until
-from test_contract import doubling
+from test_contract import SOONER, doubling
 from test_server_events import Watcher, end_of, head_of
 
 __all__ = ["ledger_url", "postgres_url"]
 
-KILLS = int(os.environ.get("ASSAY_KILLS", "3"))
-"""Beside those in the tests of the store: ten for each database."""
+KILLS = repeats(2, 10)
+"""For each database, beside those in the tests of the store."""
 
 
 @pytest.fixture(scope="module")
@@ -415,7 +416,7 @@ def small_disk(megabytes: int) -> Path:
 @pytest.fixture
 def full_disk(request: pytest.FixtureRequest) -> Iterator[tuple[str, Path]]:
     """The URL of a ledger on a disk that will be full soon, and the ballast."""
-    disk = small_disk(8 if request.param == "sqlite" else 24)
+    disk = small_disk(7 if request.param == "sqlite" else 18)
     ballast = disk / "ballast"
     try:
         if request.param == "sqlite":
@@ -556,7 +557,7 @@ def test_a_postgresql_that_goes_away_and_comes_back_costs_nothing_but_time(
                 ), path
             assert "the database does not answer" in refused_for_now(server, "GET", "/ready")
             assert server.call("GET", "/health")[0] == 200, "the process itself lives"
-            time.sleep(0.5)
+            time.sleep(0.3)
             assert not watcher.ended.is_set(), "whoever watches is not sent away"
         finally:
             postgres.start()
@@ -778,6 +779,12 @@ def test_a_full_queue_asks_clients_to_come_again(tmp_path: Path) -> None:
         assert json.loads(api.post("/runs", run()).content)["new"] is True
 
 
+SERVED_SOONER = (
+    f"import runpy\nfrom assay.sandbox import worker\nworker._START = {SOONER!r}\n"
+    "runpy.run_module('assay', run_name='__main__', alter_sys=True)\n"
+)
+
+
 def test_a_schema_that_takes_for_ever_keeps_nobody_from_being_answered_also_after_a_restart(
     tmp_path: Path,
 ) -> None:
@@ -814,7 +821,7 @@ def test_a_schema_that_takes_for_ever_keeps_nobody_from_being_answered_also_afte
             "and yet it is not graded: this was answered meanwhile"
         )
         server.kill()
-    with Process(url) as server:
+    with Process(url, code="" if CAMPAIGN else SERVED_SOONER) as server:
         assert server.call("GET", "/runs", timeout=120)[0] == 200
         until(lambda: _state(url, "r-0") == stored_events.DONE, seconds=300)
         gate = server.call("GET", "/runs/r-0/grade")[1]["hard_gates"]["schema_contract_valid"]

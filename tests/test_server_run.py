@@ -5,6 +5,7 @@ graded and kept, whatever becomes of it.
 from __future__ import annotations
 
 import json
+import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,11 +15,13 @@ import jsonschema_rs
 import pytest
 
 import assay.views.event_schema as published
+from assay.server import child as workflow_process
 from assay.store import executions as stored
 from assay.store import jobs, queue
 from assay.store.events import RunUpdate
 from assay.store.ledger import open_ledger
-from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
+from examples import CAMPAIGN
+from postgres import ledger_url, on_sqlite, postgres_url  # fixtures  # noqa: F401
 from serving import API, Api, Process, frames, serving
 from test_server_events import Watcher
 
@@ -187,6 +190,9 @@ def test_the_server_runs_a_workflow_and_each_run_is_told_graded_and_kept(
     with executing(ledger_url, tmp_path) as api:
         made = ask(api, asked("one", "two", "fail it"))
         assert (made["state"], made["count"], len(made["runs"])) == ("queued", 3, 3)
+        at = f"/executions/{made['execution']}"
+        assert api.get(f"{at}?wait=60").json()["state"] == "done"
+        assert api.get(f"{at}?wait=61").status_code == 422
         found = finished(api, made)
         assert found["counts"] == {
             "runs": 3,
@@ -245,6 +251,7 @@ def test_the_server_runs_a_workflow_and_each_run_is_told_graded_and_kept(
 
 
 @pytest.mark.req("W-085")
+@on_sqlite
 def test_a_watcher_sees_steps_as_they_happen_and_the_stream_stays_open_until_the_evaluation(
     ledger_url: str,  # noqa: F811
     tmp_path: Path,
@@ -265,7 +272,8 @@ def test_a_watcher_sees_steps_as_they_happen_and_the_stream_stays_open_until_the
                 == 1
             )
         )
-        assert server.call("GET", f"/executions/{made['execution']}")[1]["counts"]["executing"] == 1
+        waited = server.call("GET", f"/executions/{made['execution']}?wait=0.1")[1]
+        assert (waited["state"], waited["counts"]["executing"]) == ("running", 1)
         (folder / "review" / "go").touch()
         assert watcher.ended.wait(30)
         assert watcher.kinds()[-3:] == ["workflow_end", "evaluation_start", "evaluation_complete"]
@@ -310,6 +318,7 @@ def test_a_repeated_sample_is_as_many_runs_and_ids_may_hold_anything(
 
 
 @pytest.mark.req("W-079", "W-085")
+@on_sqlite
 def test_a_dataset_that_does_not_fit_is_a_422_with_every_reason_once_in_order_and_nothing_runs(
     ledger_url: str,  # noqa: F811
     tmp_path: Path,
@@ -541,6 +550,7 @@ def test_what_changes_between_request_and_start_is_refused_by_its_digest(
 
 
 @pytest.mark.req("W-079")
+@on_sqlite
 def test_no_expected_value_reaches_the_workflow_by_any_way(ledger_url: str, tmp_path: Path) -> None:  # noqa: F811
     folder = offer(tmp_path)
     offer(
@@ -583,7 +593,7 @@ def test_a_run_that_takes_its_process_down_is_recorded_as_an_error_and_the_other
     with executing(url, tmp_path) as api:
         found = finished(
             api,
-            ask(api, asked("sleep 2", "abort", "sleep 2", "exit", "one", concurrency=3, retries=0)),
+            ask(api, asked("sleep 1", "abort", "sleep 1", "exit", "one", concurrency=3, retries=0)),
         )
         assert found["state"] == "done"
         records = [api.get(f"/runs/{one['digest']}").json()["record"] for one in found["runs"]]
@@ -621,7 +631,7 @@ def test_what_a_workflow_prints_and_too_much_memory_harm_nobody(url: str, tmp_pa
 
 def test_a_workflow_that_hangs_blocks_nobody_and_times_out(url: str, tmp_path: Path) -> None:
     with executing(url, tmp_path) as api:
-        made = ask(api, asked("sleep 50", "one", timeout_s=2))
+        made = ask(api, asked("sleep 50", "one", timeout_s=1))
         assert api.get("/health").status_code == 200
         found = finished(api, made)
         records = [api.get(f"/runs/{one['digest']}").json()["record"] for one in found["runs"]]
@@ -630,8 +640,11 @@ def test_a_workflow_that_hangs_blocks_nobody_and_times_out(url: str, tmp_path: P
 
 @pytest.mark.slow
 def test_a_workflow_that_stops_its_process_from_answering_is_ended_and_recorded_as_a_timeout(
-    url: str, tmp_path: Path
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sooner = "from assay.running import child; child.SPARE_S = 1; child.main()"
+    if not CAMPAIGN:  # as without it, only sooner
+        monkeypatch.setattr(workflow_process, "COMMAND", (sys.executable, "-P", "-c", sooner))
     with executing(url, tmp_path, WORKFLOW.replace("flow:answer", "flow:block")) as api:
         found = finished(api, ask(api, asked("one", timeout_s=1)))
         record = api.get(f"/runs/{found['runs'][0]['digest']}").json()["record"]
@@ -667,6 +680,7 @@ def test_the_same_key_is_the_same_execution(ledger_url: str, tmp_path: Path) -> 
         assert ask(api, asked("one"))["execution"] != first["execution"]
 
 
+@on_sqlite
 def test_cancelling_ends_the_process_records_what_had_begun_and_counts_the_rest(
     ledger_url: str,  # noqa: F811
     tmp_path: Path,

@@ -156,20 +156,22 @@ def server(shared_server: Shared) -> Born:
 
 
 @contextmanager
-def locked(path: Path, seconds: float) -> Iterator[None]:
-    """A ledger that somebody else writes to for a time."""
+def locked(path: Path, seconds: float) -> Iterator[threading.Event]:
+    """A ledger that somebody else writes to for a time, or until that is over."""
     lock = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     lock.execute("BEGIN IMMEDIATE")
 
+    over = threading.Event()
+
     def free() -> None:
-        time.sleep(seconds)
+        over.wait(seconds)
         lock.execute("ROLLBACK")
         lock.close()
 
     thread = threading.Thread(target=free)
     thread.start()
     try:
-        yield
+        yield over
     finally:
         thread.join()
 
@@ -188,8 +190,9 @@ def test_a_ledger_that_is_locked_for_a_while_makes_requests_wait_and_loses_nothi
 def test_a_ledger_that_is_locked_for_longer_than_the_patience_is_told_and_nothing_of_it_is_stored(
     server: Born, shared_server: Shared
 ) -> None:
-    with locked(shared_server.folder / "l.db", 3.2):
+    with locked(shared_server.folder / "l.db", 60) as over:
         status, answer = server.call("POST", "/runs", run(run_id="busy"))
+        over.set()
     assert (status, answer["code"]) == (503, "STO-002")
     assert "locked by another writer for more than 1.5 seconds" in answer["detail"]
     assert server.call("GET", "/runs/busy")[0] == 404

@@ -257,9 +257,9 @@ def test_several_workers_grade_by_one_text_and_tell_the_sums_of_all_though_one_d
         running = workers_of(server)
         for worker in running:
             with only(server, worker):
-                rules += [posting.alone() for _ in range(5)]
-        assert rules == rules[:1] * 11
-        until(lambda: grades_in(scraped(server)) == 11)
+                rules += [posting.alone() for _ in range(2)]
+        assert rules == rules[:1] * 5
+        until(lambda: grades_in(scraped(server)) == 5)
         asked: list[float] = []
 
         def more(worker: int) -> bool:
@@ -268,7 +268,7 @@ def test_several_workers_grade_by_one_text_and_tell_the_sums_of_all_though_one_d
             """
             with only(server, worker):
                 found = scraped(server)
-            assert grades_in(found) == 11
+            assert grades_in(found) == 5
             assert found["assay_request_seconds_count"] == sum(
                 value for name, value in found.items() if name.startswith("assay_requests_total")
             )
@@ -276,16 +276,16 @@ def test_several_workers_grade_by_one_text_and_tell_the_sums_of_all_though_one_d
             assert asked == sorted(asked), "whoever is asked, a counter never goes back"
             return len(asked) == 1 or asked[-1] > asked[-2]
 
-        for worker in running * 3:
+        for worker in running * 2:
             until(lambda one=worker: more(one))
-        assert len(set(asked)) >= 6, "each time it has grown"
+        assert len(set(asked)) >= 4, "each time it has grown"
         assert server.call("POST", "/runs/live", head_of(run(run_id="watched")))[0] == 201
         Watcher(server, "watched").until("workflow_start")
         until(lambda: scraped(server).get("assay_watchers") == 1)
         last = scraped(server)
         kill(server, workers_of(server))
         found = scraped(server)
-        assert grades_in(found) == 11, "what a worker counted stays"
+        assert grades_in(found) == 5, "what a worker counted stays"
         assert all(found[name] >= value for name, value in last.items() if "_total" in name)
         assert found.get("assay_watchers", 0) == 0, "nobody watches a worker that is dead"
         assert posting.alone() == rules[0], "a worker that is started again grades by the same text"

@@ -14,7 +14,6 @@ from assay.scoring.sources import (
     criterion_sources,
     evidence_fields,
     giver_of,
-    needs_judge,
     without_source,
 )
 
@@ -86,13 +85,6 @@ def test_what_nobody_can_give_is_nowhere_even_with_a_judge(own: Profile) -> None
     assert kinds(own, judge=True, absent=["gates.no_sandbox_violation"])[
         "no_sandbox_violation"
     ] == ("nowhere")
-
-
-def test_needs_judge_lists_what_only_a_judge_fills() -> None:
-    rag = Shelf().profile("rag@1")
-    named = [source.id for source in needs_judge(rag, rubric=Shelf().rubric("rag@1"))]
-    assert named[0] == "answer_grounded"
-    assert "response_relevance" in named
 
 
 @pytest.mark.parametrize("sheet", [*MEASURES, *GATES])

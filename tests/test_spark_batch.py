@@ -9,31 +9,11 @@ from typing import Any
 import duckdb
 import pytest
 
-import assay as package
-from assay.batch.spark_engine import SparkEngine
-from assay.batch.spark_session import SparkSource
+from examples import repeats
 from spark import spark_address
-from test_batch_grades import profile
 
-__all__ = ["profile", "spark_address"]
+__all__ = ["spark_address"]
 
-LONG = """run,criterion,raw,n,wins,losses,ties,passed,total,gate,verdict,team
-a,correctness,4.00,3,,,,,,,,x
-a,tone,-0.123456789,1,,,,,,,,x
-a,depth,3.3333333335,2,,,,,,,,x
-a,precision,0.9000000005,,,,,,,,,x
-a,valid,1,,,,,,,,,x
-a,wins,,7,5,1,1,,,,,x
-a,tests,,,,,,2,3,,,x
-a,latency,1234.5678,4,,,,,,,,x
-a,,,,,,,,,own_gate,true,x
-b,correctness,0.1000000000000000055511151231257827,,,,,,,,,y
-b,tone,nan,,,,,,,,,y
-b,tests,,,,,,4,3,,,y
-b,odd one,1,,,,,,,,,z
-b,,,,,,,,,own_gate,yes,z
-b,,,,,,,,,,no,z
-"""
 OWN = """
 profile: own
 version: 1
@@ -44,35 +24,6 @@ criteria:
   - {id: right, label: Right, weight: 0.5, layer: 1, formula: binary, role: correctness}
   - {id: tone, label: Tone, weight: 0.5, layer: 2, formula: likert_1_5}
 """
-WIDE = [
-    {"run": "c", "correctness": 5, "tone": 2.0, "depth": 1, "precision": 1e-1, "valid": 0},
-    {"run": "c", "own_gate": False, "team": "x", "latency": 4000.25, "latency_n": 2},
-    {"run": 'd "é', "correctness": "inf", "wins_wins": 1, "wins_losses": 0, "wins_ties": 1},
-    {"run": "e", "correctness": 4, "own_gate": "maybe"},
-]
-
-
-def test_a_table_is_graded_alike_on_both_engines(
-    spark_address: str, profile: str, tmp_path: Path
-) -> None:
-    (tmp_path / "long.csv").write_text(LONG, encoding="utf-8")
-    (tmp_path / "wide.jsonl").write_text("".join(json.dumps(row) + "\n" for row in WIDE))
-    engine = SparkEngine(SparkSource(remote=spark_address))
-    for name in ("long.csv", "wide.jsonl"):
-        for rejects in (False, True):
-            how: dict[str, Any] = {"profile": profile, "keep": ["team"], "rejects": rejects}
-            source = str(tmp_path / name)
-            here = package.grade_table(source, **how, connection=duckdb)
-            there = package.grade_table(source, **how, engine="spark", session=engine.session)
-            assert there.columns == here.columns
-            rows = sorted(map(str, here.fetchall()))
-            assert rows, (name, rejects)
-            assert sorted(str(tuple(row)) for row in there.collect()) == rows
-    plan = package.grade_table(
-        str(tmp_path / "long.csv"), profile=profile, engine="spark", session=engine.session
-    )._explain_string()
-    assert plan.count("Exchange") == 1, "rows are sent to other workers once"
-    engine.close()
 
 
 def test_the_command_writes_the_same_files_and_grades_only_what_is_new(
@@ -123,10 +74,11 @@ def test_a_decision_and_a_summary_on_spark_are_those_on_duckdb(
         made = ("-o", f"{name}.parquet", "--profile", "own.yaml", "--keep", "sample,group,team")
         assert assay("batch", f"{name}.jsonl", *made).code == 1
     on_spark = ("--engine", "spark", "--remote", spark_address)
-    for verb, code in (
+    verbs = (
         (("gate", "ours.parquet", "--baseline", "theirs.parquet"), 1),
         (("report", "summary", "ours.parquet", "--slice", "team"), 0),
-    ):
+    )
+    for verb, code in verbs[: repeats(1, 2)]:
         here, there = (
             assay(*verb, "--profile", "own.yaml", "--json", *more) for more in ((), on_spark)
         )

@@ -161,8 +161,8 @@ def test_the_block_says_of_the_runs_what_an_oracle_says_of_each(
         assert score["sd"] == pytest.approx(scores.std(ddof=1), abs=1e-9)
         half = scipy.stats.t.ppf(0.975, n - 1) * scores.std(ddof=1) / n**0.5
         assert (score["mean"]["low"], score["mean"]["high"]) == (
-            pytest.approx(scores.mean() - half, abs=1e-6),
-            pytest.approx(scores.mean() + half, abs=1e-6),
+            pytest.approx(max(0, scores.mean() - half), abs=1e-6),
+            pytest.approx(min(100, scores.mean() + half), abs=1e-6),
         )
     assert found["grades"] == {
         letter: sum(one.letter == letter for one in wanted) for letter in "ABCDF"
@@ -451,5 +451,6 @@ def test_the_totals_of_an_evaluation_are_those_of_its_grades() -> None:
     assert (made.n, made.passed, made.gate_failures) == (2, 1, {"g": 1})
     assert made.missing == {name: one["missing"] for name, one in block["criteria"].items()}
     assert plain(made.pass_rate) == block["pass_rate"]
-    on_scale = {"low": 0.0, "high": 100.0}  # no mean score is beyond it
-    assert plain(made.score) == {**block["weighted_score"]["mean"], **on_scale}
+    mean = block["weighted_score"]["mean"]
+    assert plain(made.score) == mean
+    assert (mean["low"], mean["high"]) == (0.0, 100.0)  # no mean score is beyond it

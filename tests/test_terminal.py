@@ -158,4 +158,4 @@ def test_no_text_paints_or_moves_the_cursor_or_forges_a_line(
 
 def test_a_missing_number_is_said_and_not_drawn_as_zero(screen: Screen) -> None:
     assert show_grades(GradeLine("r"))
-    assert "none no score (no number) ✗ not passed r no reason is stated" in text_of(screen)
+    assert "none no score (no number) ✗ not passed r no reason given" in text_of(screen)

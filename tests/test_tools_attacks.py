@@ -6,20 +6,17 @@ from __future__ import annotations
 
 import ctypes
 import json
-import os
 import random
 import resource
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from forking import Commands
+from examples import repeats
+from forking import Commands, Forked
 from test_tools_cli import (
     HIVE,
     IMPORTED,
@@ -39,7 +36,6 @@ from test_tools_cli import (
 )
 from test_tools_protocol import Run, consume, forked, listing, put, schema, scores, tool, words
 
-ASSAY = [sys.executable, "-m", "assay", "tools"]
 AFTER = "2026-05-18T05:00:00Z"
 
 
@@ -49,13 +45,8 @@ def quick(tmp_path: Path, commands: Commands) -> Run:
     return forked(tmp_path, commands)
 
 
-def start(folder: Path, *arguments: object) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [*ASSAY, *map(str, arguments)],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
+def start(folder: Path, *arguments: object) -> Forked:
+    return Forked("tools", *arguments, cwd=folder)
 
 
 def gradings(tmp_path: Path) -> Path:
@@ -79,7 +70,7 @@ def assert_whole(tree: Path, assay: Run) -> None:
 # --- many at once
 
 
-AT_ONCE = 20 if os.environ.get("HYPOTHESIS_PROFILE") == "campaign" else 6
+AT_ONCE = repeats(6, 20)
 
 
 @pytest.mark.req("F-092", "F-097", "F-145")
@@ -90,7 +81,7 @@ def test_processes_recording_at_once_into_one_node_lose_nothing(quick: Run, tmp_
     for number in range(AT_ONCE):
         file = put(tmp_path / f"e{number}.json", envelope("single-test", 4, question=f"Q-{number}"))
         started.append(start(tmp_path, "record", file, *WEIGHT, "--now", RECORDED, "--json"))
-    written = [json.loads(process.communicate(timeout=120)[0]) for process in started]
+    written = [json.loads(process.communicate()[0]) for process in started]
     assert len({item["path"] for item in written}) == AT_ONCE
     for item in written:
         assert json.loads(Path(item["path"]).read_bytes()) == item["entry"]
@@ -122,7 +113,7 @@ def test_processes_importing_and_consuming_side_by_side_leave_one_sound_tree(
         for name in ("scales", "frames", "drones")
     ]
     for process in started:
-        process.communicate(timeout=120)
+        process.communicate()
     assert [process.returncode for process in started] == [0] * 6
     assert set(status(quick)["schemas"]) == {"scales", "frames", "drones"}
     assert_whole(tmp_path / "grading-data", quick)
@@ -139,7 +130,7 @@ def test_kill_nine_at_any_moment_leaves_a_tree_that_can_be_used(quick: Run, tmp_
     put(tmp_path / "s.json", scores())
     chance = random.Random(7)
     told: list[str] = []
-    for number in range(15):
+    for number in range(repeats(15, 60)):
         moment = f"2026-05-18T06:{number:02}:00Z"
         if number % 3 == 0:
             put(
@@ -162,9 +153,8 @@ def test_kill_nine_at_any_moment_leaves_a_tree_that_can_be_used(quick: Run, tmp_
                 moment,
                 "--json",
             )
-        time.sleep(chance.uniform(0.1, 0.4))
-        process.send_signal(signal.SIGKILL)
-        out, _ = process.communicate(timeout=60)
+        time.sleep(chance.uniform(0, 0.2))
+        out = process.kill()
         if process.returncode == 0:
             said = json.loads(out)
             told += (

@@ -576,7 +576,7 @@ def test_a_key_whose_owner_nobody_knows_is_undetermined_until_the_operator_names
     assert (
         found.reason
         == "ACME_SECRET_KEY: nothing shows whether 'acme' belongs to the owner of example.org. If"
-        " you know the owner, say so with --aliases"
+        " you know the owner, give it with --aliases"
     )
     assert check_key_domain(schema, read_aliases({"acme": ["example.org"]})).outcome == CLEAN
 

@@ -1227,7 +1227,8 @@ def test_an_export_is_strict_plain_named_and_never_over_anything(
     )
     quick("tools", "import", "scales.json", "--now", LATER)
     before = listing(tmp_path / "grading-data")
-    assert quick("tools", "export", "beewatch", "-o", "out").code == 0
+    exported = quick("tools", "export", "beewatch", "-o", "out")
+    assert (exported.code, exported.out.splitlines()[0]) == (0, "out/index.json")
     assert (tmp_path / "out/scales.json").read_bytes() == (tmp_path / "scales.json").read_bytes()
     assert "scoringSystem" not in json.loads((tmp_path / "out/index.json").read_bytes())
     assert quick("tools", "validate", "out/index.json").code == 0

@@ -26,7 +26,7 @@ from assay.records.tool_entry import document as plain
 from assay.tools import index_file as idx
 from assay.tools import names
 from assay.tools.ecma import document_bytes, hash8
-from assay.tools.forms import published_schema
+from assay.tools.forms import faults_by, published_schema
 from assay.tools.intake import export, import_one, import_selection
 from assay.tools.manifest import snapshot_of
 from assay.tools.names import AREAS, GROUP_BOUND
@@ -462,6 +462,8 @@ def test_the_index_of_a_selection_has_the_published_form(tmp_path: Path) -> None
     validator = jsonschema_rs.Draft202012Validator(published_schema("index"), offline=True)
     assert validator.is_valid(idx.strict(read(tmp_path / "selections" / "defi" / "index.json")))
     assert idx.index_fault(read(tmp_path / "selections" / "defi" / "index.json")) is None
+    index = read(tmp_path / "selections" / "defi" / "index.json")
+    assert faults_by("index-extended", index, "the index") == []
 
 
 @pytest.mark.req("F-098", "F-092")

@@ -32,7 +32,7 @@ from assay.tools.aging import age_score
 from assay.tools.checks import GRADER, VetoCheck
 from assay.tools.ecma import about_hash, hash8, namespace_hash
 from assay.tools.entry import TRIGGERS
-from assay.tools.forms import EXTENDED_FORM, published_schema, schema_valid
+from assay.tools.forms import EXTENDED_FORM, faults_by, published_schema, schema_valid
 from assay.tools.gate import ToolGateResult
 from assay.tools.intake import check_open, export, import_one, record_scores
 from assay.tools.manifest import manifest_name, snapshot_of
@@ -2192,6 +2192,8 @@ def test_an_index_has_the_published_form_without_its_two_version_keys(tmp_path: 
     validator = jsonschema_rs.Draft202012Validator(published_schema("index"), offline=True)
     assert not validator.is_valid(index)
     assert validator.is_valid(idx.strict(index))
+    assert faults_by("index-extended", index, "the index") == []
+    assert faults_by("index-extended", {**index, "scoringSystem": "1.0"}, "the index")
 
 
 @pytest.mark.req("F-069", "F-096", "F-099", "F-108")

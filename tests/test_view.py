@@ -89,7 +89,10 @@ def test_only_the_browser_that_opened_the_address_gets_in_and_nothing_is_left(
         assert viewer.get("/", Cookie=f"{own}x")[0] == 403
         for sent in ({}, {"Sec_Fetch_Site": "same-site"}, {"Origin": "http://127.0.0.1:1"}):
             assert viewer.get("/api/v1/runs", method="POST", Cookie=own, **sent)[0] == 403, sent
-        assert viewer.end(signal.SIGTERM) == (0, "assay: note: more is taken as better: score\n")
+        assert viewer.end(signal.SIGTERM) == (
+            0,
+            "assay: note: assumed that higher is better: score\n",
+        )
     assert list(viewer.temporary.iterdir()) == []
 
 
@@ -134,7 +137,7 @@ def test_what_cannot_be_shown_is_refused_before_anything_is_served(
         (("cards.json",), 3, "contains scorecards"),
         (("none.jsonl",), 4, "there is nothing to show"),
         (("half.json",), 3, "half.json"),
-        (("text.txt",), 3, "Assay doesn't know this file"),
+        (("text.txt",), 3, "Assay doesn't recognise this file"),
     ):
         done = assay("view", "--no-browser", *words, timeout=30)
         assert (done.code, said in done.err, done.out) == (code, True, ""), (words, done.err)

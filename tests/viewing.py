@@ -6,34 +6,43 @@ import http.client
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from forking import can_be_forked, is_first, parent
+from serving import Started
+
 
 class Viewer:
-    """`assay view` as a process, with a folder of its own for temporary files."""
+    """`assay view` as a process, with a folder of its own for temporary files. The first one is
+    started anew, the others are forked: see forking.py.
+    """
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.temporary = folder / "temporary"
         self.temporary.mkdir(exist_ok=True)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "assay", "view", "--json", *arguments],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "TMPDIR": str(self.temporary), "DISPLAY": "", "BROWSER": ""},
-        )
-        assert self.process.stdout is not None
+        env = {**os.environ, "TMPDIR": str(self.temporary), "DISPLAY": "", "BROWSER": ""}
+        anew = is_first("viewing") or not can_be_forked(env)
+        read, write = os.pipe()
+        with open(write, "wb") as out:
+            self.started = Started(
+                ["view", "--json", *arguments],
+                None if anew else parent(),
+                out=out,
+                cwd=folder,
+                env=env,
+            )
+        self._out = open(read, "rb")  # noqa: SIM115
         text = b""
-        while (line := self.process.stdout.readline()) not in (b"", b"}\n"):
+        while (line := self._out.readline()) not in (b"", b"}\n"):
             text += line
         if not line:
-            raise AssertionError(self.process.communicate())
+            ended = self.started.wait(), self.started.said()
+            self.close()
+            raise AssertionError(ended)
         self.said = json.loads(text + line)
         self.address = urlsplit(self.said["address"])
 
@@ -48,14 +57,15 @@ class Viewer:
         return found
 
     def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
+        if self.started.poll() is None:
+            os.kill(self.started.pid, signal.SIGKILL)
+            self.started.wait()
+        self.started.close()
+        self._out.close()
 
     def end(self, number: signal.Signals) -> tuple[int, str]:
-        self.process.send_signal(number)
-        _, err = self.process.communicate(timeout=60)
-        return self.process.returncode, err.decode()
+        os.kill(self.started.pid, number)
+        return self.started.wait(), self.started.said()
 
 
 @contextmanager

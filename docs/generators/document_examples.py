@@ -158,6 +158,7 @@ def _tools() -> dict[str, str]:
         found["scores"] = Path("scores.json").read_text()
         found["grade-report"] = next(place.glob("grading-entry-reports/*.json")).read_text()
         found["index"] = next((place / "exported").rglob("index.json")).read_text()
+        found["index-extended"] = next((place / "grading-entry").rglob("index.json")).read_text()
         return {name: text.replace(f"{place}/", "") for name, text in found.items()}
 
 
@@ -230,6 +231,7 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
             "grading-entry",
             "grading-entry-extended",
             "index",
+            "index-extended",
         )
     },
 }

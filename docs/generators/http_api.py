@@ -10,6 +10,7 @@ import shlex
 import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from fastapi.routing import APIRoute
@@ -25,14 +26,8 @@ from generators.markdown import block, brief, code, json_block, page, table
 
 SERVER = "http://127.0.0.1:8321"
 NO_EXAMPLE = {
-    "POST /api/v1/executions/{execution_id}/cancel": "needs a workflow that the server offers",
-    "GET /api/v1/executions/{execution_id}": "needs a workflow that the server offers",
     "GET /api/v1/schemas/index/{path:path}": "needs `assay serve --schemas DIR`",
     "GET /api/v1/schemas/index": "needs `assay serve --schemas DIR`",
-    "GET /api/v1/runs/{run_id:path}/events": "a stream; see [Events](events.md)",
-    "GET /api/v1/metrics": "text for Prometheus",
-    "POST /v1/traces": "OTLP; see [OpenTelemetry](../how-to/opentelemetry.md)",
-    "POST /api/v1/otlp/v1/traces": "OTLP; see [OpenTelemetry](../how-to/opentelemetry.md)",
 }
 """Routes without an answer to show, and why."""
 
@@ -83,9 +78,51 @@ def _walked(listed: Any, prefix: str) -> Iterator[tuple[str, APIRoute]]:
             yield from _walked(one.original_router.routes, prefix + one.include_context.prefix)
 
 
+TRACE = {
+    "resourceSpans": [
+        {
+            "scopeSpans": [
+                {
+                    "spans": [
+                        {
+                            "traceId": "0af7651916cd43dd8448eb211c80319c",
+                            "spanId": "b7ad6b7169203331",
+                            "name": "plan",
+                            "startTimeUnixNano": "1790000000000000000",
+                            "endTimeUnixNano": "1790000001000000000",
+                        }
+                    ]
+                }
+            ]
+        }
+    ]
+}
+WORKFLOW = """workflow: faq
+version: 3
+profile: tool-use-measured@2
+inputs: [question]
+outputs: [answer]
+output_schema: {type: object}
+adapter: {kind: python, target: "faq:answer"}
+"""
+FUNCTION = """import time
+
+
+def answer(inputs):
+    time.sleep(600 if inputs["question"] == "wait" else 0)
+    return {"answer": "At nine."}
+"""
+
+
 def make_app(folder: str) -> Any:
-    """A server over an empty ledger, without tokens."""
-    settings = ServerSettings(db=f"sqlite:///{folder}/l.db", allow_anonymous=True, rate_per_s=0.0)
+    """A server over an empty ledger, without tokens, that offers one workflow."""
+    flows = Path(folder) / "flows"
+    flows.mkdir(exist_ok=True)
+    (flows / "workflow.yaml").write_text(WORKFLOW)
+    (flows / "faq.py").write_text(FUNCTION)
+    settings = ServerSettings(
+        db=f"sqlite:///{folder}/l.db", allow_anonymous=True, rate_per_s=0.0, workflows=str(flows)
+    )
     return create_app(settings, log=Log(io.BytesIO()))
 
 
@@ -149,7 +186,7 @@ def _bodies() -> dict[str, Any]:
 
 def _asked(client: TestClient) -> dict[str, tuple[Any, Any, str]]:
     """The body, the answer and the address of each POST; the forgotten record comes last."""
-    made: dict[str, tuple[Any, Any, str]] = {}
+    made = _executed(client)
     digest = ""
     for key, body in _bodies().items():
         path = key.split()[1].replace("{run_id:path}", "live-1").replace("{digest}", digest)
@@ -160,6 +197,34 @@ def _asked(client: TestClient) -> dict[str, tuple[Any, Any, str]]:
             digest = answer.json()["digest"]
         if key == "POST /api/v1/jobs":
             _finished(client, answer.json()["location"])
+    return made
+
+
+def _executed(client: TestClient) -> dict[str, tuple[Any, Any, str]]:
+    """One execution that ends, and one that is cancelled."""
+    made: dict[str, tuple[Any, Any, str]] = {}
+    for name, question in (("night", "When does it leave?"), ("morning", "wait")):
+        samples = [{"id": "q-1", "question": question}]
+        body = {
+            "schema": "assay.execution/1",
+            "workflow": "faq",
+            "name": name,
+            "dataset": {"id": "ferries", "version": "1", "samples": samples},
+        }
+        answer = client.post("/api/v1/runs", json=body)
+        assert answer.status_code == 202, answer.text
+        place = answer.json()["location"]
+        if name == "morning":
+            while not client.get(place).json()["counts"]["executing"]:
+                time.sleep(0.05)
+            at = f"{place}/cancel"
+            made["POST /api/v1/executions/{execution_id}/cancel"] = (None, client.post(at), at)
+        at = f"{place}?wait=60"
+        made.setdefault("GET /api/v1/executions/{execution_id}", (None, client.get(at), at))
+        client.get(at)
+    for path in ("/v1/traces", "/api/v1/otlp/v1/traces"):
+        at = f"{path}?dataset=tickets@1&family=tool-use"
+        made[f"POST {path}"] = (TRACE, client.post(at, json=TRACE), at)
     return made
 
 
@@ -194,9 +259,10 @@ def _section(route: Route, made: dict[str, tuple[Any, Any, str]], client: TestCl
     ]
     if route.key in NO_EXAMPLE:
         return [*parts, f"No example here: {NO_EXAMPLE[route.key]}."]
-    if route.method == "POST":
+    if route.key in made:
         body, answer, path = made[route.key]
-        parts += ["Request body (cut):", json_block(brief(body))]
+        if body is not None:
+            parts += ["Request body (cut):", json_block(brief(body))]
     else:
         body, path = None, _address(route.path, client)
         answer = client.get(path)
@@ -206,13 +272,24 @@ def _section(route: Route, made: dict[str, tuple[Any, Any, str]], client: TestCl
         *parts,
         block(_curl(route.method, path, body)),
         f"Answer {answer.status_code}:",
-        json_block(brief(json.loads(_stable(answer.text)))),
+        _shown(answer),
     ]
+
+
+def _shown(answer: Any) -> str:
+    """The body of an answer, cut: JSON, the first events of a stream, or the names of metrics."""
+    kind = answer.headers["content-type"]
+    if "json" in kind:
+        return json_block(brief(json.loads(_stable(answer.text))))
+    lines = _stable(answer.text).splitlines()
+    if "event-stream" not in kind:
+        lines = [line for line in lines if line.startswith("#")]
+    return block("\n".join([*(line[:160] for line in lines[:8]), "..."]))
 
 
 def _stable(text: str) -> str:
     """Without times, digests and the random ids of jobs."""
-    return re.sub(r'(?<=["/ ])[0-9a-f]{16}(?=["\s]|$)', "0123456789abcdef", scrubbed(text))
+    return re.sub(r'(?<=["/ ])[0-9a-f]{16}(?=["?/\s]|$)', "0123456789abcdef", scrubbed(text))
 
 
 def _slug(heading: str) -> str:
@@ -226,6 +303,8 @@ def _kind(schema: dict[str, Any]) -> str:
 
 def _curl(method: str, path: str, body: Any) -> str:
     words = ["curl", "-H", '"Authorization: Bearer $ASSAY_TOKEN"']
+    if method == "POST" and body is None:
+        words += ["-X", "POST"]
     if body is not None:
         words += ["--json", "@body.json"]
     return f"{' '.join(words)} {shlex.quote(SERVER + _stable(path))}"

@@ -76,7 +76,7 @@ def brief(value: Any, depth: int = 0, *, keys: int = 5) -> Any:
         kept = list(value.items())[: None if depth == 0 else keys]
         shown = {key: brief(item, depth + 1) for key, item in kept}
         left = len(value) - len(kept)
-        return {**shown, "...": f"{left} more keys"} if left else shown
+        return {**shown, "...": f"{left} more {'key' if left == 1 else 'keys'}"} if left else shown
     if isinstance(value, list):
         rest = [f"... {len(value) - 1} more"] if len(value) > 1 else []
         return [*(brief(item, depth + 1) for item in value[:1]), *rest]

@@ -8,16 +8,14 @@ instead of losing some. Two documents with the same canonical text are the same.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from assay.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _sorted = msgspec.json.Encoder(order="sorted", decimal_format="number").encode
 _plain = msgspec.json.Encoder(decimal_format="number").encode
@@ -53,7 +51,9 @@ def canonical(value: object) -> bytes:
     try:
         text = _sorted(value)
     except (UnicodeEncodeError, TypeError) as error:
-        raise InputError("API-001", f"what JSON cannot say has no digest: {error}.") from None
+        raise InputError(
+            "API-001", f"a value that JSON can't express has no digest: {error}."
+        ) from None
     # The encoder writes a float that is not finite as null, which means something else, and such a
     # decimal by its name. Texts and absent values have these words too: look closer.
     if (b"null" in text or b"NaN" in text or b"Inf" in text) and _may_be_infinite(value):

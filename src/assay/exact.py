@@ -10,12 +10,10 @@ integers and get the same letters.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from math import lcm
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 Number = int | float | Decimal
 """What counts as a number. `True` does not, a numeric string does not, NaN and the infinities do

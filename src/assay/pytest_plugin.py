@@ -87,7 +87,8 @@ class Assay:
     ) -> Grade:
         """Grade a run or a scorecard, given as a record or as a mapping of its published shape.
 
-        Without `profile` the marker's holds, else the run's `workflow.family` selects one.
+        Without `profile` the marker's holds, else that of the nearest `assay.yaml`, else the run's
+        `workflow.family` selects one. The scorers and gates of `assay.yaml` are always required.
         Malformed evidence raises `assay.AssayError`.
         """
         from assay.pipeline.grading import Graded
@@ -133,17 +134,11 @@ class Assay:
         return list(found.values())
 
     def _grader(self, profile: str | None, policy: str | None) -> Grader:
-        from assay.library.shelf import Shelf
-        from assay.pipeline.grading import DEFAULT_POLICY, Grader
+        from assay.api.comparing import project_grader
 
         key = (profile or self._profile, policy or self._policy)
         if key not in self._graders:
-            folder = os.environ.get("ASSAY_LIBRARY")
-            self._graders[key] = Grader(
-                Shelf(folder) if folder else Shelf(),
-                profile=key[0],
-                policy=key[1] or DEFAULT_POLICY,
-            )
+            self._graders[key] = project_grader(*key, os.environ.get("ASSAY_LIBRARY"))
         return self._graders[key]
 
     def _keep(self, graded: Graded) -> Grade:
@@ -180,7 +175,8 @@ def _document(evidence: Any) -> Document:
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise EvidenceError(
             "API-001",
-            "the evidence is neither a run nor a scorecard, or holds what JSON cannot express:"
+            "the evidence is neither a run nor a scorecard, or contains a value that JSON can't"
+            " express:"
             f" {error}.",
         ) from None
 

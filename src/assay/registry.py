@@ -171,7 +171,7 @@ def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.8) -> str | No
 
 
 def identifier_fault(name: object) -> str | None:
-    r"""Why this is no identifier, or None.
+    r"""Why this can't be an identifier, or None.
 
     >>> identifier_fault("schem\u0430_valid")
     "holds 'а' (U+0430 CYRILLIC SMALL LETTER A); names are plain ASCII, so that none can pose as another"
@@ -193,8 +193,8 @@ def identifier_fault(name: object) -> str | None:
                 " plain ASCII, so that none can pose as another"
             )
     return (
-        f"is {name!r}; a name starts with a letter or digit and holds letters, digits, spaces and _"
-        " . - /"
+        f"is {name!r}; a name starts with a letter or digit and has only letters, digits, spaces"
+        " and _ . - /"
     )
 
 

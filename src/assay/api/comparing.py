@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from assay.api.configured import Configured, nearest
+from assay.api.configured import Configured, nearest, profile_folder
 from assay.api.results import EvaluationOutcome, GateOutcome, SummaryOutcome, block_of
-from assay.errors import InputError, NotEnoughEvidence
+from assay.archive.evaluation_choice import refuse_unknown_bar
+from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document, Unread, stream_documents
 from assay.files.upwards import find_upwards
+from assay.library.shelf import Shelf
 from assay.pipeline.choice import Choice
 from assay.pipeline.deciding import Terms, decide, declared, side_of
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import DEFAULT_POLICY
 from assay.registry import is_path
 from assay.release.baseline import check_age, find, names
-from assay.release.policy import make_release_rules
+from assay.release.comparability import check_kept_rules
+from assay.release.policy import Bars, make_release_rules
+from assay.running.post_run import required_profile
 
 if TYPE_CHECKING:
     from assay.pipeline.grading import Graded, Grader
     from assay.release.baseline import StoredBaseline
+    from assay.running.config import ReleaseBars
 
 Source = str | EvaluationOutcome
 """An outcome, a file of runs or grades, or a reference to a stored evaluation."""
+_OTHER_RULES = (
+    "Name the rules for both sides with `profile=`, `rubric=` or `policy=`, or load the baseline by"
+    " its own with `assay.load`."
+)
 LEDGER = ".assay/ledger.db"
 BASELINES = ".assay/baselines"
 DEFAULT_PROJECT = "default"
@@ -54,9 +63,17 @@ def load(
     """
     reader = _Reader(store, project)
     documents = list(reader.documents(reference))
-    choice = reader.choice(profile, policy, rubric, library)
+    choice = reader.required(reader.choice(profile, policy, rubric, library))
     graded = list(_graded(iter(documents), choice.grader()))
     return EvaluationOutcome(None, graded, choice=choice, name=reference)
+
+
+def project_grader(profile: str | None, policy: str | None, library: str | None) -> Grader:
+    """A grader by what is given, else by the nearest `assay.yaml`, whose scorers and gates are
+    required of every run.
+    """
+    reader = _Reader(None, None)
+    return reader.required(reader.choice(profile, policy, None, library)).grader()
 
 
 def summary(
@@ -97,7 +114,7 @@ def gate(
     candidate: Source,
     baseline: Source,
     *,
-    release_policy: str = "release",
+    release_policy: str | None = None,
     profile: str | None = None,
     policy: str | None = None,
     rubric: str | None = None,
@@ -108,7 +125,10 @@ def gate(
     """Whether the candidate may replace the baseline, with the statistics of the decision.
 
     Evidence is graded again here, both sides by the same profile, rubric and policy: those given,
-    else those of the baseline, else of the candidate. The result is true only for `promote`.
+    else those of the baseline, else of the nearest `assay.yaml`, which also sets the release
+    policy, the margin and the minimum pass rate. A candidate never brings its own rules: against a
+    baseline that doesn't say what graded it, they must be given. The result is true only for
+    `promote`.
 
     >>> import assay
     >>> from importlib.resources import files
@@ -119,19 +139,31 @@ def gate(
     """
     reader = _Reader(store, project)
     new = list(reader.documents(candidate))
+    ours = reader.rules_of(candidate)
     old = list(reader.baseline(baseline, judged=new))
-    known = [one.choice for one in (baseline, candidate) if isinstance(one, EvaluationOutcome)]
-    base = known[0] if known else reader.choice(None, None, None, None)
-    grader = Choice(
+    given = {"policy": policy, "profile": profile, "rubric": rubric}
+    base = reader.bar(ours, reader.rules_of(baseline), given=given)
+    chosen = Choice(
         policy or base.policy,
         profile or base.profile,
         rubric or base.rubric,
         library or base.library,
-    ).grader()
-    rules = make_release_rules(grader.shelf.policy_of("release", release_policy))
+    )
+    grader = reader.required(chosen).grader()
+    release = reader.release
+    rules = make_release_rules(
+        grader.shelf.policy_of("release", release_policy or release.policy or "release"),
+        Bars(release.margin, release.min_pass_rate, release.confidence, release.min_overlap),
+    )
     if reader.taken is not None:
         check_age(reader.taken, rules, now=None)
     sides = side_of(new, grader, name="candidate"), side_of(old, grader, name="baseline")
+    if reader.taken is not None:
+        named = {kind for kind, value in given.items() if value is not None}
+        named |= {"rubric"} if "profile" in named else set()
+        check_kept_rules(
+            reader.taken.record, sides[1], name=reader.taken.name, given=named, fix=_OTHER_RULES
+        )
     plan, samples = declared(None, rules, looks=1, slices=())
     terms = Terms(plan=plan, samples=samples)
     return GateOutcome(decide(sides[0], sides[1], rules, grader, terms=terms))
@@ -143,7 +175,8 @@ class _Reader:
     def __init__(self, store: str | None, project: str | None) -> None:
         self._store = store
         self._project = project
-        self._said: dict[str, str] = {}
+        self._said: dict[str, str] | None = None
+        """What graded the stored evaluation that was read last."""
         self.taken: StoredBaseline | None = None
         """The stored baseline that was read by its name."""
 
@@ -159,13 +192,70 @@ class _Reader:
         library: str | None,
     ) -> Choice:
         """What to grade by: what is given, else the configuration's, else the evaluation's."""
-        config, said = self._config, self._said
+        config, said = self._config, self._said or {}
         return Choice(
             policy or config.policy or said.get("policy") or DEFAULT_POLICY,
             profile or config.profile or said.get("profile"),
             rubric or config.rubric or said.get("rubric"),
             library or config.library,
         )
+
+    def required(self, choice: Choice) -> Choice:
+        """The same with what the scorers and gates of the configuration require of every run."""
+        config = self._config
+        if not config.scorers:
+            return choice
+        profile = required_profile(
+            Shelf(*filter(None, [choice.library])),
+            choice.profile,
+            config.scorers,
+            workflow=config.workflow or None,
+            folder=profile_folder,
+            where="assay.yaml",
+        )
+        return choice._replace(profile=profile)
+
+    @property
+    def release(self) -> ReleaseBars:
+        """The release rules of the nearest configuration."""
+        if names := self._config.only_command:
+            raise UsageError(
+                "CFG-001",
+                f"assay.yaml sets {', '.join(names)} of `assay gate`, which `assay.gate` can't"
+                " apply.",
+                fix="Decide with `assay gate`, or leave them out.",
+            )
+        return self._config.release
+
+    def rules_of(self, source: Source) -> Choice | None:
+        """What graded a source that was read just now; None where it doesn't say."""
+        if isinstance(source, EvaluationOutcome):
+            return source.choice
+        if self._said is None:
+            return None
+        made, self._said = self.choice(None, None, None, None), None
+        return made
+
+    def bar(
+        self, ours: Choice | None, theirs: Choice | None, *, given: Mapping[str, str | None]
+    ) -> Choice:
+        """What both sides are graded by: the baseline's rules. A stored baseline is checked against
+        the rules it was stored under; one that says nothing takes none from the candidate.
+        """
+        if theirs is not None:
+            return theirs
+        if self.taken is not None and ours is not None:
+            return ours
+        base = self.choice(None, None, None, None)
+        if ours is not None:
+            same = {kind for kind in given if getattr(ours, kind) == getattr(base, kind)}
+            refuse_unknown_bar(
+                "the candidate",
+                {kind: getattr(ours, kind) for kind in given},
+                given=same | {kind for kind, value in given.items() if value is not None},
+                fix=_OTHER_RULES,
+            )
+        return base
 
     def documents(
         self, source: Source, *, judged: Sequence[Document | Unread] = ()
@@ -219,10 +309,11 @@ class _Reader:
                     where=ledger.where,
                     fix="`assay evals` lists them. A path has a slash or an extension.",
                 )
+            said = self._said = {}
             for key in ("profile", "policy", "rubric"):
                 value = found.evaluation.settings.get(key)
                 if isinstance(value, str) and not is_path(value) and "#" not in value:
-                    self._said.setdefault(key, value)
+                    said[key] = value
             for item in stored_runs(ledger, found, project=project):
                 yield Document(item.tree(), reference)
 

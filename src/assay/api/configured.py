@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from assay.errors import UsageError
 from assay.files.upwards import CONFIG_FILE, find_config
+from assay.files.yaml_files import is_yaml_name
 from assay.registry import is_path
-from assay.running.config import RunLimits, read_config
+from assay.running.config import ReleaseBars, RunLimits, read_config
 from assay.running.config_code import refuse_outside_code
 from assay.running.scorers import PlacedScorer, placed_scorers
+
+if TYPE_CHECKING:
+    from assay.running.config import Config
+
+
+_OUTPUTS = ("output", "charts", "step_summary", "attest", "sign", "json", "store", "db")
+"""Options of `assay gate` that only say where a decision goes."""
+_folders: list[tempfile.TemporaryDirectory[str]] = []
+"""Where profiles with scorers of one's own are kept until this process ends."""
+
+
+def profile_folder() -> str:
+    """A new folder for a profile that no shelf has."""
+    _folders.append(tempfile.TemporaryDirectory(prefix="assay-profile-"))
+    return _folders[-1].name
 
 
 class Configured(NamedTuple):
@@ -27,20 +46,26 @@ class Configured(NamedTuple):
     limits: RunLimits = RunLimits()
     project: str | None = None
     scorers: tuple[PlacedScorer, ...] = ()
+    release: ReleaseBars = ReleaseBars()
+    only_command: tuple[str, ...] = ()
+    """Options that the file sets for `assay gate`, and that may change a decision."""
 
 
-def configured(path: str | None) -> Configured:
-    """What a configuration or a workflow's own file says; without one, the nearest `assay.yaml`."""
-    found = path or find_config()
-    if found is None:
+def configured(workflow: str | None, dataset: str | None = None) -> Configured:
+    """What the nearest `assay.yaml` says, for the workflow and the dataset that somebody names; a
+    workflow may also be an `assay.yaml` itself.
+    """
+    given = workflow if os.path.basename(workflow or "") == CONFIG_FILE else None
+    found = given or find_config()
+    if found is not None:
+        return _read(found, None if given else workflow, dataset, needs_workflow=True)
+    if workflow is None or not is_path(workflow):
         raise UsageError(
             "CFG-001",
             "there is no assay.yaml here or above.",
             fix="Name a workflow's file, or run `assay init`.",
         )
-    if os.path.basename(found) != CONFIG_FILE:
-        return Configured(found)
-    return _read(found, needs_workflow=True)
+    return Configured(workflow, dataset)
 
 
 def nearest() -> Configured:
@@ -49,10 +74,12 @@ def nearest() -> Configured:
     return Configured() if found is None else _read(found, needs_workflow=False)
 
 
-def _read(found: str, *, needs_workflow: bool) -> Configured:
+def _read(
+    found: str, workflow: str | None = None, dataset: str | None = None, *, needs_workflow: bool
+) -> Configured:
     config = read_config(found)
-    workflow = config.chosen("workflow") or ""
-    if needs_workflow and not workflow:
+    chosen = config.find("workflow", workflow) if workflow else config.chosen("workflow") or ""
+    if needs_workflow and not chosen:
         known = ", ".join(config.named("workflow")) or "none"
         raise UsageError(
             "CFG-001",
@@ -60,9 +87,10 @@ def _read(found: str, *, needs_workflow: bool) -> Configured:
             where=found,
             fix="Add `workflow: NAME`.",
         )
+    if needs_workflow:  # a path that somebody typed needs no trust, a name does
+        typed = workflow is not None and workflow not in config.named("workflow")
+        refuse_outside_code(config, None if typed else chosen)
     spec = config.spec
-    if needs_workflow:
-        refuse_outside_code(config, workflow)
 
     def named(key: str) -> str | None:
         value = getattr(spec, key)
@@ -71,8 +99,8 @@ def _read(found: str, *, needs_workflow: bool) -> Configured:
         return config.resolve(value) if value is not None and is_path(value) else value
 
     return Configured(
-        workflow,
-        config.chosen("dataset"),
+        chosen,
+        config.find("dataset", dataset) if dataset else config.chosen("dataset"),
         named("profile"),
         named("policy"),
         named("rubric"),
@@ -85,4 +113,16 @@ def _read(found: str, *, needs_workflow: bool) -> Configured:
                 spec.scorers, spec.gates, folder=Path(config.folder).resolve(), where=found
             )
         ),
+        spec.release if spec.release.policy is None else _resolved(config, spec.release),
+        tuple(
+            f"--{name.replace('_', '-')}"
+            for name in spec.commands.get("gate", {})
+            if name.replace("-", "_") not in _OUTPUTS
+        ),
     )
+
+
+def _resolved(config: Config, release: ReleaseBars) -> ReleaseBars:
+    """The same with the path of its policy from the working folder on."""
+    name = str(release.policy)
+    return replace(release, policy=config.resolve(name) if is_yaml_name(name) else name)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.api.configured import configured
+from assay.api.configured import configured, profile_folder
 from assay.api.functions import as_workflow, named, plain_name
 from assay.api.results import EvaluationOutcome
 from assay.archive.evaluation_builder import EvaluationBuilder
@@ -66,10 +65,11 @@ def run(
 ) -> EvaluationOutcome:
     """Run a workflow on a dataset and grade every run, as `assay run --no-judge --no-store` does.
 
-    `workflow` is an `assay.yaml`, or a workflow's own YAML file; without one, the nearest
-    `assay.yaml` from the working folder upwards. `dataset` is a file or a list of samples; without
-    one, the configuration's. What is given here wins over the configuration. Nothing is judged by a
-    model, and nothing is stored: criteria that only a judge fills are missing, which fails closed.
+    `workflow` is a workflow's name in the nearest `assay.yaml` from the working folder upwards, its
+    own YAML file, or another `assay.yaml`; without one, the workflow that the configuration
+    chooses. `dataset` is a name, a file or a list of samples; without one, the configuration's.
+    What is given here wins over the configuration. Nothing is judged by a model, and nothing is
+    stored: criteria that only a judge fills are missing, which fails closed.
 
     >>> import assay
     >>> from importlib.resources import files
@@ -78,8 +78,9 @@ def run(
     >>> len(found), found.passed
     (2, True)
     """
-    settings = configured(workflow)
-    data = settings.dataset if dataset is None else dataset
+    _check_numbers(timeout_s, repeats=repeats, limit=limit, concurrency=concurrency)
+    settings = configured(workflow, dataset if isinstance(dataset, str) else None)
+    data = settings.dataset if dataset is None or isinstance(dataset, str) else dataset
     if data is None:
         raise UsageError("CLI-001", "no dataset is given.", fix="Pass `dataset=`.")
     loaded = read_workflow(settings.workflow)
@@ -148,6 +149,13 @@ def evaluate(
     >>> len(found), found.grades[0]["run_id"].endswith(":a")
     (1, True)
     """
+    _check_numbers(timeout_s, repeats=repeats, concurrency=concurrency)
+    if isinstance(samples, str | Mapping) or not all(isinstance(row, Mapping) for row in samples):
+        raise InputError(
+            "API-001",
+            "samples must be a list of mappings.",
+            fix="Read a file into such a list, or run a workflow on it with `assay.run`.",
+        )
     rows = [dict(sample) for sample in samples]
     inputs = _inputs(rows, outputs)
     given = [dict(one) if isinstance(one, Mapping) else {"target": one} for one in scorers]
@@ -192,6 +200,17 @@ def evaluate(
         label = str(one.get("name") or plain_name(one["target"]))
         outcome.notes = tuple(note.replace(place, label) for note in outcome.notes)
     return outcome
+
+
+def _check_numbers(timeout_s: float | None, **counts: int | None) -> None:
+    """Refuse a number that would leave out samples, or run none."""
+    for name, value in counts.items():
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, int) or value < 1
+        ):
+            raise UsageError("API-001", f"{name} is {value!r}; it must be a whole number above 0.")
+    if timeout_s is not None and not timeout_s > 0:
+        raise UsageError("API-001", f"timeout_s is {timeout_s!r}; it must be above 0.")
 
 
 def _inputs(rows: Sequence[Mapping[str, Any]], outputs: Sequence[str]) -> dict[str, Any]:
@@ -269,10 +288,6 @@ def _evaluated(
     return outcome
 
 
-_folders: list[tempfile.TemporaryDirectory[str]] = []
-"""Where profiles with scorers of one's own are kept until this process ends."""
-
-
 def _with_scorers(
     workflow: LoadedWorkflow,
     samples: Sequence[PreparedSample],
@@ -287,9 +302,8 @@ def _with_scorers(
     profile = extended(base, additions)
     if profile is base:
         return choice
-    _folders.append(tempfile.TemporaryDirectory(prefix="assay-profile-"))
     return choice._replace(
-        profile=write_profile(profile, _folders[-1].name),
+        profile=write_profile(profile, profile_folder()),
         rubric=choice.rubric or (None if choice.profile else workflow.spec.rubric),
     )
 

@@ -45,13 +45,13 @@ def plain_name(function: Callable[..., Any]) -> str:
 
 
 def as_workflow(function: Callable[..., Any], inputs: Sequence[str]) -> Callable[..., Any]:
-    """A function as a workflow calls it: with a mapping of inputs, for a mapping of outputs.
+    """A function as a workflow calls it: with a mapping of inputs.
 
     Parameters with the names of inputs get those; a function with one other parameter gets all of
-    them. Any other result becomes the output `answer`.
+    them.
 
     >>> as_workflow(lambda question: question.upper(), ["question"])({"question": "why"})
-    {'answer': 'WHY'}
+    'WHY'
     """
     if not callable(function):
         raise InputError("API-001", f"{type(function).__name__} can't be called.")
@@ -66,18 +66,18 @@ def as_workflow(function: Callable[..., Any], inputs: Sequence[str]) -> Callable
     if inspect.iscoroutinefunction(function):
 
         async def answered(inputs: Mapping[str, Any]) -> Any:
-            return _outputs(await call(inputs))
+            return await call(inputs)
 
         return answered
     if not by_name and names[1:2] in (["record"], ["recorder"]):
 
         def recorded(inputs: Mapping[str, Any], record: Any) -> Any:
-            return _outputs(call(inputs, record))
+            return call(inputs, record)
 
         return recorded
 
     def answer(inputs: Mapping[str, Any]) -> Any:
-        return _outputs(call(inputs))
+        return call(inputs)
 
     return answer
 
@@ -93,7 +93,3 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
         inspect.Parameter.KEYWORD_ONLY,
     )
     return [one.name for one in parameters if one.kind in plain]
-
-
-def _outputs(result: Any) -> Any:
-    return result if isinstance(result, Mapping) or result is None else {"answer": result}

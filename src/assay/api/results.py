@@ -48,7 +48,7 @@ class EvaluationOutcome(Displayed):
     """An evaluation with its graded runs.
 
     `evaluation` is the record, `grades` the grade of each run as in `assay.grades/1`, `runs` the
-    evidence.
+    evidence. It is true only if every run passed.
     """
 
     title = "Evaluation"
@@ -93,6 +93,9 @@ class EvaluationOutcome(Displayed):
     def failed(self) -> list[str]:
         """The ids of the runs that did not pass."""
         return [one.grade.scorecard.run_id for one in self.graded if not one.grade.passed]
+
+    def __bool__(self) -> bool:
+        return self.passed
 
     def __len__(self) -> int:
         return len(self.graded)

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.batch.duckdb_engine import DuckDBEngine
-from assay.batch.plan import BatchPlan
 from assay.batch.spark_engine import SparkEngine
 from assay.batch.spark_session import SparkSource
 from assay.batch.task import graded_view
 from assay.errors import UsageError
 from assay.library.shelf import Shelf
-from assay.pipeline.batch_tasks import grading_task
-from assay.pipeline.batching import family_queries, plan_family
+from assay.pipeline.batch_tasks import plan_task
+from assay.pipeline.batching import plan_family
 from assay.pipeline.grading import DEFAULT_POLICY
 
 ENGINES = ("duckdb", "spark")
@@ -74,9 +73,7 @@ def grade_table(
         view = runner.attach(list(source))
     else:
         view = runner.attach_relation(source)
-    if isinstance(plan, BatchPlan):
-        view = graded_view(grading_task(plan, columns or {}, keep), runner, view)
-    queries = family_queries(
-        plan, view, runner.columns(view), runner.dialect, names=columns, keep=keep
-    )
+    task = plan_task(plan, columns or {}, keep)
+    view = graded_view(task, runner, view)
+    queries = task.queries(view, runner.columns(view), runner.dialect)
     return runner.relation(queries.rejects if rejects else queries.grades)

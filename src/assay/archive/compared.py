@@ -4,26 +4,19 @@ dataset, else the evaluation before it that shows which samples it lacks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
-from assay.archive.evaluations import (
-    StoredEvaluation,
-    brief_evaluations,
-    read_evaluation,
-)
+from assay.archive.evaluations import StoredEvaluation, brief_evaluations, read_evaluation
 from assay.errors import AssayError
 from assay.records.evaluation import EvaluatedRun, VersionedName
 from assay.store import recent
 from assay.store.facets import key
+from assay.store.ledger import Ledger
 from assay.store.listing import PassCount, grades_of, sample_counts
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from assay.store.ledger import Ledger
 
 EARLIER = 10
 """Evaluations before one of the same workflow that it may be compared with."""

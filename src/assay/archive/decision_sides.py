@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from assay.store.ledger import Ledger
+from assay.store.ledger import Ledger
 
 
 class DecisionEvidence(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 import msgspec
 from msgspec import structs, to_builtins
@@ -19,13 +19,11 @@ from msgspec import structs, to_builtins
 from assay.archive.evaluations import check_name
 from assay.canon import canonical, digest, in_order
 from assay.errors import InputError, NotEnoughEvidence
+from assay.pipeline.grading import Graded
 from assay.records.evaluation import EvaluatedRun, Evaluation, VersionedName
 from assay.release.summary import EvaluationTally
 from assay.store.drafts import Draft, body_of, check_size, digest_text, note
 from assay.store.facets import facets_of
-
-if TYPE_CHECKING:
-    from assay.pipeline.grading import Graded
 
 
 class _Versioned(msgspec.Struct):

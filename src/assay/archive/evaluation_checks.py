@@ -5,7 +5,7 @@ everything from the evidence (`replay_evaluation`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import structs
 
@@ -17,17 +17,14 @@ from assay.archive.replay import Remaker, Replayed, compared
 from assay.canon import digest
 from assay.errors import AssayError, InputError, NotEnoughEvidence
 from assay.files.json_files import Document
+from assay.library.shelf import Shelf
 from assay.records.digests import run_digest
 from assay.records.evaluation import EvaluatedRun, Evaluation
 from assay.records.reading import read_run
 from assay.release.summary import EvaluationTally
-from assay.store.drafts import digest_bytes
+from assay.store.drafts import Item, digest_bytes
+from assay.store.ledger import Ledger
 from assay.store.verify import SHOWN, Flaw, VerifyReport, verify
-
-if TYPE_CHECKING:
-    from assay.library.shelf import Shelf
-    from assay.store.drafts import Item
-    from assay.store.ledger import Ledger
 
 _AT_ONCE = 500
 _FIX = "Don't rely on it; evaluate again."

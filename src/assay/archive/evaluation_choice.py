@@ -94,7 +94,7 @@ def one_made_profile(
         raise UsageError(
             "CLI-001",
             "the results have different metrics, and each makes its own profile.",
-            fix="Give them one by one, or say which profile to use with --profile.",
+            fix="Give them one by one, or choose the profile with --profile.",
         )
     return chosen
 
@@ -189,8 +189,8 @@ def refuse_unknown_bar(
     if kinds:
         raise InputError(
             "REL-002",
-            f"{name} chose its {' and '.join(kinds)}, and the baseline is runs that don't say what"
-            " they were graded by: the candidate would set the bar.",
+            f"{name} chose its {' and '.join(kinds)}, and the baseline is runs without a record of"
+            " what graded them: the candidate would set the bar.",
             fix=fix,
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.archive.evaluation_choice import EvaluationChoice, choose, refuse_other_scale
 from assay.archive.evaluations import StoredEvaluation, stored_runs
@@ -19,17 +19,15 @@ from assay.archive.sides import KeptSide, Take, keep_side
 from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.pipeline.deciding import Terms, check_kept_age, decide, declared
+from assay.pipeline.grading import Grader
 from assay.pipeline.regraded import regraded
+from assay.records.decision import Decision
 from assay.release.comparability import check_kept_rules
+from assay.release.policy import ReleaseRules
 from assay.store.baselines import KeptBaseline, evidence_of_baseline
 from assay.store.drafts import EVIDENCE, Body, Item
+from assay.store.ledger import Ledger
 from assay.views.documents import plain
-
-if TYPE_CHECKING:
-    from assay.pipeline.grading import Grader
-    from assay.records.decision import Decision
-    from assay.release.policy import ReleaseRules
-    from assay.store.ledger import Ledger
 
 
 class ReleaseSide(NamedTuple):

@@ -16,22 +16,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec import Struct, to_builtins
 
-from assay.archive.evaluations import read_evaluation
+from assay.archive.evaluations import StoredEvaluation, read_evaluation
 from assay.archive.label_draws import LabelPool
 from assay.archive.label_judgements import judged_rows
 from assay.archive.label_results import CHOICE, HOW, criteria_of, people_say
 from assay.canon import digest
-from assay.errors import NotEnoughEvidence, UsageError
+from assay.errors import NotEnoughEvidence, UsageError, count
 from assay.judging.labels import Label
 from assay.records.evidence import Source
 from assay.registry import near_miss
 from assay.views.label_use import compare_commands
-from assay.views.labels import changed_sentence, rater_names, typed_sentence
+from assay.views.labels import LabelResults, changed_sentence, rater_names, typed_sentence
 
 if TYPE_CHECKING:
-    from assay.archive.evaluations import StoredEvaluation
     from assay.store.ledger import Ledger
-    from assay.views.labels import LabelResults
 
 _AT_ONCE = 500
 
@@ -93,8 +91,8 @@ def labelled_rows(
         "aggregated": HOW[made.task],
     }
     raters = len(results.progress)
-    by = f"by {raters:,} raters; {HOW[made.task]}" if raters > 1 else "by 1 rater"
-    whole = f"{results.labelled:,} of {len(made.items):,} items"
+    by = f"by {count(raters, 'rater')}; {HOW[made.task]}" if raters > 1 else "by 1 rater"
+    whole = f"{results.labelled:,} of {count(len(made.items), 'item')}"
     sentences = [f"Labels from the set {made.name} ({made.id}): {whole}, {by}."]
     sentences += [one for one in (typed_sentence(results), changed_sentence(results)) if one]
     if made.draw.how != "random":

@@ -5,16 +5,13 @@ rater's earlier label.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from assay.archive.label_sets import identified_set, read_set
 from assay.archive.labels import read_label
 from assay.errors import AssayError
-
-if TYPE_CHECKING:
-    from assay.records.label import HumanLabel, LabelSet
-    from assay.store.drafts import Item
-    from assay.store.ledger import Ledger
+from assay.records.label import HumanLabel, LabelSet
+from assay.store.drafts import Item
+from assay.store.ledger import Ledger
 
 _AT_ONCE = 500
 

@@ -16,12 +16,11 @@ import msgspec
 from msgspec import Struct
 
 from assay.canon import digest
-from assay.records.label import LabelDraw, LabelItem
+from assay.records.label import Draw, LabelDraw, LabelItem
 from assay.views.samples import sample_evidence
 
 if TYPE_CHECKING:
     from assay.archive.evaluations import StoredEvaluation
-    from assay.records.label import Draw
     from assay.store.ledger import Ledger
 
 _AT_ONCE = 500

@@ -2,8 +2,9 @@
 one value for each item.
 
 Several raters become one value in one way: of scores the median, the lower of two in the middle;
-of pairs the choice with the most votes, and none where votes are level. A rater's first label of an
-item counts. All names that were typed are one rater here, because one person may have typed them.
+of pairs the choice with the most votes, and none where votes are level. A rater's correction counts
+for ten minutes, unless somebody else labels the item first. All names that were typed are one rater
+here, because one person may have typed them.
 """
 
 from __future__ import annotations
@@ -11,19 +12,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from statistics import median_low
-from typing import TYPE_CHECKING
 
 from assay.archive.labels import counted, current, raters_of
-from assay.records.summary import value_interval
+from assay.records.label import HumanLabel, Rater
+from assay.records.summary import ValueInterval, value_interval
 from assay.stats.agreement import Level, agreement, krippendorff_alpha
 from assay.stats.kappa import cohen_kappa, count_pairs, weighted_kappa
 from assay.stats.pairwise import half_wilson
-from assay.views.labels import Disagreed, LabelResults, RaterAgreement, RaterProgress
-
-if TYPE_CHECKING:
-    from assay.records.label import HumanLabel, Rater
-    from assay.records.summary import ValueInterval
-    from assay.views.labels import StoredLabel, StoredSet
+from assay.views.labels import (
+    Disagreed,
+    LabelResults,
+    RaterAgreement,
+    RaterProgress,
+    StoredLabel,
+    StoredSet,
+)
 
 CHOICE = "choice"
 """What raters of pairs give, where raters by a rubric give criteria."""
@@ -96,7 +99,7 @@ def _changed(kept: Sequence[StoredLabel], given: Sequence[StoredLabel]) -> tuple
     """
     first = {(one.label.rater, one.label.item): one for one in kept}
     of_item: dict[tuple[str, str, str], list[StoredLabel]] = {}
-    for one in kept:
+    for one in given:
         of_item.setdefault(one.label.item, []).append(one)
     changed, late = set(), set()
     for one in given:

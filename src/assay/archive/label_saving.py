@@ -9,12 +9,19 @@ from msgspec import ValidationError, structs
 
 from assay.archive.labels import every_label_of_run, label_draft, replacing
 from assay.errors import InputError, UsageError
-from assay.records.label import MAX_COMMENT, HumanLabel, Override, PairLabel
+from assay.records.label import (
+    MAX_COMMENT,
+    HumanLabel,
+    LabelItem,
+    Order,
+    Override,
+    PairLabel,
+    Rater,
+)
 from assay.records.typed import convert
 
 if TYPE_CHECKING:
     from assay.archive.evaluations import StoredEvaluation
-    from assay.records.label import LabelItem, Order, Rater
     from assay.store.drafts import Draft, Item
     from assay.store.ledger import Ledger
     from assay.views.labels import StoredSet
@@ -76,7 +83,7 @@ def override_label(
     if not reason.strip():
         raise UsageError("CLI-001", "an override needs a reason.", fix="Say why in a sentence.")
     if verdict not in ("pass", "fail"):
-        raise UsageError("CLI-001", f"an override says pass or fail, not {verdict[:40]!r}.")
+        raise UsageError("CLI-001", f"an override is pass or fail, not {verdict[:40]!r}.")
     tree = run.tree()
     made = Override(verdict=verdict, reason=_comment(reason))  # type: ignore[arg-type]
     return _checked(

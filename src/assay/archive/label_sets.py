@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import ValidationError, structs
 
-from assay.archive.evaluations import LATEST, check_name
+from assay.archive.evaluations import LATEST, StoredEvaluation, check_name
 from assay.archive.label_draws import LabelPool, draw_items, place
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence, ShelfError, UsageError
@@ -21,21 +21,22 @@ from assay.judging.identity import rubric_name
 from assay.judging.pairwise_task import DEFINITION
 from assay.records.label import (
     DRAWS,
+    Draw,
     LabelCriterion,
+    LabelItem,
     LabelledEvaluation,
     LabelRubric,
     LabelSet,
+    Order,
+    Rater,
 )
 from assay.records.typed import convert
 from assay.registry import near_miss
-from assay.store.drafts import Draft, Link, draft
+from assay.store.drafts import Draft, Item, Link, draft
 from assay.views.labels import StoredSet
 
 if TYPE_CHECKING:
-    from assay.archive.evaluations import StoredEvaluation
     from assay.library.shelf import Shelf
-    from assay.records.label import Draw, LabelItem, Order, Rater
-    from assay.store.drafts import Item
     from assay.store.ledger import Ledger
 
 MOST_ITEMS = 2000

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import ValidationError, structs
 
 from assay.errors import InputError
-from assay.records.label import HumanLabel
+from assay.records.label import HumanLabel, Rater
 from assay.records.typed import convert
-from assay.store.drafts import Draft, Link, draft
+from assay.store.drafts import Draft, Item, Link, draft
 from assay.views.labels import StoredLabel as StoredLabel
 
 if TYPE_CHECKING:
-    from assay.records.label import Rater
-    from assay.store.drafts import Item
     from assay.store.ledger import Ledger
 
 _AT_ONCE = 1000
+CORRECTABLE = timedelta(minutes=10)
+"""How long after their first label of an item a rater can correct it."""
 
 
 class RunLabels(NamedTuple):
@@ -134,17 +135,26 @@ def current(labels: Iterable[StoredLabel]) -> list[StoredLabel]:
 
 
 def counted(labels: Iterable[StoredLabel]) -> list[StoredLabel]:
-    """The labels that count, the oldest first: of scores and choices each rater's first, because a
-    later one may follow what others said; of overrides the newest.
+    """The labels that count, the oldest first. Of scores and choices, a rater's correction counts
+    if it comes soon after the first label and before anybody else's: a later one may follow what
+    others said, or how the judge did. Of overrides the newest counts.
     """
-    first: dict[tuple[Rater, tuple[str, str, str]], StoredLabel] = {}
+    kept: dict[tuple[Rater, tuple[str, str, str]], StoredLabel] = {}
+    first: dict[tuple[Rater, tuple[str, str, str]], str] = {}
+    raters: dict[tuple[str, str, str], set[Rater]] = {}
     for one in sorted(labels, key=lambda one: one.seq):
+        of_item = raters.setdefault(one.label.item, set())
+        of_item.add(one.label.rater)
         key = (one.label.rater, one.label.item)
-        if one.label.override is not None:
-            first[key] = one
-        else:
-            first.setdefault(key, one)
-    return sorted(first.values(), key=lambda one: one.seq)
+        at = first.setdefault(key, one.at)
+        corrects = len(of_item) == 1 and _moment(one.at) - _moment(at) <= CORRECTABLE
+        if key not in kept or corrects or one.label.override is not None:
+            kept[key] = one
+    return sorted(kept.values(), key=lambda one: one.seq)
+
+
+def _moment(at: str) -> datetime:
+    return datetime.fromisoformat(at)
 
 
 def raters_of(labels: Sequence[StoredLabel]) -> list[Rater]:

@@ -13,11 +13,10 @@ from assay.files.atomic import write_file
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.scoring.profile import load_profile
-from assay.store.drafts import Draft, draft
+from assay.store.drafts import Draft, Item, draft
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
-    from assay.store.drafts import Item
     from assay.store.ledger import Ledger
 
 OWN_PROFILE = "assay.own-profile/1"

@@ -8,7 +8,7 @@ be recomputed: that is an error, never a guess.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.archive.grades import trace
 from assay.archive.own_profiles import OWN_PROFILE
@@ -17,17 +17,14 @@ from assay.archive.replay_gates import GATES
 from assay.canon import canonical
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document
+from assay.library.shelf import Shelf
 from assay.pipeline.deciding import Terms, decide, declared, is_regraded_note, side_of
 from assay.pipeline.grading import Graded, Grader
 from assay.records.decision import DECISION_SCHEMA, Decision
 from assay.release.plan import check_plan
-from assay.release.policy import Bars, make_release_rules
-
-if TYPE_CHECKING:
-    from assay.library.shelf import Shelf
-    from assay.release.policy import ReleaseRules
-    from assay.store.drafts import Item, Link
-    from assay.store.ledger import Ledger
+from assay.release.policy import Bars, ReleaseRules, make_release_rules
+from assay.store.drafts import Item, Link
+from assay.store.ledger import Ledger
 
 SIDES = ("candidate", "baseline")
 

@@ -91,9 +91,7 @@ class _Evidence:
 
     def unclear(self, what: str) -> InputError:
         """The error of a record that does not say which evidence it means."""
-        return InputError(
-            "REL-008", f"the record does not say by its digest what {what} was.", where=self.where
-        )
+        return InputError("REL-008", f"the record has no digest of {what}.", where=self.where)
 
 
 def _part(tree: Any, name: str, evidence: _Evidence) -> dict[str, Any]:

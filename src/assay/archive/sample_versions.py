@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from assay.records.evaluation import VersionedName
+from assay.store.ledger import Ledger
 from assay.store.listing import evaluated_samples, evidence_of
 from assay.views.samples import SampleEvidence, SampleRun, sample_evidence, sample_grade
-
-if TYPE_CHECKING:
-    from assay.store.ledger import Ledger
 
 MOST = 6
 """Versions that are shown."""
@@ -21,7 +19,9 @@ RUNS = 50_000
 """Runs of all of them together."""
 
 
-class _RunCount(msgspec.Struct, frozen=True):
+class RunCount(msgspec.Struct, frozen=True):
+    """How many runs an evaluation has."""
+
     n: int = 0
 
 
@@ -32,7 +32,7 @@ class EvaluationHead(msgspec.Struct, frozen=True):
     name: str
     workflow: VersionedName
     dataset: VersionedName
-    totals: _RunCount = _RunCount()
+    totals: RunCount = RunCount()
 
 
 class SampleVersion(NamedTuple):

@@ -6,23 +6,15 @@ or sorts by them, and the baseline of a large evaluation only where a query need
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from assay.archive.compared import ComparedWith, compared_with
+from assay.archive.evaluations import StoredEvaluation
 from assay.archive.samples import run_rows, sample_rows
-from assay.views.sample_query import (
-    Baseline,
-    SampleQuery,
-    missing_samples,
-    select_samples,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from assay.archive.evaluations import StoredEvaluation
-    from assay.store.ledger import Ledger
-    from assay.views.samples import SampleRow
+from assay.store.ledger import Ledger
+from assay.views.sample_query import Baseline, SampleQuery, missing_samples, select_samples
+from assay.views.samples import SampleRow
 
 ALWAYS_COMPARED = 2_000
 """Up to so many runs, differences from the baseline are counted on every page."""

@@ -8,10 +8,14 @@ invalidates them.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from threading import Lock
-from typing import TYPE_CHECKING
 
+from assay.archive.evaluations import StoredEvaluation
+from assay.records.evaluation import EvaluatedRun
+from assay.store.drafts import Item
+from assay.store.ledger import Ledger
 from assay.views.samples import (
     SampleRow,
     SampleRun,
@@ -21,14 +25,6 @@ from assay.views.samples import (
     sample_name,
     with_evidence,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from assay.archive.evaluations import StoredEvaluation
-    from assay.records.evaluation import EvaluatedRun
-    from assay.store.drafts import Item
-    from assay.store.ledger import Ledger
 
 _GRADES_AT_ONCE = 400  # as many as one query takes
 _RUNS_AT_ONCE = 100  # a run may be megabytes

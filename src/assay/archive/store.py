@@ -20,7 +20,7 @@ import msgspec
 
 from assay.archive.grades import basis_of
 from assay.archive.records import result_draft
-from assay.errors import AssayError, InputError
+from assay.errors import AssayError, InputError, count
 from assay.store.drafts import Body, Draft, body_of, graded_drafts
 from assay.store.results import stored_of
 
@@ -110,8 +110,8 @@ class Store:
             self._report(f"stored in {self.ledger.where}")
             return
         self._report(
-            f"{new:,} records stored in {self.ledger.where}, {known:,} were there before. The head"
-            f" is {self.project}:{seq}:{head}."
+            f"{count(new, 'record')} stored in {self.ledger.where}, {known:,} already there. The"
+            f" head is {self.project}:{seq}:{head}."
         )
 
     def report_notes(self) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.archive.compared import (
     EARLIER,
+    NamedBaseline,
     earlier_evaluation,
     evaluation_of_runs,
     named_baselines,
@@ -20,17 +21,14 @@ from assay.archive.compared import (
 )
 from assay.archive.evaluations import StoredEvaluation, brief_evaluations
 from assay.errors import AssayError
+from assay.records.evaluation import Evaluation
+from assay.stats.intervals import Interval
 from assay.stats.rates import rate_difference
 from assay.store import recent
 from assay.store.decided import sides_of
+from assay.store.ledger import Ledger
 from assay.store.names import ActiveWorkflow, active_workflows
 from assay.views.evaluations import graded_by
-
-if TYPE_CHECKING:
-    from assay.archive.compared import NamedBaseline
-    from assay.records.evaluation import Evaluation
-    from assay.stats.intervals import Interval
-    from assay.store.ledger import Ledger
 
 EVALUATIONS = EARLIER + 1
 """Evaluations of one workflow that are read: the newest, and what it may be compared with."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from assay.batch.engine import BatchEngine
+from assay.batch.evidence import own_names
 from assay.batch.quoting import identifier, in_dialect
 
 INVALID = "invalid_evidence"
@@ -139,7 +140,7 @@ def _rejected(engine: BatchEngine, rejects: Sequence[str]) -> tuple[RejectCount,
     if not rejects:
         return ()
     attached = engine.attach(list(rejects))
-    view, names = identifier(attached), [column.name for column in engine.columns(attached)]
+    view, names = identifier(attached), own_names(engine.columns(attached))
     key, *places = (name for name in names if name not in _NOT_SHOWN)
     value = next(name for name in names if name in _VALUES)
     shown = ", ".join(map(identifier, (key, *places, value)))

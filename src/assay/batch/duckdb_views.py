@@ -11,7 +11,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from assay.batch.line_keys import MAX_COLUMNS, line_keys
+from assay.batch.layout import IN_QUOTES
+from assay.batch.line_keys import MAX_COLUMNS, in_pattern, line_keys, long_numbers
 from assay.batch.quoting import identifier, text
 from assay.batch.sources import BatchSource, CsvHead, csv_head, find_sources, is_uri
 from assay.errors import InputError, UsageError
@@ -19,9 +20,8 @@ from assay.installing import install_hint
 
 MAX_LINE = 16 * 1024 * 1024
 _EXTENSIONS = {"delta": "delta_scan", "iceberg": "iceberg_scan"}
+_EXPORT = "Export the table to Parquet and grade that."
 _FILE = "assay_file"
-_LONG_NUMBER = r"(-?[0-9][0-9.]{15,}(?:[eE][+-]?[0-9]+)?)"
-"""A number in JSON that may have more digits than a double: DuckDB's parser would round it."""
 
 
 def views_sql(connection: Any, sources: Sequence[str | BatchSource]) -> str:
@@ -60,8 +60,9 @@ def _selects(connection: Any, source: BatchSource) -> list[str]:
         return [_extension_scan(connection, source)]
     raise UsageError(
         "BAT-020",
-        f"DuckDB can't read '{source.name}'.",
-        fix="Copy it to Parquet first, or use --engine spark.",
+        f"DuckDB can't read {source.kind.title()} tables.",
+        where=source.name,
+        fix=_EXPORT,
     )
 
 
@@ -100,21 +101,25 @@ def _jsonl(connection: Any, source: BatchSource) -> str:
     found = [(keys if is_object else None, count) for is_object, keys, count in shapes]
     names = line_keys(found, source, engine="DuckDB")
     columns = [f"{_json_text(name)} AS {identifier(name)}" for name in names]
+    columns += [
+        f"json_type(json, {_pointer(name)}) = 'VARCHAR' AS {identifier(IN_QUOTES + name)}"
+        for name in names
+    ]
     return f"SELECT {', '.join([*columns, _FILE])} FROM {lines}"
 
 
 def _json_text(name: str) -> str:
     """The value under a key as text, with every digit that was written."""
-    plain = f"json_extract_string(json, {text('/' + name.replace('~', '~0').replace('/', '~1'))})"
-    if not name.isascii() or not name.isprintable():
-        return plain
-    # the same key inside a nested value may match too: only a text of the same number is this one,
-    # and of several the longest, which is rejected first
-    number = text(rf'"{_escaped(name)}"\s*:\s*{_LONG_NUMBER}')
+    plain, number = f"json_extract_string(json, {_pointer(name)})", long_numbers(name)
     same = f"lambda x: TRY_CAST(x AS DOUBLE) = TRY_CAST({plain} AS DOUBLE)"
-    texts = f"list_filter(regexp_extract_all(json, {number}, 1), {same})"
+    texts = f"list_filter(regexp_extract_all(json, {text(number)}, 1), {same})"
     longer = "lambda a, b: CASE WHEN length(a) < length(b) THEN b ELSE a END"
     return f"CASE WHEN len({texts}) > 0 THEN list_reduce({texts}, {longer}) ELSE {plain} END"
+
+
+def _pointer(name: str) -> str:
+    """A key as a JSON pointer."""
+    return text("/" + name.replace("~", "~0").replace("/", "~1"))
 
 
 def _filename(source: BatchSource) -> str:
@@ -134,17 +139,12 @@ def _with_partitions(connection: Any, source: BatchSource, select: str) -> str:
         keys |= dict.fromkeys(part.partition("=")[0] for part in path.split(os.sep) if "=" in part)
     below = f"substr({_FILE}, {len(source.folder) + 1})"
     made = [
-        f"url_decode(regexp_extract({below}, {text(f'/{_escaped(key)}=([^/]*)/')}, 1))"
+        f"url_decode(regexp_extract({below}, {text(f'/{in_pattern(key)}=([^/]*)/')}, 1))"
         f" AS {identifier(key)}"
         for key in keys
         if key.lower() not in columns
     ]
     return f"SELECT * EXCLUDE ({_FILE}){''.join(f', {column}' for column in made)} FROM ({select})"
-
-
-def _escaped(name: str) -> str:
-    """A text in a regular expression."""
-    return "".join(sign if sign.isalnum() or sign == "_" else "\\" + sign for sign in name)
 
 
 def _names(files: Iterable[str]) -> str:
@@ -224,6 +224,7 @@ def _extension_scan(connection: Any, source: BatchSource) -> str:
             f" reads it with an extension that isn't installed.",
             where=source.name,
             fix="Install it once: python -c"
-            f" \"import duckdb; duckdb.sql('INSTALL {source.kind}')\"",
+            f" \"import duckdb; duckdb.sql('INSTALL {source.kind}')\". Or export the table to"
+            " Parquet and grade that.",
         ) from None
     return f"SELECT * FROM {_EXTENSIONS[source.kind]}({text(source.files[0])})"

@@ -2,8 +2,10 @@
 
 CSV and JSON Lines give text. A text that isn't a number, or has more digits than a batch computes
 exactly, becomes NaN, and one that isn't a verdict becomes NULL; the text itself stays in a column
-next to it, so that the plan rejects the row and shows what was written. The output of an earlier
-batch gives norms: they are graded again as scores from 0 to 1, so no evidence is read.
+next to it, so that the plan rejects the row and shows what was written. A JSON string such as "5"
+or "true" is neither a number nor a verdict, as on a scorecard: it keeps its quotation marks. The
+output of an earlier batch gives norms: they are graded again as scores from 0 to 1, so no evidence
+is read.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from assay.batch.engine import SourceColumn
-from assay.batch.layout import WRITTEN
+from assay.batch.layout import IN_QUOTES, WRITTEN
 from assay.batch.norms import NUMBER
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, text
@@ -20,6 +22,7 @@ _FEW_DIGITS = r"^[+-]?0*[.]?0*[0-9]{1,15}([eE][+-]?[0-9]{1,3})?\z"
 _MAX_DIGITS = 15
 _TEXT = ("VARCHAR", "STRING")
 _NAN = "CAST('NaN' AS DOUBLE)"
+_VERDICTS = ("true", "t", "false", "f")
 REJECTED = "(rejected before)"
 
 
@@ -34,20 +37,59 @@ def typed_text(
     there is no such text.
     """
     texts = {column.name for column in columns if column.type in _TEXT}
-    made = []
-    for column in columns:
-        name = identifier(column.name)
-        if column.name in texts and column.name in numbers:
-            made.append(f"{_number(name)} AS {name}")
-        elif column.name in texts and column.name in verdicts:
-            made.append(f"{_verdict(name)} AS {name}")
-        else:
-            made.append(name)
-            continue
-        made.append(f"{name} AS {identifier(WRITTEN + column.name)}")
-    if not texts.intersection({*numbers, *verdicts}):
+    found = texts.intersection({*numbers, *verdicts})
+    made = [
+        part
+        for name in own_names(columns)
+        for part in (
+            _typed(name, columns, is_number=name in numbers)
+            if name in found
+            else [identifier(name)]
+        )
+    ]
+    if not found and len(made) == len(columns):
         return None
     return f"SELECT {', '.join(made)} FROM {identifier(view)}"
+
+
+def quoted_text(
+    view: str, columns: Sequence[SourceColumn], *, numbers: Collection[str]
+) -> str | None:
+    """A query in DuckDB's dialect in which JSON strings keep their quotation marks where numbers
+    belong; None where nothing was read from JSON.
+    """
+    names = own_names(columns)
+    if len(names) == len(columns):
+        return None
+    made = [
+        f"{_written(name, columns)} AS {identifier(name)}" if name in numbers else identifier(name)
+        for name in names
+    ]
+    return f"SELECT {', '.join(made)} FROM {identifier(view)}"
+
+
+def own_names(columns: Sequence[SourceColumn]) -> list[str]:
+    """The columns of a source, without what a reader noted about them."""
+    return [column.name for column in columns if not column.name.startswith(IN_QUOTES)]
+
+
+def _written(name: str, columns: Sequence[SourceColumn]) -> str:
+    """A text as it was written: in quotation marks where it is a JSON string that would pass for a
+    number or a verdict without them.
+    """
+    own, noted = identifier(name), IN_QUOTES + name
+    if all(column.name != noted for column in columns):
+        return own
+    passes = f"(REGEXP_MATCHES({own}, {text(NUMBER)}) OR {_is_verdict(own)})"
+    in_quotes = f"CAST({identifier(noted)} AS VARCHAR) = 'true'"
+    return f"CASE WHEN {in_quotes} AND {passes} THEN '\"' || {own} || '\"' ELSE {own} END"
+
+
+def _typed(name: str, columns: Sequence[SourceColumn], *, is_number: bool) -> list[str]:
+    """A column of text as numbers or verdicts, and the text."""
+    written = _written(name, columns)
+    value = _number(written) if is_number else _verdict(written)
+    return [f"{value} AS {identifier(name)}", f"{written} AS {identifier(WRITTEN + name)}"]
 
 
 def _number(name: str) -> str:
@@ -64,10 +106,11 @@ def _number(name: str) -> str:
 
 
 def _verdict(name: str) -> str:
-    return (
-        f"CASE WHEN LOWER({name}) IN ('true', 't') THEN TRUE"
-        f" WHEN LOWER({name}) IN ('false', 'f') THEN FALSE END"
-    )
+    return f"CASE WHEN {_is_verdict(name)} THEN LOWER({name}) IN ('true', 't') END"
+
+
+def _is_verdict(name: str) -> str:
+    return f"LOWER({name}) IN ({', '.join(map(text, _VERDICTS))})"
 
 
 def norms_plan(plan: BatchPlan) -> BatchPlan:

@@ -23,6 +23,7 @@ from assay.batch.typed_columns import (
     lookup,
     no_id,
     text_of,
+    unused_columns,
 )
 from assay.errors import InputError
 from assay.exact import NORM_ONE
@@ -68,6 +69,7 @@ class ExamQuery:
             optional=("axis", "mark", "set", *axes),
         )
         self._keep = kept_columns(columns, keep)
+        self.unused = unused_columns(columns, self._columns, keep)
         self._wide = [name for name in axes if name in self._columns]
         if ("axis" in self._columns) != ("mark" in self._columns) or (
             "axis" in self._columns
@@ -217,7 +219,7 @@ sittings AS (
         )
         return f"{top} AS {alias}"
 
-    def verdicts(self) -> str:
+    def grades(self) -> str:
         """One row per sitting."""
         plan, n = self.plan, len(self.plan.capstone)
         rules = {"below_hard_gate": f"units >= {plan.hard_gate}"}

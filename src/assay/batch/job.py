@@ -26,7 +26,14 @@ from assay.batch.earlier import earlier_files, earlier_grades
 from assay.batch.engine import BatchEngine
 from assay.batch.evidence import sampled
 from assay.batch.quoting import identifier, in_dialect
-from assay.batch.sources import BatchSource, Partition, find_partitions, find_sources, is_uri
+from assay.batch.sources import (
+    LOGGED,
+    BatchSource,
+    Partition,
+    find_partitions,
+    find_sources,
+    is_uri,
+)
 from assay.batch.staging import stage_tables
 from assay.batch.target_checks import check_target
 from assay.batch.targets import BatchTarget, Workplace, files_of, open_workplace
@@ -333,7 +340,7 @@ def _inputs(sources: Sequence[BatchSource], parts: Sequence[_BatchPart]) -> list
     ]
     copies = {file for source in sources for file in source.files}
     files = [file for file in files if file.name in copies]
-    kinds = ("postgresql", "delta", "iceberg", "table")
+    kinds = ("postgresql", "table", *LOGGED)
     return files + [
         BatchFile(name=source.name, undigested=_TABLE if source.kind in kinds else _ELSEWHERE)
         for source in sources

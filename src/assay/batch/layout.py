@@ -52,6 +52,8 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
 
 WRITTEN = "assay_written:"
 """Begins the name of a column with the text that another column was read from."""
+IN_QUOTES = "assay_in_quotes:"
+"""Begins the name of a column that says whether a text was a JSON string."""
 
 _EXPECTED = {"any": "a plain value", "name": "text or whole numbers", "number": "a number"}
 

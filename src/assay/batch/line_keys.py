@@ -1,14 +1,35 @@
-"""The keys of JSON Lines, which are the columns of a batch, out of the shapes of its lines."""
+"""The keys of JSON Lines, which are the columns of a batch, out of the shapes of its lines, and the
+numbers under them with every digit that was written.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from json import dumps
 
 from assay.batch.sources import BatchSource
 from assay.errors import InputError, NotEnoughEvidence
 
 MAX_COLUMNS = 10_000
 """Columns of a file, and shapes of its lines."""
+
+_LONG_NUMBER = r"-?[0-9][0-9.]{15,}(?:[eE][+-]?[0-9]+)?|-?[0-9][0-9.]*[eE][+-]?[0-9]{3,}"
+"""A number that may have more digits than a double, or be too large: parsers would round it."""
+
+
+def long_numbers(name: str) -> str:
+    """A regular expression for the long numbers under a key. The same key inside a nested value
+    matches too: only a text of the same number is this one, and of several the longest, which is
+    rejected first.
+    """
+    escaped = dumps(name)[1:-1]
+    spellings = dict.fromkeys((name, escaped, escaped.replace("/", r"\/")))
+    return rf'"(?:{"|".join(map(in_pattern, spellings))})"\s*:\s*({_LONG_NUMBER})'
+
+
+def in_pattern(name: str) -> str:
+    """A text in a regular expression."""
+    return "".join(sign if sign.isalnum() or sign == "_" else "\\" + sign for sign in name)
 
 
 def line_keys(

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from assay.batch.engine import BatchEngine
 from assay.batch.plan import BatchPlan
+from assay.batch.quoting import identifier, in_dialect, text
 from assay.batch.run_query import (
     ATTEMPT,
     GROUP,
@@ -19,9 +20,6 @@ from assay.batch.run_query import (
     any_of,
     ask,
     extra_gate_names,
-    in_dialect_of,
-    literal,
-    name,
     total,
 )
 from assay.exact import NORM_ONE
@@ -66,8 +64,8 @@ class PairQuery(BatchRunQuery):
 
     def materialise(self, engine: BatchEngine) -> None:
         """Join the two sides once for all questions that follow."""
-        table = engine.materialise(in_dialect_of(engine, f"{self._with} SELECT * FROM joined"))
-        self._with = f"WITH joined AS (SELECT * FROM {name(table)})"
+        table = engine.materialise(in_dialect(f"{self._with} SELECT * FROM joined", engine.dialect))
+        self._with = f"WITH joined AS (SELECT * FROM {identifier(table)})"
 
     def over_pairs(self, select: str) -> str:
         """A query that reads `pairs`."""
@@ -163,7 +161,7 @@ class PairQuery(BatchRunQuery):
                 f"CASE WHEN has_o THEN o_n{index} ELSE 0 END AS n{index}_o",
                 f"CASE WHEN has_t THEN t_n{index} + {one} * lost_t ELSE {one} END AS n{index}_t",
             ]
-        kept = f" WHERE NOT sample IN ({', '.join(map(literal, left_out))})" if left_out else ""
+        kept = f" WHERE NOT sample IN ({', '.join(map(text, left_out))})" if left_out else ""
         counted = f"SELECT {', '.join(columns)} FROM joined{kept}"
         points = [f"(20000000 * score_{side} + m_{side}) // (2 * m_{side})" for side in ("o", "t")]
         fails = [
@@ -181,7 +179,7 @@ def group_sums(query: PairQuery, excluded: Sequence[str]) -> str:
     """The size of each group, and the exact sums of its differences and of their squares: a double
     is cut at `PLACES` into whole numbers.
     """
-    out = f" AND NOT grp IN ({', '.join(map(literal, excluded))})" if excluded else ""
+    out = f" AND NOT grp IN ({', '.join(map(text, excluded))})" if excluded else ""
     inner = f"SELECT grp, CAST(d AS DOUBLE) / 1e9 AS r0 FROM pairs WHERE grp IS NOT NULL{out}"
     made = f"SELECT grp, r0 AS v0, r0 * r0 AS q0 FROM ({inner}) AS cut0"
     for step, places in enumerate(PLACES):

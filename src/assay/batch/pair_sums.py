@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from assay.batch.engine import BatchEngine
 from assay.batch.pair_query import PLACES, PairQuery, group_sums
-from assay.batch.run_query import any_of, ask, count_if, literal, total
+from assay.batch.quoting import text
+from assay.batch.run_query import any_of, ask, count_if, total
 from assay.errors import InputError
 from assay.records.decision import WorseSample
 from assay.release.policy import ReleaseRules
@@ -251,7 +252,7 @@ class _Tally:
         members: dict[tuple[str | None, str], Counter[float]] = {}
         opened = sorted({pair.group for pair in lost if pair.group is not None})
         if opened:
-            listed = ", ".join(map(literal, opened))
+            listed = ", ".join(map(text, opened))
             for group, units, times in self.rows(
                 f"SELECT grp, d, COUNT(*) FROM pairs WHERE grp IN ({listed}) GROUP BY grp, d"
             ):

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from assay.batch import row_faults as fault
 from assay.batch.quoting import identifier, text
-from assay.batch.source_rows import (
-    IDENTIFIER,
-    RowExpressions,
-    cell_text,
-    is_bad_verdict,
-    raw_text,
-)
+from assay.batch.source_rows import IDENTIFIER, RowExpressions, cell_text, is_bad_verdict, raw_text
 
 _NONE = "CAST(NULL AS VARCHAR)"
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from assay.batch.engine import BatchEngine
 from assay.batch.plan import BatchPlan
-from assay.batch.quoting import in_dialect
+from assay.batch.quoting import identifier, in_dialect, text
 from assay.errors import InputError
 from assay.exact import NORM_ONE
 
@@ -29,28 +29,9 @@ class BatchView(NamedTuple):
     columns: frozenset[str]
 
 
-def name(text: str) -> str:
-    """An identifier in quotes."""
-    from sqlglot import exp
-
-    return exp.to_identifier(text, quoted=True).sql(dialect="duckdb")
-
-
-def literal(text: str) -> str:
-    """A text in quotes."""
-    from sqlglot import exp
-
-    return exp.Literal.string(text).sql(dialect="duckdb")
-
-
 def ask(engine: BatchEngine, sql: str) -> list[tuple[object, ...]]:
     """The rows of a query in DuckDB's dialect."""
-    return engine.rows(in_dialect_of(engine, sql))
-
-
-def in_dialect_of(engine: BatchEngine, sql: str) -> str:
-    """A query in DuckDB's dialect, as the engine writes it."""
-    return sql if engine.dialect == "duckdb" else in_dialect(sql, engine.dialect)
+    return engine.rows(in_dialect(sql, engine.dialect))
 
 
 def any_of(parts: Iterable[str]) -> str:
@@ -84,9 +65,11 @@ class BatchRunQuery:
 
     def runs(self, side: BatchView, *more: str) -> str:
         """The runs of one side: what a decision reads of each, and `more` columns."""
-        run = f"CAST({name('run')} AS VARCHAR)"
+        run = f"CAST({identifier('run')} AS VARCHAR)"
         sample = (
-            f"COALESCE(CAST({name(SAMPLE)} AS VARCHAR), {run})" if SAMPLE in side.columns else run
+            f"COALESCE(CAST({identifier(SAMPLE)} AS VARCHAR), {run})"
+            if SAMPLE in side.columns
+            else run
         )
         columns = [
             f"{run} AS run",
@@ -105,7 +88,7 @@ class BatchRunQuery:
             f"{_units(f'norm_{one.name}', NORM_ONE)} AS n{index}"
             for index, one in enumerate(self.plan.criteria)
         ]
-        return f"SELECT {', '.join([*columns, *more])} FROM {name(side.view)}"
+        return f"SELECT {', '.join([*columns, *more])} FROM {identifier(side.view)}"
 
 
 def extra_gate_names(engine: BatchEngine, plan: BatchPlan, *sides: BatchView) -> list[str]:
@@ -113,7 +96,8 @@ def extra_gate_names(engine: BatchEngine, plan: BatchPlan, *sides: BatchView) ->
     if any("extra_gates" not in side.columns for side in sides):
         return []  # such a batch is refused by name: see `side_checks`
     listed = " UNION ".join(
-        f"SELECT DISTINCT UNNEST(extra_gates) AS gate FROM {name(side.view)}" for side in sides
+        f"SELECT DISTINCT UNNEST(extra_gates) AS gate FROM {identifier(side.view)}"
+        for side in sides
     )
     rows = ask(engine, f"SELECT DISTINCT gate FROM ({listed}) AS listed ORDER BY gate")
     if len(rows) > MAX_EXTRA_GATES:
@@ -127,13 +111,13 @@ def extra_gate_names(engine: BatchEngine, plan: BatchPlan, *sides: BatchView) ->
 
 
 def _kept(side: BatchView, column: str, kind: str) -> str:
-    return f"CAST({name(column) if column in side.columns else 'NULL'} AS {kind})"
+    return f"CAST({identifier(column) if column in side.columns else 'NULL'} AS {kind})"
 
 
 def _units(column: str, scale: int) -> str:
-    return f"CAST(ROUND(CAST({name(column)} AS DOUBLE) * {scale}e0) AS BIGINT)"
+    return f"CAST(ROUND(CAST({identifier(column)} AS DOUBLE) * {scale}e0) AS BIGINT)"
 
 
 def has_item(column: str, item: str) -> str:
     """Whether a list has an item, as 1 or 0."""
-    return f"CASE WHEN COALESCE(ARRAY_CONTAINS({column}, {literal(item)}), FALSE) THEN 1 ELSE 0 END"
+    return f"CASE WHEN COALESCE(ARRAY_CONTAINS({column}, {text(item)}), FALSE) THEN 1 ELSE 0 END"

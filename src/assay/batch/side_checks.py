@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from assay.batch.engine import BatchEngine
+from assay.batch.quoting import text
 from assay.batch.relational import letter_cases, weighted_score
 from assay.batch.run_query import (
     ATTEMPT,
@@ -16,9 +17,8 @@ from assay.batch.run_query import (
     ask,
     count_if,
     has_item,
-    literal,
 )
-from assay.errors import InputError
+from assay.errors import InputError, count
 from assay.exact import NORM_ONE
 
 NEEDED = (
@@ -102,7 +102,7 @@ class SideCheck:
             "grading_system": plan.grading_system,
         }
         other = " OR ".join(
-            f"COALESCE({column}, '') <> {literal(value)}"
+            f"COALESCE({column}, '') <> {text(value)}"
             for column, value in named.items()
             if column in self.side.columns
         )
@@ -135,7 +135,8 @@ class SideCheck:
             )
         if contrary:
             raise self._refused(
-                f"{contrary:,} rows of the {self.name} contradict their own norms and gates.",
+                f"the {self.name} has {count(contrary, 'row')} whose verdict contradicts its norms"
+                " and gates.",
                 "Grade again with `assay batch`.",
             )
         if gates or floors:
@@ -147,7 +148,7 @@ class SideCheck:
             )
         if others:
             raise self._refused(
-                f"{others:,} rows were graded by something else than the record says."
+                f"{others:,} rows were graded by something other than the record names."
             )
 
     def _check_samples(self) -> SideSampleCounts:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from msgspec.structs import asdict
 
 from assay.batch.engine import BatchEngine
-from assay.batch.run_query import BatchRunQuery, BatchView, ask, count_if, literal, total
+from assay.batch.quoting import text
+from assay.batch.run_query import BatchRunQuery, BatchView, ask, count_if, total
 from assay.batch.side_checks import SideCheck, SideSampleCounts
 from assay.exact import NORM_ONE
 from assay.records.grade import LETTERS
@@ -26,9 +27,9 @@ from assay.records.summary import (
     value_interval,
 )
 from assay.release.promotion_rules import SHOWN
-from assay.release.summary import COVERAGE, NORMS, TOP, on_scale
+from assay.release.summary import COVERAGE, NORMS, TOP
 from assay.stats.counts import QUANTILES, Counts
-from assay.stats.estimate import SCORES, Range
+from assay.stats.estimate import SCORES, Range, on_scale
 from assay.stats.flaky import FlakyItem
 from assay.stats.intervals import Interval, student, wilson
 
@@ -100,13 +101,10 @@ def side_sums(
     *,
     where: str,
     name: str,
-    cut: bool = False,
 ) -> SideSums:
-    """What a batch comes to; refuses one that can't be trusted. `cut` intervals end where no value
-    can be.
-    """
+    """What a batch comes to; refuses one that can't be trusted."""
     samples = SideCheck(engine, query, side, where, name).check()
-    return _BatchSums(engine, query, side, samples, cut).made()
+    return _BatchSums(engine, query, side, samples).made()
 
 
 class _BatchSums:
@@ -116,10 +114,9 @@ class _BatchSums:
         query: BatchRunQuery,
         side: BatchView,
         samples: SideSampleCounts,
-        cut: bool,
     ) -> None:
         self.engine, self.query, self.side = engine, query, side
-        self.plan, self.samples, self.cut = query.plan, samples, cut
+        self.plan, self.samples = query.plan, samples
 
     def _rows(self, select: str) -> list[Any]:
         with_runs = f"WITH runs AS ({self.query.runs(self.side, 'grade', 'missing AS absent')})"
@@ -130,7 +127,7 @@ class _BatchSums:
         has = [count_if(f"h{index} = 1") for index, _ in self.query.extra]
         reasons = self._reasons()
         columns = ["COUNT(*)", total("p"), count_if("ARRAY_LENGTH(absent) > 0")]
-        columns += [count_if(f"grade = {literal(letter)}") for letter in LETTERS]
+        columns += [count_if(f"grade = {text(letter)}") for letter in LETTERS]
         columns += [*gates, *has]
         for _, condition in reasons:
             columns += [count_if(condition), f"MIN(CASE WHEN {condition} THEN run END)"]
@@ -159,7 +156,7 @@ class _BatchSums:
             n=n,
             coverage={kind: coverage.get(kind, 0) for kind in COVERAGE},
             pass_rate=value_interval(wilson(passed, n)),
-            weighted_score=distribution(scores, SCORES, shared=shared, cut=self.cut),
+            weighted_score=distribution(scores, SCORES, shared=shared),
             gates={
                 gate: GateSummary(
                     failed=times, undetermined=0, n=size, rate=value_interval(wilson(times, size))
@@ -198,7 +195,7 @@ class _BatchSums:
             for index, name in self.query.floors
         ]
         named += [
-            (f"{one.name} has no score", f"ARRAY_CONTAINS(absent, {literal(one.name)})")
+            (f"{one.name} has no score", f"ARRAY_CONTAINS(absent, {text(one.name)})")
             for one in self.plan.criteria
         ]
         return [*named, ("the score is below the threshold", f"score < {self.plan.threshold}")]
@@ -216,7 +213,7 @@ class _BatchSums:
         return [
             total(norm),
             total(f"{norm} * {norm}"),
-            count_if(f"ARRAY_CONTAINS(absent, {literal(one.name)})"),
+            count_if(f"ARRAY_CONTAINS(absent, {text(one.name)})"),
             count_if(f"f{index} = 1") if one.floor is not None else "0",
             *bins,
         ]
@@ -258,7 +255,7 @@ class _BatchSums:
         counts = _EngineCounts((n, sums.total, sums.squares), sums.bins, at)
         return CriterionSummary(
             n=n,
-            **asdict(distribution(counts, NORMS, shared=shared, cut=self.cut)),
+            **asdict(distribution(counts, NORMS, shared=shared)),
             histogram=counts.bins(),
             floor_failures=sums.floor_failures,
             missing=sums.missing,
@@ -278,7 +275,7 @@ class _BatchSums:
         ]
 
 
-def distribution(counts: Counts, scale: Range, *, shared: bool, cut: bool) -> Distribution:
+def distribution(counts: Counts, scale: Range, *, shared: bool) -> Distribution:
     """Mean with interval, standard deviation and quantiles. Over runs that share groups there is
     no interval.
     """
@@ -289,7 +286,7 @@ def distribution(counts: Counts, scale: Range, *, shared: bool, cut: bool) -> Di
         else student(mean, sd or 0.0, counts.n)
     )
     return Distribution(
-        mean=value_interval(on_scale(interval, scale) if cut else interval),
+        mean=value_interval(on_scale(interval, scale)),
         sd=sd,
         quantiles=counts.quantiles(),
     )

@@ -17,27 +17,32 @@ import csv
 import glob
 import gzip
 import os
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from assay.errors import InputError, UsageError
+from assay.errors import InputError, UsageError, count
 
 KINDS = {
     ".parquet": "parquet",
     ".csv": "csv",
     ".tsv": "csv",
     ".csv.gz": "csv",
+    ".tsv.gz": "csv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".jsonl.gz": "jsonl",
+    ".ndjson.gz": "jsonl",
     ".arrow": "arrow",
     ".feather": "arrow",
     ".ipc": "arrow",
 }
 """Which kind a file is, by the end of its name."""
 DATABASES = (".duckdb", ".ddb")
+LOGGED = ("delta", "iceberg", "hudi")
+"""The formats of folders whose log says which of their files and rows count."""
 TABLE = "table:"
 """What the name of a table in Spark's catalog begins with."""
 MAX_FILES = 100_000
@@ -53,9 +58,11 @@ class BatchSource(NamedTuple):
     name: str
     """As it was given; the URL of a database without its password."""
     kind: str
-    """`parquet`, `csv`, `jsonl`, `arrow`, `duckdb`, `postgresql`, `delta`, `iceberg` or `table`."""
+    """`parquet`, `csv`, `jsonl`, `arrow`, `duckdb`, `postgresql`, `delta`, `iceberg`, `hudi` or
+    `table`.
+    """
     files: tuple[str, ...] = ()
-    """The files to read, in order of their names; of a Delta or Iceberg table, its folder."""
+    """The files to read, in order of their names; of a table with a log, its folder."""
     table: str = ""
     """The table within a database."""
     folder: str = ""
@@ -103,7 +110,7 @@ def find_partitions(sources: list[BatchSource]) -> list[Partition]:
     """The partitions of a single folder, in order of their names; empty where the input is
     something else, or where some of its files are outside any partition.
     """
-    if len(sources) != 1 or not sources[0].folder or sources[0].kind in ("delta", "iceberg"):
+    if len(sources) != 1 or not sources[0].folder or sources[0].kind in LOGGED:
         return []
     (source,) = sources
     parts: dict[str, list[str]] = {}
@@ -134,9 +141,11 @@ def _resolved(name: str) -> Iterator[BatchSource]:
     elif name.endswith(DATABASES):
         raise _no_table(name, f"{name}#scores")
     elif os.path.isdir(name):
+        _check_outside_tables(name)
         yield from _folder(name)
     else:
         _check_exists(name, name)
+        _check_outside_tables(name)
         kind = kind_of(name)
         if kind is None:
             raise UsageError(
@@ -169,16 +178,14 @@ def kind_of(path: str) -> str | None:
 
 
 def _folder(folder: str) -> Iterator[BatchSource]:
-    """A Delta or Iceberg table as one source, any other folder as one source for each kind of file
-    in it. The files of a Delta table include rows that were deleted: they are never read as plain
-    Parquet.
+    """A Delta, Iceberg or Hudi table as one source, any other folder as one source for each kind of
+    file in it. The files of such a table include rows that were deleted: they are never read as
+    plain Parquet.
     """
-    iceberg = glob.glob(os.path.join(glob.escape(folder), "metadata", "*.metadata.json"))
-    delta = os.path.isdir(os.path.join(folder, "_delta_log"))
-    for kind, is_kind in (("delta", delta), ("iceberg", bool(iceberg))):
-        if is_kind:
-            yield BatchSource(folder, kind, (_checked(folder),), folder=folder)
-            return
+    kind = _table_kind(folder)
+    if kind is not None:
+        yield BatchSource(folder, kind, (_checked(folder),), folder=folder)
+        return
     by_kind: dict[str, list[str]] = {}
     others: list[str] = []
     for file in _files_below(folder):
@@ -202,6 +209,33 @@ def _folder(folder: str) -> Iterator[BatchSource]:
         yield BatchSource(folder, kind, tuple(files), folder=folder)
 
 
+def _table_kind(folder: str) -> str | None:
+    """Whether a folder is a table of a format that keeps a log next to its files."""
+    if os.path.isdir(os.path.join(folder, "_delta_log")):
+        return "delta"
+    if os.path.isdir(os.path.join(folder, ".hoodie")):
+        return "hudi"
+    metadata = os.path.join(glob.escape(folder), "metadata", "*.metadata.json")
+    return "iceberg" if glob.glob(metadata) else None
+
+
+def _check_outside_tables(path: str) -> None:
+    """Refuse a part of such a table: only its log says which files and rows still count."""
+    folder = os.path.dirname(os.path.realpath(path))
+    while True:
+        kind = _table_kind(folder)
+        if kind is not None:
+            raise InputError(
+                "BAT-020",
+                f"is part of the {kind.title()} table {folder}, and may contain deleted rows.",
+                where=path,
+                fix="Name the table itself, or export it to Parquet.",
+            )
+        if folder == os.path.dirname(folder):
+            return
+        folder = os.path.dirname(folder)
+
+
 def _files_below(folder: str) -> list[str]:
     """Every file below a folder, except what writers keep for themselves: names that begin with a
     dot, or with an underscore unless it is a partition such as `_day=1`. A link to a folder is
@@ -209,7 +243,7 @@ def _files_below(folder: str) -> list[str]:
     """
     found: list[str] = []
     for place, folders, files in os.walk(folder, onerror=_raise):
-        is_table = "_delta_log" in folders
+        kind = _table_kind(place)
         folders[:] = sorted(name for name in folders if not _is_private(name))
         for name in folders:
             if os.path.islink(os.path.join(place, name)):
@@ -219,10 +253,10 @@ def _files_below(folder: str) -> list[str]:
                     where=os.path.join(place, name),
                     fix="Name the folder itself, or move it here.",
                 )
-        if is_table:
+        if kind is not None:
             raise InputError(
                 "BAT-020",
-                "there is a Delta table inside this folder.",
+                f"this is a table in {kind.title()} format inside the folder that was named.",
                 where=place,
                 fix="Name the table itself.",
             )
@@ -310,7 +344,7 @@ def csv_head(path: str) -> CsvHead:
         raise InputError(
             "FIL-001", "is not UTF-8.", where=path, fix="Convert it to UTF-8."
         ) from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError("FIL-001", f"can't be read: {reason}.", where=path) from None
     if not head.strip():
@@ -329,7 +363,7 @@ def csv_head(path: str) -> CsvHead:
     if twice or "" in counted:
         raise InputError(
             "BAT-020",
-            f"the first line has {len(names)} columns, and "
+            f"the first line has {count(len(names), 'column')}, and "
             + (f"'{twice[0]}' is there twice." if twice and twice[0] else "one has no name."),
             where=path,
             fix="Give each column its own name.",

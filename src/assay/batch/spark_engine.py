@@ -18,14 +18,12 @@ from assay.batch.sources import BatchSource, find_sources
 from assay.batch.spark_output import FILE_ENDS, escaped, make_output
 from assay.batch.spark_reading import quoted, read_source
 from assay.batch.spark_session import SparkSource, import_spark, open_session, spark_faults
-from assay.errors import AssayError, UsageError
+from assay.errors import AssayError, UsageError, count
 
 _FORMATS = {
     "parquet": "parquet",
     "csv": "csv",
     "jsonl": "json",
-    "delta": "delta",
-    "iceberg": "iceberg",
 }
 _WRITING: dict[str, dict[str, Any]] = {
     "parquet": {},
@@ -157,7 +155,7 @@ class SparkEngine:
         if found != rows:
             raise AssayError(
                 "BAT-033",
-                f"Spark wrote {rows} rows, and {found} of them can be read back.",
+                f"Spark wrote {count(rows, 'row')}, and {found} of them can be read back.",
                 where=part,
                 fix="Its workers may have other disks than this machine: write to a URI that all of"
                 " them reach.",

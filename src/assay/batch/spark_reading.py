@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Any
 
 from assay.batch.line_keys import MAX_COLUMNS, line_keys
-from assay.batch.sources import BatchSource, CsvHead, csv_head, is_uri
+from assay.batch.sources import LOGGED, BatchSource, CsvHead, csv_head, is_uri
 from assay.batch.spark_output import escaped, spark_path
 from assay.errors import InputError, UsageError
 
@@ -34,9 +34,12 @@ def read_source(session: Any, source: BatchSource) -> Any:
         return _csv(session, source)
     if source.kind == "jsonl":
         return _jsonl(session, source)
+    for file in source.files:
+        if is_uri(file):
+            _check_plain(session, file)
     if source.kind == "parquet":  # a column that only some of the files have must not be lost
         return _loaded(session.read.format("parquet").option("mergeSchema", True), source)
-    if source.kind in ("delta", "iceberg"):
+    if source.kind in LOGGED:
         return session.read.format(source.kind).load(spark_path(source.files[0]))
     raise UsageError(
         "BAT-020",
@@ -44,6 +47,26 @@ def read_source(session: Any, source: BatchSource) -> Any:
         fix="It reads Parquet, CSV and JSON Lines, Delta and Iceberg with their connectors, and"
         " tables of its catalog as table:NAME. Or use --engine duckdb.",
     )
+
+
+_LOGS = ("_delta_log", "metadata/*.metadata.json", ".hoodie")
+
+
+def _check_plain(session: Any, uri: str) -> None:
+    """Refuse a table whose log says which of its rows count: as files, deleted rows would count."""
+    for log in _LOGS:
+        try:
+            _ = session.read.text(f"{uri.rstrip('/')}/{log}").schema  # asks where the files are
+        except Exception as error:
+            if "PATH_NOT_FOUND" in str(error):
+                continue
+            raise
+        raise InputError(
+            "BAT-020",
+            f"is a table with a log ({log}), and its files may contain deleted rows.",
+            where=uri,
+            fix="Name it as table:NAME of Spark's catalog, or export it to Parquet.",
+        )
 
 
 def _loaded(reader: Any, source: BatchSource, files: Sequence[str] = ()) -> Any:

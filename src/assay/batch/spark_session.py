@@ -70,6 +70,7 @@ def open_session(source: SparkSource) -> OpenSession:
     Spark Connect where `remote` or SPARK_REMOTE names a server, else on `master` (`local[*]`).
     """
     pyspark = import_spark("pyspark.sql")
+    logging.getLogger().addFilter(_other_than_interrupt)  # once, however often it is added
     if source.master and source.remote:
         raise UsageError(
             "CLI-001",
@@ -189,6 +190,13 @@ def _quieten() -> None:
         logging.getLogger(name).disabled = True
 
 
+def _other_than_interrupt(record: logging.LogRecord) -> bool:
+    """Whether a line of the root logger is about anything but Ctrl-C, which the bridge to Java logs
+    with its stack.
+    """
+    return record.msg != "KeyboardInterrupt while sending command."
+
+
 @contextmanager
 def spark_faults(doing: str, *, where: str = "") -> Iterator[None]:
     """Turn what Spark raises into an error that says where, what and what to do."""
@@ -214,7 +222,10 @@ def _fault(doing: str, where: str, error: Exception) -> AssayError:
         return UsageError("BAT-030", f"Spark can't be reached: {reason}", where=where)
     if doing == "read" or "[FAILED_READ_FILE" in reason:
         return InputError(
-            "BAT-032", f"Spark can't read it: {reason}", where="" if doing == "run" else where
+            "BAT-032",
+            f"Spark can't read it: {reason}",
+            where="" if doing == "run" else where,
+            fix=_CONNECTOR if "[DATA_SOURCE_NOT_FOUND" in reason else "",
         )
     return AssayError(  # neither the input nor the command is wrong
         "BAT-033",
@@ -224,6 +235,10 @@ def _fault(doing: str, where: str, error: Exception) -> AssayError:
     )
 
 
+_CONNECTOR = (
+    "Start Spark with the connector of that format and pass the session, or export the table to"
+    " Parquet and grade that."
+)
 _ENDED = "its Java process ended."
 _LIMIT = 400
 

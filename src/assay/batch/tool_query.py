@@ -30,9 +30,11 @@ from assay.batch.typed_columns import (
     moment_of,
     no_id,
     text_of,
+    unused_columns,
 )
 
 REQUIRED = ("subject", "question", "score", "weight", "tier")
+NUMBERS = ("score", "weight")
 OPTIONAL = ("veto", "cap", "timestamp", "determinism", "na_reason")
 
 BAD_TIER = RowFault(-50, "GRD-003", "there is no such tier")
@@ -91,6 +93,7 @@ class ToolAnswersQuery:
         self._view = identifier(view)
         self._columns = find_columns(columns, names, required=REQUIRED, optional=OPTIONAL)
         self._keep = kept_columns(columns, keep)
+        self.unused = unused_columns(columns, self._columns, keep)
         self._rank = {letter: place for place, letter in enumerate(plan.letters)}
 
     def grades(self) -> str:

@@ -84,6 +84,14 @@ def kept_columns(columns: Sequence[SourceColumn], keep: Sequence[str]) -> list[S
     return [by_name[name] for name in keep]
 
 
+def unused_columns(
+    columns: Sequence[SourceColumn], used: Mapping[str, SourceColumn], keep: Sequence[str]
+) -> tuple[str, ...]:
+    """The columns that are neither read nor kept."""
+    known = {*keep, *(column.name for column in used.values())}
+    return tuple(column.name for column in columns if column.name not in known)
+
+
 def is_json(column: SourceColumn) -> bool:
     """Whether a column holds JSON, where a text keeps its quotation marks."""
     return column.type == "JSON"

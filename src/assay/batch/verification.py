@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 from msgspec import DecodeError, json
 
 from assay.batch.engine import BatchEngine
+from assay.batch.evidence import own_names
 from assay.batch.layout import find_layout
 from assay.batch.plan import make_batch_plan
 from assay.batch.quoting import identifier, in_dialect, text
 from assay.batch.replay import replay_rows
 from assay.canon import number_text
 from assay.grading.policy import Rules
-from assay.records.batch import BatchFile, BatchRecord
+from assay.records.batch import BatchFile
 from assay.scoring.profile import ScoringPlan
 
 SHOWN = 5
@@ -58,11 +59,6 @@ def _digest(path: str) -> str:
             return f"sha256:{file_digest(stream, 'sha256').hexdigest()}"
     except OSError:
         return ""
-
-
-def is_same_plan(record: BatchRecord, plan: ScoringPlan, rules: Rules) -> bool:
-    """Whether a profile and a policy are those that the record was made with."""
-    return make_batch_plan(plan, rules).digest == record.plan
 
 
 def row_differences(
@@ -125,7 +121,7 @@ def _rows(
     engine: BatchEngine, view: str, column: str, runs: Sequence[str]
 ) -> dict[str, list[dict[str, Any]]]:
     """The rows of some runs, by the run's id as text: one pass over the view for all of them."""
-    names = [one.name for one in engine.columns(view)]
+    names = own_names(engine.columns(view))
     run = f"CAST({identifier(column)} AS VARCHAR)"
     sql = (
         f"SELECT {run}, {', '.join(map(identifier, names))} FROM {identifier(view)}"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import argparse
 
 from assay.cli import options as opt
 from assay.cli.frame import Command, arg, flag, repeated
 from assay.errors import ExitCode, UsageError, printable
 from assay.release.attestation_check import Verified, verify
-
-if TYPE_CHECKING:
-    import argparse
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Any
 
-from assay.archive.named_baselines import as_stored, find_named
+from assay.archive.named_baselines import FoundBaseline, as_stored, find_named
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY, STORE, Command, arg, store_option
 from assay.cli.gate_sides import read_side
 from assay.cli.grade import choice_of
 from assay.cli.ledger import looking, storing
-from assay.errors import ExitCode, InputError, UsageError, printable
+from assay.errors import ExitCode, InputError, UsageError, count, printable
 from assay.files.json_files import StoredInput, Unread, read_json, stream_documents
 from assay.records.grade import ENGINE
 from assay.release import baseline as stored_baselines
@@ -24,7 +24,6 @@ from assay.views.documents import encode
 if TYPE_CHECKING:
     import argparse
 
-    from assay.archive.named_baselines import FoundBaseline
     from assay.archive.store import Store
     from assay.release.attestation import Subject
     from assay.release.sides import Side
@@ -233,23 +232,26 @@ def _check_shown(kept: KeptBaseline) -> None:
 
 
 def _print(stored: StoredBaseline) -> None:
-    record, out = stored.record, sys.stdout
-    out.write(f"{printable(stored.name)}, made {printable(record['made_at'])}\n")
+    record = stored.record
+    summary = record["summary"]
     if stored.kind == "exam":
-        out.write(
-            f"  exam        score {record['summary']['score']} over"
-            f" {record['summary']['n']} items\n"
-        )
+        lines = [("exam", f"score {summary['score']} over {count(summary['n'], 'item')}")]
     else:
-        summary = record["summary"]
         rate, mean = summary["pass_rate"], summary["weighted_score"]["mean"]
-        out.write(f"  samples     {record['samples']} in {record['runs']} runs\n")
-        out.write(f"  pass rate   {100 * float(rate['value']):.1f}%\n")
-        out.write(f"  score       {float(mean['value']):.2f}\n")
-    for field, values in record["fingerprint"]["fields"].items():
-        if not field.endswith("_digest") and any(values):
-            out.write(f"  {field:<14}  {printable(', '.join(map(str, values[:3])))}\n")
-    out.write(f"  evidence    {printable(stored.path)}\n")
+        lines = [
+            ("samples", f"{record['samples']} in {count(record['runs'], 'run')}"),
+            ("pass rate", f"{100 * float(rate['value']):.1f}%"),
+            ("score", f"{float(mean['value']):.2f}"),
+        ]
+    lines += [
+        (field, ", ".join(map(str, values[:3])))
+        for field, values in record["fingerprint"]["fields"].items()
+        if not field.endswith("_digest") and any(values)
+    ]
+    lines.append(("evidence", stored.path))
+    width = max(len(name) for name, _ in lines)
+    sys.stdout.write(f"{printable(stored.name)}, made {printable(record['made_at'])}\n")
+    sys.stdout.writelines(f"  {printable(f'{name:<{width}}  {text}')}\n" for name, text in lines)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -334,7 +336,8 @@ COMMANDS = {
                 metavar="FILE",
                 nargs="+",
                 help=(
-                    "runs, scorecards or grades, .json or .jsonl, or an evaluation's name, latest;"
+                    "runs, scorecards or grades, .json or .jsonl, or an evaluation's name or"
+                    " latest;"
                     " or one graded exam"
                 ),
             ).of_runs(),

@@ -12,13 +12,13 @@ from assay.cli.frame import COMPARED_BY, Command, arg, store_option
 from assay.cli.gate_sides import read_named, read_side
 from assay.cli.grade import choice_of
 from assay.cli.ledger import looking
-from assay.errors import ExitCode, printable
+from assay.errors import ExitCode, count, printable
 from assay.registry import is_path
 from assay.release.comparability import mismatch_error, mismatches
 from assay.release.decision import comparison_record, systems
 from assay.release.overlap import align
 from assay.release.pairs import Pair, pair_up
-from assay.release.policy import make_release_rules
+from assay.release.policy import ReleaseRules, make_release_rules
 from assay.release.promotion import promote
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from assay.archive.store import Store
     from assay.pipeline.grading import Grader
     from assay.records.decision import ComparisonRecord, SampleOverlap
-    from assay.release.policy import ReleaseRules
     from assay.release.sides import Side
 
 DIFF_SCHEMA = "assay.baseline-diff/1"
@@ -139,13 +138,12 @@ def diff_lines(document: dict[str, Any], *, most: int = 20) -> list[str]:
     """The comparison of two sides in words, what fell most first."""
     comparison: ComparisonRecord = document["comparison"]
     difference = comparison.difference
-    lines = [
-        f"{document['other']} against {document['baseline']}: {comparison.n_paired} paired samples"
-    ]
+    paired = count(comparison.n_paired, "paired sample")
+    lines = [f"{document['other']} against {document['baseline']}: {paired}"]
     overlap: SampleOverlap | None = document.get("overlap")
     if overlap is not None:
         lines.append(
-            f"dataset     {overlap.equal} samples are equal; {len(overlap.new)} new,"
+            f"dataset     {count(overlap.equal, 'equal sample')}; {len(overlap.new)} new,"
             f" {len(overlap.changed)} different, {len(overlap.dropped)} dropped"
         )
     if difference.low is not None:

@@ -26,6 +26,7 @@ def run(options: argparse.Namespace) -> int:
     """Grade the rows of the options into their output, and show what came of it."""
     from assay.batch.job import BatchOptions, run_batch
     from assay.batch.targets import target_of, tidy_up
+    from assay.cli.batch_plan import required
     from assay.cli.batch_summary import batch_document, batch_summary
     from assay.pipeline.batch_tasks import batch_task
     from assay.release.pass_rate import check_pass_rate
@@ -38,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     task = batch_task(
         opt.shelf_of(options),
         options.inputs,
-        profile=options.profile,
+        profile=required(options, options.profile),
         policy=options.policy,
         rubric=options.rubric,
         exams=options.exam,
@@ -122,7 +123,7 @@ def _verify(options: argparse.Namespace) -> int:
             raise UsageError(
                 "CLI-001",
                 f"--{name.replace('_', '-')} doesn't go with --verify.",
-                fix="The record of the batch says how it was graded.",
+                fix="The record of the batch shows how it was graded.",
             )
     target = target_of(_output(options))
     if target.table:
@@ -207,7 +208,8 @@ COMMANDS = {
                 nargs="+",
                 metavar="IN",
                 help=(
-                    ".parquet, .csv, .jsonl, .arrow, a folder of them, FILE.duckdb#TABLE,"
+                    ".parquet, .csv, .jsonl (or .csv.gz, .jsonl.gz), .arrow, a folder of them,"
+                    " FILE.duckdb#TABLE,"
                     " postgresql://HOST/DATABASE#TABLE, or the output of an earlier batch, which is"
                     " graded again from its norms"
                 ),
@@ -221,7 +223,14 @@ COMMANDS = {
                     " FILE.duckdb#TABLE"
                 ),
             ),
-            "--profile",
+            arg(
+                "--profile",
+                metavar="P",
+                help=(
+                    "profile by name, letter A-D, name@version or YAML file; needed where rows are"
+                    " scores, unless IN is the output of a batch, which names its own"
+                ),
+            ),
             arg(
                 "--policy",
                 metavar="Q",
@@ -265,13 +274,13 @@ COMMANDS = {
             flag("--explain-sql", "print the SQL, ready for a duckdb shell, and stop"),
             flag(
                 "--verify",
-                "grade nothing: check -o against its record and IN, and make rows again in Python;"
-                " exit 1 if anything differs",
+                "grade nothing: check -o against its record and IN, and recompute rows in Python;"
+                " exit 1 if anything differs; for scores only, not tools or exams",
             ),
             repeated(
                 "--run",
                 "ID",
-                "with --verify, a run whose row is made again (default: 100 runs, always the same"
+                "with --verify, a run whose row to recompute (default: 100 runs, always the same"
                 " ones)",
                 dest="run_ids",
             ),

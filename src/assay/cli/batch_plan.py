@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.batch.plan import BatchPlan, make_batch_plan
 from assay.cli import options as opt
 from assay.cli.gate_sides import given_rules
+from assay.cli.grade import asked_profile
 from assay.errors import AssayError, InputError
 from assay.grading.policy import Rules, make_rules
 from assay.pipeline.batching import scoring_plan
 
 if TYPE_CHECKING:
-    import argparse
-
     from assay.library.shelf import Shelf
     from assay.pipeline.batch_gate import BatchSide
     from assay.scoring.profile import ScoringPlan
@@ -34,13 +34,22 @@ def asks_to_store(options: argparse.Namespace) -> bool:
     return options.store is not None and (not sources or sources["store"] == "command line")
 
 
+def required(options: argparse.Namespace, profile: str | None) -> str | None:
+    """A profile with what the scorers and gates of `assay.yaml` add to it: a batch needs them as
+    columns or rows.
+    """
+    if profile is None:
+        return None
+    return asked_profile(argparse.Namespace(**{**vars(options), "profile": profile}))
+
+
 def graded_by(options: argparse.Namespace, side: BatchSide, *, policy: str) -> BatchRules:
     """What the options name, else what the record of a batch names; `policy` is that of the
     options.
     """
     given, shelf = given_rules(options), opt.shelf_of(options)
     scoring = (
-        scoring_plan(shelf, profile=options.profile, rubric=options.rubric)
+        _plan(options, shelf, options.profile)
         if "profile" in given
         else _of_record(options, side, shelf)
     )
@@ -53,17 +62,22 @@ def graded_by(options: argparse.Namespace, side: BatchSide, *, policy: str) -> B
     return BatchRules(make_batch_plan(scoring, grading), grading, roles)
 
 
+def _plan(options: argparse.Namespace, shelf: Shelf, profile: str) -> ScoringPlan:
+    name = required(options, profile) or profile
+    return scoring_plan(shelf, profile=name, rubric=options.rubric)
+
+
 def _of_record(options: argparse.Namespace, side: BatchSide, shelf: Shelf) -> ScoringPlan:
     named = side.record.profile
     if named is None:
         raise InputError("BAT-060", "its record names no profile.", where=side.path)
     try:
-        return scoring_plan(shelf, profile=named, rubric=options.rubric)
+        return _plan(options, shelf, named)
     except AssayError as error:
         if not error.code.startswith("LIB-"):
             raise
         if options.profile:  # of an assay.yaml; whether it is the same one is checked by the plan
-            return scoring_plan(shelf, profile=options.profile, rubric=options.rubric)
+            return _plan(options, shelf, options.profile)
         raise InputError(
             "BAT-060",
             f"was graded by {named}, which the library lacks.",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from assay.errors import count
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -89,11 +91,14 @@ def batch_summary(
         more = len(result.unused) - MOST_UNUSED
         yield (
             f"not used    {', '.join(result.unused[:MOST_UNUSED])}"
-            f"{f' and {more:,} more columns' if more > 0 else ''}"
+            f"{' and ' + count(more, 'more column') if more > 0 else ''}"
         )
     if tally.rejects:
         rejected = sum(one.n for one in tally.rejects)
-        yield f"rejected    {rejected:,} entries; {noun} not graded: {tally.invalid:,}"
+        yield (
+            f"rejected    {count(rejected, 'entry', 'entries')}; {noun} not graded:"
+            f" {tally.invalid:,}"
+        )
         for one in tally.rejects:
             yield f"  {one.code}  {one.n:,}: {one.reason}; such as {'; '.join(one.examples)}"
     yield f"by          {_versions(record)}"
@@ -114,7 +119,7 @@ def batch_summary(
 
 
 def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more gates"
+    return names[0] if len(names) == 1 else f"{names[0]} and {count(len(names) - 1, 'more gate')}"
 
 
 def _versions(record: Any) -> str:

@@ -65,4 +65,4 @@ def _lines(checks: Sequence[BatchCheck], target: BatchTarget) -> Iterable[str]:
     if failed:
         yield f"verified    ✗ {target.path} differs in: {', '.join(failed)}"
     else:
-        yield f"verified    ✓ {target.path} is what its record says"
+        yield f"verified    ✓ {target.path} matches its record"

@@ -8,16 +8,13 @@ import signal
 import sys
 import threading
 from collections import deque
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from assay.errors import AssayError
 from assay.files.json_files import MAX_LINE, StoredInput, open_input
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 BLOCK = 512 * 1024
 R = TypeVar("R")
@@ -56,56 +53,98 @@ def graded_blocks(
     file: str, make: Callable[[], Callable[[LineBlock], R]], jobs: int
 ) -> Iterator[R]:
     """What each block comes to, in order. `make` gives a worker process the function that grades.
-    No more blocks are in memory than there are workers, and one that waits.
+    No more blocks are in memory than there are workers.
     """
-    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     blocks = read_blocks(file)
-    with ProcessPoolExecutor(
-        jobs, mp_context=context, initializer=_start, initargs=(make,)
-    ) as pool:
+    workers: list[BlockWorker[R]] = []
+    busy: deque[BlockWorker[R]] = deque()
+    try:
         # a worker ignores an interrupt, which is the parent's to handle, but not from its first
         # moment
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            busy = deque(pool.submit(_grade, block) for block in islice(blocks, jobs + 1))
+            workers.extend(BlockWorker(make) for _ in range(jobs))
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for worker, block in zip(workers, blocks, strict=False):
+            worker.send(block)
+            busy.append(worker)
+        while busy:
+            worker = busy.popleft()
+            graded = worker.receive(file)
+            for block in islice(blocks, 1):
+                worker.send(block)
+                busy.append(worker)
+            yield graded
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+class BlockWorker(Generic[R]):
+    """A process that grades one block at a time.
+
+    Each has its own pipe. In a queue that several share, one that is killed while it writes keeps
+    the lock, and the command waits forever.
+    """
+
+    def __init__(self, make: Callable[[], Callable[[LineBlock], R]]) -> None:
+        context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+        self._link, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(make, theirs), daemon=True)
+        self._process.start()
+        theirs.close()  # now a worker that dies is the end of its pipe
+
+    def send(self, block: LineBlock) -> None:
+        """Give it a block, once it has answered for the last one."""
+        with suppress(OSError):  # it died, and `receive` reports that
+            self._link.send(block)
+
+    def receive(self, file: str) -> R:
+        """What it made of its block."""
         try:
-            while busy:
-                graded = busy.popleft().result()
-                busy.extend(pool.submit(_grade, block) for block in islice(blocks, 1))
-                yield graded
-        except BrokenProcessPool:
+            error, graded = self._link.recv()
+        except (EOFError, OSError):
             raise AssayError(
                 "ERR-002",
                 "a worker process died, perhaps for lack of memory; nothing was written.",
                 where=file,
                 fix="Try again with --jobs 1.",
             ) from None
-        finally:
-            for future in busy:
-                future.cancel()
+        if error is not None:
+            raise error
+        made: R = graded
+        return made
+
+    def end(self) -> None:
+        """Leave nothing running."""
+        self._link.close()
+        self._process.terminate()
+        self._process.join()
 
 
 # --- in a worker process
 
-_grade_block: Callable[[LineBlock], Any]
 
-
-def _start(make: Callable[[], Callable[[LineBlock], Any]]) -> None:
-    global _grade_block
+def _serve(make: Callable[[], Callable[[LineBlock], Any]], link: Any) -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:  # a parent that is killed takes its workers along
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _grade_block = make()
+    grade = make()
+    with suppress(EOFError, OSError):  # the parent closed the pipe
+        while True:
+            link.send(_graded(grade, link.recv()))
+
+
+def _graded(grade: Callable[[LineBlock], Any], block: LineBlock) -> tuple[Exception | None, Any]:
+    try:
+        return None, grade(block)
+    except Exception as error:
+        return error, None
 
 
 def _end_with(parent: Any) -> None:
     parent.join()
     os._exit(1)
-
-
-def _grade(block: LineBlock) -> Any:
-    return _grade_block(block)

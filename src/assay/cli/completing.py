@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from assay.cli.frame import Command, load_command
 from assay.cli.ledger import open_for, url_of
 from assay.cli.verbs import VERBS
 from assay.importers.known import KNOWN
 from assay.registry import is_path
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _SHELVES = {"profile": "profiles", "policy": "policies", "rubric": "rubrics"}
 _NO_FILES = frozenset(

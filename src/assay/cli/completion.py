@@ -7,16 +7,13 @@ See `completing` for what is offered.
 
 from __future__ import annotations
 
+import argparse
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from assay.cli.completing import Offer, offer
 from assay.cli.frame import Command, arg, flag
 from assay.errors import ExitCode
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
 
 _BASH = """\
 # Completion of `assay` for bash. Put this line into ~/.bashrc:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.cli import options as opt
 from assay.cli.configured import COMMAND_LINE, DEFAULT, ENVIRONMENT, PLACES, verb_names
@@ -12,12 +13,7 @@ from assay.cli.parsing import config_path
 from assay.errors import ExitCode, UsageError
 from assay.files.upwards import CONFIG_FILE
 from assay.registry import near_miss
-from assay.running.config import KINDS
-
-if TYPE_CHECKING:
-    import argparse
-
-    from assay.running.config import Config
+from assay.running.config import KINDS, Config
 
 _HIDDEN = ("config", "sources", "config_file", "no_config", "formats", "json", "help")
 

@@ -95,7 +95,10 @@ def parse(
     """
     config = read_config(path)
     configured = _configured(parser, verb, config)
-    standard = {action.dest: action.default for action in parser._actions}
+    standard = {
+        one.dest: [] if one.nargs == "*" and one.default is None else one.default
+        for one in parser._actions
+    }
     standard.update(parser._defaults)
     standard.pop("help", None)
     for action in parser._actions:
@@ -325,17 +328,6 @@ def _resolve_names(
         value = given.get(option)
         if verb not in verbs or value is None:
             continue
-        kind = verbs[verb]
-        named = config.named(kind)
         several = value if isinstance(value, list) else [value]
-        for name in several:
-            if name not in named and not is_path(name) and not os.path.exists(name):
-                raise UsageError(
-                    "CLI-001",
-                    f"there is no {kind} '{name}' in {config.path}.{near_miss(name, named)}",
-                    fix=f"{kind.capitalize()}s: {', '.join(named)}."
-                    if named
-                    else f"Add it to `{kind}s`.",
-                )
-        resolved = [named.get(name, name) for name in several]
+        resolved = [config.find(verbs[verb], name) for name in several]
         values[option] = resolved if isinstance(value, list) else resolved[0]

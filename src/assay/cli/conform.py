@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
+from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.cli.conform_ops import OPS, REQUIRED
 from assay.cli.frame import Command, arg
@@ -14,10 +16,6 @@ from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence
 from assay.files.atomic import write_file
 from assay.files.json_files import parse_wide_json, read_json
 from assay.views.documents import encode, pretty
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
 
 TOLERANCE = Decimal("1e-9")
 
@@ -61,7 +59,7 @@ def _check(cases: Any, file: str) -> None:
     if not isinstance(cases, list):
         raise InputError("CNF-001", "must be a list of cases.", where=file)
     if not cases:
-        raise NotEnoughEvidence("CNF-001", "holds no cases.", where=file)
+        raise NotEnoughEvidence("CNF-001", "the file contains no cases.", where=file)
     seen = set()
     for index, case in enumerate(cases):
         if (

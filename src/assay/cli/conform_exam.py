@@ -4,10 +4,11 @@ written a second time here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay import exact
 from assay.errors import InputError
@@ -18,9 +19,6 @@ from assay.exams.marking import Marking, mark_item
 from assay.exams.policy import ExamRules, fraction, shown
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Input = dict[str, Any]
 Output = dict[str, Any]
@@ -82,14 +80,8 @@ def _match(given: Input) -> Output:
     faults = file_faults(ExamFile(exam="exam", items=[item]), Document({}, ""), {})
     if faults:
         raise InputError(faults[0].code, faults[0].message)
-    return {
-        "match": int(
-            bool(
-                mark_item(item, {"correction": got}, _marking()).bits
-                & _marking().bit["correctness"]
-            )
-        )
-    }
+    bits = mark_item(item, {"correction": got}, _marking()).bits
+    return {"match": int(bool(bits & _marking().bit["correctness"]))}
 
 
 def _conciseness(given: Input) -> Output:
@@ -118,10 +110,8 @@ def _gate(given: Input) -> Output:
 
 
 def _eval_gate(given: Input) -> Output:
-    baseline, candidate = (
-        _score(given.get("baseline"), "baseline"),
-        _score(given.get("candidate"), "candidate"),
-    )
+    baseline = _score(given.get("baseline"), "baseline")
+    candidate = _score(given.get("candidate"), "candidate")
     limit = (
         _score(given["max_drop"], "max_drop")
         if given.get("max_drop") is not None

@@ -4,9 +4,10 @@ written a second time here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import convert
 
@@ -32,17 +33,9 @@ from assay.tools.forms import schema_valid
 from assay.tools.index_file import index_fault
 from assay.tools.names import grading_file, gradings_dir, is_schema_id, latest, report_name, slug
 from assay.tools.policy import SchemaRules
-from assay.tools.protocol import (
-    INSTRUCTIONS,
-    build_prompts,
-    check_protocol,
-    score_faults,
-)
+from assay.tools.protocol import INSTRUCTIONS, build_prompts, check_protocol, score_faults
 from assay.tools.report import grade_scores
 from assay.tools.veto import TRIGGERS, make_veto, trigger_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Input = dict[str, Any]
 Output = dict[str, Any]
@@ -296,7 +289,7 @@ def _annex(given: Input) -> Output:
         entry = {**base, **(change or {})}
     try:
         valid = isinstance(entry, dict) and "form" not in entry and schema_valid(entry)
-    except (ValueError, UnicodeEncodeError):  # what JSON cannot say is of no form
+    except (ValueError, UnicodeEncodeError):  # a value that JSON can't express has no form
         valid = False
     sound = valid and not semantic_faults(convert(entry, GradingEntry))
     return {"schemaValid": valid, "semanticallyValid": sound}

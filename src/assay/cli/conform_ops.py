@@ -7,7 +7,8 @@ that into `{"error": CODE}`. The operations of the other families come with thei
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from assay import exact
 from assay.cli import conform_exam, conform_flowmcp
@@ -22,11 +23,7 @@ from assay.records.evidence import Run
 from assay.records.reading import read_record, read_run
 from assay.records.scorecard import Scorecard
 from assay.scoring.gates import GATES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from assay.scoring.profile import ProfileCriterion
+from assay.scoring.profile import ProfileCriterion
 
 Input = dict[str, Any]
 Output = dict[str, Any]

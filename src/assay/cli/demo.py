@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.cli import demo_import, demo_judge, demo_release, demo_run
 from assay.cli import options as opt
 from assay.cli.frame import Command, arg
-from assay.errors import ExitCode, InputError
+from assay.errors import ExitCode, InputError, count
 from assay.exams.answers import read_answers
 from assay.exams.document import check_result, exam_result
 from assay.exams.exam import read_exam
@@ -40,9 +41,6 @@ from assay.views.grade_line import as_line
 from assay.views.html import render
 from assay.views.judge_page import judge_page
 from assay.views.pieces import number
-
-if TYPE_CHECKING:
-    import argparse
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples")
 STORIES = {
@@ -242,7 +240,7 @@ def _tell_tools(tools: list[dict[str, Any]], *, on: bool) -> None:
         for text in listed[:4]:
             out.write(f"       {text}\n")
         if len(listed) > 4:
-            out.write(f"       ... and {len(listed) - 4} more findings\n")
+            out.write(f"       ... and {count(len(listed) - 4, 'more finding')}\n")
     if tools:
         out.write(
             f"  policy {tools[0]['policy']} · {tools[0]['scoringSystem']} ·"
@@ -267,7 +265,7 @@ def _tell(
         [contender(graded.grade) for group in groups.values() for graded in group],
         tie_window=grader.rules.tie_window,
     )
-    best = ", ".join(place.contender.id for place in places[:3])
+    best = ", ".join(place.contender.id for place in places[:2])
     rate, mean = block.pass_rate, block.weighted_score.mean
     out.write(opt.paint("\nOverview\n", "bold", on=on))
     passed = number(rate.value, interval=rate, percent=True)
@@ -306,7 +304,7 @@ def _tell_one(graded: Graded, *, on: bool) -> None:
     head = f"  {as_line(grade).head}"
     sys.stdout.write(opt.paint(head, "green" if grade.passed else "red", on=on) + "\n")
     for sentence in result["explanation"]:
-        if not sentence.startswith(("Grade ", "All ")) and " brings " not in sentence:
+        if not sentence.startswith(("Grade ", "All ")) and " contributes " not in sentence:
             sys.stdout.write(f"       {sentence}\n")
     for note in result["notes"]:
         sys.stdout.write(f"       Note: {note.rstrip('.')}.\n")

@@ -35,21 +35,16 @@ MAX_WHY = 110
 def repaired(examples: str, folder: str, *, now: str) -> dict[str, Any]:
     """Run the sample into a folder, grade it, and say how each issue came out."""
     missing = lacking()
-    workflow, dataset = (
-        read_workflow(os.path.join(examples, "workflow.yaml")),
-        read_dataset(os.path.join(examples, "dataset.yaml")),
-    )
+    workflow = read_workflow(os.path.join(examples, "workflow.yaml"))
+    dataset = read_dataset(os.path.join(examples, "dataset.yaml"))
     settings = RunSettings(workflow.id, concurrency=os.cpu_count() or 1, now=now)
     work = work_of(prepare(workflow, dataset), settings)
     path = os.path.join(folder, "journal.jsonl")
     with suppress(FileNotFoundError, NotADirectoryError):
         os.unlink(path)  # of an earlier demo: this one shows what happens now
     with RunJournal(path, Header.of(workflow, dataset, settings)) as journal:
-        asyncio.run(
-            Runner(workflow, dataset, settings, keep=journal.put, after=after_of(workflow)).run(
-                work
-            )
-        )
+        after = after_of(workflow)
+        asyncio.run(Runner(workflow, dataset, settings, keep=journal.put, after=after).run(work))
         runs = [journal.run(one.run_id) for one in work]
     with atomic_write(os.path.join(folder, "runs.jsonl")) as stream:
         stream.writelines(run + b"\n" for run in runs)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import sys
-from typing import TYPE_CHECKING
 
 from assay import __version__
 from assay.cli import options as opt
@@ -13,9 +13,6 @@ from assay.cli.doctor_jobs import JOBS, JobCheck, check_job, import_fault, packa
 from assay.cli.frame import Command, repeated
 from assay.errors import AssayError, ExitCode
 from assay.installing import install_hint
-
-if TYPE_CHECKING:
-    import argparse
 
 _NEEDED = (
     ("jiter", "jiter", "reading JSON"),
@@ -82,7 +79,7 @@ def _print(checks: list[dict[str, object]], jobs: list[JobCheck], *, required: b
             sys.stdout.write(f"       {job.fix}\n")
     if not required and not all(job.ok for job in jobs):
         sys.stdout.write(
-            "\nWhat is marked [--] is optional. `assay doctor --for JOB` exits 1 while that job"
+            "\nJobs marked [--] are optional. `assay doctor --for JOB` exits 1 while that job"
             " can't run.\n"
         )
 
@@ -154,7 +151,7 @@ def _behaviour() -> dict[str, object]:
     return _found(
         "behaviour",
         not wrong,
-        versions if not wrong else "; ".join(wrong),
+        "; ".join(wrong) or f"{versions}; `assay versions` lists those of profiles and policies",
         "Reinstall Assay, or give the changed system a new version.",
     )
 

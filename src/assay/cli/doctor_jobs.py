@@ -9,15 +9,13 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from importlib import import_module, metadata
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.installing import install_hint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class JobNeeds(NamedTuple):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.archive.evaluations import StoredEvaluation, list_evaluations
 from assay.cli import options as opt
@@ -14,9 +15,6 @@ from assay.cli.hints import command
 from assay.cli.ledger import ledger_options, open_for
 from assay.errors import ExitCode, UsageError, printable
 from assay.views.evaluations import evaluations_table
-
-if TYPE_CHECKING:
-    import argparse
 
 _KEYS = ("id", "name", "source", "workflow", "dataset", "configuration", "labels")
 

@@ -6,17 +6,13 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any, BinaryIO
 
 from assay.canon import digest
 from assay.errors import Fault, UsageError
+from assay.pipeline.grading import Graded
 from assay.views import events
-
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import BinaryIO
-
-    from assay.pipeline.grading import Graded
 
 
 class EventFile:

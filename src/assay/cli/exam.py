@@ -30,7 +30,7 @@ from assay.exams.policy import ExamRules, fraction
 from assay.exams.versions import Systems
 from assay.files.atomic import atomic_write
 from assay.files.json_files import Document, read_json
-from assay.records.exam import PassLine
+from assay.records.exam import ExamResult, LostMark, PassLine
 from assay.registry import is_path
 from assay.views import exam_text, junit
 from assay.views.documents import pretty
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from assay.archive.store import Store
-    from assay.records.exam import ExamResult, LostMark
 
 TIMEOUT_S = 30.0
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
-from typing import TYPE_CHECKING
 
 from assay.cli import exam as common
 from assay.cli import options as opt
@@ -16,9 +16,6 @@ from assay.files.atomic import atomic_write
 from assay.files.json_files import read_json
 from assay.views.documents import pretty
 from assay.views.exam_text import review_lines
-
-if TYPE_CHECKING:
-    import argparse
 
 
 def _review(options: argparse.Namespace) -> int:

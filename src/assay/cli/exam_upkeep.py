@@ -11,7 +11,7 @@ from assay.cli import exam as common
 from assay.cli import options as opt
 from assay.cli.exam import say, write
 from assay.cli.frame import Command, arg
-from assay.errors import ExitCode, UsageError, printable
+from assay.errors import ExitCode, UsageError, count, printable
 from assay.exams import sm2
 from assay.exams.exam import named_rubric
 from assay.exams.lint import LintFinding, lint_document, lint_exam
@@ -19,7 +19,6 @@ from assay.exams.recalibration import recalibrated, recalibration_document, rewe
 from assay.files.atomic import atomic_write
 from assay.files.json_files import read_json
 from assay.views.documents import pretty
-from assay.views.exam import plural
 from assay.views.exam_text import recalibration_lines
 
 
@@ -41,10 +40,10 @@ def _lint(options: argparse.Namespace) -> int:
 def _lint_lines(findings: list[LintFinding], files: int) -> Iterator[str]:
     for path in dict.fromkeys(one.file for one in findings):
         rows = [one for one in findings if one.file == path]
-        yield f"{printable(path)}: {plural(len(rows), 'finding')}"
+        yield f"{printable(path)}: {count(len(rows), 'finding')}"
         yield from (f"  {one.level:<7}  {printable(one.text())}" for one in rows)
     if not findings:
-        yield f"{plural(files, 'file')} checked, nothing found."
+        yield f"{count(files, 'file')} checked, nothing found."
 
 
 def _recalibrate(options: argparse.Namespace) -> int:

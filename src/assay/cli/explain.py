@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from assay.cli import options as opt
 from assay.cli import terminal
@@ -18,10 +20,6 @@ from assay.records.reading import KINDS
 from assay.views.documents import names_of, plain
 from assay.views.evaluation import sample_facts
 from assay.views.grade_text import explanation
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping
 
 
 def run(options: argparse.Namespace) -> int:

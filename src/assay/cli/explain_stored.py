@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from assay.cli import options as opt
 from assay.cli import terminal
@@ -12,16 +14,10 @@ from assay.cli.ledger import ledger_options
 from assay.cli.run_names import OtherRuns
 from assay.errors import ExitCode, NotEnoughEvidence
 from assay.files.json_files import StoredInput, read_documents
+from assay.records.evidence import Run
 from assay.records.reading import read_run
 from assay.views.documents import names_of
 from assay.views.evaluation import WorstRun, evaluation_view, keep_worst
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterator, Mapping
-
-    from assay.records.evidence import Run
-
 
 STORED = dict.fromkeys(("profile", "rubric"), "the evaluation")
 

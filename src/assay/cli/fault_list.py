@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import TYPE_CHECKING
 
+from assay.cli.stream import Totals
 from assay.errors import InputError
-
-if TYPE_CHECKING:
-    from assay.cli.stream import Totals
 
 
 def faults_error(totals: Totals, *, stopped: bool) -> InputError:

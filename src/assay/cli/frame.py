@@ -12,20 +12,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.cli.parsing import add_config, add_output, config_path, make_parser
 from assay.cli.verbs import VERBS
 from assay.errors import EXIT_CODES_TEXT, ExitCode, InputError, UsageError
 from assay.files.own_files import looks_own
 from assay.registry import is_path, near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-    from contextlib import AbstractContextManager
 
 _LEDGER = (
     "sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else .assay/ledger.db here or in the"

@@ -12,12 +12,12 @@ from assay.cli.grade import choice_of
 from assay.cli.hints import command
 from assay.cli.ledger import storing
 from assay.cli.run_settings import is_typed
-from assay.errors import UsageError
+from assay.errors import UsageError, count
 from assay.files.atomic import write_file
 from assay.files.own_files import is_batch_output
 from assay.registry import is_path
 from assay.release.decision import exit_code
-from assay.release.policy import Bars, make_release_rules
+from assay.release.policy import Bars, ReleaseRules, make_release_rules
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
     from assay.records.decision import Decision
-    from assay.release.policy import ReleaseRules
 
 
 def run(options: argparse.Namespace) -> int:
@@ -144,17 +143,17 @@ def _example(options: argparse.Namespace) -> str:
 
         found = suggested_baseline(options)
         if found is not None:
-            return f"`{command('gate', *options.files, '--baseline', found, options=options)}`"
+            return f"Run `{command('gate', *options.files, '--baseline', found, options=options)}`."
         return (
             "Give the results to compare with, a file or an evaluation's name: `--baseline"
             " BASELINE`. The ledger has no other version of this workflow yet."
         )
     if options.baseline and is_typed(options, "baseline"):
         words = [word for name in options.baseline for word in ("--baseline", name)]
-        return f"`{command('gate', 'latest', *words, options=options)}`"
+        return f"Run `{command('gate', 'latest', *words, options=options)}`."
     if options.baseline:
-        return f"`{command('gate', 'latest', options=options)}`"
-    return "`assay gate candidate.jsonl --baseline baseline.jsonl`"
+        return f"Run `{command('gate', 'latest', options=options)}`."
+    return "For example: `assay gate candidate.jsonl --baseline baseline.jsonl`."
 
 
 def _plan(options: argparse.Namespace) -> dict[str, Any] | None:
@@ -178,8 +177,8 @@ def _decide_and_store(
     candidate, baseline = sides.kept
     if bare := candidate.bare + baseline.bare:
         sys.stderr.write(
-            f"assay: {bare:,} grades came without their evidence and are not stored; the decision"
-            " is, and cannot be replayed.\n"
+            f"assay: not stored, because they came without their evidence: {count(bare, 'grade')}."
+            " The decision is stored, but cannot be replayed.\n"
         )
     profile = getattr(options, "made_profile", None)
     store.put(decision_drafts(document, candidate, baseline, plan=_plan(options), profile=profile))

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import argparse
 
+from assay.batch.run_query import GROUP
 from assay.cli.batch_engine import reading_engine
 from assay.cli.batch_plan import asks_to_store, graded_by
 from assay.cli.gate_worst import CandidateWorst
 from assay.errors import UsageError
 from assay.files.own_files import is_batch_output
 from assay.pipeline.batch_gate import decide_batches, read_batch_side
+from assay.records.decision import Decision
 from assay.release.attestation import Subject
-
-if TYPE_CHECKING:
-    import argparse
-
-    from assay.records.decision import Decision
-    from assay.release.policy import ReleaseRules
+from assay.release.policy import ReleaseRules
 
 
 def decide_on_batches(options: argparse.Namespace, rules: ReleaseRules) -> Decision:
@@ -41,6 +38,7 @@ def decide_on_batches(options: argparse.Namespace, rules: ReleaseRules) -> Decis
             roles=graded.roles,
             quarantine=list(dict.fromkeys(options.quarantine)),
             looks=options.looks,
+            slices=list(dict.fromkeys(options.slice)),
         )
 
 
@@ -55,9 +53,15 @@ def _check(options: argparse.Namespace) -> None:
         )
     if len(options.files) > 1 or len(options.baseline) > 1:
         raise UsageError("BAT-061", "a decision over batches takes one batch on each side.")
+    if other_kinds := [kind for kind in options.slice if kind != GROUP]:
+        raise UsageError(
+            "BAT-061",
+            f"--slice {other_kinds[0]} can't be used over batches: their rows have no"
+            f" {other_kinds[0]}.",
+            fix="Keep the column to slice by as `group` in both batches and use --slice group.",
+        )
     asked = {
         "--allow-unpaired": options.allow_unpaired,
-        "--slice": options.slice,
         "--with-plan": options.with_plan,
         "--charts": options.charts,
         "--store": asks_to_store(options),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli.gate_sides import given_rules, read_baseline, read_side
 from assay.cli.ledger import storing_result
-from assay.errors import ExitCode, UsageError, printable
+from assay.errors import ExitCode, UsageError, count, printable
 from assay.pipeline.deciding import full_names
 from assay.release.pairs import pair_up
 from assay.release.plan import (
@@ -44,7 +44,7 @@ def plan(options: argparse.Namespace, rules: ReleaseRules, choice: Choice) -> in
     """Say how many samples a decision needs, and write the plan. Exit 0: nothing is decided."""
     power = options.power if options.power is not None else rules.power
     if not 0.5 <= power < 1:
-        raise UsageError("CLI-001", f"--power is {power}; it is a share from 0.5 to below 1.")
+        raise UsageError("CLI-001", f"--power is {power}; it must be at least 0.5 and below 1.")
     if options.sd is not None and not 0 < options.sd <= 100:
         raise UsageError(
             "CLI-001", f"--sd is {options.sd}; it is in points, above 0 and at most 100."
@@ -139,7 +139,7 @@ def _print(made: dict[str, Any], rules: ReleaseRules) -> None:
     )
     out.write(
         f"looks {made['looks']}, slices {', '.join(made['slices']) or 'none'}, at least"
-        f" {made['min_pairs']} pairs\n\n"
+        f" {count(made['min_pairs'], 'pair')}\n\n"
     )
     out.write(
         f"spread      {'not known' if sd is None else f'{sd:.2f} points'}:"
@@ -171,10 +171,10 @@ def _print(made: dict[str, Any], rules: ReleaseRules) -> None:
             if made["enough"]
             else ", which is NOT enough"
         )
-        out.write(f"this set    {made['n']:,} samples{verdict}\n")
+        out.write(f"this set    {count(made['n'], 'sample')}{verdict}\n")
         if made["smallest_effect"] is not None and made["looks"] == 1:
             out.write(
-                f"sees        true differences from {made['smallest_effect']:+.2f} points on, as"
+                f"sees        true differences of {made['smallest_effect']:+.2f} points or more, as"
                 f" not below -{made['margin']:g}\n"
             )
         rates = made["rates"]
@@ -206,8 +206,8 @@ def _print(made: dict[str, Any], rules: ReleaseRules) -> None:
                 )
             out.write(f"{n:>8,}   {'' if seen is None else f'{seen:+.2f}':>38}   {right}\n")
     out.write(
-        f"\n{failures_for(0.01, power=power):,} samples show a failure that happens in 1% of cases,"
-        f" {failures_for(0.001, power=power):,} one in 0.1%.\n"
+        f"\n{failures_for(0.01, power=power):,} samples show a failure that happens in 1% of cases;"
+        f" {failures_for(0.001, power=power):,} show one that happens in 0.1%.\n"
     )
     if made["slices"]:
         out.write(

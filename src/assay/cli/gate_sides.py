@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from assay.archive.evaluation_choice import CHOSEN
 from assay.archive.named_baselines import find_named
 from assay.errors import InputError, UsageError, printable
-from assay.files.json_files import StoredInput, Unread, stream_documents
-from assay.pipeline.deciding import check_kept_age, regraded_note, side_of
+from assay.files.json_files import Document, StoredInput, Unread, stream_documents
+from assay.pipeline.deciding import Seen, check_kept_age, regraded_note, side_of
 from assay.registry import is_path
 from assay.release.attestation import Subject
-from assay.release.baseline import changed, check_age
+from assay.release.baseline import StoredBaseline, changed, check_age
 from assay.release.comparability import check_kept_rules
 from assay.release.overlap import align
 from assay.release.pairs import pair_up
@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from assay.archive.sides import SideReader
-    from assay.files.json_files import Document
-    from assay.pipeline.deciding import Seen
     from assay.pipeline.grading import Grader
-    from assay.release.baseline import StoredBaseline
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Side
 

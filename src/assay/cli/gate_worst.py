@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import os
-from typing import TYPE_CHECKING
 
 from assay.errors import UsageError
-from assay.views.blocks import section
+from assay.files.json_files import Document
+from assay.pipeline.grading import Graded
+from assay.views.blocks import Part, section
 from assay.views.documents import plain
 from assay.views.evaluation import WorstRun, keep_worst
 from assay.views.report_evidence import evidence_block, kept_evidence
 from assay.views.report_rows import kept_row
 from assay.views.worst_samples import worst_sample, worst_samples
-
-if TYPE_CHECKING:
-    import argparse
-
-    from assay.files.json_files import Document
-    from assay.pipeline.grading import Graded
-    from assay.views.blocks import Part
 
 
 class CandidateWorst:

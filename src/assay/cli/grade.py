@@ -28,13 +28,7 @@ from assay.cli.stream import (
     grade_stream,
     output_of,
 )
-from assay.errors import (
-    Fault,
-    NotEnoughEvidence,
-    ShelfError,
-    UsageError,
-    printable,
-)
+from assay.errors import Fault, NotEnoughEvidence, ShelfError, UsageError, printable
 from assay.pipeline.choice import Choice
 from assay.views.documents import JsonDocument, JsonLines
 from assay.views.exporters import FORMATS, format_of
@@ -60,7 +54,7 @@ def choice_of(options: argparse.Namespace) -> Choice:
     """The choice of profile, policy, rubric and library that the options make."""
     choice = Choice(
         options.grading_policy if "grading_policy" in options else options.policy,
-        _profile(options),
+        asked_profile(options),
         options.rubric,
         options.library or os.environ.get("ASSAY_LIBRARY"),
         tuple(options.judge_card),
@@ -73,7 +67,7 @@ def choice_of(options: argparse.Namespace) -> Choice:
     return choice
 
 
-def _profile(options: argparse.Namespace) -> str | None:
+def asked_profile(options: argparse.Namespace) -> str | None:
     """The profile that is asked for; where `assay.yaml` declares scorers, with what they add."""
     config = getattr(options, "config", None)
     if (

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from assay.cli.frame import CHOICES, COMMON
 from assay.errors import printable
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterable
 
 GRADED_BY = (*(name for name in CHOICES if name != "--now"), "--from", "--map")
 """The options that choose how runs are read and graded."""

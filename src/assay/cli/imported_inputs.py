@@ -7,11 +7,13 @@ it, and what it has besides doesn't count. Results of two tools are never compar
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
+from collections.abc import Sequence
 from decimal import Decimal
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import to_builtins
 
@@ -24,7 +26,7 @@ from assay.archive.evaluation_choice import (
     refuse_other_scale,
     refuse_unknown_scales,
 )
-from assay.errors import AssayError, InputError, UsageError, printable
+from assay.errors import AssayError, InputError, UsageError, count, printable
 from assay.files.atomic import write_file
 from assay.files.json_files import StoredInput, stream_documents
 from assay.files.own_files import looks_own, stdin_start
@@ -32,18 +34,13 @@ from assay.importers.column_map import check_map, columns_of, parse_map, scales_
 from assay.importers.head import Head
 from assay.importers.importer import Wanted
 from assay.importers.known import fitting
-from assay.importers.recognition import described, is_foreign, read_head, unrecognised
-from assay.pipeline.importing import import_runs
+from assay.importers.parts import head_of
+from assay.importers.recognition import described, is_foreign, unrecognised
+from assay.importers.tally import ImportTally
+from assay.pipeline.importing import ImportedRuns, import_runs
 from assay.pipeline.made_profile import PASSED, map_option
 from assay.registry import is_path, near_miss
 from assay.views.documents import pretty
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
-
-    from assay.importers.tally import ImportTally
-    from assay.pipeline.importing import ImportedRuns
 
 MADE = "the metrics of the results"
 """Where the value of `--profile` comes from that was made from metrics."""
@@ -102,7 +99,7 @@ def is_importable(text: str, options: argparse.Namespace) -> bool:
         raise _unnamed()
     if options.map:
         return True
-    head = read_head(text)
+    head = head_of(text)
     if fitting(head, mapping_of(options)):
         return True
     check_saved_map(head, options)
@@ -134,7 +131,7 @@ def kind_of(options: argparse.Namespace, paths: Sequence[str]) -> str | None:
         return kind
     mapping = parse_map(options.map)
     is_scales = len(scales_of(mapping)) == len(mapping) and all(map(os.path.isfile, paths))
-    if is_scales and any(one.name != "table" for one in fitting(read_head(paths[0]))):
+    if is_scales and any(one.name != "table" for one in fitting(head_of(paths[0]))):
         return None
     return "table"
 
@@ -301,9 +298,7 @@ def _compare_metrics(one: ImportedInput, names: Sequence[str]) -> None:
 def report_import(imported: ImportedRuns) -> None:
     """Say on standard error what was imported and what was left out."""
     tally = imported.tally
-    text = (
-        f"{', '.join(imported.files)}: {counted(imported.n, 'run')} from {imported.importer.title}"
-    )
+    text = f"{', '.join(imported.files)}: {count(imported.n, 'run')} from {imported.importer.title}"
     report(text + (f", {tally.errors:,} with errors" if tally.errors else ""))
     if tally.mapping:
         columns = ", ".join(f"{key}={column}" for key, column in tally.mapping.items())
@@ -315,19 +310,10 @@ def report_import(imported: ImportedRuns) -> None:
 def left_out(tally: ImportTally) -> list[str]:
     """What was not taken over, and what else a reader should know."""
     dropped = [
-        f"left out: {count:,} {reason.replace('_', ' ')}"
-        for reason, count in sorted(tally.dropped.items())
+        f"left out: {reason.replace('_', ' ')} ({n:,})"
+        for reason, n in sorted(tally.dropped.items())
     ]
     return [*dropped, *(f"note: {note}" for note in tally.notes)]
-
-
-def counted(n: int, what: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "run"), counted(2000, "run")
-    ('1 run', '2,000 runs')
-    """
-    return f"{n:,} {what}{'s' if n != 1 else ''}"
 
 
 def report(text: str) -> None:

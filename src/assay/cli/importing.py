@@ -18,18 +18,17 @@ from assay.cli.import_evaluations import shown, store_evaluations, tell_evaluati
 from assay.cli.imported_inputs import (
     check_saved_map,
     check_scales,
-    counted,
     kind_of,
     left_out,
     mapping_of,
 )
 from assay.cli.saved_map import map_lines, save_map
-from assay.errors import ExitCode, NotEnoughEvidence, printable
+from assay.errors import ExitCode, NotEnoughEvidence, count, printable
 from assay.files.atomic import atomic_write, write_file
 from assay.importers.importer import Wanted, named
 from assay.importers.known import KNOWN, fitting
-from assay.importers.recognition import read_head
-from assay.pipeline.importing import import_runs, totals
+from assay.importers.parts import head_of
+from assay.pipeline.importing import ImportedRuns, import_runs, totals
 from assay.views.documents import plain
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
     from assay.archive.evaluating import MadeEvaluation
     from assay.importers.tally import ImportTally
-    from assay.pipeline.importing import ImportedRuns
     from assay.scoring.profile import Profile
 
 FORMATS = (".jsonl", ".json")
@@ -104,7 +102,7 @@ def read_files(options: argparse.Namespace, folder: str) -> ImportOutcome:
     """Import the files of the options, and store nothing; the runs wait in the folder."""
     kind = kind_of(options, options.files)
     if kind is None and "-" not in options.files:
-        for head in map(read_head, options.files):
+        for head in map(head_of, options.files):
             if not fitting(head, mapping_of(options)):
                 check_saved_map(head, options)
     imported = import_runs(options.files, folder, kind=kind, wanted=_wanted(options))
@@ -212,7 +210,7 @@ def _lines(spool: str) -> list[Any]:
 def _tell(imported: ImportedRuns, profile: Profile | None, out: IO[str], *, saved: bool) -> None:
     """What was read and what was left out, and the tool's totals next to ours."""
     tally = imported.tally
-    runs = counted(imported.n, "run")
+    runs = count(imported.n, "run")
     out.write(f"{runs} from {tally.read_text()}: {imported.importer.title}\n")
     if tally.errors:
         out.write(f"  errors: {tally.errors:,} of {tally.samples:,} samples\n")

@@ -6,24 +6,20 @@ never runs it.
 
 from __future__ import annotations
 
+import argparse
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from assay.cli import options as opt
 from assay.cli.frame import Command, arg
 from assay.cli.init_files import IGNORE_FILE, IGNORED, SCHEMA_FILE, files_for, slug
-from assay.cli.init_search import search
+from assay.cli.init_search import FolderSearch, Gradable, search
 from assay.errors import ExitCode, UsageError, printable
 from assay.files.atomic import write_file
 from assay.records.descriptions import described_schema
 from assay.running.config import ConfigFile
 from assay.views.documents import pretty
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping
-
-    from assay.cli.init_search import FolderSearch, Gradable
 
 PROJECTS = os.path.join(os.path.dirname(__file__), "examples", "projects")
 _RUN = ("assay run", "assay run next", "assay gate latest --baseline latest~1")
@@ -166,7 +162,7 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
             names = ", ".join(document["unread"][:3])
             lines.append(f"skipped {names}: too large, or not Python that can be parsed")
     lines += [f"wrote   {path}" for path in document["wrote"]]
-    lines += [f"kept    {path}, which was there already" for path in document["left"]]
+    lines += [f"kept    {path}, which already exists" for path in document["left"]]
     if "samples.jsonl" in document["wrote"] and "chosen" in document:
         lines.append("edit    samples.jsonl: three questions and what a right answer contains")
     if found and found[0]["kind"] == "http" and "assay.yaml" in document["wrote"]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import TYPE_CHECKING
 
+from assay.cli.init_search import Gradable
 from assay.installing import install_command
-
-if TYPE_CHECKING:
-    from assay.cli.init_search import Gradable
 
 SCHEMA_FILE = ".assay/config.schema.json"
 BRIDGE = "assay_adapter"
@@ -21,7 +18,7 @@ IGNORED = "assay-runs/\n.assay/*\n!.assay/baselines/\n!.assay/config.schema.json
 _HEAD = f"""\
 # yaml-language-server: $schema={SCHEMA_FILE}
 # Everything `assay` needs to know about this project. The command line wins over this file.
-# `assay config run` shows what holds and where it comes from; `assay schema-of config` every key.
+# `assay config run` shows each value and where it comes from; `assay schema-of config` every key.
 project: {{project}}
 
 """
@@ -115,7 +112,7 @@ def files_for(subject: Gradable | None, project: str) -> dict[str, str]:
             "assay.yaml": config,
             CI_FILE: _CI.format(install=install_command("mcp"), command="assay tools check"),
         }
-    found = subject or _missing(project)
+    found = subject or _missing()
     made: dict[str, str] = {}
     adapter = {
         "langgraph": f"kind: langgraph\ntarget: {found.target}\n"
@@ -158,8 +155,6 @@ def files_for(subject: Gradable | None, project: str) -> dict[str, str]:
     }
 
 
-def _missing(project: str) -> Gradable:
+def _missing() -> Gradable:
     """What is written where nothing was found: a place to fill in."""
-    from assay.cli.init_search import Gradable
-
     return Gradable("python", "bot.py", 1, "bot:answer", "edit it: answer(inputs) in bot.py")

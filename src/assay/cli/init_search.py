@@ -8,10 +8,8 @@ from __future__ import annotations
 import ast
 import json
 import os
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import NamedTuple
 
 MAX_FILES, MAX_DEPTH, MAX_BYTES = 3000, 5, 512 * 1024
 MAX_RESULTS = 200

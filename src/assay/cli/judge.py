@@ -1,4 +1,4 @@
-"""What the actions of `assay judge` share: which judge, which journal, what it will cost, how it
+"""What the actions of `assay judge` share: their options, which journal, what it will cost, how it
 went.
 """
 
@@ -9,22 +9,17 @@ import math
 import os
 import sys
 from contextlib import AsyncExitStack
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import msgspec
 
 from assay.cli import options as opt
 from assay.cli.frame import Argument, arg, flag, repeated
 from assay.cli.ledger import storing
 from assay.cli.progress import Progress
-from assay.errors import ExitCode, UsageError, printable
+from assay.errors import ExitCode, UsageError, count, printable
 from assay.files.atomic import atomic_write
-from assay.files.yaml_files import read_entry
-from assay.judging.apis import needs_address
 from assay.judging.budget import price_of, tokens_of
 from assay.judging.client import Client
-from assay.judging.config import JudgeSpec, Limits, Price, check_spec, load_judge
 from assay.judging.identity import warnings_of
 from assay.judging.journal import Journal
 from assay.views.documents import encode, pretty
@@ -34,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from assay.archive.store import Store
+    from assay.judging.config import JudgeSpec
     from assay.judging.questions import Question
     from assay.store.drafts import Draft
 
@@ -101,94 +97,6 @@ RUBRIC: tuple[Argument, ...] = (
 REPLACE = flag("--replace", "replace scores that a run already has")
 
 
-def specs_of(options: argparse.Namespace) -> list[JudgeSpec]:
-    """The judges that the options describe."""
-    if options.judge:
-        if getattr(options, "model", None) or getattr(options, "base_url", None):
-            raise UsageError(
-                "CLI-001",
-                "describe a judge by --judge, or by --model and --base-url, not both.",
-            )
-        found = [load_judge(read_entry(path, "judge")) for path in options.judge]
-    elif getattr(options, "model", None):
-        if not options.base_url and needs_address(options.api):
-            raise UsageError(
-                "CLI-001",
-                "--model needs --base-url.",
-                fix="For example --base-url http://127.0.0.1:8080/v1",
-            )
-        found = [
-            JudgeSpec(
-                judge="".join(
-                    char if char.isalnum() or char in "._-" else "-" for char in options.model
-                ),
-                model=options.model,
-                base_url=options.base_url or "",
-                api=options.api,
-                key_env=options.key_env,
-                structured=options.structured,
-                max_tokens=_above_zero("--max-tokens", options.max_tokens),
-                price=_price(options.price),
-            )
-        ]
-    else:
-        raise UsageError(
-            "CLI-001", "no judge is named.", fix="Give --judge FILE, or --model with --base-url."
-        )
-    return [_limited(spec, options) for spec in found]
-
-
-def _limited(spec: JudgeSpec, options: argparse.Namespace) -> JudgeSpec:
-    changes: dict[str, Any] = {}
-    if options.concurrency is not None:
-        changes["concurrency"] = min(1024, _above_zero("--concurrency", options.concurrency))
-    if options.timeout is not None:
-        changes["timeout_s"] = _above_zero("--timeout", options.timeout)
-    if options.retries is not None:
-        if not 0 <= options.retries <= 20:
-            raise UsageError("CLI-001", f"--retries is {options.retries}; it must be from 0 to 20.")
-        changes["retries"] = options.retries
-    if options.max_usd is not None:
-        changes["max_usd"] = amount("--max-usd", options.max_usd)
-    limits: Limits = msgspec.structs.replace(spec.limits, **changes)
-    made = msgspec.structs.replace(spec, limits=limits)
-    check_spec(made)
-    return made
-
-
-def _above_zero(name: str, value: Any) -> Any:
-    if not value > 0 or value == float("inf"):
-        raise UsageError("CLI-001", f"{name} is {value}; it must be above 0.")
-    return value
-
-
-def amount(name: str, text: str) -> Any:
-    """The amount that an option names, exactly."""
-    try:
-        found = Decimal(text)
-    except InvalidOperation:
-        found = Decimal("NaN")
-    if not found.is_finite() or found < 0:
-        raise UsageError("CLI-001", f"{name} is {text!r}; it must be a number of at least 0.")
-    return found
-
-
-def _price(text: str | None) -> Price | None:
-    if text is None:
-        return None
-    parts = text.split(",")
-    if len(parts) != 2:
-        raise UsageError(
-            "CLI-001",
-            f"--price is {text!r}; it is two numbers, in and out, with a comma.",
-            fix="For example --price 0.40,1.60",
-        )
-    return Price(
-        input_per_million=amount("--price", parts[0]),
-        output_per_million=amount("--price", parts[1]),
-    )
-
-
 def journal_of(options: argparse.Namespace) -> Journal:
     """The journal that the options name. It may not be written over: what was paid for is in it."""
     if options.no_journal:
@@ -200,15 +108,6 @@ def journal_of(options: argparse.Namespace) -> Journal:
             fix="Write to another file.",
         )
     return Journal(options.journal)
-
-
-def only(specs: Sequence[JudgeSpec], action: str) -> JudgeSpec:
-    """The one judge of an action that asks one: a second would be taken for asked."""
-    if len(specs) > 1:
-        raise UsageError(
-            "CLI-001", f"`{action}` asks one judge.", fix="`assay judge panel` asks several."
-        )
-    return specs[0]
 
 
 def ask(
@@ -276,7 +175,7 @@ def dry_run(
     more: str = "",
 ) -> int:
     """Print what a job would ask and cost. `questions` come with their sample number."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     with journal_of(options) as journal:
         for spec in specs:
             client = Client(spec, journal)
@@ -302,7 +201,7 @@ def dry_run(
             )
     document = {"schema": "assay.judge-plan/1", "dry_run": True, "judges": rows, "note": more}
     lines = [
-        f"{row['judge']}: {row['calls']:,} calls, {row['cached']:,} already answered; about"
+        f"{row['judge']}: {count(row['calls'], 'call')}, {row['cached']:,} already answered; about"
         f" {row['input_tokens']:,} tokens in, "
         + (
             "no price given"
@@ -330,17 +229,20 @@ def note_usage(usages: Sequence[dict[str, Any]], counts: dict[str, int]) -> None
     for usage in usages:
         cost = "" if usage["cost_usd"] is None else f", {usage['cost_usd']:.4f} US dollars"
         unpriced = (
-            f" ({usage['unpriced']:,} replies did not report tokens)" if usage["unpriced"] else ""
+            f" ({count(usage['unpriced'], 'reply', 'replies')} without token counts)"
+            if usage["unpriced"]
+            else ""
         )
-        slow = f", slowed down {usage['slowed']} times" if usage["slowed"] else ""
+        slow = f", slowed down {count(usage['slowed'], 'time')}" if usage["slowed"] else ""
         left = (
             f"; the endpoint does not take {', '.join(usage['left_out'])}, which was left out"
             if usage["left_out"]
             else ""
         )
         sys.stderr.write(
-            f"{usage['judge']}: {usage['calls']:,} calls, {usage['cached']:,} from the journal,"
-            f" {usage['retries']:,} retries, {usage['repairs']:,} repairs,"
+            f"{usage['judge']}: {count(usage['calls'], 'call')}, {usage['cached']:,} from the"
+            " journal,"
+            f" {count(usage['retries'], 'retry', 'retries')}, {count(usage['repairs'], 'repair')},"
             f" {usage['input_tokens']:,} +"
             f" {usage['output_tokens']:,} tokens{cost}{unpriced}{slow}{left}\n"
         )

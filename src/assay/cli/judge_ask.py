@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import asdict
 
 from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.frame import Command, arg
-from assay.errors import printable
-from assay.judging.client import Errored
-from assay.judging.exchange import ANSWER_SCHEMA, read_questions
+from assay.cli.judge_specs import only, specs_of
+from assay.errors import count, printable
+from assay.judging.client import Client, Errored
+from assay.judging.exchange import ANSWER_SCHEMA, QuestionLine, read_questions
 from assay.judging.rubric_task import spread
 from assay.views.documents import encode
 
-if TYPE_CHECKING:
-    import argparse
-
-    from assay.judging.client import Client
-    from assay.judging.exchange import QuestionLine
-
 
 def _ask(options: argparse.Namespace) -> int:
-    specs = common.specs_of(options)
-    common.only(specs, "ask")
+    specs = specs_of(options)
+    only(specs, "ask")
     opt.outputs(options)
     questions = read_questions(options.files)
     if options.dry_run:
         plan = {"schema": "assay.judge-plan/1", "dry_run": True, "questions": len(questions)}
-        return common.print_plan(options, plan, [f"{len(questions):,} questions."])
+        return common.print_plan(options, plan, [f"{count(len(questions), 'question')}."])
 
     async def ask_all(clients: list[Client]) -> list[dict[str, Any] | None]:
         async def answer(question: QuestionLine) -> dict[str, Any] | None:

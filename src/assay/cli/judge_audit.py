@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import judge as common
 from assay.cli.frame import STORE, Command, arg, repeated
-from assay.errors import UsageError
+from assay.cli.judge_specs import specs_of
+from assay.errors import UsageError, count
 from assay.judging.audit import AUDIT_SCHEMA, PROBES, audit, calls_of
 from assay.judging.injection_probe import MeasuredBias
 from assay.judging.injections import load
-from assay.judging.items import read_pairs
+from assay.judging.items import Pair, read_pairs
 from assay.judging.probes import audit_pairs, audit_rubric, digest_of, paddings
 from assay.judging.questions import PAIRWISE_PROMPT, RUBRIC_PROMPT
 from assay.records.grade import ENGINE
@@ -23,11 +24,10 @@ if TYPE_CHECKING:
     from assay.archive.store import Store
     from assay.judging.client import Client
     from assay.judging.config import JudgeSpec
-    from assay.judging.items import Pair
 
 
 def _audit(options: argparse.Namespace, store: Store | None) -> int:
-    specs = common.specs_of(options)[:1]
+    specs = specs_of(options)[:1]
     probes = _probes(options.probe)
     if options.repeats < 2:
         raise UsageError("CLI-001", f"--repeats is {options.repeats}; it must be at least 2.")
@@ -37,7 +37,7 @@ def _audit(options: argparse.Namespace, store: Store | None) -> int:
     pairs, injections = known[: options.first], load()[: options.first]
     calls = calls_of(probes, len(pairs), len(injections), options.repeats)
     if options.dry_run:
-        most = f"{specs[0].judge}: at most {calls:,} calls; the same question is asked once."
+        most = f"{specs[0].judge}: at most {count(calls, 'call')}; the same question is asked once."
         plan = {"schema": "assay.judge-plan/1", "dry_run": True, "calls_at_most": calls}
         return common.print_plan(options, plan, [most])
 
@@ -161,7 +161,7 @@ COMMANDS = {
                 metavar="N",
                 type=int,
                 default=3,
-                help="draws of one question in the probe of repeats (default: 3)",
+                help="draws of each question in the self_agreement probe (default: 3)",
             ),
             *common.JUDGE,
             *STORE,

@@ -11,7 +11,7 @@ from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Command, arg
 from assay.cli.ledger import storing_result
-from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
+from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, count, printable
 from assay.files.json_files import read_json
 from assay.judging.calibration import MINIMUM_LABELS
 from assay.judging.calibration import calibrate as calibrate_rows
@@ -126,7 +126,7 @@ def _set(text: str | None) -> tuple[str | None, str | None]:
     if not (name and at and version):
         raise UsageError(
             "CLI-001",
-            f"--set is {text!r}; it is a name and a version.",
+            f"--set is {text!r}; it must be a name and a version.",
             fix="For example --set support@3",
         )
     return name, version
@@ -191,7 +191,7 @@ def _drifted(options: argparse.Namespace, result: Result | None) -> int:
         lines.append(
             printable(
                 f"since {found['with']},"
-                f" {found['n']:,} items{'' if found['enough'] else ': ' + found['reason']}"
+                f" {count(found['n'], 'item')}{'' if found['enough'] else ': ' + found['reason']}"
             )
         )
         lines += [

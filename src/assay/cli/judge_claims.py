@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import judge as common
 from assay.cli.frame import STORE, Command, arg, flag
+from assay.cli.judge_specs import specs_of
 from assay.errors import NotEnoughEvidence
 from assay.judging.claims_task import claims_of, decided_runs, judge_claims
 from assay.judging.items import read_items
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _claims(options: argparse.Namespace, store: Store | None) -> int:
-    specs = common.specs_of(options)[:1]
+    specs = specs_of(options)[:1]
     items = read_items(options.files)
     claims = claims_of(items, again=options.again)
     if not claims:
@@ -84,7 +85,7 @@ def _claims(options: argparse.Namespace, store: Store | None) -> int:
 
 
 def _passages(options: argparse.Namespace, store: Store | None) -> int:
-    specs = common.specs_of(options)[:1]
+    specs = specs_of(options)[:1]
     items = read_items(options.files)
     asked = passages_of(items, again=options.again)
     if not asked:
@@ -166,7 +167,7 @@ COMMANDS = {
                 nargs="+",
                 help="runs (assay.run/1) with claims and retrieval, or an evaluation's name",
             ).of_runs(),
-            flag("--again", "ask about claims that are already decided too"),
+            flag("--again", "also ask about claims that are already decided"),
             *common.JUDGE,
             *STORE,
         ),
@@ -185,7 +186,7 @@ COMMANDS = {
                 nargs="+",
                 help="runs (assay.run/1) with retrieval, and an expected answer for recall",
             ),
-            flag("--again", "ask about passages that are already decided too"),
+            flag("--again", "also ask about passages that are already decided"),
             *common.JUDGE,
             *STORE,
         ),

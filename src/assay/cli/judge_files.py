@@ -12,7 +12,7 @@ from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Argument, Command, arg, flag, repeated
 from assay.cli.judge_pairwise import pairs_of
-from assay.errors import InputError, UsageError
+from assay.errors import InputError, UsageError, count
 from assay.files.atomic import atomic_write
 from assay.judging.config import JudgeSpec
 from assay.judging.exchange import Replay, read_answers
@@ -126,8 +126,8 @@ def _export(options: argparse.Namespace) -> int:
     n = len(replay.pending)
     document = {"schema": "assay.judge-export/1", "questions": n, "files": list(options.output)}
     line = (
-        f"{n:,} questions in {', '.join(options.output)}; consume their answers with `assay judge"
-        " consume`"
+        f"{count(n, 'question')} in {', '.join(options.output)}; consume their answers with `assay"
+        " judge consume`"
     )
     options.output = []  # the questions are written; the document goes to standard output only
     return common.finish(options, None, document, [line])
@@ -171,7 +171,7 @@ def _consume(options: argparse.Namespace, store: Store | None) -> int:
         _write_pending(options.pending, replay, batch=False, model=options.model)
     if replay.pending:
         where = f"They are in {options.pending}." if options.pending else "--pending writes them."
-        lines.append(f"{len(replay.pending):,} questions have no answer yet. {where}")
+        lines.append(f"{count(len(replay.pending), 'question')} without an answer yet. {where}")
     return common.finish(
         options, store, document, lines, rows=lambda: job.rows(scorer), whole=job.whole
     )

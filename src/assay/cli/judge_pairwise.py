@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Command, arg
+from assay.cli.judge_specs import only, specs_of
 from assay.errors import UsageError
 from assay.files.json_files import Document, stream_documents
 from assay.judging.identity import definition_name, scorer_of
-from assay.judging.items import pair_up, read_items, read_pairs
+from assay.judging.items import Pair, pair_up, read_items, read_pairs
 from assay.judging.pairwise_task import (
     DEFINITION,
     Compared,
@@ -27,14 +28,13 @@ if TYPE_CHECKING:
 
     from assay.archive.store import Store
     from assay.judging.client import Client
-    from assay.judging.items import Pair
 
 
 def _pairwise(options: argparse.Namespace, store: Store | None) -> int:
-    specs = common.specs_of(options)
-    spec = common.only(specs, "pairwise")
+    specs = specs_of(options)
+    spec = only(specs, "pairwise")
     if not 0 <= options.limit <= 1:
-        raise UsageError("CLI-001", f"--limit is {options.limit}; it is a rate from 0 to 1.")
+        raise UsageError("CLI-001", f"--limit is {options.limit}; it must be from 0 to 1.")
     opt.outputs(options)
     pairs = pairs_of(options.files)
     questions = [

@@ -9,11 +9,12 @@ from assay.canon import digest
 from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Argument, Command, arg
+from assay.cli.judge_specs import only, specs_of
 from assay.errors import UsageError
 from assay.judging.identity import rubric_name, scorer_of
-from assay.judging.items import read_examples, read_items
-from assay.judging.panel import convene
-from assay.judging.questions import RUBRIC_PROMPT
+from assay.judging.items import Item, read_examples, read_items
+from assay.judging.panel import Voted, convene
+from assay.judging.questions import RUBRIC_PROMPT, Question
 from assay.judging.rubric_task import (
     Judged,
     apart,
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
     from assay.archive.store import Store
     from assay.judging.client import Client
-    from assay.judging.items import Item
-    from assay.judging.panel import Voted
-    from assay.judging.questions import Question
     from assay.scoring.rubric import Rubric
 
 MAX_LINES = 40
@@ -95,8 +93,8 @@ class RubricJob:
 
 
 def _rubric(options: argparse.Namespace, store: Store | None) -> int:
-    specs = common.specs_of(options)
-    spec = common.only(specs, "rubric")
+    specs = specs_of(options)
+    spec = only(specs, "rubric")
     job = RubricJob(options)
     if options.dry_run:
         more = "An unusable reply is sent back once for repair, which takes one more call."
@@ -139,7 +137,7 @@ def _rubric(options: argparse.Namespace, store: Store | None) -> int:
 
 
 def _panel(options: argparse.Namespace, store: Store | None) -> int:
-    specs = common.specs_of(options)
+    specs = specs_of(options)
     names = [spec.judge for spec in specs]
     if len(specs) < 2 or len(set(names)) != len(names):
         raise UsageError(
@@ -243,7 +241,7 @@ _WORK: tuple[Argument | str, ...] = (
         nargs="+",
         help=(
             'runs (assay.run/1), lines of {"id", "input", "output", "reference"}, or an'
-            " evaluation's name, latest"
+            " evaluation's name or latest"
         ),
     ).of_runs(items=True),
     arg("--rubric", metavar="R", required=True, help="rubric by name, name@version or YAML file"),

@@ -11,7 +11,7 @@ from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.frame import Command, arg, flag, repeated
 from assay.cli.ledger import extra, ledger_options, open_for
-from assay.errors import ExitCode, NotEnoughEvidence, UsageError, printable
+from assay.errors import ExitCode, NotEnoughEvidence, UsageError, count, printable
 from assay.records.label import DRAWS
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from assay.archive.evaluations import StoredEvaluation
     from assay.store.ledger import Ledger
-    from assay.views.labels import LabelResults
+    from assay.views.labels import Disagreed, LabelResults
 
 SET = arg("set", metavar="SET", help="a set's name or id, or latest; `assay label list` lists them")
 
@@ -81,7 +81,7 @@ def _new(options: argparse.Namespace) -> int:
     document = {**_brief(made, stored.digest), "new": stored.new}
     known = "" if stored.new else "; the set existed already"
     lines = [
-        f"{made.name} ({made.id}): {len(made.items):,} items of {made.draw.pool:,}{known}",
+        f"{made.name} ({made.id}): {count(len(made.items), 'item')} of {made.draw.pool:,}{known}",
         *(f"  left out, {why}: {n:,}" for why, n in made.draw.left_out.items() if n),
         f"Label it: `assay view{ledger_options(options)}`, then open /label/{made.id}",
     ]
@@ -107,8 +107,8 @@ def _brief(made: Any, digest: str) -> dict[str, Any]:
     }
 
 
-def summary(results: LabelResults) -> dict[str, Any]:
-    """A set and what its labels come to, as JSON."""
+def summary(results: LabelResults, *, labels: bool = False) -> dict[str, Any]:
+    """A set and what its labels come to, as JSON; what each rater gave only with `labels`."""
     return {
         **_brief(results.stored.set, results.stored.digest),
         "labelled": results.labelled,
@@ -136,14 +136,18 @@ def summary(results: LabelResults) -> dict[str, Any]:
                 "sample": one.item.sample,
                 "run_id": one.item.run_id,
                 "criterion": one.criterion,
-                "labels": [
-                    {"rater": rater.name, "by": rater.by, "id": rater.id, "value": value}
-                    for rater, value in one.values
-                ],
+                **({"labels": _values(one)} if labels else {}),
             }
             for one in results.disagreed
         ],
     }
+
+
+def _values(disagreed: Disagreed) -> list[dict[str, Any]]:
+    return [
+        {"rater": rater.name, "by": rater.by, "id": rater.id, "value": value}
+        for rater, value in disagreed.values
+    ]
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -173,15 +177,21 @@ def _show(options: argparse.Namespace) -> int:
     with open_for(options.db, read_only=True) as ledger:
         results = results_named(ledger, options.set, options.project)
     if options.json:
-        opt.print_json(summary(results))
+        opt.print_json(summary(results, labels=options.labels))
         return ExitCode.PASSED
     from assay.views.blocks import Section
     from assay.views.labels import results_view
 
-    for part in results_view(results):
+    hidden = "not listed without --labels."
+    for part in results_view(results, seen=None if options.labels else (), why_hidden=hidden):
         if isinstance(part, Section):
             sys.stdout.write(f"\n{part.title}\n")
         terminal.show(part.parts if isinstance(part, Section) else [part])
+    if results.labels and not options.labels:
+        sys.stdout.write(
+            "\nLabels and comments are hidden so that raters stay blind. If you have labelled your"
+            " items, or are not a rater, add --labels.\n"
+        )
     return ExitCode.PASSED
 
 
@@ -241,10 +251,15 @@ COMMANDS = {
     ),
     "label show": Command(
         _show,
-        "Show how far raters have got, how well they agree, where they differ and what they"
-        " wrote.\n"
+        "Show how far raters have got, how well they agree and how often they differ; with"
+        " --labels also what each of them gave and wrote.\n"
         "Agreement is Cohen's kappa for two raters and Krippendorff's alpha for more.",
         "assay label show latest",
-        (SET, "--db", "--project"),
+        (
+            SET,
+            flag("--labels", "also show raters' labels and comments; label your items first"),
+            "--db",
+            "--project",
+        ),
     ),
 }

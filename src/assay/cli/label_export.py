@@ -9,7 +9,7 @@ from assay.cli import options as opt
 from assay.cli.frame import Command, arg, flag
 from assay.cli.label import SET, results_named
 from assay.cli.ledger import extra, open_for
-from assay.errors import ExitCode, NotEnoughEvidence, UsageError
+from assay.errors import ExitCode, NotEnoughEvidence, UsageError, count
 from assay.files.atomic import atomic_write
 from assay.views.documents import encode
 
@@ -56,7 +56,7 @@ def _export(options: argparse.Namespace) -> int:
         "labelled": labelled,
         "files": list(options.output),
     }
-    line = f"{len(rows):,} rows, {labelled:,} labelled, in {', '.join(options.output)}\n"
+    line = f"{count(len(rows), 'row')}, {labelled:,} labelled, in {', '.join(options.output)}\n"
     options.output = []  # the rows are written; the document goes to standard output only
     opt.give(options, document, lambda: sys.stdout.write(line))
     return ExitCode.PASSED

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import getpass
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
 from assay.cli.frame import Command, arg
 from assay.cli.label import evaluation_named
 from assay.cli.ledger import extra, open_for
 from assay.errors import ExitCode, UsageError, printable
-
-if TYPE_CHECKING:
-    import argparse
 
 
 def _override(options: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from assay.cli.frame import Command, arg, repeated
 from assay.cli.ledger import open_for
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
-from assay.errors import AssayError, ExitCode, InputError, ShelfError, UsageError, printable
+from assay.errors import AssayError, ExitCode, InputError, ShelfError, UsageError, count, printable
 from assay.views.grade_line import passed_word
 
 if TYPE_CHECKING:
@@ -98,7 +98,8 @@ def _print_report(report: VerifyReport, where: str) -> None:
             " them."
         )
     lines.append(
-        f"{report.records:,} records, {report.links:,} links, {report.forgotten:,} forgotten"
+        f"{count(report.records, 'record')}, {count(report.links, 'link')}, {report.forgotten:,}"
+        " forgotten"
     )
     if report.clean and not report.records:
         lines.append(
@@ -176,9 +177,9 @@ def replayable(ledger: Ledger, wanted: str, *, project: str = "default") -> Item
     if not page.items:
         raise InputError(
             "STO-012",
-            f"no evaluation {wanted!r} and no grade of such a run is in the project '{project}'.",
+            f"no evaluation and no graded run is named {wanted!r} in the project '{project}'.",
             where=ledger.where,
-            fix="Give a digest, an evaluation's name or a run id.",
+            fix="Give a digest, an evaluation's name or a run id; `assay evals` lists evaluations.",
         )
     return page.items[0]
 
@@ -248,7 +249,7 @@ def _print_replayed(found: Replayed) -> None:
     if found.difference is not None:
         place, here, there = found.difference
         lines.append(
-            f"  {printable(f'{place}: stored {_short(here)}, made again {_short(there)}')}"
+            f"  {printable(f'{place}: stored {_short(here)}, recomputed {_short(there)}')}"
         )
     used = " · ".join(
         str(stored[name])

@@ -12,8 +12,7 @@ from assay.cli.frame import Command, arg
 from assay.cli.ledger import open_for
 from assay.cli.progress import Progress
 from assay.cli.verbs import VERBS
-from assay.errors import ExitCode, NotEnoughEvidence, printable
-from assay.views.pieces import count
+from assay.errors import ExitCode, NotEnoughEvidence, count, printable
 
 if TYPE_CHECKING:
     import argparse

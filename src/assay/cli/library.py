@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.cli import options as opt
 from assay.cli.frame import Command, arg, flag
@@ -15,14 +16,8 @@ from assay.library import fingerprint
 from assay.library.lints import clashes, lint, sourceless
 from assay.library.lock import BUILTIN
 from assay.library.shelf import KINDS, Shelf, changed, load_file, publish
-from assay.plugins.points import installed
-from assay.registry import home_value, near_miss
-
-if TYPE_CHECKING:
-    import argparse
-
-    from assay.plugins.points import InstalledPlugin
-    from assay.registry import Registry
+from assay.plugins.points import InstalledPlugin, installed
+from assay.registry import Registry, home_value, near_miss
 
 _REGISTRIES = {
     "formulas": "assay.formulas:FORMULAS",
@@ -241,7 +236,9 @@ def _publish(options: argparse.Namespace, shelf: Shelf) -> int:
     if options.json:
         opt.print_json({"published": added})
     else:
-        sys.stdout.write("".join(f"published {key}\n" for key in added) or "nothing is new.\n")
+        sys.stdout.write(
+            "".join(f"published {key}\n" for key in added) or "Nothing new to publish.\n"
+        )
     return ExitCode.PASSED
 
 
@@ -253,7 +250,11 @@ def _versions(options: argparse.Namespace) -> int:
     if options.json:
         opt.print_json(document)
     else:
-        sys.stdout.write(f"{document['scoringSystem']}\n{document['gradingSystem']}\n")
+        sys.stdout.write(
+            f"{document['scoringSystem']}\n{document['gradingSystem']}\n"
+            "A grade carries the versions that its profile and policy state, which are listed with"
+            " each of them below.\n"
+        )
         for system in now:
             shown = (
                 f"{system.fingerprint[:19]}..."
@@ -261,18 +262,34 @@ def _versions(options: argparse.Namespace) -> int:
                 else system.fingerprint
             )
             sys.stdout.write(f"{system.family} {system.name}: {shown}\n")
+        shelf = Shelf()
         for key in document["published"]:
-            sys.stdout.write(f"published {key}\n")
+            sys.stdout.write(f"published {key}{_stated(shelf, key)}\n")
         if options.check:
             sys.stdout.write(
                 "".join(f"CHANGED {text}\n" for text in wrong)
                 + "".join(f"NOT CHECKED {text}\n" for text in left)
-                or "behaviour is what the versions say.\n"
+                or "Behaviour matches the versions.\n"
             )
     if options.check and wrong:
         return ExitCode.FAILED
     # Without its extra a system's behaviour is unknown, which is not the same as unchanged.
     return ExitCode.NOT_ENOUGH if options.check and left else ExitCode.PASSED
+
+
+def _stated(shelf: Shelf, key: str) -> str:
+    """The version of its system that a published item states; a plain rubric states none."""
+    kind, _, name = key.partition("/")
+    field, system = (
+        ("grading_system", "gradingSystem")
+        if kind == "policies"
+        else ("scoring_system", "scoringSystem")
+    )
+    try:
+        version = getattr(shelf.load(kind, name), field, None)
+    except ShelfError:  # it has changed since, which --check reports
+        return ""
+    return f": {system}/{version}" if version else ""
 
 
 def _schema_of(options: argparse.Namespace) -> int:

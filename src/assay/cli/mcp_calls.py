@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jsonschema_rs
 
 from assay.cli.mcp_bounds import BoundedAnswer, shown_text
-from assay.errors import AssayError, FaultList, UsageError
+from assay.errors import AssayError, FaultList, UsageError, count
 from assay.views.documents import plain
 
 if TYPE_CHECKING:
@@ -114,4 +114,4 @@ def _refused(error: AssayError) -> CallAnswer:
 def _cut(text: str) -> str:
     shown = shown_text(text, most=MOST_TEXT)
     left = len(text) - MOST_TEXT
-    return shown if left <= 0 else f"{shown}\n{left:,} more characters are left out."
+    return shown if left <= 0 else f"{shown}\n{count(left, 'more character')} left out."

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from bisect import insort
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+from assay.archive.evaluations import StoredEvaluation
 from assay.cli.evals import find_page
 from assay.cli.ledger import url_of
-from assay.cli.mcp_answers import DATA, LIMIT, ToolAnswer, more_text, page_of
+from assay.cli.mcp_answers import DATA, LIMIT, PageRange, ToolAnswer, more_text, page_of
 from assay.cli.mcp_bounds import TEXT, fenced
-from assay.cli.mcp_samples import graded_runs, nothing_graded
+from assay.cli.mcp_project import ServedProject
+from assay.cli.mcp_samples import GradedRuns, GradedSample, graded_runs, nothing_graded
 from assay.errors import NotEnoughEvidence, printable
 from assay.release.baseline import names as baseline_names
 from assay.views.documents import plain
@@ -20,14 +23,6 @@ from assay.views.grade_line import as_line, change_text, passed_word
 from assay.views.grade_text import explanation
 from assay.views.pieces import points
 from assay.views.text import text_view
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.archive.evaluations import StoredEvaluation
-    from assay.cli.mcp_answers import PageRange
-    from assay.cli.mcp_project import ServedProject
-    from assay.cli.mcp_samples import GradedRuns, GradedSample
 
 
 def list_evaluations(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer:

@@ -7,19 +7,17 @@ ledger, and paths, which must stay inside the folder.
 
 from __future__ import annotations
 
+import argparse
 import os
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.cli.configured import ledger_url
 from assay.cli.frame import load_command, with_runs
 from assay.errors import InputError, UsageError
 from assay.registry import is_path
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
 
 _READ_ONLY: dict[str, Any] = {
     "store": None,

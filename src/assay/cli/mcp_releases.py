@@ -4,24 +4,20 @@ writes: see `mcp_writes`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from assay.cli.baseline_diff import by_difference, change_line, compare_sides, diff_lines
 from assay.cli.gate import decision_of, rules_of
 from assay.cli.gate_sides import given_rules, read_baseline, read_side
 from assay.cli.grade import choice_of
 from assay.cli.mcp_answers import ToolAnswer, more_text, page_of
+from assay.cli.mcp_project import ServedProject
 from assay.errors import UsageError, printable
-from assay.records.decision import SIDES
+from assay.records.decision import SIDES, Decision
 from assay.release.decision import exit_code
 from assay.views.decision import decision_summary
 from assay.views.text import text_view
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.cli.mcp_project import ServedProject
-    from assay.records.decision import Decision
 
 _LONG = (*SIDES, "fingerprint", "digests", "plan")
 """What a decision records for a replay, and an agent has no use for."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.archive.evaluations import stored_grades, stored_runs
+from assay.archive.evaluations import StoredEvaluation, stored_grades, stored_runs
 from assay.cli.grade import choice_of
-from assay.cli.ledger_names import LedgerNames
+from assay.cli.ledger_names import LedgerNames, Named
 from assay.errors import NotEnoughEvidence, UsageError
 from assay.files.json_files import read_documents
 from assay.pipeline.given_grades import grades_of
@@ -21,8 +21,6 @@ from assay.views.documents import names_of, plain
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from assay.archive.evaluations import StoredEvaluation
-    from assay.cli.ledger_names import Named
     from assay.cli.mcp_project import ServedProject
     from assay.records.evaluation import EvaluatedRun, Evaluation
     from assay.store.ledger import Ledger

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from assay.cli.mcp_answers import LIMIT, ToolAnswer
+from assay.cli.mcp_project import ServedProject
 from assay.cli.tools_input import assess_all, lists_of, read_sources, rules_of
 from assay.cli.tools_legibility import check_minimum, legibility_of
 from assay.errors import printable
 from assay.views.grade_line import passed_word
 from assay.views.tool_legibility import lines
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.cli.mcp_project import ServedProject
 
 _ORDER = ("error", "warning", "note")
 """The levels of findings, the gravest first."""

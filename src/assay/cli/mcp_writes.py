@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from assay.cli.baseline import set_baseline as store_baseline
 from assay.cli.imported_inputs import left_out
 from assay.cli.importing import import_files
 from assay.cli.mcp_answers import ToolAnswer
+from assay.cli.mcp_project import ServedProject
 from assay.cli.mcp_releases import decided, decision_answer
-from assay.errors import printable
+from assay.errors import count, printable
 from assay.views.evaluations import evaluation_line
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.cli.mcp_project import ServedProject
 
 
 def store_decision(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer:
@@ -62,7 +59,7 @@ def set_baseline(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer
         "file": stored.path,
     }
     text = (
-        f"The baseline {stored.name} is set: {stored.record['runs']:,} runs of"
-        f" {stored.record['samples']:,} samples. An older one of that name stays."
+        f"The baseline {stored.name} is set: {count(stored.record['runs'], 'run')} of"
+        f" {count(stored.record['samples'], 'sample')}. An older one of that name stays."
     )
     return ToolAnswer(document, text)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.cli.frame import arg, flag, repeated
 from assay.cli.measuring import K, Measured, measure, read_ks, shown, trees
 from assay.cli.memory import uncollected
-from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.errors import InputError, NotEnoughEvidence, UsageError, count
 from assay.files.json_files import Document, read_json, stream_documents
 from assay.files.swe_bench import is_report
 from assay.files.trec_files import read_qrels, read_run
@@ -21,9 +22,6 @@ from assay.scoring.metrics.similarity import edit_similarity
 from assay.scoring.metrics.swe_reports import check_report, read_report
 from assay.scoring.metrics.tool_calls import measure_tool_calls
 from assay.scoring.metrics.values import is_close, numeric
-
-if TYPE_CHECKING:
-    import argparse
 
 
 def _retrieval(options: argparse.Namespace) -> Measured:
@@ -47,7 +45,7 @@ def _retrieval(options: argparse.Namespace) -> Measured:
         if value not in ((), [], {}) or key in ("mean", "queries")
     }
     lines = [f"{name:<20} {shown(value)}" for name, value in found.mean.items()]
-    return Measured(document, [*lines, f"{len(found.queries):,} queries"])
+    return Measured(document, [*lines, count(len(found.queries), "query", "queries")])
 
 
 def _pass_at_k(options: argparse.Namespace) -> Measured:
@@ -59,7 +57,7 @@ def _pass_at_k(options: argparse.Namespace) -> Measured:
         for name, value in document.items()
         if "@" in name or "^" in name
     ]
-    return Measured(document, [*lines, f"{document['tasks']:,} tasks"])
+    return Measured(document, [*lines, count(document["tasks"], "task")])
 
 
 def _tests(options: argparse.Namespace) -> Measured:

@@ -6,9 +6,11 @@ Nothing that the code prints affects the result. The results fit into a run unch
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from assay.cli.frame import arg
 from assay.cli.measuring import K, Measured, measure, read_ks, shown, trees
@@ -18,11 +20,6 @@ from assay.sandbox import SandboxLimits, check_solution, require, verdict
 from assay.scoring.metrics.applying import applies_cleanly
 from assay.scoring.metrics.passk import AttemptedTask, report
 from assay.scoring.metrics.patches import MAX_PATCH, PatchError, parse_patch, patch_likeness
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping
-
 
 # --- what they share
 

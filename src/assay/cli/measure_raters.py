@@ -7,25 +7,21 @@ reason where one is null.
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise as successive
 from math import fsum, isfinite, sqrt
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from assay.cli.frame import arg
 from assay.cli.measuring import Measured, measure
 from assay.cli.memory import uncollected
 from assay.cli.rater_files import Ratings, read_pairs, read_ratings
-from assay.errors import UsageError
+from assay.errors import UsageError, count
 from assay.stats import agreement as many
 from assay.stats import correlation, kappa, pairwise
-from assay.stats.intervals import student
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Sequence
-
-    from assay.stats.intervals import Interval
+from assay.stats.intervals import Interval, student
 
 MAX_TABLE = 100
 """Categories of which the whole confusion table is printed; of more, the commonest cells."""
@@ -257,7 +253,7 @@ def _agreement_lines(document: dict[str, Any]) -> list[str]:
     weighted = {f"weighted_kappa.{weights}": weights for weights in _WEIGHTS}
     lines = [
         (
-            f"{document['n']:,} items, {document['n_complete']:,} rated by all of"
+            f"{count(document['n'], 'item')}, {document['n_complete']:,} rated by all of"
             f" {', '.join(document['raters'])}; level {document['level']}"
         )
     ]
@@ -277,8 +273,9 @@ def _pairwise_lines(document: dict[str, Any]) -> list[str]:
         f"{document['wins']:,} won, {document['losses']:,} lost, {document['ties']:,} tied,"
         f" {document['unparsable']:,} unreadable"
     )
+    pairs = count(document["pairs"], "pair")
     lines = [
-        f"{document['pairs']:,} pairs, {document['both_orders']:,} judged in both orders: {counts}",
+        f"{pairs}, {document['both_orders']:,} judged in both orders: {counts}",
         _line("inconsistency_rate", document["inconsistency_rate"]),
         f"{_line('win_rate', document['win_rate'])}  ({scores})",
     ]
@@ -290,7 +287,7 @@ def _pairwise_lines(document: dict[str, Any]) -> list[str]:
     lines += [
         _line("position_bias", bias),
         (
-            f"first place picked {bias['first_position_picks']:,} times, second"
+            f"first place picked {count(bias['first_position_picks'], 'time')}, second"
             f" {bias['second_position_picks']:,}"
         ),
     ]

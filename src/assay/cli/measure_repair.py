@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+from collections.abc import Iterable, Mapping
 from math import ceil, isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.cli.frame import arg
 from assay.cli.measure_code import SANDBOX, gate_line, need_git, read_patch, untimed
@@ -15,10 +17,6 @@ from assay.running.patch_jobs import PatchJob, make_job
 from assay.running.patch_tests import Repair, repair
 from assay.sandbox import SandboxLimits, require
 from assay.scoring.metrics.outcomes import summarise
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterable, Mapping
 
 TEST_S = 60.0
 
@@ -159,7 +157,7 @@ def _repair_lines(found: Iterable[Repair], document: dict[str, Any]) -> list[str
         lines += (
             [
                 (
-                    f"  restored: the tree holds no {', '.join(map(printable, one.not_there))}, so"
+                    f"  restored: the tree has no {', '.join(map(printable, one.not_there))}, so"
                     " there is none after the patch either"
                 )
             ]

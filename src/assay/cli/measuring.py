@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Argument, Command, arg
@@ -15,9 +16,6 @@ from assay.cli.ledger import storing_result
 from assay.errors import ExitCode, InputError, UsageError
 from assay.files.json_files import Unread, stream_documents
 from assay.records.grade import ENGINE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 
 class Measured(NamedTuple):

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """A block without the collector. Records hold no circles, and it would walk every one of them
+    """A block without the collector. Records have no cycles, and it would walk every one of them
     again and again; what has none is freed as always.
     """
     was_on = gc.isenabled()

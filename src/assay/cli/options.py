@@ -59,7 +59,7 @@ def moment(text: str | None) -> datetime | None:
         found = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
         raise UsageError(
-            "CLI-001", f"--now is {text!r}; it is a moment as 2026-11-15T10:00:00Z."
+            "CLI-001", f"--now is {text!r}; write a time such as 2026-11-15T10:00:00Z."
         ) from None
     if found.tzinfo is None:
         raise UsageError(

@@ -32,11 +32,11 @@ class Progress:
         share = min(1.0, self.done / max(self.total, 1))
         bar = "#" * int(30 * share)
         sys.stderr.write(
-            f"\r{self.what[-30:]} [{bar:<30}] {100 * share:.0f}%  {pace}  {left:.0f} s left "
+            f"\r{self.what[-30:]} [{bar:<30}] {100 * share:.0f}%  {pace}  {left:.0f} s left\x1b[K"
         )
         sys.stderr.flush()
 
     def end(self) -> None:
         """Clear the line."""
         if self.on and self.shown:
-            sys.stderr.write("\r" + " " * 90 + "\r")
+            sys.stderr.write("\r\x1b[K")

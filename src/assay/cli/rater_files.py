@@ -13,17 +13,15 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from assay.errors import Fault, FaultList, InputError, NotEnoughEvidence
 from assay.files.json_files import Unread, open_input, stream_documents
 from assay.registry import near_miss
 from assay.stats.pairwise import ORDERS, WINNERS, JudgedPair
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 Rating = str | int | float | None
 _SHOWN = 60
@@ -215,9 +213,7 @@ def _as_number(text: str) -> int | float:
 
 
 def _number(columns: dict[str, list[Rating]], *, all_or_none: bool) -> None:
-    """Make numbers of the texts of a CSV file; where one is no number, of none of them, or of those
-    that are.
-    """
+    """Turn the texts of a CSV file into numbers: all or none, or those that are numbers."""
     texts = {value for column in columns.values() for value in column if isinstance(value, str)}
     numbers: dict[Rating, Rating] = {
         text: _as_number(text) for text in texts if _NUMBER.fullmatch(text)

@@ -12,12 +12,7 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from assay.archive.evaluation_choice import (
-    CHOSEN,
-    one_own_profile,
-    one_setting,
-    refuse_unknown_bar,
-)
+from assay.archive.evaluation_choice import CHOSEN, one_own_profile, one_setting, refuse_unknown_bar
 from assay.archive.evaluations import (
     LATEST,
     StoredEvaluation,

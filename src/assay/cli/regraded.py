@@ -6,20 +6,17 @@ the command grades by.
 
 from __future__ import annotations
 
+import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from assay.errors import AssayError, printable
 from assay.files.json_files import StoredInput, stream_documents
+from assay.pipeline.choice import Choice
+from assay.pipeline.grading import Grader
 from assay.pipeline.regraded import regraded
 from assay.views.documents import plain
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping
-
-    from assay.pipeline.choice import Choice
-    from assay.pipeline.grading import Grader
 
 
 def warn_of_regrading(options: argparse.Namespace, choice: Choice) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import os
-from typing import TYPE_CHECKING
 
 from assay.archive.release_settings import ReleaseSettings
 from assay.cli.configured import COMMAND_LINE, DEFAULT
@@ -13,9 +13,6 @@ from assay.cli.run_profile import configured_scorers
 from assay.files.yaml_files import is_yaml_name
 from assay.release.policy import Bars
 from assay.running.post_run import scorer_additions
-
-if TYPE_CHECKING:
-    import argparse
 
 _APPLIED = (
     *("release_policy", *Bars._fields, "profile", "rubric", "grading_policy", "library"),

@@ -148,7 +148,7 @@ def _summed(options: argparse.Namespace, result: Result | None) -> int:
         raise NotEnoughEvidence(
             "FIL-005", "there is nothing to summarise.", where=", ".join(options.files)
         )
-    block = summary.block(Intervals(options.interval, options.seed, on_scale=True))
+    block = summary.block(Intervals(options.interval, options.seed))
     if result is not None:
         result.put(msgspec.to_builtins(block))
     opt.give(options, block, lambda: terminal.show(summary_view(block, options.slice)))

@@ -7,10 +7,11 @@ neither knows nor changes.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay import __version__
 from assay.cli import options as opt
@@ -20,9 +21,6 @@ from assay.cli.merge_request import GitLab
 from assay.cli.pull_request import GitHub
 from assay.errors import AssayError, ExitCode, InputError, UsageError, printable
 from assay.files.json_files import open_input, parse_json
-
-if TYPE_CHECKING:
-    import argparse
 
 API = "https://api.github.com"
 GITLAB_API = "https://gitlab.com/api/v4"

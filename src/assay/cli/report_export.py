@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import io
-from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
 from assay.cli.fault_list import faults_error
@@ -15,13 +15,8 @@ from assay.cli.references import STORED
 from assay.cli.stream import Stopped, grade_stream, output_of
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError
 from assay.registry import is_path
-from assay.views.exporters import EXPORTERS
+from assay.views.exporters import EXPORTERS, Exporter
 from assay.views.grade_line import totals_text, versions_text
-
-if TYPE_CHECKING:
-    import argparse
-
-    from assay.views.exporters import Exporter
 
 NAMED = ("inspect", "mlflow", "promptfoo", "otel")
 """The exporters that no extension picks."""

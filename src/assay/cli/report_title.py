@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from assay.errors import count
 from assay.files.json_files import StoredInput
-from assay.records.summary import value_interval
+from assay.records.summary import ValueInterval, value_interval
 from assay.stats.intervals import wilson
 from assay.views.evaluations import versioned
 from assay.views.exporters import ReportTitle
-from assay.views.pieces import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.archive.evaluation_builder import EvaluationBuilder
     from assay.records.evaluation import VersionedName
-    from assay.records.summary import ValueInterval
 
 
 def report_title(files: Sequence[str], builder: EvaluationBuilder | None) -> ReportTitle:

@@ -16,13 +16,7 @@ from assay.cli.bars import pass_bar
 from assay.cli.frame import BARS, CHOICES, STORE, Command, arg
 from assay.cli.grade import Grading, choice_of
 from assay.cli.run_judge import ARGUMENTS, RunJudge, calls_of, judge_of, report
-from assay.cli.run_screen import (
-    already_begun,
-    report_repeats,
-    resume_command,
-    say,
-    show_evaluation,
-)
+from assay.cli.run_screen import already_begun, report_repeats, resume_command, say, show_evaluation
 from assay.cli.run_settings import (
     DEFAULT_FOLDER,
     DEFAULT_WORKFLOW,
@@ -31,10 +25,9 @@ from assay.cli.run_settings import (
     remember,
     settings_of,
 )
-from assay.errors import UsageError
+from assay.errors import UsageError, count
 from assay.files.atomic import atomic_write
 from assay.views.exporters import FORMATS
-from assay.views.pieces import count
 
 if TYPE_CHECKING:
     import argparse
@@ -121,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
             judged = f", {doing.judged:,} of them judged," if judge is not None else ""
             say(
                 f"{len(journal):,} of {len(work):,} runs are finished{judged} and kept;"
-                f" `{resume_command(options, folder)}` goes on"
+                f" `{resume_command(options, folder)}` continues"
             )
             raise
         with atomic_write(evidence) as stream:
@@ -216,7 +209,8 @@ COMMANDS = {
     "run": Command(
         run,
         "Run a workflow on every sample of a dataset, judge and grade the runs, store them as an"
-        " evaluation and show it. Exit 0 only if all runs passed.",
+        " evaluation and show it. Exit 0 only if all runs passed. -o writes the grades; the runs"
+        " are in runs.jsonl of the run's folder (--work).",
         "assay run workflow.yaml --dataset samples.jsonl -o grades.json",
         (
             arg(
@@ -277,7 +271,10 @@ COMMANDS = {
             arg(
                 "--work",
                 metavar="DIR",
-                help=f"the folder of this run (default: {DEFAULT_FOLDER}/NAME)",
+                help=(
+                    "the folder of this run, where its runs.jsonl is (default:"
+                    f" {DEFAULT_FOLDER}/NAME)"
+                ),
             ),
             arg(
                 "--resume",

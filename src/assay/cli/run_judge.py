@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli.frame import arg, flag
 from assay.cli.progress import Progress
-from assay.errors import UsageError, printable
+from assay.errors import UsageError, count, printable
 
 if TYPE_CHECKING:
     import argparse
@@ -55,7 +55,7 @@ def judge_of(options: argparse.Namespace) -> JudgeSpec | None:
         return None
     from msgspec import structs
 
-    from assay.cli.judge import amount
+    from assay.cli.judge_specs import amount
     from assay.files.yaml_files import read_entry
     from assay.judging.config import check_spec, load_judge
 
@@ -74,7 +74,7 @@ def calls_of(found: JudgeEstimate, task: JudgeTask, spec: JudgeSpec | None) -> s
     each = (
         "for each " + ", ".join(asked[:-1]) + (" and " if asked[1:] else "") + "".join(asked[-1:])
     )
-    words = f"{found.calls:,} calls" if found.calls else f"one call {each}"
+    words = count(found.calls, "call") if found.calls else f"one call {each}"
     if found.calls and asked:
         words += f" plus one {each}"
     if found.calls:

@@ -5,14 +5,12 @@ it, or the end of one of them where no other run has it.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from assay.errors import UsageError
 from assay.registry import near_miss
 from assay.views.documents import names_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 KNOWN = 10_000
 """Runs that are remembered, for the one that was meant."""

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
-from assay.errors import UsageError
-from assay.running.post_run import additions_of, scorer_additions, write_profile
-from assay.running.scorers import PlacedScorer, check_scorers, placed_scorers
-from assay.running.workflow import read_workflow
+from assay.running.post_run import additions_of, required_profile, write_profile
+from assay.running.scorers import PlacedScorer, placed_scorers
+from assay.running.workflow import LoadedWorkflow
 from assay.scoring.extension import extended
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.running.compatibility import PreparedSample
-    from assay.running.workflow import LoadedWorkflow
     from assay.scoring.profile import Profile
 
 
@@ -56,34 +54,19 @@ def configured_profile(options: argparse.Namespace) -> str | None:
     """
     if "made_profile" in options:
         return str(options.profile)
-    scorers = configured_scorers(options)
-    additions = scorer_additions(scorers)
-    if not additions.gates and not additions.criteria:
+    if options.config is None:
         asked: str | None = options.profile
         return asked
-    check_scorers(scorers)
-    profile = extended(_base(options), additions)
-    if "+" not in str(profile.version):
-        return str(options.profile or profile.id)
-    folder = getattr(options, "scratch", None) or os.path.join(options.config.folder, ".assay")
-    return write_profile(profile, folder)
-
-
-def _base(options: argparse.Namespace) -> Profile:
-    """The profile that is asked for, else that of the workflow in `assay.yaml`."""
-    shelf, named, family = opt.shelf_of(options), options.profile, None
-    chosen = options.config.chosen("workflow")
-    if named is None and chosen is not None:
-        subject = read_workflow(chosen).subject()
-        named, family = subject.get("profile"), subject.get("family")
-    if named is None and family is None:
-        raise UsageError(
-            "CFG-001",
-            "scorers are declared, but no profile to add them to.",
-            where=options.config.path,
-            fix="Add `profile:` to assay.yaml, or give --profile.",
-        )
-    return shelf.profile(named) if named is not None else shelf.profile_for_family(str(family))
+    return required_profile(
+        opt.shelf_of(options),
+        options.profile,
+        configured_scorers(options),
+        workflow=options.config.chosen("workflow"),
+        folder=lambda: (
+            getattr(options, "scratch", None) or os.path.join(options.config.folder, ".assay")
+        ),
+        where=options.config.path,
+    )
 
 
 def configured_scorers(options: argparse.Namespace) -> list[PlacedScorer]:

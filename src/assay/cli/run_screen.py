@@ -37,7 +37,7 @@ def already_begun(options: argparse.Namespace, folder: str) -> UsageError:
         "RUN-005",
         "this folder already contains a run.",
         where=folder,
-        fix=f"`{resume_command(options, folder)}` goes on with it.",
+        fix=f"`{resume_command(options, folder)}` continues it.",
     )
 
 

@@ -157,12 +157,11 @@ def settings_of(options: argparse.Namespace, workflow: LoadedWorkflow) -> RunSet
         value = getattr(options, name)
         if value is not None and (value < least or value > 100_000):
             raise UsageError(
-                "CLI-001", f"--{name} is {value}; it is a whole number from {least} to 100,000."
+                "CLI-001",
+                f"--{name} is {value}; it must be a whole number from {least} to 100,000.",
             )
     if options.timeout is not None and not 0 < float(options.timeout) < 1e7:
-        raise UsageError(
-            "CLI-001", f"--timeout is {options.timeout}; it is a number of seconds above 0."
-        )
+        raise UsageError("CLI-001", f"--timeout is {options.timeout}; it must be above 0 seconds.")
     now = opt.moment(options.now)
     name = options.name or f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', workflow.id)[:60]}-{_stamp(now)}"
     if not (options.name or options.now or options.work):
@@ -170,7 +169,8 @@ def settings_of(options: argparse.Namespace, workflow: LoadedWorkflow) -> RunSet
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", name):
         raise UsageError(
             "CLI-001",
-            f"--name is {name!r}; it has letters, digits, and . _ - between them, at most 80.",
+            f"--name is {name!r}; use letters and digits, with . _ - between them, at most 80"
+            " characters.",
         )
     fixed = None if now is None else now.strftime("%Y-%m-%dT%H:%M:%SZ")
     timeout = None if options.timeout is None else float(options.timeout)

@@ -11,11 +11,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.progress import Progress
-from assay.cli.run_judge import judge_runs
+from assay.cli.run_judge import Judging, RunJudge, judge_runs
 from assay.cli.stream import GradedPiece
 from assay.files.json_files import Document, parse_json
 from assay.running.post_run import after_of, idle_scorers, scorer_warnings
-from assay.running.runner import Runner
+from assay.running.runner import Runner, RunSettings, SampleWork
 from assay.views.documents import encode
 from assay.views.evaluation import WorstRun, keep_worst
 
@@ -25,12 +25,10 @@ if TYPE_CHECKING:
 
     from assay.cli.events import EventFile
     from assay.cli.grade import Grading
-    from assay.cli.run_judge import Judging, RunJudge
     from assay.errors import Fault
     from assay.pipeline.grading import Graded
     from assay.running.dataset import LoadedDataset
     from assay.running.journal import RunJournal
-    from assay.running.runner import RunSettings, SampleWork
     from assay.running.scorers import PlacedScorer
     from assay.running.workflow import LoadedWorkflow
     from assay.scoring.profile import Profile

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from assay.cli.ledger import ledger_folder
 from assay.errors import UsageError
 from assay.files.atomic import write_file
 from assay.files.upwards import CONFIG_FILE, find_config
 from assay.running.config import read_config
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping
 
 _BLOCK = re.compile(r"^map:.*\n?(?:(?:[ \t].*|[ \t]*)(?:\n|\Z))*?(?=^\S|\Z)", re.MULTILINE)
 

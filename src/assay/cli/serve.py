@@ -51,7 +51,8 @@ def settings_of(options: argparse.Namespace) -> ServerSettings:
         if not least <= value <= most:
             raise UsageError(
                 "CLI-001",
-                f"--{name.replace('_', '-')} is {value:g}; it is at least {least:g} and at most"
+                f"--{name.replace('_', '-')} is {value:g}; it must be at least {least:g} and at"
+                " most"
                 f" {most:,}.",
             )
     if options.allow_anonymous and not is_loopback(options.host):

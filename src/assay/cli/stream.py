@@ -19,16 +19,10 @@ from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
 from assay.errors import Fault, InputError, ShelfError
 from assay.files.atomic import atomic_write
-from assay.files.json_files import (
-    Document,
-    StoredInput,
-    Unread,
-    parse_line,
-    stream_documents,
-)
-from assay.pipeline.given_grades import grades_of, is_graded
+from assay.files.json_files import Document, StoredInput, Unread, parse_line, stream_documents
+from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Graded
-from assay.records.grade import ENGINE, LETTERS
+from assay.records.grade import ENGINE, LETTERS, is_graded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

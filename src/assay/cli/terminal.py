@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from assay.errors import printable
-from assay.views.blocks import Decided, Facts, Note, Paragraph, Sentences, Table
+from assay.views.blocks import Decided, Facts, Note, Paragraph, Part, Sentences, Table
 from assay.views.pieces import Piece
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text
-
-    from assay.views.blocks import Part
 
 
 def console() -> Console | None:

@@ -58,7 +58,8 @@ def _create(options: argparse.Namespace) -> int:
         opt.print_json({**_shown(new.token), "token": new.text})
     else:
         sys.stderr.write(
-            f"assay: a token for project {new.token.project} with {', '.join(new.token.scopes)}."
+            f"assay: created a token for {new.token.project} with the scope"
+            f" {', '.join(new.token.scopes)}."
             " It is shown only once.\n"
         )
         sys.stdout.write(f"{new.text}\n")
@@ -87,7 +88,7 @@ def _list(options: argparse.Namespace) -> int:
             f" {printable(token.name)}\n"
         )
     if not found:
-        sys.stdout.write("there are no tokens.\n")
+        sys.stdout.write("No tokens. `assay token create` makes one.\n")
     return ExitCode.PASSED
 
 

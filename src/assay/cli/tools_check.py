@@ -27,7 +27,7 @@ from assay.tools.ecma import document_bytes
 from assay.tools.entry import consistency_faults, recomputed, semantic_faults
 from assay.tools.forms import faults_by, schema_faults
 from assay.tools.index import INDEX_VERSION
-from assay.tools.index_file import index_fault, strict
+from assay.tools.index_file import index_fault
 from assay.tools.policy import SchemaRules
 from assay.tools.validation import ALL_RULES
 
@@ -111,7 +111,7 @@ def _check(options: argparse.Namespace) -> int:
         )
     else:
         for item, score in zip(assessed, report.schemas, strict=True):
-            sys.stdout.write(f"{item.schema.schema_id}  {item.schema.path}\n")
+            sys.stdout.write(f"{item.schema.schema_id}  {inp.shown_path(item.schema.path)}\n")
             leg.print_score(score)
             print_findings(item)
         print_left(sources)
@@ -185,7 +185,7 @@ def _index_faults(tree: dict[str, Any]) -> list[str]:
         # the exported proof of newer versions of the specification is an index by another name
         tree = {key: value for key, value in tree.items() if key != "proofVersion"}
         tree["indexVersion"] = INDEX_VERSION
-    faults = faults_by("index", strict(tree), "the index")
+    faults = faults_by("index-extended", tree, "the index")
     wrong = index_fault(tree)
     return [*faults, f"{wrong.code} {wrong.message}"] if wrong else faults
 

@@ -15,7 +15,7 @@ from assay.cli import options as opt
 from assay.cli import tools_input as inp
 from assay.cli.frame import STORE, Command, arg
 from assay.cli.ledger import storing
-from assay.errors import ExitCode, InputError, UsageError
+from assay.errors import ExitCode, InputError, UsageError, count
 from assay.files.json_files import parse_json
 from assay.records.tool_entry import NamespaceIndex
 from assay.tools.gate import (
@@ -92,7 +92,7 @@ def _evidence(tree: Tree, names: list[str], lists: inp.Lists, store: Store | Non
                 tree.root, namespace, tree.rules, also=_stored_indexes(store, namespace)
             )
             indexes[namespace] = convert(parse_json(canonical(index)), NamespaceIndex)
-        for schema in schemas_named(name, indexes[namespace], where=tree.root):
+        for schema in schemas_named(name, indexes[namespace], where=inp.shown_path(tree.root)):
             snapshot = indexes[namespace].schemas[schema].snapshot
             if snapshot is not None:
                 home = os.path.join(tree.home("providers", namespace), schema)
@@ -136,11 +136,11 @@ def _export(options: argparse.Namespace) -> int:
     if options.json:
         opt.print_json({"written": written, "extendedEntriesLeftOut": extended})
         return ExitCode.PASSED
-    sys.stdout.writelines(f"{path}\n" for path in written)
+    sys.stdout.writelines(f"{inp.shown_path(path)}\n" for path in written)
     if extended:
         sys.stdout.write(
-            f"{extended} entries of the extended form were left out: the strict form has no"
-            " room for them\n"
+            f"left out {count(extended, 'entry', 'entries')} of the extended form: the strict form"
+            " has no place for them\n"
         )
     return ExitCode.PASSED
 

@@ -311,7 +311,7 @@ COMMANDS = {
             arg(
                 "--when-to-use",
                 metavar="TEXT",
-                help="when to use the schema, as a skill says: its sentence in the first prompt",
+                help="one sentence on when to use the schema, for the first prompt",
             ),
             arg(
                 "--data",

@@ -40,7 +40,9 @@ SOURCE = (
         metavar="PATH",
         help="a schema (.mjs .js .json .yaml), a tools/list snapshot (.json), or a folder of them",
     ),
-    arg("--mcp", metavar="COMMAND", help='a live MCP server over stdio, as "python server.py"'),
+    arg(
+        "--mcp", metavar="COMMAND", help='a live MCP server over stdio, such as "python server.py"'
+    ),
     arg("--mcp-url", metavar="URL", help="a live MCP server over streamable HTTP"),
     arg("--snapshot", metavar="FILE", help="what an MCP server answered to tools/list, as JSON"),
     arg(
@@ -147,14 +149,16 @@ def owners(tree: Tree, names: list[str]) -> list[tuple[str, str]]:
         raise InputError(
             "IDX-006",
             "the tree is empty.",
-            where=tree.root,
+            where=shown_path(tree.root),
             fix="Import something first: `assay tools import`.",
         )
     for name in names:
         if name not in [pair[1] for pair in known]:
             near = near_miss(name, [pair[1] for pair in known])
             raise InputError(
-                "IDX-006", f"there is no namespace or selection '{name}'.{near}", where=tree.root
+                "IDX-006",
+                f"there is no namespace or selection '{name}'.{near}",
+                where=shown_path(tree.root),
             )
     return [pair for name in names for pair in known if pair[1] == name] if names else known
 
@@ -232,8 +236,18 @@ def assess_all(sources: Sources, lists: Lists) -> list[Assessed]:
 
 
 def read_sources(options: argparse.Namespace) -> Sources:
-    """The schemas that the options name; exactly one source."""
-    given = [name for name in ("path", "mcp", "mcp_url", "snapshot") if getattr(options, name)]
+    """The schemas that the options name; exactly one source. One on the command line replaces that
+    of `assay.yaml`.
+    """
+    named = [name for name in ("path", "mcp", "mcp_url", "snapshot") if getattr(options, name)]
+    given = named
+    if len(named) > 1:
+        from assay.cli.configured import COMMAND_LINE
+
+        origin = getattr(options, "sources", {})
+        given = [name for name in named if origin.get(name) == COMMAND_LINE] or named
+    for name in set(named) - set(given):
+        setattr(options, name, None)
     if len(given) != 1:
         raise UsageError(
             "CLI-001",
@@ -320,6 +334,11 @@ def shown_source(path: str) -> str:
     """
     if "://" in path or not os.path.isfile(path):
         return path if "://" in path else f"stdio://{path}"  # a live server has no file
+    return shown_path(path)
+
+
+def shown_path(path: str) -> str:
+    """A path from this folder on where it is below it; a live server's name as it is."""
     return path.removeprefix(os.path.join(os.getcwd(), ""))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli import tools_input as inp
 from assay.cli.frame import arg
-from assay.errors import UsageError, printable
+from assay.errors import UsageError, count, printable
 from assay.files.atomic import atomic_write
 from assay.records.tool_legibility import LegibilityReport, SchemaLegibility
 from assay.tools.legibility_score import BEST, report_of, scale, score_schema
@@ -122,7 +122,7 @@ def print_whole(report: LegibilityReport, below: Sequence[str]) -> None:
     if len(report.schemas) + len(report.unread) > 1:
         unread = f", {len(report.unread):,} unread as 0" if report.unread else ""
         sys.stdout.write(
-            f"legibility {report.score}/{BEST} ({len(report.schemas):,} schemas{unread})\n"
+            f"legibility {report.score}/{BEST} ({count(len(report.schemas), 'schema')}{unread})\n"
         )
     if below:
         shown = "; ".join(map(printable, below[:_NAMED]))

@@ -90,7 +90,7 @@ def _jobs(prompts: str, output: str | None) -> list[tuple[str, str]]:
     if not jobs:
         raise InputError(
             "FMC-008",
-            "holds no <slug>/prompts.json.",
+            "contains no <slug>/prompts.json.",
             where=prompts,
             fix="Write them with `assay tools grade PATH --emit-prompts`.",
         )

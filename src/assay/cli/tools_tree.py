@@ -37,7 +37,7 @@ def _import(options: argparse.Namespace) -> int:
         if len(namespaces) > 1 and options.strict_2:
             raise InputError(
                 "FMC-008",
-                f"the folder holds {len(namespaces)} namespaces: {', '.join(namespaces)}.",
+                f"the folder contains {len(namespaces)} namespaces: {', '.join(namespaces)}.",
                 where=str(options.path),
                 fix="One folder, one namespace.",
             )
@@ -81,12 +81,14 @@ def _print_import(
     else:
         for item in written:
             why = f"  {item.reason}" if item.reason else ""
-            sys.stdout.write(f"{item.action:<11}  {item.schema}  {item.path}{why}\n")
+            sys.stdout.write(
+                f"{item.action:<11}  {item.schema}  {inp.shown_path(item.path)}{why}\n"
+            )
         for error in unread:
             sys.stdout.write(f"refused      {error} [{error.code}]\n")
         if several:
             sys.stdout.write(
-                "warning: the folder holds several namespaces; each went into its own. Use"
+                "warning: the folder contains several namespaces; each got its own folder. Use"
                 " one folder for each.\n"
             )
     if unread:

@@ -38,6 +38,7 @@ class Verb:
         """What an interrupted command has left behind."""
 
 
+_NOT_SERVED = "no page was served yet"
 _WHOLE_FILES = "every file that was written is complete, the rest was not started"
 
 GROUPS: dict[str, dict[str, Verb]] = {
@@ -63,6 +64,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
         "view": Verb(
             "view",
             "open the ledger, an evaluation or a result file in your browser; no token needed",
+            left=_NOT_SERVED,
         ),
         "gate": Verb(
             "gate",
@@ -168,6 +170,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
             "serve",
             "serve the API and its event streams over a ledger: SQLite by default, PostgreSQL by"
             " URL",
+            left=_NOT_SERVED,
         ),
         "mcp": Verb(
             "mcp_server",

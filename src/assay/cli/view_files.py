@@ -6,10 +6,12 @@ without their runs are shown with what they say themselves, so without questions
 
 from __future__ import annotations
 
+import argparse
 import os
 import tempfile
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.archive.evaluation_builder import EvaluationBuilder
 from assay.archive.evaluations import default_name
@@ -20,19 +22,14 @@ from assay.cli.imported_inputs import is_importable, left_out
 from assay.cli.importing import read_files
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document, read_documents
-from assay.pipeline.given_grades import grades_of, is_graded
-from assay.records.evaluation import VersionedName
+from assay.pipeline.given_grades import grades_of
+from assay.pipeline.grading import Graded
+from assay.records.evaluation import Evaluation, VersionedName
+from assay.records.grade import is_graded
 from assay.records.reading import read_run
 from assay.store.drafts import body_of, graded_drafts
 from assay.store.ledger import open_ledger
 from assay.views.documents import encode
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterable, Sequence
-
-    from assay.pipeline.grading import Graded
-    from assay.records.evaluation import Evaluation
 
 
 class ViewedFile(NamedTuple):

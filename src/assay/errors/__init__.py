@@ -58,6 +58,15 @@ def printable(text: str) -> str:
     )
 
 
+def count(n: int, noun: str, plural: str = "") -> str:
+    """A count with its noun in the right number.
+
+    >>> count(1, "run"), count(1200, "run"), count(0, "entry", "entries")
+    ('1 run', '1,200 runs', '0 entries')
+    """
+    return f"{n:,} {noun if n == 1 else plural or f'{noun}s'}"
+
+
 class Fault:
     """One thing wrong with one input: where, what, and what to do."""
 

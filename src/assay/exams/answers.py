@@ -8,7 +8,8 @@ missing: it is counted and scores nothing. `marking` decides what a response is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -18,9 +19,6 @@ from assay.files.json_files import Document, Unread, stream_documents
 from assay.records.evidence import OptionalNumber
 from assay.records.reading import read_record
 from assay.registry import near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class Answer(NamedTuple):

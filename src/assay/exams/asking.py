@@ -20,21 +20,18 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from assay.errors import UsageError
 from assay.exams.answers import Answer
+from assay.exams.exam import ExamItem
 from assay.files.json_files import parse_json
 from assay.files.redirects import staying_opener
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from assay.exams.exam import ExamItem
 
 MAX_REPLY = 16 * 1024 * 1024
 """Bytes of one answer. An honest one has a few hundred."""

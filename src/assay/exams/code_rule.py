@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from assay import exact
 from assay.errors import InputError
 from assay.exams.rule import Check, ExpectingItem, ExpectingRule, MarkingSetting, Response
 from assay.records.evidence import Number
-
-if TYPE_CHECKING:
-    from assay.sandbox.outcome import SandboxVerdict
+from assay.sandbox.outcome import SandboxVerdict
 
 _FENCED = re.compile(r"^```[^\n`]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _EXPECTED = {"tests", "entry_point", "support", "solution"}

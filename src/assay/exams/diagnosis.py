@@ -5,17 +5,12 @@ items share.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from assay.exams.marking import mean
+from assay.exams.marking import Marked, MarkedExam, mean
 from assay.exams.pattern_rules import TagGroup
 from assay.exams.policy import ExamRules, text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from assay.exams.marking import Marked, MarkedExam
 
 
 def diagnose(graded: MarkedExam, rules: ExamRules) -> list[str]:

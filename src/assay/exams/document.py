@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
@@ -23,6 +23,7 @@ from assay.exams.exam import exam_digest
 from assay.exams.marking import MarkedExam, Marking, mean
 from assay.exams.patterns import find_patterns
 from assay.exams.policy import ExamRules, fraction, shown
+from assay.files.json_files import Document
 from assay.records.exam import (
     EXAM_SCHEMA,
     AxisNumbers,
@@ -36,9 +37,6 @@ from assay.records.exam import (
     ScoreCount,
 )
 from assay.records.reading import read_record
-
-if TYPE_CHECKING:
-    from assay.files.json_files import Document
 
 MAX_FAULTS = 100
 

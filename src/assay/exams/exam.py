@@ -8,8 +8,9 @@ twice. `marking` knows what an answer is worth.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.json import Encoder
@@ -20,17 +21,12 @@ from assay.errors import EvidenceError, Fault, InputError, NotEnoughEvidence
 from assay.exams.expectations import expectations_of
 from assay.exams.rubric import Text, compile_schema
 from assay.exams.rule import Match
-from assay.files.json_files import Document, open_input, read_json, show_path
+from assay.files.json_files import Document, Path, open_input, read_json, show_path
 from assay.files.yaml_files import parse_yaml
 from assay.records.evidence import Number
 from assay.records.exam import ExamSet
 from assay.records.reading import read_record
 from assay.registry import identifier_fault, is_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from assay.files.json_files import Path
 
 CAPSTONE, REGRESSION = "capstone", "regression"
 _encode = Encoder().encode
@@ -161,7 +157,9 @@ class Exam(NamedTuple):
                 for item in file.items:
                     found[item.id] = sha256(_row(item, schema)).hexdigest()[:32]
         except UnicodeEncodeError as error:
-            raise InputError("API-001", f"what JSON cannot say has no digest: {error}.") from None
+            raise InputError(
+                "API-001", f"a value that JSON can't express has no digest: {error}."
+            ) from None
         return found
 
     def digest(self, default_schema: dict[str, Any] | None) -> str:
@@ -323,7 +321,7 @@ def file_faults(
         short = item.wanted is not None or item.gloss_contains is not None
         if item.expect is not UNSET:
             if short:
-                message = "`expect` says it all; the keys of the verb exam don't go with it."
+                message = "`expect` replaces the keys of the verb exam; give one or the other."
                 add((*at, "expect"), message, fix="Keep one.")
             continue
         if short and item.gloss_contains is None:

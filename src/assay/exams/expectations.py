@@ -7,16 +7,13 @@ with one entry for each axis that compares. Both are read here as one mapping.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from assay.exams.rule import ExpectingItem, ExpectingRule
+from assay.exams.rule import ExpectingItem, ExpectingRule, MarkingRule, MarkingSetting
+from assay.files.json_files import Path
 from assay.registry import near_miss
-
-if TYPE_CHECKING:
-    from assay.exams.rule import MarkingRule, MarkingSetting
-    from assay.files.json_files import Path
 
 SHORT = {"correctness": "expected_contains", "spanish_gloss": "gloss_contains"}
 """The keys in which items of the verb exam say what they expect, by axis."""

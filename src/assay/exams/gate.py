@@ -9,15 +9,16 @@ results are compared only if they answer the same questions under the same rubri
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import UNSET
 
 from assay.canon import number_text
-from assay.errors import InputError
+from assay.errors import InputError, count
 from assay.exams.document import CheckedExam
 from assay.exams.exam import CAPSTONE, REGRESSION
 from assay.exams.held_results import check_whole, shown_otherwise
+from assay.exams.marking import Marking
 from assay.exams.policy import ExamRules, fraction, shown, text
 from assay.exams.selftest import self_test
 from assay.records.exam import (
@@ -30,9 +31,6 @@ from assay.records.exam import (
     SoftGate,
     TargetCheck,
 )
-
-if TYPE_CHECKING:
-    from assay.exams.marking import Marking
 
 MAX_NAMED = 20
 """Items that a result names for one axis; the marks of all are in the graded exams."""
@@ -296,7 +294,8 @@ def _axis_reasons(drop: DropCheck) -> list[str]:
             what = f"moved: more than {number_text(one.lost_limit or 0)} of the items lost the mark"
         named = ", ".join(one.lost_items[:5])
         found.append(
-            f"{axis} {what}; {one.lost} items lost the mark, {one.gained} gained it: {named}"
+            f"{axis} {what}; {count(one.lost, 'item')} lost the mark, {one.gained} gained it:"
+            f" {named}"
         )
     return found
 

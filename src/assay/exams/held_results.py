@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from assay.errors import InputError
-from assay.exams.exam import exam_digest
+from assay.exams.document import CheckedExam
+from assay.exams.exam import Exam, ExamItem, exam_digest
 from assay.exams.expectations import wanted_by
+from assay.exams.marking import Marking
 from assay.files.json_files import parse_json
-
-if TYPE_CHECKING:
-    from assay.exams.document import CheckedExam
-    from assay.exams.exam import Exam, ExamItem
-    from assay.exams.marking import Marking
-    from assay.records.exam import ExamResult, ItemResult
+from assay.records.exam import ExamResult, ItemResult
 
 
 def check_whole(checked: CheckedExam) -> None:

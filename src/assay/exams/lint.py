@@ -7,23 +7,19 @@ at one exam: all its files together, as they are graded.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from assay.exams.code_rule import PassesTests
 from assay.exams.exam import Exam, ExamFile, ExamItem, line_of, read_document, read_files
 from assay.exams.expectations import SHORT, item_faults, wanted_by
+from assay.exams.marking import Marking
 from assay.exams.normal import MATCHES, holds_all
 from assay.exams.rule import entries_of, parsed
 from assay.exams.selftest import self_test
 from assay.exams.text_rules import TextRule
 from assay.exams.value_rules import OptionChoice, options_of
-from assay.files.json_files import show_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from assay.exams.marking import Marking
-    from assay.files.json_files import Document, Path
+from assay.files.json_files import Document, Path, show_path
 
 MAX_FORMS = 2000
 """Forms of one verb that items are held against. No verb has so many; a file that claims so is not
@@ -181,8 +177,7 @@ def _own(one: _Placed, marking: Marking) -> Iterator[LintFinding]:
             yield one.finding(
                 "no-" + tag,
                 "id",
-                f"'{one.item.id}' names no {tag}, so that no diagnosis can say what lost items"
-                " share.",
+                f"'{one.item.id}' names no {tag}, so no diagnosis can show what lost items share.",
             )
 
 
@@ -204,8 +199,8 @@ def _in_prompt(one: _Placed, marking: Marking) -> Iterator[LintFinding]:
             yield one.finding(
                 "answer-in-prompt",
                 path,
-                "a tutor that repeats the prompt is right. Ask so that the prompt does not hold the"
-                " form.",
+                "a tutor that repeats the prompt is right. Word the prompt so that it doesn't"
+                " contain the form.",
             )
     elif any(item_faults(one.item, marking.rules, marking.setting())):
         return  # an error says so; there is nothing to try

@@ -18,11 +18,11 @@ from msgspec import UNSET, Struct
 
 from assay import exact
 from assay.errors import Fault, InputError
-from assay.exams.exam import line_of
+from assay.exams.exam import Exam, ExamItem, line_of
 from assay.exams.expectations import item_faults, wanted_by
 from assay.exams.normal import Normaliser
 from assay.exams.rubric import ExamRubric, compile_schema, rules_of
-from assay.exams.rule import Check, ExpectingRule, MarkingSetting, parsed, shown_text
+from assay.exams.rule import Check, ExpectingRule, MarkingRule, MarkingSetting, parsed, shown_text
 from assay.exams.text_rules import Length, TextRule
 from assay.exams.versions import SCORING_SYSTEM
 from assay.files.json_files import show_path
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from assay.exams.answers import Answer
-    from assay.exams.exam import Exam, ExamItem
-    from assay.exams.rule import MarkingRule
     from assay.records.contract import Contract
 
 MAX_FAULTS = 100
@@ -144,7 +142,7 @@ class Marking:
             yield Prepared(item, tuple(checks))
 
     def mark(self, ready: Prepared, response: Any, latency_ms: Any = None) -> Marked:
-        """The marks of one response. None is no answer and has none."""
+        """The marks of one response. None means that there was no answer, and gets no marks."""
         if response is None:
             return Marked(ready.item, self._nothing, 0, self.units[0])
         given = parsed(response, latency_ms)

@@ -10,14 +10,12 @@ Spanish it gives what `str.casefold` gives.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from unicodedata import normalize
 
 from assay.registry import near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 
 class NormalStep(NamedTuple):

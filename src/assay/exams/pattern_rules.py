@@ -8,18 +8,15 @@ state are the policy's. How they are found: see `patterns`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Callable, Collection
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from assay import exact
+from assay.files.json_files import Path
 from assay.records.evidence import OptionalNumber
 from assay.registry import identifier_fault, near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from assay.files.json_files import Path
 
 Kind = Literal["axis_zero", "tag_zero", "trend", "outlier"]
 _LIMITS: dict[str, tuple[str, ...]] = {

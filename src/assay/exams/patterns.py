@@ -12,17 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unicodedata import combining, normalize
 
+from assay.exams.marking import Marked, MarkedExam
 from assay.exams.normal import holds_all
 from assay.exams.pattern_rules import PatternRule
 from assay.exams.policy import ExamRules, fraction, shown
 from assay.exams.text_rules import TextRule
 from assay.records.exam import PatternSeen
-
-if TYPE_CHECKING:
-    from assay.exams.marking import Marked, MarkedExam
 
 
 class _Search:

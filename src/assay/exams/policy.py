@@ -5,7 +5,7 @@ repetition. Every number is a field, none is in code.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -14,13 +14,11 @@ from assay.canon import digest
 from assay.exams.rubric import FAMILY, Text
 from assay.exams.tutor import AXES
 from assay.exams.versions import GRADING_SYSTEM
+from assay.files.json_files import Document, Path
 from assay.records.evidence import Number, OptionalNumber
 from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, system_of
 from assay.registry import near_miss
-
-if TYPE_CHECKING:
-    from assay.files.json_files import Document, Path
 
 Count = Annotated[int, Meta(ge=0)]
 

@@ -7,26 +7,21 @@ and from then on be compared. Where they mark differently the answers must be gr
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from assay import exact
 from assay.errors import InputError
-from assay.exams.document import outcomes_of, totals_of
+from assay.exams.document import CheckedExam, outcomes_of, totals_of
 from assay.exams.gate import opens, reaches
 from assay.exams.held_results import check_whole
-from assay.exams.marking import mean
+from assay.exams.marking import Marking, mean
 from assay.exams.policy import ExamRules, shown
 from assay.exams.versions import Systems
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from assay.exams.document import CheckedExam
-    from assay.exams.marking import Marking
-    from assay.records.exam import ExamResult
+from assay.records.exam import ExamResult
 
 
 class Reweighed(NamedTuple):

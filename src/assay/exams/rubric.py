@@ -8,7 +8,8 @@ under two versions are not compared (see `recalibration`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -18,19 +19,14 @@ from assay.exams import tutor
 from assay.exams.expectations import expectations_of, item_faults
 from assay.exams.normal import STEPS, Normaliser, step_name, unknown_step
 from assay.exams.pattern_rules import PatternRule, TagGroup, read_patterns
-from assay.exams.rule import MarkingSetting, Match
+from assay.exams.rule import MarkingRule, MarkingSetting, Match
 from assay.exams.rules import read_rule
+from assay.files.json_files import Document, Path
 from assay.records.contract import Contract, contract_of, encode
 from assay.records.evidence import Number
 from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version
 from assay.registry import identifier_fault
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from assay.exams.rule import MarkingRule
-    from assay.files.json_files import Document, Path
 
 FAMILY = "exam"
 MAX_AXES = 12
@@ -270,7 +266,7 @@ def _check_axes(rubric: ExamRubric, faults: Faults) -> None:
         if rule.kind == "schema" and getattr(rule, "schema", None) is None
     ]
     if needy and rubric.schema is None:
-        faults.add(("axes", needy[0]), "there is no `answer_schema` to hold answers against.")
+        faults.add(("axes", needy[0]), "there is no `answer_schema` to check answers against.")
     read_patterns(list(rubric.pattern_rules), axes, faults.add)
 
 

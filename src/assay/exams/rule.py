@@ -9,16 +9,14 @@ exam is not taken for a fault of the answer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from msgspec import UNSET, Struct, UnsetType
 
 from assay.canon import canonical
+from assay.exams.normal import Normaliser
 from assay.files.json_files import parse_json
-
-if TYPE_CHECKING:
-    from assay.exams.normal import Normaliser
-    from assay.records.contract import Contract
+from assay.records.contract import Contract
 
 Match = Literal["substring", "word", "exact"]
 Check = Callable[[Any], bool]

@@ -6,21 +6,17 @@ are in `tutor`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from assay.errors import EvidenceError
 from assay.exams.code_rule import PassesTests
+from assay.exams.rule import MarkingRule
 from assay.exams.text_rules import Contains, Exact, Length, Regex, Word
 from assay.exams.value_rules import KeepsSchema, Latency, OptionChoice, Quantity
-from assay.files.json_files import Document
+from assay.files.json_files import Document, Path
 from assay.records.reading import read_record
 from assay.registry import near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from assay.exams.rule import MarkingRule
-    from assay.files.json_files import Path
 
 RULES: dict[str, type[MarkingRule]] = {
     rule.kind: rule

@@ -6,15 +6,12 @@ These cases tell the two apart: half of them must be refused a mark.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
 from assay.exams.exam import ExamItem
-from assay.exams.marking import mark_item
-
-if TYPE_CHECKING:
-    from assay.exams.marking import Marking
+from assay.exams.marking import Marking, mark_item
 
 
 class CaseFailure(NamedTuple):

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from datetime import date, timedelta
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct, ValidationError
 from msgspec.structs import asdict
@@ -24,14 +25,10 @@ from assay.errors import InputError
 from assay.exams.marking import Marking, mean
 from assay.exams.policy import ExamRules, Sm2, fraction, shown
 from assay.exams.versions import Systems
+from assay.files.json_files import Document
 from assay.records.evidence import Number
 from assay.records.typed import convert
 from assay.views.csv_rows import neutral
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.files.json_files import Document
 
 SM2_SCHEMA = "assay.sm2/1"
 COLUMNS = ("item", "quality", "repetitions", "ease", "interval_days", "reviewed_on", "due")

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from assay.errors import count
 from assay.exams.normal import MATCHES, Normaliser
 from assay.exams.rule import (
     Check,
@@ -221,9 +222,9 @@ class Length(MarkingRule, frozen=True):
     def asks(self, want: Any) -> str:
         """The limits."""
         limits = [
-            f"at least {self.min_words:,} words" if self.min_words else "",
-            f"at most {self.max_words:,} words" if self.max_words else "",
-            f"at most {self.max_characters:,} characters" if self.max_characters else "",
+            f"at least {count(self.min_words, 'word')}" if self.min_words else "",
+            f"at most {count(self.max_words, 'word')}" if self.max_words else "",
+            f"at most {count(self.max_characters, 'character')}" if self.max_characters else "",
         ]
         return f"{self.reads or 'the answer'} has {', '.join(filter(None, limits))}"
 
@@ -233,7 +234,7 @@ class Length(MarkingRule, frozen=True):
         if not text or not text.split():
             return ""
         n = len(text.split())
-        return f"{n:,} word{'' if n == 1 else 's'}, {len(text):,} characters"
+        return f"{count(n, 'word')}, {count(len(text), 'character')}"
 
     def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Count words and characters."""

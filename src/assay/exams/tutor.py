@@ -6,14 +6,10 @@ each axis needs nothing from here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from assay.exams.pattern_rules import PatternRule, TagGroup
+from assay.exams.rule import MarkingRule
 from assay.exams.text_rules import Contains, Length
 from assay.exams.value_rules import KeepsSchema
-
-if TYPE_CHECKING:
-    from assay.exams.rule import MarkingRule
 
 AXES = ("correctness", "spanish_gloss", "schema", "conciseness")
 TAGS = ("verb", "tense")

@@ -11,16 +11,14 @@ from __future__ import annotations
 import io
 import os
 import zlib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from struct import Struct
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from assay.errors import InputError
 from assay.files.json_files import open_input
 from assay.installing import install_hint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAX_ENTRIES = 2_000_000
 MAX_NAME = 4096
@@ -106,7 +104,7 @@ class Archive:
         sign, *_, name_length, more_length = _LOCAL.unpack(head)
         begin = entry.offset + _LOCAL.size + name_length + more_length
         if sign != b"PK\x03\x04" or begin + entry.packed > self._length:
-            raise self._broken(f"the entry {entry.name!r} is not where the list says")
+            raise self._broken(f"the entry {entry.name!r} is not where the list places it")
         packed = _Packed(self._stream, begin, entry.packed)
         yield _Unpacked(self._unpacker(packed, entry), entry, self)  # type: ignore[misc]
 
@@ -139,7 +137,7 @@ class Archive:
         if count > MAX_ENTRIES:
             raise self._fault("FIL-004", f"has more than {MAX_ENTRIES:,} entries.")
         if at + size > tail_at + found:
-            raise self._broken("its list of entries is not where it says")
+            raise self._broken("its list of entries is not at the place it names")
         return count, size, at
 
     def _end64(self, end: int) -> tuple[int, int, int]:

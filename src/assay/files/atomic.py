@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from assay.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager

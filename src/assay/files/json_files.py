@@ -10,16 +10,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import jiter
 
 from assay.errors import Fault, InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 MAX_LINE = 64 * 1024 * 1024
 
@@ -107,7 +105,7 @@ def json_fault(error: ValueError, data: bytes, *, file: str, line: int | None) -
     elif text.startswith("Detected duplicate key"):
         key = text[len("Detected duplicate key ") :]
         message = f"the key {key} appears twice in one object (column {column})."
-        code, fix = "FIL-003", "Which one holds? Keep one."
+        code, fix = "FIL-003", "Keep one of them."
     elif text.startswith("recursion limit"):
         code, message = "FIL-004", "nests more than 200 deep."
     elif "InvalidOperation" in text:
@@ -142,7 +140,7 @@ def parse_wide_json(data: bytes) -> Any:
 
 
 def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -10,15 +10,13 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from decimal import Decimal
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from assay.errors import InputError
 from assay.files.json_files import MAX_LINE, open_input, parse_json
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
 
 CHUNK = 1024 * 1024
 MAX_EXPONENT = 999

@@ -9,16 +9,13 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from assay.errors import InputError
 from assay.files.json_files import MAX_LINE, open_input
 from assay.files.json_stream import loads
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 MAX_LOOSE = 1000
 """Lines without the key that are kept in memory: a header, a summary."""

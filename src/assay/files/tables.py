@@ -11,19 +11,17 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
-from assay.errors import InputError
+from assay.errors import InputError, count
 from assay.files.json_files import MAX_LINE, open_input
 from assay.files.json_stream import loads, stream_json, stream_lines
 from assay.installing import install_hint
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    Rows = Iterator[tuple[Any, str]]
+Rows = Iterator[tuple[Any, str]]
 
 MAX_FIELD = 16 * 1024 * 1024
 """Characters in one field of CSV."""
@@ -184,7 +182,7 @@ def csv_rows(path: str, *, opened: IO[bytes] | None = None) -> Rows:
             raise InputError(
                 "FIL-006",
                 f"the row that ends on line {line} has {len(fields)} instead of"
-                f" {len(names)} columns.",
+                f" {count(len(names), 'column')}.",
                 where=path,
             )
         yield dict(zip(names, fields, strict=True)), f"line {line}"

@@ -9,14 +9,12 @@ The file is read in blocks: a line without an end does not fill the memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from math import isfinite
-from typing import IO, TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import IO, Generic, NamedTuple, TypeVar
 
 from assay.errors import FaultList, InputError
 from assay.files.json_files import open_input
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 T = TypeVar("T")
 

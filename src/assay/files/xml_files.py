@@ -7,14 +7,12 @@ size of one tag are limited. Text beyond `MAX_TEXT` of one element is cut off, a
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import IO, NamedTuple
 from xml.parsers import expat
 
 from assay.errors import InputError
 from assay.files.json_files import open_input
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAX_DEPTH = 100
 MAX_ATTRIBUTES = 200

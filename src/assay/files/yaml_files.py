@@ -213,7 +213,7 @@ class _YamlBuilder:
             if self.documents > 1:
                 raise InputError(
                     "FIL-002",
-                    f"line {line}: a second document begins; one file holds one.",
+                    f"line {line}: a second document begins; a file has one.",
                     where=self.file,
                 )
 

@@ -7,16 +7,14 @@ or grades.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from assay import exact
 from assay.errors import FormulaError
 from assay.formulas.builtin import BUILTIN
 from assay.formulas.formula import Formula, refuse_params
 from assay.registry import Registry
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FORMULAS: Registry[Formula] = Registry("formula", group="assay.formulas")
 for _formula in BUILTIN:

@@ -4,22 +4,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from decimal import ROUND_FLOOR, Context, Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay import exact
 from assay.errors import FormulaError
 from assay.exact import NORM_ONE, Ratio
 from assay.formulas.formula import Formula, number, refuse_params
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
 _SOURCE = "Workflow Scoring & Evaluation Reference Guide, section 4.1"
-
-
-def _shown(value: Ratio) -> str:
-    return str(value.num) if value.den == 1 else f"{value.num / value.den:g}"
 
 
 def _plain(value: Ratio) -> int | Decimal:

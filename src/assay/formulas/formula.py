@@ -6,15 +6,11 @@ sees a weight, a floor or a letter.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from assay import exact
 from assay.errors import FormulaError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-Params = "Mapping[str, Any]"
 
 
 class Formula(NamedTuple):

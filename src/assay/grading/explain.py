@@ -8,16 +8,13 @@ the letter.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay import exact
 from assay.canon import number_text
 from assay.exact import norm_text
 from assay.grading.moves import Move, moves
-from assay.records.grade import ended_by
-
-if TYPE_CHECKING:
-    from assay.records.grade import Grade, GradedCriterion
+from assay.records.grade import Grade, GradedCriterion, ended_by
 
 
 class Explanation(NamedTuple):
@@ -187,7 +184,7 @@ def _contributions(grade: Grade) -> list[str]:
         name = criterion.name
         points = f"{got / 100:.2f} of {best} points" if weight else "no points, only its floor"
         sentence = (
-            f"{name} brings {points} ({_raw(criterion.raw_score)} is"
+            f"{name} contributes {points} ({_raw(criterion.raw_score)} is"
             f" {norm_text(norm)} by {criterion.formula_id})."
         )
         said.append((weight * (norm - exact.NORM_ONE), name, sentence))

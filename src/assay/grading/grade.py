@@ -7,8 +7,9 @@ releases: see `release`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay import exact
 from assay.canon import number_text
@@ -16,15 +17,10 @@ from assay.errors import EvidenceError, FaultList, FormulaError, InputError
 from assay.exact import NORM_ONE, SCORE_MAX
 from assay.formulas import FORMULAS, check_params, floor_norm, normalise
 from assay.grading import rules as rule
+from assay.grading.policy import Rules
 from assay.records.grade import Finding, Grade, GradedCriterion
-from assay.records.scorecard import ROLES
+from assay.records.scorecard import ROLES, Criterion, Scorecard
 from assay.registry import identifier_fault, near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from assay.grading.policy import Rules
-    from assay.records.scorecard import Criterion, Scorecard
 
 
 @lru_cache(maxsize=256, typed=True)

@@ -8,15 +8,13 @@ those the letter would have with the gates open.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay import exact
 from assay.exact import NORM_ONE
 from assay.formulas import formula, raw_of
 from assay.grading.rules import worse
-
-if TYPE_CHECKING:
-    from assay.records.grade import Band, Grade, GradedCriterion
+from assay.records.grade import Band, Grade, GradedCriterion
 
 
 class Move(NamedTuple):

@@ -6,24 +6,21 @@ is in code.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct, structs
 
 from assay import exact
 from assay.canon import digest
+from assay.files.json_files import Document
 from assay.records.evidence import Number
 from assay.records.grade import GRADING_SYSTEM, LETTERS, Band
 from assay.records.scorecard import ROLES
 from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, system_of
 from assay.registry import near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from assay.files.json_files import Document
 
 Text = Annotated[str, Meta(min_length=1)]
 

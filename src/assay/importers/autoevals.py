@@ -9,21 +9,18 @@ share one metric, `score`, and the scorer is a tag.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from assay.canon import digest
 from assay.errors import InputError
 from assay.files.json_files import open_input
 from assay.files.json_stream import stream_json, stream_lines
+from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.spool import Spool
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from assay.importers.head import Head
-    from assay.importers.tally import ImportTally
+from assay.importers.tally import ImportTally
 
 _ALWAYS = {"name", "score", "metadata"}
 _KEYS = {*_ALWAYS, "id", "input", "output", "expected", "error"}
@@ -123,4 +120,4 @@ def _samples(
         )
 
 
-IMPORTER = Importer("autoevals", "scores of autoevals", _fits, _read)
+IMPORTER = Importer("autoevals", "autoevals scores", _fits, _read)

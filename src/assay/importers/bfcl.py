@@ -12,17 +12,23 @@ import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from assay.errors import InputError
 from assay.files.json_stream import stream_lines
+from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import exact, file_stem, head_of, is_near, is_number, name_of, shaped
+from assay.importers.parts import (
+    exact,
+    file_stem,
+    head_of,
+    is_near,
+    is_number,
+    name_of,
+    refused,
+    shaped,
+)
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
-
-if TYPE_CHECKING:
-    from assay.importers.head import Head
-    from assay.importers.tally import ImportTally
+from assay.importers.tally import ImportTally
 
 TOOL = "bfcl"
 _FILE = re.compile(r"(?:BFCL_v\d+_|gorilla_openfunctions_v1_test_)?(.+?)(?:_score|_result)?")
@@ -57,7 +63,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         category = _category(path)
         files = scores if _is_score(head_of(path)) else results
         if category in files:
-            raise _refuse(
+            raise refused(
                 f"two files of the category {category!r}.", path, "Import them one by one."
             )
         files[category] = path
@@ -95,7 +101,7 @@ def _model(paths: Sequence[str]) -> str:
             found |= {name} if isinstance(name, str) and name else set()
     if len(found) > 1:
         words = " and ".join(sorted(found)[:2])
-        raise _refuse(f"the files are of two models: {words}.", paths[0], "Import one at a time.")
+        raise refused(f"the files are of two models: {words}.", paths[0], "Import one at a time.")
     return found.pop() if found else UNVERSIONED
 
 
@@ -114,13 +120,13 @@ def _scored(
     for where, row in rows:
         name = name_of(row.get("id"), "`id`", where)
         if name in listed:
-            raise _refuse(f"the item {name!r} is listed twice.", where, "Keep one.")
+            raise refused(f"the item {name!r} is listed twice.", where, "Keep one.")
         listed[name] = shaped(row.get("valid", False), bool, "`valid`", where)
         tally.read["failures"] += not listed[name]
         yield _failure(origin, name, row, listed[name], wanted, tally)
     failed = sum(not valid for valid in listed.values())
     if failed > counts.total - counts.correct or len(listed) > counts.total:
-        raise _refuse(
+        raise refused(
             f"lists {failed:,} failures; its first line says {counts.total - counts.correct:,}.",
             path,
             "Evaluate the results again.",
@@ -182,8 +188,8 @@ def _passed(
         broken += run["status"] == "error"
         yield run
     if count != rest:
-        raise _refuse(
-            f"has {count:,} items that the score file doesn't list; it counts {rest:,}.",
+        raise refused(
+            f"items missing from the score file's list: {count:,}; it counts {rest:,}.",
             path,
             "Give the score file and the result file of the same run.",
         )
@@ -200,10 +206,10 @@ def _counts(header: Mapping[str, Any], where: str) -> ScoreCounts:
     correct = shaped(header.get("correct_count"), int, "`correct_count`", where)
     accuracy = header.get("accuracy")
     if not 0 <= correct <= total or total > 10**7:
-        raise _refuse(f"counts {correct} correct items of {total}.", where, "")
+        raise refused(f"counts {correct} correct items of {total}.", where, "")
     share = Fraction(correct, total or 1)
     if not is_number(accuracy) or not is_near(exact(accuracy, "the accuracy", where), share):
-        raise _refuse(
+        raise refused(
             f"the accuracy is {accuracy}, and {correct:,} of {total:,} items are correct.",
             where,
             "Evaluate the results again.",
@@ -289,10 +295,6 @@ def _category(path: str) -> str:
     """
     found = _FILE.fullmatch(file_stem(path))
     return found[1] if found else TOOL
-
-
-def _refuse(message: str, where: str, fix: str) -> InputError:
-    return InputError("SCO-011", message, where=where, fix=fix)
 
 
 IMPORTER = Importer(TOOL, "score and result files of BFCL", _fits, _read)

@@ -12,23 +12,20 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_stream import stream_json
+from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import exact, is_number, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run
 from assay.importers.spool import Spool
+from assay.importers.tally import ImportTally
 from assay.records.evidence import CHECKS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from assay.importers.head import Head
-    from assay.importers.tally import ImportTally
 
 CASES, TALKS = "testCases", "conversationalTestCases"
 _WRAPPED = "testRunData"
@@ -387,4 +384,4 @@ def _state(run: _TestRun, tally: ImportTally, *, only: bool) -> None:
             tally.state(criterion, run.graded(name, Decimal(sum(scores)) / len(scores)))
 
 
-IMPORTER = Importer("deepeval", "test runs of deepeval", _fits, _read, apart=True)
+IMPORTER = Importer("deepeval", "deepeval test runs", _fits, _read, apart=True)

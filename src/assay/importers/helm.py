@@ -12,21 +12,27 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import msgspec
 
 from assay.canon import digest
-from assay.errors import InputError
 from assay.files.json_stream import stream_json
 from assay.files.line_groups import JsonLine, LineGroups
+from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import exact, head_of, is_near, is_number, name_of, optional, shaped
+from assay.importers.parts import (
+    exact,
+    head_of,
+    is_near,
+    is_number,
+    name_of,
+    optional,
+    refused,
+    shaped,
+)
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
-
-if TYPE_CHECKING:
-    from assay.importers.head import Head
-    from assay.importers.tally import ImportTally
+from assay.importers.tally import ImportTally
 
 TOOL = "helm"
 KINDS = {
@@ -61,11 +67,11 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         kind = _kind(head_of(path))
         if kind is None or kind in files:
             words = "isn't a file of a HELM run" if kind is None else f"a second {kind}"
-            raise _refuse(f"{words}.", path, "Import the runs one by one.")
+            raise refused(f"{words}.", path, "Import the runs one by one.")
         files[kind] = path
     main = files.get("per_instance_stats.json")
     if main is None:
-        raise _refuse("has no scores of instances.", paths[0], "Give per_instance_stats.json too.")
+        raise refused("has no scores of instances.", paths[0], "Give per_instance_stats.json too.")
     name, model = _names(files.get("run_spec.json"), main)
     state = files.get("scenario_state.json")
     origin = ResultOrigin(
@@ -131,9 +137,9 @@ def _spool_stats(path: str, spool: IO[bytes], tally: ImportTally) -> None:
             label = name_of(name.get("name"), "the name of a stat", where)
             split = optional(name.get("split"), str, "`split`", where) or split
             if name.get("perturbation") != perturbation:
-                raise _refuse(f"{label!r} is of another perturbation than its entry.", where, "")
+                raise refused(f"{label!r} is of another perturbation than its entry.", where, "")
             if label in stats:
-                raise _refuse(f"has {label!r} twice.", where, "")
+                raise refused(f"has {label!r} twice.", where, "")
             stats[label] = _mean(stat, label, where)
             tally.read["stats"] += 1
         line = {"sample": key, "id": sample_id, "trial": trial, "split": split, "stats": stats}
@@ -149,11 +155,11 @@ def _mean(stat: Mapping[str, Any], label: str, where: str) -> Any:
     if count == 1 and type(mean) is Decimal and mean == total:
         return mean
     if not is_number(mean) or not is_number(total):
-        raise _refuse(f"{label!r} has a mean or a sum that isn't a number.", where, "")
+        raise refused(f"{label!r} has a mean or a sum that isn't a number.", where, "")
     found = exact(mean, f"the mean of {label!r}", where) * min(count, 10**9)
     if not is_near(found, exact(total, f"the sum of {label!r}", where)):
         words = f"{label!r} has the mean {mean}, and {count} values of sum {total}."
-        raise _refuse(words, where, "")
+        raise refused(words, where, "")
     return mean
 
 
@@ -198,7 +204,7 @@ def _run(
         for label, value in entry["stats"].items():
             if label in values and values[label] != value:
                 where = f"{path}: {entry['id']}"
-                raise _refuse(f"has two values of {label!r}: {values[label]}, {value}.", where, "")
+                raise refused(f"has two values of {label!r}: {values[label]}, {value}.", where, "")
             values[label] = value
     first = group[0].tree
     failed = next((state for state in states if not state["succeeded"]), None)
@@ -253,10 +259,6 @@ def _state_means(path: str, tally: ImportTally) -> None:
         means = found.get(metric.label, [])
         if len(means) == 1 and is_number(means[0]) and not metric.missing:
             tally.state(tally.metric(metric.label), means[0])
-
-
-def _refuse(message: str, where: str, fix: str) -> InputError:
-    return InputError("SCO-011", message, where=where, fix=fix)
 
 
 IMPORTER = Importer(TOOL, "HELM per-instance statistics", _fits, _read)

@@ -7,20 +7,17 @@ Several completions of one task are attempts. The file names no model.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from assay.errors import InputError
+from assay.errors import InputError, count
 from assay.files.json_stream import stream_lines
+from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import name_of, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from assay.importers.head import Head
-    from assay.importers.tally import ImportTally
+from assay.importers.tally import ImportTally
 
 TOOL = "human_eval"
 
@@ -74,7 +71,8 @@ def _note_pass_at_1(attempts: Counter[str], passes: Counter[str], tally: ImportT
     counts = sorted(set(attempts.values()))
     each = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     tally.note(
-        f"pass@1 is {float(shares / len(attempts)):.4f} over {len(attempts):,} tasks with {each}"
+        f"pass@1 is {float(shares / len(attempts)):.4f} over {count(len(attempts), 'task')} with"
+        f" {each}"
         f" completion{'' if counts == [1] else 's'} each"
     )
 

@@ -8,12 +8,15 @@ the log declares and does not have, is missing evidence: it has no score.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.archives import Archive, ArchiveEntry, open_archive
 from assay.files.json_files import MAX_LINE, open_input
 from assay.files.json_stream import loads, stream_json
+from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.inspect_samples import (
     attached,
@@ -23,15 +26,9 @@ from assay.importers.inspect_samples import (
     revision_text,
     times_of,
 )
-from assay.importers.parts import shaped
+from assay.importers.parts import objects, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, sample_run, short_id
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from decimal import Decimal
-
-    from assay.importers.head import Head
-    from assay.importers.tally import ImportTally
+from assay.importers.tally import ImportTally
 
 _SAMPLE = re.compile(r"samples/.*_epoch_\d+(\.json|/sample\.json)", re.DOTALL)
 _CHUNK = re.compile(r"(samples/.*_epoch_\d+)/attachments/(\d{1,9})\.json", re.DOTALL)
@@ -293,7 +290,7 @@ class _Log:
     def _scorer(self) -> str:
         """The name of the only scorer, which samples of old logs don't repeat."""
         results = self._part("results")
-        first = results.get("scorer") or next(iter(_objects(results.get("scores"))), None)
+        first = results.get("scorer") or next(iter(objects(results.get("scores"))), None)
         name = first.get("name") if isinstance(first, dict) else None
         return name if isinstance(name, str) and name else "score"
 
@@ -364,7 +361,7 @@ class _Log:
         """
         results = self._part("results")
         labels = {metric.label for metric in self._tally.metrics.values()}
-        scores = _objects(results.get("scores")) or _objects([results.get("scorer")])
+        scores = objects(results.get("scores")) or objects([results.get("scorer")])
         done: set[str] = set()
         for score in scores:
             metrics = score.get("metrics", results.get("metrics"))
@@ -384,8 +381,4 @@ class _Log:
                     break
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-IMPORTER = Importer("inspect_ai", "logs of inspect_ai (.eval, .json)", _fits, _read, apart=True)
+IMPORTER = Importer("inspect_ai", "inspect_ai logs (.eval, .json)", _fits, _read, apart=True)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.errors import InputError
 from assay.importers.samples import short_id
-
-if TYPE_CHECKING:
-    from assay.importers.tally import ImportTally
+from assay.importers.tally import ImportTally
 
 LETTERS = {"C": Decimal(1), "P": Decimal("0.5"), "I": Decimal(0), "N": Decimal(0)}
 """Correct, partially correct, incorrect, no answer."""

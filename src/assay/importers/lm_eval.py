@@ -8,12 +8,13 @@ Groups repeat their tasks and are left out.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.canon import digest
-from assay.errors import InputError
 from assay.files.json_stream import stream_json, stream_lines
+from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.lm_eval_results import Results, dataset_version, read_results
 from assay.importers.lm_eval_rows import answer_of, inputs_of, sample_rows, task_of
@@ -25,15 +26,12 @@ from assay.importers.parts import (
     is_number,
     name_of,
     optional,
+    refused,
     shaped,
 )
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run
 from assay.importers.tally import ImportTally
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from assay.importers.head import Head
 TOOL = "lm_eval"
 _NO_METRICS = frozenset(
     {
@@ -85,17 +83,17 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         head = head_of(path)
         if _is_results(head):
             if results is not None:
-                raise _refuse("two results files at once.", path, "Import them one by one.")
+                raise refused("two results files at once.", path, "Import them one by one.")
             results = read_results(path, tally)
         elif _is_samples(head):
             task = task_of(path)
             if task in samples:
-                raise _refuse(
+                raise refused(
                     f"two samples files of the task {task!r}.", path, "Import them one by one."
                 )
             samples[task] = path
         else:
-            raise _refuse(
+            raise refused(
                 "is neither a results file nor a samples file of lm-evaluation-harness.", path, ""
             )
     if not samples:
@@ -104,7 +102,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         return
     if results is not None and samples.keys() != results.tasks.keys():
         odd = sorted(samples.keys() ^ results.tasks.keys())[0]
-        raise _refuse(
+        raise refused(
             f"the results have the task {odd!r}, and no samples file of it is given."
             if odd in results.tasks
             else f"the samples are of the task {odd!r}, which the results don't have.",
@@ -252,7 +250,7 @@ def _sample_runs(
         for number, row in rows:
             for label, value in _scores(row, results, task, tally, f"{path}:{number}").items():
                 if label in scores:
-                    raise _refuse(
+                    raise refused(
                         f"the document {row.get('doc_id')} has two rows with {label!r}.",
                         f"{path}:{number}",
                         "Import one samples file at a time.",
@@ -283,7 +281,7 @@ def _sample_runs(
     if results is not None:
         size = results.size(task)
         if size is not None and count > size:
-            raise _refuse(
+            raise refused(
                 f"has {count:,} documents; the results state {size:,}.",
                 path,
                 "Give the results and the samples of the same run.",
@@ -346,16 +344,12 @@ def _check_means(
             continue
         words = f"the results state {label} = {stated} for {task!r}; its samples give {_text(mean)}"
         if results.is_mean(task, label.partition(",")[0]):
-            raise _refuse(f"{words}.", results.path, "Give the results and samples of one run.")
+            raise refused(f"{words}.", results.path, "Give the results and samples of one run.")
         tally.note(f"{words}. The tool may not take the mean.")
 
 
 def _text(value: Fraction) -> str:
     return f"{float(value):.6g}"
-
-
-def _refuse(message: str, where: str, fix: str) -> InputError:
-    return InputError("SCO-011", message, where=where, fix=fix)
 
 
 IMPORTER = Importer(TOOL, "lm-evaluation-harness results and samples", _fits, _read)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError
@@ -10,11 +11,7 @@ from assay.files.json_stream import stream_json
 from assay.importers.metric_names import may_be_less
 from assay.importers.parts import is_number, name_of, optional, shaped
 from assay.importers.samples import UNVERSIONED
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from assay.importers.tally import ImportTally
+from assay.importers.tally import ImportTally
 
 
 class Results(NamedTuple):

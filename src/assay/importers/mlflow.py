@@ -63,7 +63,7 @@ def _fits(head: Head) -> bool:
 
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     for path in paths:
-        yield from _TableReader(path, wanted, tally).runs()
+        yield from _MetricTable(path, wanted, tally).runs()
 
 
 class _Scores:
@@ -123,7 +123,7 @@ def _label(assessment: Mapping[str, Any]) -> str:
     return str(assessment.get("assessment_name") or assessment.get("name") or "assessment")
 
 
-class _TableReader:
+class _MetricTable:
     def __init__(self, path: str, wanted: Wanted, tally: ImportTally) -> None:
         self._path, self._wanted, self._tally = path, wanted, tally
         self._judged: set[str] = set()
@@ -235,6 +235,4 @@ def _latency(row: Mapping[str, Any]) -> Any:
     return amount_of(row.get("latency"), 1000) if time is None else time
 
 
-IMPORTER = Importer(
-    TOOL, "evaluation tables of MLflow (JSON, CSV, Parquet)", _fits, _read, apart=True
-)
+IMPORTER = Importer(TOOL, "MLflow evaluation tables (JSON, CSV, Parquet)", _fits, _read, apart=True)

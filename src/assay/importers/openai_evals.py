@@ -8,20 +8,17 @@ verdict in a log that has them, is missing evidence; so is the rest of a log wit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from assay.errors import InputError
 from assay.files.line_groups import JsonLine, LineGroups
+from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.openai_items import is_items, read_items
 from assay.importers.parts import head_of, is_number, name_of, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, sample_run, short_id
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from assay.importers.head import Head
-    from assay.importers.tally import ImportTally
+from assay.importers.tally import ImportTally
 
 TOOL = "openai_evals"
 CORRECT = "correct"

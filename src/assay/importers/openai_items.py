@@ -7,19 +7,16 @@ are missing evidence.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from assay.errors import InputError
 from assay.files.json_stream import stream_json, stream_lines
+from assay.importers.head import Head
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.parts import head_of, is_number, name_of, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, sample_run, short_id
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from assay.importers.head import Head
-    from assay.importers.tally import ImportTally
+from assay.importers.tally import ImportTally
 
 _KIND = "eval.run.output_item"
 

@@ -10,23 +10,20 @@ is skipped and counted.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from assay.errors import Fault, InputError
 from assay.files.json_files import MAX_LINE, Document, open_input
+from assay.importers.head import Head
 from assay.importers.importer import Importer, Wanted
+from assay.importers.tally import ImportTally
 from assay.records.evidence import RUN_SCHEMA
 from assay.records.reading import read_run
 from assay.tracing.genai import evidence, is_run
 from assay.tracing.protobuf import from_protobuf
 from assay.tracing.spans import Span, name, tree
 from assay.tracing.wire import from_console, from_json, is_console, is_otlp, parsed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from assay.importers.head import Head
-    from assay.importers.tally import ImportTally
 
 MAX_TOTAL = 1_000_000
 """Spans in one import."""

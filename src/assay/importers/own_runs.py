@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from assay.errors import UsageError
 from assay.files.json_files import parse_json, read_documents
+from assay.importers.head import Head
 from assay.importers.importer import Importer, Wanted
+from assay.importers.tally import ImportTally
 from assay.records.evidence import RUN_SCHEMA
 from assay.records.reading import read_run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from assay.importers.head import Head
-    from assay.importers.tally import ImportTally
 
 
 def _fits(start: Head) -> bool:

@@ -78,6 +78,16 @@ def is_near(one: Fraction, other: Fraction) -> bool:
     return abs(one - other) <= NEAR * max(Fraction(1), abs(other))
 
 
+def refused(message: str, where: str, fix: str) -> InputError:
+    """A file that says what can't be true."""
+    return InputError("SCO-011", message, where=where, fix=fix)
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list; none if it is not a list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
 def head_of(path: str) -> Head:
     """The beginning of a file."""
     with open_input(path) as stream:

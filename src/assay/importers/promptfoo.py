@@ -13,23 +13,20 @@ import csv
 import io
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.canon import digest
 from assay.errors import NotEnoughEvidence
+from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import is_number
 from assay.importers.promptfoo_rows import COLUMN, PromptfooRow, is_line, is_yaml, parts_of
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.spool import Spool
+from assay.importers.tally import ImportTally
 from assay.records.evidence import CHECKS, DESCRIPTION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from assay.importers.head import Head
-    from assay.importers.tally import ImportTally
 
 
 def _fits(head: Head) -> bool:
@@ -270,4 +267,4 @@ def _sum(metrics: dict[str, Any], label: str) -> Any:
     return named.get(label) if isinstance(named, dict) else None
 
 
-IMPORTER = Importer("promptfoo", "results of promptfoo", _fits, _read, apart=True)
+IMPORTER = Importer("promptfoo", "promptfoo results", _fits, _read, apart=True)

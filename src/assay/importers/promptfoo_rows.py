@@ -6,20 +6,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from assay.errors import InputError
+from assay.errors import InputError, count
 from assay.files.json_files import open_input
 from assay.files.json_stream import loads, stream_json, stream_lines
 from assay.files.tables import csv_records
 from assay.files.yaml_files import read_written_yaml
-from assay.importers.parts import head_of, optional, shaped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from assay.importers.head import Head
+from assay.importers.head import Head
+from assay.importers.parts import head_of, objects, optional, shaped
 
 COLUMN = re.compile(r"\[([^\]]+)\] (.*)", re.DOTALL)
 """The head of a column of answers: who was asked, and by which prompt."""
@@ -164,7 +161,7 @@ def _row(value: Any, where: str) -> PromptfooRow:
         score=row.get("score", grading.get("score")),
         named=shaped(named, dict, "`namedScores`", where),
         error=error,
-        reason=_reason(grading, row),
+        reason=_reason(grading, row, passed=success is True),
         checks=_checks(test),
         components=_components(
             _declared(test) if error is not None else grading.get("componentResults")
@@ -191,15 +188,20 @@ def _error(row: dict[str, Any], grading: dict[str, Any], response: dict[str, Any
     return None
 
 
-def _reason(grading: dict[str, Any], row: dict[str, Any]) -> str:
-    """Why it passed or failed: the reasons of the assertions that failed, or that of the whole."""
+def _reason(grading: dict[str, Any], row: dict[str, Any], *, passed: bool) -> str:
+    """Why it passed or failed: the reasons of the assertions that failed, or that of the whole. A
+    test can pass with failed assertions, by its threshold or their weights.
+    """
     parts = grading.get("componentResults")
     failed = [
-        str(one.get("reason"))
+        one
         for one in (parts if isinstance(parts, list) else [])
-        if isinstance(one, dict) and one.get("pass") is False and one.get("reason")
+        if isinstance(one, dict) and one.get("pass") is False
     ]
-    return "; ".join(failed) or str(grading.get("reason") or row.get("error") or "")
+    reasons = "; ".join(str(one["reason"]) for one in failed if one.get("reason"))
+    if failed and passed:
+        return f"passed although an assertion failed{f': {reasons}' if reasons else ''}"
+    return reasons or str(grading.get("reason") or row.get("error") or "")
 
 
 def _variables(value: Any, where: str) -> dict[str, Any]:
@@ -228,7 +230,7 @@ _TEST_BAR = ("threshold", "assertScoringFunction")
 def _checks(test: dict[str, Any]) -> list[Any]:
     made = [
         [*(one.get(key) for key in ("type", "value", "metric")), *_stated(one, _BAR)]
-        for one in _objects(test.get("assert"))
+        for one in objects(test.get("assert"))
     ]
     return made + _stated(test, _TEST_BAR)
 
@@ -240,15 +242,11 @@ def _stated(tree: dict[str, Any], keys: tuple[str, ...]) -> list[Any]:
     return [found] if found else []
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
 def _declared(test: dict[str, Any]) -> list[Any]:
     """The assertions of a test in the form of results that failed; those of a set come after it."""
     made: list[Any] = []
-    for one in _objects(test.get("assert")):
-        made += [{"assertion": each} for each in (one, *_objects(one.get("assert")))]
+    for one in objects(test.get("assert")):
+        made += [{"assertion": each} for each in (one, *objects(one.get("assert")))]
     return made
 
 
@@ -258,7 +256,7 @@ def _components(results: Any) -> dict[str, bool]:
     """
     made: dict[str, bool] = {}
     counts: Counter[str] = Counter()
-    for one in _objects(results):
+    for one in objects(results):
         assertion = one.get("assertion")
         known = assertion if isinstance(assertion, dict) else {"type": "assert-set"}
         if known.get("weight") == 0:
@@ -349,7 +347,7 @@ def _csv(path: str, stream: Any) -> Iterator[Part]:
         if len(fields) != len(names):
             raise InputError(
                 "FIL-006",
-                f"the row has {len(fields)} instead of {len(names)} columns.",
+                f"the row has {len(fields)} instead of {count(len(names), 'column')}.",
                 where=where,
             )
         variables = dict(zip(names[first : starts[0]], fields[first : starts[0]], strict=True))

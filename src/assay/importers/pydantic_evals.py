@@ -295,4 +295,4 @@ def _tokens(metrics: dict[str, Any]) -> int | None:
     return sum(whole) if len(whole) == 2 and min(whole) >= 0 and sum(whole) < 2**53 else None
 
 
-IMPORTER = Importer(TOOL, "reports of pydantic-evals (JSON)", _fits, _read, apart=True)
+IMPORTER = Importer(TOOL, "pydantic-evals reports (JSON)", _fits, _read, apart=True)

@@ -161,4 +161,4 @@ def _passages(contexts: Any) -> list[dict[str, Any]] | None:
     ]
 
 
-IMPORTER = Importer(TOOL, "tables of ragas (CSV, JSON, Parquet)", _fits, _read, apart=True)
+IMPORTER = Importer(TOOL, "ragas tables (CSV, JSON, Parquet)", _fits, _read, apart=True)

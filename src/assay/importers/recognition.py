@@ -8,20 +8,16 @@ import os
 import re
 import shlex
 import zipfile
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from assay.errors import AssayError, InputError, UsageError, printable
-from assay.files.json_files import open_input
 from assay.files.tables import table_rows
 from assay.importers.column_map import KEYS, SCORE, suggested
 from assay.importers.head import HEAD, Head
+from assay.importers.importer import Importer
 from assay.importers.known import KNOWN, fitting
+from assay.importers.parts import head_of
 from assay.registry import near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.importers.importer import Importer
 
 SHOWN = 8
 """Keys, columns or entries that an error names."""
@@ -43,15 +39,9 @@ def importer_named(kind: str) -> Importer:
     return found
 
 
-def read_head(path: str) -> Head:
-    """The beginning of a file."""
-    with open_input(path) as stream:
-        return Head(path, stream.read(HEAD))
-
-
 def importer_of(path: str, mapping: Mapping[str, str] | None = None) -> Importer:
     """The one importer that takes a file for its own."""
-    head = read_head(path)
+    head = head_of(path)
     fits = fitting(head, mapping)
     if not fits:
         raise unrecognised(head)
@@ -61,7 +51,7 @@ def importer_of(path: str, mapping: Mapping[str, str] | None = None) -> Importer
             "CLI-001",
             f"the file looks like one of {named}.",
             where=path,
-            fix=f"Say which with --from {fits[0].name} or --from {fits[1].name}.",
+            fix=f"Choose with --from {fits[0].name} or --from {fits[1].name}.",
         )
     return fits[0]
 
@@ -90,7 +80,7 @@ def unrecognised(head: Head) -> InputError:
         return InputError("FIL-005", "the file is empty.", where=head.path)
     return InputError(
         "FIL-006",
-        f"Assay doesn't know this file: it is {described(head)}.",
+        f"Assay doesn't recognise this file: {described(head)}.",
         where=head.path,
         fix=_suggestion(head)
         or (

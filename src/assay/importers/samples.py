@@ -27,7 +27,6 @@ MAX_ID = 120
 MAX_EXPONENT = 100
 """Orders of magnitude that a score may have; sums of larger ones are a way to fill the memory."""
 MAX_RUN_ID = 500
-STATUSES = ("success", "failed", "error", "cancelled", "timeout")
 
 
 class ResultOrigin(NamedTuple):
@@ -140,7 +139,7 @@ def sample_run(
     if line is not None:
         imported["line"] = line
     if unused:
-        # not `digest`: what nobody uses may be what JSON can't say, such as an infinite number
+        # not `digest`: what nobody uses may be what JSON can't express, such as an infinite number
         text = repr(sorted(unused.items())).encode("utf-8", "surrogatepass")
         imported["unused"] = f"sha256:{sha256(text).hexdigest()}"
     more["metadata"] = {**(more.get("metadata") or {}), IMPORTED: imported}

@@ -4,16 +4,14 @@ first run reads the file once, and its rows again from here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from assay.errors import InputError
 from assay.files.json_files import parse_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.errors import InputError
 from assay.files.json_stream import stream_json
 from assay.files.swe_bench import is_names, report_lists
+from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import file_stem, head_of, name_of, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.swe_bench_logs import check_log, instance_of, is_log
-
-if TYPE_CHECKING:
-    from assay.importers.head import Head
-    from assay.importers.tally import ImportTally
+from assay.importers.tally import ImportTally
 
 TOOL = "swe_bench"
 _NAME = "swe-bench"

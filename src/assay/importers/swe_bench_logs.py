@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from assay.errors import InputError
 from assay.files.json_files import open_input
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from assay.importers.head import Head
+from assay.importers.head import Head
 
 MAX_LINE = 1024 * 1024
 """Bytes of a log's line that are looked at."""

@@ -7,32 +7,29 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.tables import MAX_COLUMNS, line_of, table_rows
 from assay.importers.column_map import (
     SCORE,
     NamedScale,
+    ScoreColumn,
     check_guess,
     check_map,
     column_of,
     columns_of,
     guess,
 )
+from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.parts import head_of
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
+from assay.importers.tally import ImportTally
 from assay.registry import near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from assay.importers.column_map import ScoreColumn
-    from assay.importers.head import Head
-    from assay.importers.tally import ImportTally
 
 _TRUE = ("true", "yes", "y", "1", "pass", "passed")
 _FALSE = ("false", "no", "n", "0", "fail", "failed")

@@ -17,7 +17,7 @@ from assay.judging.injection_probe import MeasuredBias, injection
 from assay.judging.items import Pair
 from assay.judging.pairwise_task import DEFINITION
 from assay.judging.questions import Order, PairQuestion, RubricQuestion
-from assay.judging.rubric_task import spread
+from assay.judging.rubric_task import Asker, spread
 from assay.stats.bounded import Mass, bounded_mean, chance_below
 from assay.stats.intervals import Interval, wilson
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from assay.judging.client import Answer
     from assay.judging.injections import Injection
-    from assay.judging.rubric_task import Asker
     from assay.scoring.rubric import RubricCriterion
 
 AUDIT_SCHEMA = "assay.judge-audit/1"
@@ -97,13 +96,13 @@ def _mean(
 def _sentence(estimate: Interval, what: str, *, toward: str, away: str) -> str:
     """A plain sentence about a signed bias."""
     if estimate.value is None or estimate.low is None or estimate.high is None:
-        return f"{what}: cannot be said, {estimate.reason}."
+        return f"{what}: unknown, {estimate.reason}."
     numbers = f"{estimate.value:+.3f}, {estimate.low:+.3f} to {estimate.high:+.3f}"
     if estimate.low > 0:
-        return f"{what}: it leans {toward} ({numbers})."
+        return f"{what}: the judge favours {toward} ({numbers})."
     if estimate.high < 0:
-        return f"{what}: it leans {away} ({numbers})."
-    return f"{what}: none was shown ({numbers}); what was looked at cannot tell it from none."
+        return f"{what}: the judge favours {away} ({numbers})."
+    return f"{what}: no bias found ({numbers}); one within that range is not ruled out."
 
 
 def _lost(rows: Iterable[Iterable[Answer]]) -> int:
@@ -143,8 +142,8 @@ def position(looked: Sequence[Looked]) -> MeasuredBias:
         values,
         looked,
         "position",
-        toward="to what comes first",
-        away="to what comes second",
+        toward="what comes first",
+        away="what comes second",
         inconsistency_rate=wilson(inconsistent, len(winners)).shown(),
         accuracy=bounded_mean(right, lowest=0.0, highest=1.0).shown(),
     )
@@ -168,8 +167,8 @@ def verbosity(looked: Sequence[Looked]) -> MeasuredBias:
         [value for value in found if value is not None],
         looked,
         "length",
-        toward="to the longer text",
-        away="to the shorter text",
+        toward="the longer text",
+        away="the shorter text",
     )
 
 
@@ -200,8 +199,8 @@ def padding(looked: Sequence[Looked]) -> MeasuredBias:
         values,
         looked,
         "padding",
-        toward="to texts with empty words added",
-        away="away from empty words",
+        toward="texts with empty words added",
+        away="texts without empty words",
     )
 
 
@@ -220,13 +219,13 @@ def self_preference(looked: Sequence[Looked], family: str | None) -> MeasuredBia
             else "no labelled pair has one text of its family and one of another"
         )
         nothing = Interval(None, None, None, 0.95, "gaffke", why)
-        return MeasuredBias(nothing, None, 0, 0, 0, f"own family: cannot be said, {why}.", {})
+        return MeasuredBias(nothing, None, 0, 0, 0, f"own family: unknown, {why}.", {})
     return _from_looks(
         values,
         looked,
         "own family",
-        toward="to texts from its own family",
-        away="away from texts from its own family",
+        toward="texts from its own family",
+        away="texts from other families",
         family=family,
     )
 
@@ -262,7 +261,7 @@ async def self_agreement(
     spreads = [max(row) - min(row) for row in scores]
     estimate, _ = _mean(values, lowest=0.0, highest=1.0)
     sentence = (
-        "repeats: cannot be said."
+        "repeats: unknown."
         if estimate.value is None
         else f"repeats: two draws of one question agree with a chance of {estimate.value:.3f}."
     )
@@ -302,8 +301,8 @@ async def sycophancy(
     sentence = _sentence(
         estimate,
         "stated scores",
-        toward="to the score it is given",
-        away="against the score it is given",
+        toward="the score it is given",
+        away="scores other than the one it is given",
     )
     return MeasuredBias(estimate, p, len(scores), 2 * len(pairs), _lost(answers), sentence, {})
 

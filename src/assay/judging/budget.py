@@ -6,13 +6,11 @@ nothing, an endpoint that says nothing would never reach the limit.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from assay.judging.config import JudgeSpec, Price
+from assay.judging.config import JudgeSpec, Price
 
 BYTES_PER_TOKEN = 3
 """Below what texts of most languages have, so that an estimate errs to the dear side."""

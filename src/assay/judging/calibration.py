@@ -11,8 +11,9 @@ its ids and labels only, so that two calibrations of different days on one set s
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from math import fsum, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.canon import digest
 from assay.errors import Fault, NotEnoughEvidence, UsageError
@@ -26,9 +27,6 @@ from assay.stats.correlation import kendall_tau_b, pearson, spearman
 from assay.stats.intervals import Interval, wilson
 from assay.stats.kappa import cohen_kappa, count_pairs, weighted_kappa
 from assay.stats.misclassification import misclassification
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
 
 CALIBRATION_SCHEMA = "assay.judge-calibration/1"
 MINIMUM_LABELS = 30

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Any
 
 
 def sentences(found: Mapping[str, Any]) -> list[str]:
@@ -48,8 +46,8 @@ def sentences(found: Mapping[str, Any]) -> list[str]:
         said.append(f"Nothing is estimated: {found['corrected']['ppi'].get('reason')}.")
     if found["selection"] is not None and not found["selection"]["looks_random"]:
         said.append(
-            "The judge sees the labelled rows otherwise than the rest: if they were not drawn at"
-            " random, no correction holds."
+            "The judge rates the labelled rows differently from the rest: if they were not drawn"
+            " at random, no correction is valid."
         )
     if found["groups"] is not None:
         said.append(
@@ -64,7 +62,7 @@ def _estimates(corrected: Mapping[str, Any], judged: int, *, share: bool) -> lis
     what = "rate" if share else "mean"
     said = [
         (
-            f"The judge alone says {shown(alone, share=share)} over {judged:,} rows; that is its own"  # noqa: E501
+            f"The judge alone gives {shown(alone, share=share)} over {judged:,} rows; that is its own"  # noqa: E501
             f" {what}, not the truth."
         )
     ]
@@ -79,10 +77,11 @@ def _estimates(corrected: Mapping[str, Any], judged: int, *, share: bool) -> lis
     if inverted["value"] is not None:
         why = f" ({inverted['reason']})" if "reason" in inverted else ""
         said.append(
-            f"With its errors undone (misclassification) it is {shown(inverted, share=share)}{why}."
+            "Corrected for its errors (misclassification), it is"
+            f" {shown(inverted, share=share)}{why}."
         )
     elif share:
-        said.append(f"Its errors cannot be undone: {inverted.get('reason')}.")
+        said.append(f"Its errors can't be corrected for: {inverted.get('reason')}.")
     return said
 
 

@@ -20,14 +20,13 @@ from assay.judging.figures import impossible
 from assay.judging.identity import others_answered
 from assay.records.evidence import IDENTITY, Source
 from assay.records.grade import ENGINE
-from assay.records.judge_card import CARD_SCHEMA, JudgeCard
+from assay.records.judge_card import CARD_SCHEMA, Estimate, JudgeCard
 from assay.records.reading import read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from assay.grading.policy import JudgeTerms
-    from assay.records.judge_card import Estimate
 
 AGAIN = "Make it again with `assay judge card`."
 REQUIRED = ("name", "prompt_version", "rubric", "settings")
@@ -264,7 +263,7 @@ def _fresh(card: JudgeCard, terms: JudgeTerms, now: datetime) -> Term:
         return Term("age", None, card.made_at, limit, "its card has no date")
     if days < 0:
         return Term("age", False, days, limit, "its card is from the future")
-    text = f"its card is {days:.1f} days old, of at most {limit}"
+    text = f"its card is {days:.1f} days old, at most {limit} allowed"
     return Term("age", _compare(round(days, 9), limit) <= 0, round(days, 3), limit, text)
 
 

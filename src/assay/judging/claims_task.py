@@ -6,22 +6,18 @@ claim whose question has no verdict stays undecided, and the gate on groundednes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from assay.errors import InputError
+from assay.judging.client import Answer
+from assay.judging.items import Item
 from assay.judging.questions import CLAIM_PROMPT, ClaimQuestion
-from assay.judging.rubric_task import spread
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.judging.client import Answer
-    from assay.judging.items import Item
-    from assay.judging.rubric_task import Asker
-    from assay.records.evidence import Run
+from assay.judging.rubric_task import Asker, spread
+from assay.records.evidence import Run
 
 
 class AskedClaim(NamedTuple):

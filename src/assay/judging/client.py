@@ -12,11 +12,14 @@ import asyncio
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from types import TracebackType
+from typing import Any, Literal, NamedTuple
 
 from assay.canon import digest
-from assay.errors import InputError, NotEnoughEvidence
+from assay.errors import InputError, NotEnoughEvidence, count
 from assay.files.json_files import parse_wide_json
 from assay.judging.apis import JUDGES
 from assay.judging.budget import Budget, Usage
@@ -27,11 +30,6 @@ from assay.judging.limiter import Limiter, retry_after
 from assay.judging.questions import Asked, Question, put, repair
 from assay.judging.replies import Verdict, read_verdict
 from assay.judging.transport import Exchange, Transport, UnreachableError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from decimal import Decimal
-    from types import TracebackType
 
 GIVE_UP_AFTER = 25
 """Questions in a row that all end in an error, with no answer between: then the endpoint is not
@@ -317,7 +315,7 @@ class Client:
                 self.limiter.release()
             attempt += 1
             if attempt > limits.retries:
-                raise Errored(f"no usable answer in {attempt} attempts; the last: {why}")
+                raise Errored(f"no usable answer in {count(attempt, 'attempt')}; the last: {why}")
             pause = self._random.uniform(0, min(30.0, 0.25 * 2**attempt)) if wait is None else wait
             if self._clock() + pause - began > limits.budget_s:
                 raise Errored(_late(limits.budget_s, why))

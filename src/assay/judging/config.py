@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
@@ -17,15 +17,12 @@ from msgspec import Meta, Struct
 from assay import exact
 from assay.canon import digest
 from assay.errors import EvidenceError, Fault, ShelfError, UsageError
+from assay.files.json_files import Document
 from assay.judging.apis import JUDGES
 from assay.records.evidence import Number
 from assay.records.reading import read_record
 
-if TYPE_CHECKING:
-    from assay.files.json_files import Document
-
 Positive = Annotated[float, Meta(gt=0)]
-Share = Annotated[float, Meta(ge=0)]
 
 
 class _ConfigPart(
@@ -204,7 +201,7 @@ def _url_faults(spec: JudgeSpec) -> list[tuple[str, str]]:
     if parts.username or parts.password or "@" in parts.netloc:
         return [
             (
-                "holds a user or a password.",
+                "contains a user or a password.",
                 "Put the key into the environment and name it with `key_env`.",
             )
         ]
@@ -226,7 +223,7 @@ def _url_faults(spec: JudgeSpec) -> list[tuple[str, str]]:
         return [
             (
                 "would send the key in clear text.",
-                "Use https, or say `allow_plain_http: true` where the network is yours.",
+                "Use https, or set `allow_plain_http: true` if the network is yours.",
             )
         ]
     return []
@@ -247,7 +244,7 @@ def key_of(spec: JudgeSpec) -> str | None:
     if not key.isascii() or not key.isprintable():
         raise UsageError(
             "JDG-002",
-            f"the value of {spec.key_env} holds signs that no header can carry.",
+            f"the value of {spec.key_env} contains characters that a header can't carry.",
             where=spec.judge,
         )
     return key

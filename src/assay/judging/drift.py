@@ -12,7 +12,8 @@ that moves a little each month never differs from last month.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
 
@@ -21,16 +22,12 @@ from assay.judging.calibration_text import shown
 from assay.judging.card import read_card
 from assay.judging.labels import Label, Scale, scale_of, value_text
 from assay.records.grade import ENGINE
+from assay.records.judge_card import CalibrationRecord, JudgeCard
 from assay.stats.calibration import mean_difference
 from assay.stats.changes import kappa_change, more_than
 from assay.stats.comparison import holm
 from assay.stats.intervals import wilson
 from assay.stats.rates import mcnemar
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.records.judge_card import CalibrationRecord, JudgeCard
 
 DRIFT_SCHEMA = "assay.judge-drift/1"
 UNREAD = "(unparsable)"

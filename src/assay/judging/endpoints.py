@@ -7,15 +7,13 @@ A reply is hostile. Nothing is assumed of it but that it may be JSON; what it do
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from assay.errors import InputError
 from assay.judging.config import JudgeSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 DROPPABLE = ("temperature", "response_format", "seed", "max_tokens")
 """Parts of a request that some models refuse; they are left out when a refusal names them, and the

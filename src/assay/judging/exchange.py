@@ -8,7 +8,8 @@ without an answer has no verdict and is written out again as still to be asked.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,18 +17,13 @@ from msgspec import Meta, Struct
 from assay.errors import InputError
 from assay.files.json_files import Document, stream_documents
 from assay.judging.client import Answer
+from assay.judging.config import JudgeSpec
 from assay.judging.endpoints import DIALECTS, Reply
+from assay.judging.fence import Salt
 from assay.judging.lines import check_unique, read_lines, take_all
-from assay.judging.questions import Question, put
+from assay.judging.questions import Asked, Question, put
 from assay.judging.replies import read_verdict
 from assay.records.reading import read_record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from assay.judging.config import JudgeSpec
-    from assay.judging.fence import Salt
-    from assay.judging.questions import Asked
 
 QUESTION_SCHEMA = "assay.judge-question/1"
 ANSWER_SCHEMA = "assay.judge-answer/1"
@@ -113,7 +109,7 @@ class Replay:
             )
 
 
-class AnswerLine(Struct, frozen=True, forbid_unknown_fields=True):
+class JudgeAnswerLine(Struct, frozen=True, forbid_unknown_fields=True):
     """An answer in our own format."""
 
     id: str
@@ -185,7 +181,7 @@ def _answer(document: Document) -> tuple[str, Reply | None]:
         ):
             return name, None
         return name, DIALECTS["openai"].read(response.get("body"))
-    line = read_record(document, AnswerLine, "JDG-005")
+    line = read_record(document, JudgeAnswerLine, "JDG-005")
     whole = line.reply is None or isinstance(line.reply, str)
     text = line.reply if whole else _encode(line.reply).decode()
     return line.id, Reply(text, line.refusal or None, line.finish, None, None, line.model)

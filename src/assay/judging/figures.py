@@ -102,8 +102,8 @@ def _walk(value: Any, path: str) -> Any:
 
 
 def _interval(found: Mapping[str, Any], path: str, low: int | None, high: int | None) -> Any:
-    """An interval within the range of its statistic, with its ends in order. Where `value` is no
-    number there is nothing to say.
+    """An interval within the range of its statistic, with its ends in order. A `value`
+    that isn't a number is left to others.
     """
     ends = {
         key: found[key]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.judging.pairwise_task import DEFINITION
 from assay.judging.questions import PairQuestion, Question, RubricQuestion
-from assay.judging.rubric_task import spread
+from assay.judging.rubric_task import Asker, spread
 from assay.stats.intervals import Interval, wilson
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from assay.judging.client import Answer
     from assay.judging.injections import Injection
     from assay.judging.items import Pair
-    from assay.judging.rubric_task import Asker
     from assay.scoring.rubric import RubricCriterion
 
 _BOUNDARY = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
@@ -92,7 +91,7 @@ async def injection(
         counts[1] += 1
     lost = len(found) - len(told)
     if rate.value is None:
-        sentence = "injections: cannot be said, no attack could be judged."
+        sentence = "injections: unknown, no attack could be judged."
     else:
         sentence = (
             f"injections: {len(moved)} of {len(told)} moved the verdict the way they wanted"

@@ -7,19 +7,17 @@ one job writes at a time. No key is ever written; the headers of a request are n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple
 
 from assay.errors import InputError
 from assay.files.line_log import LineLog, LogPlace, Words
 from assay.judging.fence import SALT_BYTES, Salt
 
-if TYPE_CHECKING:
-    from types import TracebackType
-
 FORMAT = "assay.judge-journal/1"
 _WORDS = Words(
     "JDG-004",
-    regular="Name a file, or say --no-journal to keep nothing.",
+    regular="Name a file, or pass --no-journal to keep nothing.",
     busy="Wait for it, or give this job its own journal with --journal.",
     damaged="Restore the file, or remove it and pay for its answers again.",
     full="Every reply before this one is kept: make room and run again.",
@@ -93,7 +91,7 @@ class Journal:
             if tree.get("journal") != FORMAT:
                 raise InputError(
                     "JDG-004",
-                    f"is not a journal of judge work: its first line does not say {FORMAT}.",
+                    f"is not a journal of judge work: its first line does not name {FORMAT}.",
                     where=path,
                 )
             self.salt = _salt(tree.get("salt"), path)
@@ -104,7 +102,7 @@ class Journal:
         ):
             self._places[tree["key"]] = place
         else:
-            raise InputError("JDG-004", f"line {number} holds no exchange.", where=path)
+            raise InputError("JDG-004", f"line {number} contains no exchange.", where=path)
 
 
 def _salt(text: Any, path: str) -> Salt:
@@ -113,5 +111,5 @@ def _salt(text: Any, path: str) -> Salt:
     except (ValueError, TypeError):
         value = b""
     if len(value) != SALT_BYTES:
-        raise InputError("JDG-004", "the first line holds no salt.", where=path)
+        raise InputError("JDG-004", "the first line has no salt.", where=path)
     return Salt(value)

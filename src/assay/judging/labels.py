@@ -9,7 +9,8 @@ comparison.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from assay.canon import number_text
 from assay.errors import Fault, InputError
@@ -17,11 +18,7 @@ from assay.exact import is_number
 from assay.files.json_files import Document, Unread, stream_documents
 from assay.judging.lines import refuse, take_all
 from assay.registry import near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from assay.stats.calibration import Kind
+from assay.stats.calibration import Kind
 
 MOST_CLASSES = 20
 """Numbers with more distinct values than this are a continuous scale: exact agreement means nothing

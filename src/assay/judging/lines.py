@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from assay.errors import Fault, InputError
 from assay.files.json_files import Document, Unread, stream_documents
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from assay.records.grade import is_graded
 
 T = TypeVar("T")
 MAX_FAULTS = 100
@@ -16,10 +15,24 @@ MAX_FAULTS = 100
 
 def read_lines(paths: Iterable[str], take: Callable[[Document], T], *, absent: str) -> list[T]:
     """What `take` makes of each line of files; `absent` is the error of files without any."""
-    made = take_all((line for path in paths for line in stream_documents(path)), take)
+    made = take_all((line for path in paths for line in _ungraded(path)), take)
     if not made:
         raise InputError("FIL-005", absent, where=", ".join(paths))
     return made
+
+
+def _ungraded(path: str) -> Iterator[Document | Unread]:
+    """The documents of a file. Grades are refused at once: no judge reads them."""
+    for document in stream_documents(path):
+        if isinstance(document, Document) and is_graded(document.tree):
+            raise InputError(
+                "JDG-005",
+                "contains grades, which don't include the texts to judge.",
+                where=path,
+                fix="Pass the runs that were graded; `assay run` leaves them in runs.jsonl of its"
+                " work folder.",
+            )
+        yield document
 
 
 def take_all(

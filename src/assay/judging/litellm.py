@@ -5,14 +5,12 @@ slow to load.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.errors import UsageError
 from assay.installing import install_hint
+from assay.judging.config import JudgeSpec
 from assay.judging.endpoints import OpenAI, encode
-
-if TYPE_CHECKING:
-    from assay.judging.config import JudgeSpec
 
 
 async def post(

@@ -12,8 +12,9 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from assay.errors import count
 from assay.judging.questions import PAIRWISE_PROMPT, Order, PairQuestion
-from assay.judging.rubric_task import OUTCOMES, spread
+from assay.judging.rubric_task import OUTCOMES, Asker, spread
 from assay.records.grade import ENGINE
 from assay.stats.intervals import wilson
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from assay.judging.client import Answer
     from assay.judging.items import Pair
-    from assay.judging.rubric_task import Asker
 
 DEFINITION = (
     "The better answer does what the task asks: it is correct, complete, and says nothing that is"
@@ -204,10 +204,11 @@ def comparisons_document(
             "inconsistent": inconsistent,
         }
     sentences = [
-        f"candidate a: {found['wins']} wins, {found['losses']} losses, {found['ties']} ties"
+        f"candidate a: {count(found['wins'], 'win')}, {count(found['losses'], 'loss', 'losses')},"
+        f" {count(found['ties'], 'tie')}"
         + (f"; win rate {win_rate:.3f}, ties as half" if win_rate is not None else "")
         + (
-            f"; {found['without_verdict']} pairs without a verdict"
+            f"; {count(found['without_verdict'], 'pair')} without a verdict"
             if found["without_verdict"]
             else ""
         ),

@@ -8,14 +8,10 @@ half of all members, present or not.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
-from assay.judging.rubric_task import exact_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.judging.rubric_task import Judged
+from assay.judging.rubric_task import Judged, exact_mean
 
 Vote = Literal["mean", "majority"]
 

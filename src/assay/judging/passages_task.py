@@ -9,23 +9,19 @@ question without a verdict leaves its criterion undetermined.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from assay.errors import InputError
 from assay.judging.claims_task import context_of
+from assay.judging.client import Answer
+from assay.judging.items import Item
 from assay.judging.questions import PASSAGE_PROMPT, ClaimQuestion, PassageQuestion
-from assay.judging.rubric_task import spread
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.judging.client import Answer
-    from assay.judging.items import Item
-    from assay.judging.rubric_task import Asker
-    from assay.records.evidence import Run
+from assay.judging.rubric_task import Asker, spread
+from assay.records.evidence import Run
 
 MAX_STATEMENTS = 40
 """Statements of one expected answer that are asked about; the rest of it is left out."""

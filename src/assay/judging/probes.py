@@ -10,18 +10,16 @@ same instrument. Nothing here asks a judge: see `audit`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.canon import digest, sort_canonically
 from assay.files.json_files import parse_json
 from assay.files.yaml_files import parse_yaml
 from assay.judging.items import Pair
 from assay.scoring.rubric import Rubric, load_rubric
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 PAIRS = "audit_pairs.jsonl"
 PADDINGS = "padding.jsonl"

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from assay.errors import InputError
-from assay.judging.fence import Fence, neutralise
+from assay.judging.fence import Fence, Salt, neutralise
 
 if TYPE_CHECKING:
-    from assay.judging.fence import Salt
     from assay.scoring.rubric import RubricCriterion
 
 RUBRIC_PROMPT = "rubric/1"

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jsonschema_rs
 import msgspec
 
 from assay.files.json_files import parse_json
+from assay.judging.endpoints import Reply
 from assay.judging.fence import occurs
 from assay.judging.questions import (
     ClaimQuestion,
@@ -20,9 +21,6 @@ from assay.judging.questions import (
     Question,
     RubricQuestion,
 )
-
-if TYPE_CHECKING:
-    from assay.judging.endpoints import Reply
 
 _FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -117,7 +115,7 @@ def _shape_fault(tree: Any, schema: dict[str, Any]) -> str | None:
             return None
         error = next(iter(validator.iter_errors(tree)))
     except ValueError as problem:  # what no validator takes: a number beyond all measure
-        return f"it holds what cannot be checked ({problem})."
+        return f"it contains something that can't be checked ({problem})."
     where = "".join(
         f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path
     ).lstrip(".")

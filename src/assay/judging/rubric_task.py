@@ -18,13 +18,12 @@ import msgspec
 from assay import exact
 from assay.errors import InputError
 from assay.judging.client import Answer
-from assay.judging.questions import RubricQuestion
+from assay.judging.questions import Example, Question, RubricQuestion
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from assay.judging.items import Item
-    from assay.judging.questions import Example, Question
     from assay.scoring.rubric import Rubric, RubricCriterion
 
 T = TypeVar("T")

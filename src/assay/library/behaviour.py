@@ -8,19 +8,21 @@ moves nothing here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.canon import digest
 from assay.files.json_files import Document
 from assay.formulas import normalise
 from assay.grading.grade import grade
-from assay.grading.policy import make_rules
+from assay.grading.policy import Rules, make_rules
 from assay.library.golden_inputs import golden, outcomes
 from assay.library.shelf import Shelf
+from assay.records.grade import Grade
 from assay.records.reading import read_run, read_scorecard
+from assay.records.scorecard import Scorecard
 from assay.release.pairs import pair_up
 from assay.release.policy import make_release_rules
-from assay.release.promotion import promote
+from assay.release.promotion import Promotion, promote
 from assay.release.sides import Side, SideBuilder
 from assay.release.summary import Summary
 from assay.scoring.metrics import MEASURES
@@ -28,12 +30,6 @@ from assay.scoring.metrics.examples import EXAMPLES
 from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.profile import make_plan
 from assay.scoring.scorecard import score
-
-if TYPE_CHECKING:
-    from assay.grading.policy import Rules
-    from assay.records.grade import Grade
-    from assay.records.scorecard import Scorecard
-    from assay.release.promotion import Promotion
 
 FIRST_MEASURES = ("tests_passed", "latency", "cost")
 """The measures of scoringSystem/1.0.0; adding another changes no score."""

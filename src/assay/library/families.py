@@ -6,14 +6,11 @@ A family is a module with one `FAMILY`; `plugins` lists them. The library knows 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
+from assay.files.json_files import Document
 from assay.registry import Registry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from assay.files.json_files import Document
 
 WORKFLOW = "workflow"
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -28,9 +29,6 @@ from assay.library.shelf import Shelf, changed
 from assay.records.grade import GRADING_SYSTEM
 from assay.records.scorecard import SCORING_SYSTEM
 from assay.registry import home_value
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 TABLES = os.path.join(BUILTIN, "tables.lock")
 _NEW_VERSION = "give it a new version"

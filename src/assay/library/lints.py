@@ -7,24 +7,20 @@ Each names the pattern, the place, and what to do.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
 from assay import exact
 from assay.canon import digest
 from assay.errors import Fault, ShelfError
-from assay.files.json_files import show_path
+from assay.files.json_files import Document, Path, show_path
 from assay.library.lock import BUILTIN
+from assay.library.shelf import Shelf
 from assay.records.scorecard import ROLES
 from assay.scoring.gates import GATES, REQUIRED
 from assay.scoring.sources import criterion_sources, without_source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from assay.files.json_files import Document, Path
-    from assay.library.shelf import Shelf
 
 _OVERLAP = re.compile(
     r"(?<![a-z])(bleu|rouge|meteor|chrf|ter|bertscore)(?![a-z])|(text|token|word|n-?gram)["
@@ -134,7 +130,7 @@ def _profile(tree: dict[str, Any], shelf: Shelf) -> Iterator[Lint]:
         yield Lint(
             "uncalibrated-judge",
             ("criteria",),
-            "a judge scores here, but nothing says whether it must agree with people.",
+            "a judge scores here, but no setting requires that it agrees with people.",
             "Add `judge: {calibration: required}`, and no score passes a floor without a card of"
             " its judge; `by_policy` leaves that to the policy's terms.",
         )

@@ -14,8 +14,9 @@ name two texts.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.canon import canonical, digest
 from assay.errors import ShelfError
@@ -30,9 +31,6 @@ from assay.records.systems import vouch
 from assay.registry import near_miss
 from assay.scoring.profile import Profile, load_profile
 from assay.scoring.rubric import Rubric, load_rubric
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 KINDS = {"profiles": "profile", "policies": "policy", "rubrics": "rubric"}
 """What is on a shelf: the folder of each kind, and the word for one of it."""
@@ -298,7 +296,7 @@ def _refuse_other_meaning(key: str, path: str, data: bytes, published: Mapping[s
         name = key.partition("/")[2]
         raise ShelfError(
             "LIB-003",
-            f"this version is published and has changed: '{name}' says something else there.",
+            f"this version is published and has changed: '{name}' is different there.",
             where=path,
             fix="Give it another name or a new version.",
         )

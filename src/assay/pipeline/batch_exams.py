@@ -33,8 +33,8 @@ def plan_exams(
     if CAPSTONE not in by_set:
         raise InputError(
             "BAT-075",
-            "a batch of exams needs the capstone exam: it says which items there are, and the hard"
-            " gate is on it.",
+            "a batch of exams needs the capstone exam: it lists the items, and the hard gate"
+            " applies to it.",
             fix=f"Give its file with --exam; its `set` is {CAPSTONE}.",
         )
     if (REGRESSION in by_set) != (baseline is not None):

@@ -15,11 +15,13 @@ from assay.batch.engine import BatchEngine
 from assay.batch.pair_query import PairQuery, extra_gates
 from assay.batch.pair_sums import count_pairs_of, stratum_of
 from assay.batch.plan import BatchPlan
-from assay.batch.run_query import BatchView, ask, count_if, literal
+from assay.batch.quoting import text
+from assay.batch.run_query import BatchView, ask, count_if
 from assay.batch.side_sums import SideSums, side_sums
+from assay.batch.slice_sums import slice_pairs
 from assay.batch.targets import BatchTarget
 from assay.canon import digest
-from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.errors import InputError, NotEnoughEvidence, UsageError, count
 from assay.files.json_files import open_input, read_json
 from assay.grading.policy import Rules
 from assay.pipeline.deciding import declared, shared_groups
@@ -28,7 +30,7 @@ from assay.records.decision import Decision, FlakySample
 from assay.records.summary import value_interval
 from assay.release.comparability import SAME_EVIDENCE, mismatch_error, mismatches
 from assay.release.decision import decision
-from assay.release.looks import with_counted_looks
+from assay.release.looks import compare_slices, with_counted_looks, with_slices
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import promote_tally
 from assay.release.sides import Side
@@ -147,9 +149,11 @@ def decide_batches(
     roles: dict[str, str],
     quarantine: Sequence[str] = (),
     looks: int = 1,
+    slices: Sequence[str] = (),
 ) -> Decision:
     """The decision on two batches, as `assay.decision/1`. `plan` is what the shelf makes of the
-    baseline's profile and policy, and `roles` has the role of each criterion that has one.
+    baseline's profile and policy, and `roles` has the role of each criterion that has one. The one
+    kind of slice is the baseline's `group`.
     """
     prints = [fingerprint_of(side.record) for side in (candidate, baseline)]
     empty: Any = None
@@ -205,6 +209,11 @@ def decide_batches(
                 fix="Decide over runs or scorecards, or omit --looks.",
             )
         promotion = with_counted_looks(promotion, rules, looks=looks)
+    extra: dict[str, Any] = {}
+    if slices:
+        members = slice_pairs(engine, query, rules)
+        extra["slices"] = compare_slices(members, rules, slices, looks=looks)
+        promotion = with_slices(promotion, extra["slices"], rules)
     notes = [_same(engine, query), shared_groups(promotion), _flaky_note(summed)]
     notes += [
         _rejects_note(bare.name, side.record)
@@ -215,10 +224,11 @@ def decide_batches(
         made[0],
         made[1],
         rules,
-        plan=declared(None, rules, looks=looks, slices=()).plan,
+        plan=declared(None, rules, looks=looks, slices=slices).plan,
         looks=looks,
         flaky=_flaky(summed, quarantine),
         notes=[note for note in notes if note is not None],
+        **extra,
     )
 
 
@@ -226,7 +236,7 @@ def _check_names(engine: BatchEngine, query: PairQuery, quarantine: Sequence[str
     for name in quarantine:
         (row,) = ask(
             engine,
-            query.over_pairs(f"SELECT COUNT(*) FROM joined WHERE sample = {literal(name)}"),  # noqa: S608
+            query.over_pairs(f"SELECT COUNT(*) FROM joined WHERE sample = {text(name)}"),  # noqa: S608
         )
         if not row[0]:
             raise UsageError("CLI-001", f"there is no sample '{name}' to leave out.")
@@ -273,9 +283,9 @@ def _rejects_note(name: str, record: BatchRecord) -> str | None:
     if not rejects:
         return None
     codes = ", ".join(f"{code} {n:,}" for code, n in sorted(rejects.items()))
+    entries = count(sum(rejects.values()), "entry", "entries")
     return (
-        f"`assay batch` rejected {sum(rejects.values()):,} entries of the {name} and graded its"
-        f" runs without them: {codes}."
+        f"`assay batch` rejected {entries} of the {name} and graded its runs without them: {codes}."
     )
 
 

@@ -34,7 +34,7 @@ def summarise_batch(
             )
     view = view_of(engine, side)
     query = BatchRunQuery(plan, extra_gates=extra_gate_names(engine, plan, view))
-    block = side_sums(engine, query, view, where=side.path, name="batch", cut=True).summary
+    block = side_sums(engine, query, view, where=side.path, name="batch").summary
     return structs.replace(
         block,
         slices={

@@ -8,7 +8,7 @@ from functools import partial
 
 from assay.batch.earlier import Earlier
 from assay.batch.engine import SourceColumn
-from assay.batch.evidence import norms_evidence, norms_plan, typed_text
+from assay.batch.evidence import norms_evidence, norms_plan, quoted_text, typed_text
 from assay.batch.exam_marks import ExamBatchPlan
 from assay.batch.layout import COUNTS, ROLES
 from assay.batch.plan import BatchPlan
@@ -16,10 +16,11 @@ from assay.batch.relational import batch_queries
 from assay.batch.targets import record_of, target_at
 from assay.batch.task import BatchTask, Queries
 from assay.batch.tool_answers import ToolBatchPlan
+from assay.batch.tool_query import NUMBERS as TOOL_NUMBERS
 from assay.errors import InputError, UsageError
 from assay.files.json_files import read_json
 from assay.library.shelf import Shelf
-from assay.pipeline.batching import family_queries, plan_family
+from assay.pipeline.batching import FamilyPlan, family_queries, plan_family
 from assay.records.batch import read_batch_record
 
 WORKFLOW_FAMILY = "workflow"
@@ -53,11 +54,16 @@ def batch_task(
     plan = plan_family(
         shelf, policy=policy, profile=profile, rubric=rubric, exams=exams, baseline=baseline
     )
-    if not isinstance(plan, BatchPlan):
-        return _family_task(plan, dict(names or {}), tuple(keep))
-    if earlier is not None:
+    if earlier is not None and isinstance(plan, BatchPlan):
         return _regrading(plan, earlier, names or {}, keep)
-    return grading_task(plan, names or {}, keep)
+    return plan_task(plan, names or {}, keep)
+
+
+def plan_task(plan: FamilyPlan, names: Mapping[str, str], keep: Sequence[str]) -> BatchTask:
+    """The rows that a plan reads, graded by it."""
+    if isinstance(plan, BatchPlan):
+        return grading_task(plan, names, keep)
+    return _family_task(plan, dict(names), tuple(keep))
 
 
 def _family_task(
@@ -65,6 +71,11 @@ def _family_task(
 ) -> BatchTask:
     """Answers about tools, or marks of exams."""
     tools = isinstance(plan, ToolBatchPlan)
+    roles = (
+        TOOL_NUMBERS
+        if isinstance(plan, ToolBatchPlan)
+        else ("mark", *(axis.name for axis in plan.axes))
+    )
 
     def queries(view: str, columns: Sequence[SourceColumn], dialect: str) -> Queries:
         return family_queries(plan, view, columns, dialect, names=names, keep=keep)
@@ -80,6 +91,7 @@ def _family_task(
         queries=queries,
         names=names,
         keep=keep,
+        evidence=partial(quoted_text, numbers={names.get(role, role) for role in roles}),
         key="subject" if tools else "run",
         noun="subjects" if tools else "sittings",
     )

@@ -15,13 +15,7 @@ from assay.tools.answers import (
     WORDS,
     folded,
 )
-from assay.tools.names import (
-    DETERMINISTIC,
-    GROUP_BOUND,
-    LETTERS,
-    NON_DETERMINISTIC,
-    REJECTED,
-)
+from assay.tools.names import DETERMINISTIC, GROUP_BOUND, LETTERS, NON_DETERMINISTIC, REJECTED
 from assay.tools.policy import SchemaRules, better
 from assay.tools.veto import TRIGGERS
 

@@ -25,7 +25,7 @@ from assay.batch.verification import (
     runs_without,
     sample_of_runs,
 )
-from assay.errors import AssayError, InputError, UsageError
+from assay.errors import AssayError, InputError, UsageError, count
 from assay.files.json_files import read_json
 from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf
@@ -123,7 +123,7 @@ def _outputs(record: BatchRecord, target: BatchTarget) -> BatchCheck:
     files = [*record.outputs, *record.rejects]
     changed = changed_files(files, os.path.dirname(target.record))
     faults = [f"{name} is missing, or isn't the file that the batch wrote" for name in changed]
-    return BatchCheck("output", tuple(faults), _files(len(files)))
+    return BatchCheck("output", tuple(faults), count(len(files), "file"))
 
 
 def _inputs(record: BatchRecord, paths: Iterable[str]) -> BatchCheck:
@@ -143,7 +143,7 @@ def _inputs(record: BatchRecord, paths: Iterable[str]) -> BatchCheck:
             lost[one.digest] -= 1
             faults.append(f"{one.name} was graded, and no input has its bytes")
     tables = [one for one in record.inputs if one.digest is None]
-    return BatchCheck("input", tuple(faults), _files(len(given)) + _undigested(tables))
+    return BatchCheck("input", tuple(faults), count(len(given), "file") + _undigested(tables))
 
 
 def _undigested(tables: Sequence[BatchFile]) -> str:
@@ -200,7 +200,7 @@ def _runs(engine: BatchEngine, record: BatchRecord, evidence: str, grades: str) 
         faults += [f"the run '{run}' has no row" for run in lost]
         note = "every run of the input has a row"
     else:
-        note = f"a sample of {record.sample:,} runs"
+        note = f"a sample of {count(record.sample, 'run')}"
     return BatchCheck("runs", tuple(faults), note)
 
 
@@ -222,8 +222,8 @@ def _rows(
     )
     faults = [_difference(one) for one in found[:SHOWN]]
     if len(found) > SHOWN:
-        faults.append(f"{len(found) - SHOWN:,} more rows differ")
-    made = f"{len(chosen):,} row{'' if len(chosen) == 1 else 's'} made again by Python"
+        faults.append(f"{count(len(found) - SHOWN, 'more row')} with differences")
+    made = f"{count(len(chosen), 'row')} recomputed in Python"
     return BatchCheck("rows", tuple(faults), made)
 
 
@@ -233,7 +233,3 @@ def _difference(one: RowDifference) -> str:
             return f"the input has no run '{one.run}'"
         return f"the run '{one.run}' has {one.stored} rows in the output"
     return f"{one.run}: {one.column} is {one.stored}, and Python makes it {one.recomputed}"
-
-
-def _files(count: int) -> str:
-    return "1 file" if count == 1 else f"{count:,} files"

@@ -12,8 +12,6 @@ from assay.batch.exam_marks import ExamBatchPlan
 from assay.batch.exam_query import ExamQuery
 from assay.batch.plan import BatchPlan, make_batch_plan
 from assay.batch.quoting import in_dialect
-from assay.batch.relational import batch_queries
-from assay.batch.task import Queries
 from assay.batch.tool_answers import ToolBatchPlan
 from assay.batch.tool_query import ToolAnswersQuery
 from assay.errors import UsageError
@@ -37,8 +35,8 @@ class FamilyQueries(NamedTuple):
     """One row for each subject or sitting."""
     rejects: str
     """One row for each entry that was refused."""
-    unused: tuple[str, ...] = ()
-    """The columns that mean nothing to the plan; not worked out for these families."""
+    unused: tuple[str, ...]
+    """The columns that mean nothing to the plan."""
 
 
 def plan_batch(
@@ -86,25 +84,22 @@ def plan_family(
 
 
 def family_queries(
-    plan: FamilyPlan,
+    plan: ToolBatchPlan | ExamBatchPlan,
     view: str,
     columns: Sequence[SourceColumn],
     dialect: str,
     *,
-    names: Mapping[str, str] | None = None,
+    names: Mapping[str, str],
     keep: Sequence[str] = (),
-) -> Queries:
+) -> FamilyQueries:
     """The queries of a plan over a view."""
-    if isinstance(plan, BatchPlan):
-        return batch_queries(plan, view, columns, dialect, names=names, keep=keep)
+    query: ToolAnswersQuery | ExamQuery
     if isinstance(plan, ToolBatchPlan):
-        tools = ToolAnswersQuery(plan, view, columns, names=names or {}, keep=keep)
-        made = (tools.grades(), tools.rejects())
+        query = ToolAnswersQuery(plan, view, columns, names=names, keep=keep)
     else:
-        sittings = ExamQuery(plan, view, columns, names=names or {}, keep=keep)
-        made = (sittings.verdicts(), sittings.rejects())
-    grades, rejects = (in_dialect(query, dialect) for query in made)
-    return FamilyQueries(grades, rejects)
+        query = ExamQuery(plan, view, columns, names=names, keep=keep)
+    grades, rejects = (in_dialect(sql, dialect) for sql in (query.grades(), query.rejects()))
+    return FamilyQueries(grades, rejects, query.unused)
 
 
 def _refuse(policy: str, **given: object) -> None:

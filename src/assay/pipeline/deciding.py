@@ -164,7 +164,7 @@ def side_of(
             faults[0].code, faults[0].message, where=faults[0].file, faults=faults[:MAX_FAULTS]
         )
     if not count:
-        raise NotEnoughEvidence("REL-003", f"the {name} holds no runs.", where=where)
+        raise NotEnoughEvidence("REL-003", f"the {name} contains no runs.", where=where)
     return builder.side(summary.block())
 
 

@@ -187,7 +187,14 @@ DOCUMENTS: dict[str, DocumentKind] = {
         "`assay tools record` writes it where the published form does not fit.",
     ),
     "index": _tools(
-        "index", "The index of a tree of graded tools.", "`assay tools index` writes it."
+        "index",
+        "The index of graded tools, as the public FlowMCP specification defines it.",
+        "`assay tools export` writes it.",
+    ),
+    "index-extended": _tools(
+        "index-extended",
+        "The same with the scoring and the grading system at the top.",
+        "`assay tools index` writes it into the tree.",
     ),
 }
 """Every kind of document, by the name that `assay schema-of` takes."""

@@ -13,18 +13,9 @@ from assay.errors import Fault, InputError
 from assay.files.json_files import Document
 from assay.formulas import formula
 from assay.pipeline.grading import Graded, Grader
-from assay.records.grade import GRADES_SCHEMA, Grade
+from assay.records.grade import Grade, is_graded
 from assay.records.reading import read_scorecard
 from assay.records.scorecard import SCORECARD_SCHEMA
-
-
-def is_graded(tree: Any) -> bool:
-    """Whether a document contains grades: `assay.grades/1`, or one result of it."""
-    if not isinstance(tree, dict):
-        return False
-    return tree.get("schema") == GRADES_SCHEMA or (
-        "schema" not in tree and "hard_gates" in tree and "grade" in tree
-    )
 
 
 def grades_of(document: Document, grader: Grader) -> Iterator[Graded]:

@@ -288,7 +288,9 @@ def _from_python(value: Any, what: str, read: Callable[[Document], R]) -> R:
         _encode(value)
         return read(Document(value, what))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise EvidenceError("API-001", f"the {what} holds what JSON cannot say: {error}.") from None
+        raise EvidenceError(
+            "API-001", f"the {what} contains a value that JSON can't express: {error}."
+        ) from None
 
 
 _encode = Encoder(decimal_format="number").encode

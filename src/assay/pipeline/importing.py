@@ -11,27 +11,23 @@ import os
 import shutil
 import stat
 import tempfile
+from collections.abc import Sequence
 from fractions import Fraction
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError
 from assay.files.atomic import atomic_write
 from assay.files.json_files import Document, open_input, parse_json
 from assay.importers.column_map import SCORE, scales_of
-from assay.importers.importer import Wanted
+from assay.importers.importer import Importer, Wanted
 from assay.importers.recognition import importer_of_all
 from assay.importers.samples import gate_name
 from assay.importers.tally import ImportTally
 from assay.pipeline.made_profile import PASSED, make_profile, reasons_not_to_grade
 from assay.records.reading import read_run
+from assay.scoring.profile import Profile
 from assay.views.documents import encode
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.importers.importer import Importer
-    from assay.scoring.profile import Profile
 
 COUNTS = ("samples", "passed")
 """The totals that have to be the same."""

@@ -11,18 +11,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.errors import InputError, NotEnoughEvidence
 from assay.importers.column_map import SCORE, column_of
 from assay.importers.metric_names import may_be_less
 from assay.importers.samples import gate_name
+from assay.importers.tally import ImportTally
 from assay.scoring.extension import marked
 from assay.scoring.gates import GATES
 from assay.scoring.profile import GateRef, Profile, ProfileCriterion
-
-if TYPE_CHECKING:
-    from assay.importers.tally import ImportTally
 
 PREFIX = "imported-"
 """How the names of these profiles begin."""
@@ -52,7 +50,7 @@ def reasons_not_to_grade(tool: str, tally: ImportTally, *, where: str) -> dict[s
                 f"{metric.label} is {value} on the sample {sample!r}, and from 0 to 1 on"
                 f" {metric.n - metric.outside:,} others.",
                 where=where,
-                fix=f"Correct it, or say the scale with {map_option(tally, [name])}, or give a"
+                fix=f"Correct it, or give the scale with {map_option(tally, [name])}, or give a"
                 " profile with --profile P.",
             )
     return {name: why for name, why in found.items() if why}
@@ -122,7 +120,7 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
             fix=f"{way} a profile that measures these runs with --profile P.",
         )
     if taken := _taken_as_better(tally, criteria):
-        notes.append(f"more is taken as better: {', '.join(taken)}")
+        notes.append(f"assumed that higher is better: {', '.join(taken)}")
     made = Profile(
         profile=f"{PREFIX}{tool}",
         version="1",
@@ -155,7 +153,7 @@ def _why_not(name: str, tally: ImportTally, gate: str) -> str:
     if metric.label in tally.doubts:
         return tally.doubts[metric.label]
     if metric.label not in tally.told and may_be_less(metric.label):
-        return "less may be better by its name, and the file doesn't say"
+        return "by its name lower may be better, and the file doesn't state it"
     if metric.words and not metric.n:
         return "its values are words, and nothing states which are good"
     if metric.n and 2 * metric.outside >= metric.n:  # 1 to 5 stars have a 1 now and then

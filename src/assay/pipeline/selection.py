@@ -4,15 +4,13 @@ evidence names, else what serves its family.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.errors import ShelfError
 from assay.files.yaml_files import is_yaml_name
-
-if TYPE_CHECKING:
-    from assay.library.shelf import Shelf
-    from assay.scoring.profile import Profile, ScoringPlan
-    from assay.scoring.rubric import Rubric
+from assay.library.shelf import Shelf
+from assay.scoring.profile import Profile, ScoringPlan
+from assay.scoring.rubric import Rubric
 
 WORKFLOW = "the run's workflow"
 

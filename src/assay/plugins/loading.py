@@ -7,8 +7,9 @@ Without that, a gate that returns a true value of any kind could pass for an ope
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay import exact
 from assay.errors import AssayError, printable
@@ -18,9 +19,6 @@ from assay.records.evidence import Run
 from assay.registry import home_value
 from assay.scoring.gate import GateResult
 from assay.scoring.metrics.measure import Undetermined
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 RAISED = (Exception, SystemExit)
 """What a plugin may raise by mistake. One that ends the process would end a gate with its own exit

@@ -14,10 +14,11 @@ from __future__ import annotations
 import atexit
 import signal
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -36,9 +37,6 @@ from assay.records.schema_worker import (
     linear,
 )
 from assay.sandbox.worker import Died, WorkerProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 MAX_WORK = 20_000_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
+import sys
 from functools import cache
 from typing import Any
 
@@ -34,8 +34,7 @@ def field_descriptions(kind: type) -> dict[str, str]:
 
 
 def _of_class(kind: type) -> dict[str, str]:
-    tree = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
-    assert isinstance(tree, ast.ClassDef)
+    tree = _classes(kind.__module__)[kind.__qualname__]
     return {
         declared.target.id: " ".join(text.value.value.split())
         for declared, text in zip(tree.body, tree.body[1:], strict=False)
@@ -45,6 +44,21 @@ def _of_class(kind: type) -> dict[str, str]:
         and isinstance(text.value, ast.Constant)
         and isinstance(text.value.value, str)
     }
+
+
+@cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    """The classes of a module by their qualified names."""
+    found: dict[str, ast.ClassDef] = {}
+
+    def walk(body: list[ast.stmt], prefix: str) -> None:
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                found[f"{prefix}{node.name}"] = node
+                walk(node.body, f"{prefix}{node.name}.")
+
+    walk(ast.parse(inspect.getsource(sys.modules[module])).body, "")
+    return found
 
 
 def struct_kinds(kind: type) -> dict[str, type]:

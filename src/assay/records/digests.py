@@ -4,15 +4,13 @@ change with it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import structs
 
 from assay.canon import digest, sort_canonically
-
-if TYPE_CHECKING:
-    from assay.records.evidence import Run
-    from assay.records.scorecard import Scorecard
+from assay.records.evidence import Run
+from assay.records.scorecard import Scorecard
 
 _RUN_SETS = (
     "steps",

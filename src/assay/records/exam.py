@@ -42,9 +42,9 @@ class ItemResult(_ExamPart, frozen=True, kw_only=True):
     prompt: str
     """The question."""
     expected: list[str]
-    """What the answer had to contain."""
+    """What the rubric's main axis expects."""
     got: str | None
-    """The answer; null where there was none."""
+    """What the main axis read of the answer; null where it could read nothing."""
     score: Number
     """The item's score, from 0 to 1."""
     breakdown: AxisNumbers
@@ -64,7 +64,7 @@ class AxisResult(_ExamPart, frozen=True, kw_only=True):
     mean: Number
     """The mean mark."""
     lost: Number
-    """The points lost on this axis, over all items."""
+    """How much this axis costs the exam's score: its weight times the share of items without it."""
     zero_items: int
     """Items with a mark of 0."""
 
@@ -125,7 +125,7 @@ class ExamDigests(_ExamPart, frozen=True, kw_only=True):
     policy: str = ""
     """The digest of the policy."""
     items: dict[str, str]
-    """What each item of the exam asks and expects, by its id."""
+    """The digest of what each item asks and expects, by its id."""
 
 
 class PassLine(_ExamPart, frozen=True, kw_only=True):

@@ -22,8 +22,16 @@ ENGINE = {"scoringSystem": SCORING_SYSTEM, "gradingSystem": GRADING_SYSTEM}
 """What this code implements, for results that no profile and no policy made; any other result names
 the systems that these state.
 """
-
 LETTERS = ("A", "B", "C", "D", "F")
+
+
+def is_graded(tree: Any) -> bool:
+    """Whether a document contains grades: `assay.grades/1`, or one result of it."""
+    if not isinstance(tree, dict):
+        return False
+    return tree.get("schema") == GRADES_SCHEMA or (
+        "schema" not in tree and "hard_gates" in tree and "grade" in tree
+    )
 
 
 class Band(NamedTuple):
@@ -49,7 +57,7 @@ class GradedCriterion(Struct, frozen=True, kw_only=True):
     norm_units: int
     adjusted_units: int
     contribution_units: int
-    """Points on 0..100 that this criterion brings, in millionths."""
+    """Points on 0..100 that this criterion contributes, in millionths."""
     floor_units: int | None = None
     floor_from: str | None = None
     """Where the floor comes from: `criterion`, `role` or `override`."""
@@ -80,7 +88,7 @@ class GradedCriterion(Struct, frozen=True, kw_only=True):
 
     @property
     def contribution(self) -> float:
-        """Points this criterion brings to the weighted score."""
+        """Points this criterion contributes to the weighted score."""
         return exact.shown(self.contribution_units, 6)
 
 
@@ -127,6 +135,10 @@ class Grade(Struct, frozen=True, kw_only=True):
     policy_digest: str
     findings: tuple[Finding, ...]
     grading_system: str
+
+    def __bool__(self) -> bool:
+        """Whether the run passed, so that `assert assay.grade(run)` fails where it did not."""
+        return self.passed
 
     @property
     def sample(self) -> str:

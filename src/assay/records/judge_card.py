@@ -136,7 +136,7 @@ class LabelSource(Struct, frozen=True):
     typed_raters: int = 0
     """Of these, only a name that somebody typed. One person may have typed all of them."""
     changed_after_others: int = 0
-    """Labels that were changed once others' could be seen; the first one counts."""
+    """Labels that were changed once others' could be seen; those changes don't count."""
 
 
 class CalibrationRecord(Struct, frozen=True):
@@ -200,7 +200,7 @@ class CardAdmission(Struct, frozen=True):
     """Whether its scores may pass a critical floor."""
     policy: str = "no policy"
     """The policy that asks."""
-    reason: str = "no reason is stated"
+    reason: str = "no reason given"
     """Why, in a sentence."""
     terms: list[CardTerm] = []
     """Each term of the policy."""

@@ -2,22 +2,20 @@
 (`assay.label-set/1`).
 
 A label never changes a run, a grade or a decision, and opens no gate. A rater who changes their
-mind gives a new label, which names the one before; both stay. Of scores and choices the first one
-counts, because by the second the rater may have seen what others say; of overrides the newest. A
-label has no time in it: the
-ledger stamps it. So a form that is sent twice is one record.
+mind gives a new label, which names the one before; both stay. Of scores and choices the new one
+counts if it comes within ten minutes and before somebody else labels the item: later the rater may
+have seen what others said, or how the judge did. Of overrides the newest counts. A label has no
+time in it: the ledger stamps it. So a form that is sent twice is one record.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from assay.records.evidence import ClosedRecord, Count
 
-LABEL_SCHEMA: Final = "assay.label/1"
-LABEL_SET_SCHEMA: Final = "assay.label-set/1"
 MAX_COMMENT = 10_000
 MAX_RATER = 200
 DRAWS = ("random", "disagree", "near-floor")

@@ -15,7 +15,7 @@ def beyond_json(value: Any) -> str:
     without end ends the process.
 
     >>> beyond_json({"a": [1.5, None]}), beyond_json([float("nan")])
-    ('', 'hold NaN or an infinity, which is not JSON')
+    ('', 'contain NaN or an infinity, which is not JSON')
     """
     level = [value]
     for _ in range(MAX_DEPTH + 1):
@@ -30,7 +30,7 @@ def beyond_json(value: Any) -> str:
             elif (isinstance(one, float) and not isfinite(one)) or (
                 isinstance(one, Decimal) and not one.is_finite()
             ):
-                return "hold NaN or an infinity, which is not JSON"
+                return "contain NaN or an infinity, which is not JSON"
         if not below:
             return ""
         level = below

@@ -6,8 +6,9 @@ the faults and not just the first.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -18,9 +19,6 @@ from assay.records.evidence import Run
 from assay.records.scorecard import Scorecard
 from assay.records.typed import convert
 from assay.registry import identifier_fault
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 R = TypeVar("R")
 

@@ -104,7 +104,7 @@ def _worded(
                 ),
             )
         elif keyword == "pattern" and about.pattern == r"\S":
-            yield path, "says nothing."
+            yield path, "is blank."
         elif keyword == "type":
             types = about.types
             expected = " or ".join(types) if isinstance(types, list) else str(types)
@@ -113,9 +113,28 @@ def _worded(
             yield path, error.message[:200] + "."
 
 
+_TYPES = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "object": "an object",
+    "string": "a string",
+}
+
+
+def _type_words(expected: str) -> str:
+    """JSON Schema's types in words.
+
+    >>> _type_words("integer or null")
+    'a whole number or null'
+    """
+    return " or ".join(_TYPES.get(name, name) for name in expected.split(" or "))
+
+
 def _other_type(path: Path, expected: str, found: Any) -> str:
     """What a value of another type should have been; a number that is a text is written as one."""
-    text = f"must be {expected}, not {_short(found)}."
+    text = f"must be {_type_words(expected)}, not {_short(found)}."
     if "string" in expected.split(" or ") and isinstance(found, float | Decimal):
         return f'{text} Write {path[-1] if path else "it"}: "{_short(found)}".'
     return text

@@ -4,7 +4,8 @@ line.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from assay import exact
 from assay.errors import EvidenceError, Fault, ShelfError
@@ -12,9 +13,6 @@ from assay.files.json_files import Document, Path, show_path
 from assay.records.reading import read_record
 from assay.records.scorecard import ROLES
 from assay.registry import identifier_fault, near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 R = TypeVar("R")
 
@@ -105,7 +103,7 @@ class Faults:
 def read_shelf_record(document: Document, kind: type[R], faults: Faults) -> R:
     """The file as a record of that kind, or an error with every fault of its shape."""
     if not isinstance(document.tree, dict):
-        faults.add((), "the file must hold a mapping of keys to values.")
+        faults.add((), "the file must contain a mapping of keys to values.")
         faults.raise_if_any()
     try:
         return read_record(document, kind, "LIB-002")

@@ -4,17 +4,14 @@ many samples would do, and which margin these samples could decide.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import floor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from assay.records.decision import RuleResult
+from assay.release.policy import ReleaseRules
 from assay.release.promotion_rules import SCORE_RULE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.records.decision import RuleResult
-    from assay.release.policy import ReleaseRules
-    from assay.stats.comparison import Comparison
+from assay.stats.comparison import Comparison
 
 MANY = 1_000
 """Samples from which on a decision also says what margin it could decide without them."""

@@ -200,8 +200,7 @@ def _facts(document: Mapping[str, Any]) -> _Facts:
     if not all(isinstance(text, str) and text for text in texts) or "policy" not in digests:
         raise InputError(
             "REL-008",
-            "the document does not say under which policy and systems it was made, with the"
-            " policy's digest.",
+            "the document does not name the policy, its digest and the systems it was made under.",
         )
     policy, scoring, grading = map(str, texts)
     graded_by = dict((document.get("fingerprint") or {}).get("fields") or {})

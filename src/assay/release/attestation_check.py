@@ -13,14 +13,7 @@ from assay.canon import digest
 from assay.errors import Fault, InputError
 from assay.files.json_files import Document, json_fault, parse_json, read_json
 from assay.records.reading import read_record
-from assay.release.attestation import (
-    CODE,
-    EMPTY,
-    FAILED,
-    OUTCOMES,
-    PASSED,
-    file_digest,
-)
+from assay.release.attestation import CODE, EMPTY, FAILED, OUTCOMES, PASSED, file_digest
 from assay.release.signing import Signature, check_signatures, decoded
 
 

@@ -5,13 +5,11 @@ both saw the same evidence.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.errors import InputError
 from assay.records.decision import SAME_EVIDENCE as SAME_EVIDENCE
-
-if TYPE_CHECKING:
-    from assay.release.sides import Side
+from assay.release.sides import Side
 
 
 class Mismatch(NamedTuple):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec.structs import asdict, replace
 
 from assay.canon import digest
+from assay.errors import count
 from assay.records.decision import (
     SIDES,
     ComparisonRecord,
@@ -17,6 +19,7 @@ from assay.records.decision import (
 )
 from assay.records.summary import value_interval
 from assay.release.comparability import mismatches
+from assay.release.policy import ReleaseRules
 from assay.release.promotion import Promotion, outcome_of
 from assay.release.promotion_rules import pass_rate, unpaired_rules
 from assay.release.required import (
@@ -26,14 +29,9 @@ from assay.release.required import (
     lost_altogether,
     requirements,
 )
+from assay.release.sides import Side
 from assay.stats.comparison import Comparison, compare_unpaired
 from assay.stats.rates import mcnemar
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.release.policy import ReleaseRules
-    from assay.release.sides import Side
 
 EXITS = {"promote": 0, "hold": 1, "reject": 1, "not_enough_evidence": 4}
 """The exit code of each outcome."""
@@ -186,7 +184,7 @@ def unpaired_decision(
     n = min(len(ours), len(theirs))
     outcome, reason = outcome_of(
         found,
-        too_few="" if n >= rules.min_pairs else f"{n} samples on the smaller side",
+        too_few="" if n >= rules.min_pairs else f"{count(n, 'sample')} on the smaller side",
         rules=rules,
         promoted="every rule holds, on sets that share no samples",
     )

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.canon import digest
-from assay.records.evidence import CHECKS
-
-if TYPE_CHECKING:
-    from assay.records.evidence import Run
+from assay.records.evidence import CHECKS, Run
 
 
 class Declarations(NamedTuple):

@@ -4,16 +4,12 @@ nothing here leaves anything out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from assay.records.decision import FlakySample
 from assay.records.summary import value_interval
+from assay.release.sides import Side
 from assay.stats.flaky import find_flaky
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.release.sides import Side
 
 
 def flaky_samples(

@@ -12,26 +12,24 @@ a slice that shows nothing does nothing.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.records.decision import SliceComparison, SliceComparisons
 from assay.records.summary import value_interval
 from assay.release.pair_tally import of_baseline
-from assay.release.pairs import groups_of
-from assay.release.promotion import with_comparison, with_finding
+from assay.release.pairs import Pair, groups_of
+from assay.release.promotion import Promotion, with_comparison, with_finding
 from assay.stats.clusters import estimate_clustered_mean
 from assay.stats.comparison import Comparison, claims, holm
-from assay.stats.estimate import DIFFERENCES, Estimate
+from assay.stats.estimate import DIFFERENCES, Estimate, on_scale
 from assay.stats.intervals import Interval
-from assay.stats.means import estimate_mean
+from assay.stats.means import estimate_counted_mean, estimate_mean
 from assay.stats.sequential import MeanSequence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from assay.release.pairs import Pair
     from assay.release.policy import ReleaseRules
-    from assay.release.promotion import Promotion
 
 KINDS = ("tag", "group", "family")
 
@@ -122,35 +120,70 @@ def slices_of(
         for kind in dict.fromkeys(kinds):
             for name in _names(pair, kind):
                 members.setdefault(f"{kind}: {name}", []).append(pair)
-    estimates: dict[str, Estimate] = {}
-    chances: dict[str, float | None] = {}
-    for name, pairs in sorted(members.items()):
+    found: dict[str, CountedSlice] = {}
+    for name, pairs in members.items():
         differences, groups = [pair.ours - pair.theirs for pair in pairs], groups_of(pairs)
-        terms: Any = {
-            "range": DIFFERENCES,
-            "level": rules.level,
-            "guaranteed": rules.guaranteed,
-            "believed": not rules.guaranteed and len(pairs) >= rules.min_pairs,
-        }
-        estimates[name] = (
+        terms = _terms(len(pairs), rules)
+        found[name] = CountedSlice(
             estimate_mean(differences, **terms)
             if groups is None
-            else estimate_clustered_mean(differences, groups, **terms)
+            else estimate_clustered_mean(differences, groups, **terms),
+            len(pairs),
+            sum(not pair.is_whole for pair in pairs),
         )
-        chances[name] = _chance(estimates[name], -rules.margin)
+    return compare_slices(found, rules, kinds, looks=looks)
+
+
+class CountedSlice(NamedTuple):
+    """What the samples of one slice come to."""
+
+    estimate: Estimate
+    """Of the mean difference."""
+    n: int
+    missing: int
+    """Samples of which something was lost."""
+
+
+def count_slice(differences: Counter[float], missing: int, rules: ReleaseRules) -> CountedSlice:
+    """A slice whose differences were counted. Its samples share too few groups for their spread to
+    count, as the samples of one group do.
+    """
+    n = differences.total()
+    return CountedSlice(estimate_counted_mean(differences, **_terms(n, rules)), n, missing)
+
+
+def _terms(n: int, rules: ReleaseRules) -> Any:
+    return {
+        "range": DIFFERENCES,
+        "level": rules.level,
+        "guaranteed": rules.guaranteed,
+        "believed": not rules.guaranteed and n >= rules.min_pairs,
+    }
+
+
+def compare_slices(
+    members: Mapping[str, CountedSlice],
+    rules: ReleaseRules,
+    kinds: Sequence[str],
+    *,
+    looks: int = 1,
+) -> SliceComparisons:
+    """The slices together: each p-value is corrected for the others."""
+    members = dict(sorted(members.items()))
+    chances = {name: _chance(item.estimate, -rules.margin) for name, item in members.items()}
     corrected = holm({name: p and min(1.0, p * looks) for name, p in chances.items()})
     limit = (1 - rules.level) / 2
     found = [
         SliceComparison(
             slice=name,
-            n=len(members[name]),
-            missing=sum(not pair.is_whole for pair in members[name]),
-            difference=value_interval(estimate.interval),
+            n=item.n,
+            missing=item.missing,
+            difference=value_interval(on_scale(item.estimate.interval, DIFFERENCES)),
             p_worse=chances[name],
             p_worse_corrected=p,
             worse=None if p is None else p <= limit,
         )
-        for (name, estimate), p in zip(estimates.items(), corrected.values(), strict=True)
+        for (name, item), p in zip(members.items(), corrected.values(), strict=True)
     ]
     return SliceComparisons(
         kinds=sorted(set(kinds)),

@@ -9,20 +9,15 @@ enough others are equal; a dropped one is left out only by name, with a quaranti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.canon import digest
 from assay.records.decision import SampleOverlap
-from assay.release.sides import SampleContent
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from assay.records.evidence import Run
-    from assay.release.policy import ReleaseRules
-    from assay.release.sides import Side
+from assay.records.evidence import Run
+from assay.release.policy import ReleaseRules
+from assay.release.sides import SampleContent, Side
 
 
 class Aligned(NamedTuple):

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.exact import NORM_ONE
 from assay.records.decision import WorseSample
 from assay.release.pairs import Pair, cluster_count, shares_groups
+from assay.release.policy import ReleaseRules
 from assay.release.required import lost_of, lost_said
+from assay.release.sides import Row, Stratum
 from assay.release.tally import (
     MAX_MISSING,
     MAX_WORSE,
@@ -29,10 +31,6 @@ from assay.release.tally import (
     difference,
 )
 from assay.stats.clusters import MINIMUM, Groups
-
-if TYPE_CHECKING:
-    from assay.release.policy import ReleaseRules
-    from assay.release.sides import Row, Stratum
 
 
 def tally_of(pairs: Sequence[Pair], rules: ReleaseRules) -> PairTally:

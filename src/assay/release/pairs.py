@@ -7,14 +7,12 @@ for the baseline. Nothing here judges: see `promotion`.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from assay.release.required import check_strata, held, held_alike, requirements
 from assay.release.sides import Row, Side, without
 from assay.stats.clusters import MINIMUM
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class Pair(NamedTuple):

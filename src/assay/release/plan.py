@@ -8,12 +8,17 @@ names every field that is not as it was declared. Nothing here decides.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from math import log, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError
 from assay.files.json_files import read_json
+from assay.release.pairs import Pair
+from assay.release.policy import ReleaseRules
+from assay.release.sides import Side
 from assay.stats.estimate import DIFFERENCES
 from assay.stats.intervals import normal_quantile
 from assay.stats.power import (
@@ -23,14 +28,6 @@ from assay.stats.power import (
     samples_if_all_equal,
 )
 from assay.stats.sequential import MeanSequence
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from assay.release.pairs import Pair
-    from assay.release.policy import ReleaseRules
-    from assay.release.sides import Side
 
 PLAN_SCHEMA = "assay.plan/1"
 MOST = 200_000

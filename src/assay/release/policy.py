@@ -5,7 +5,7 @@ is a field here; none is hard-coded.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -13,14 +13,12 @@ from msgspec.structs import replace
 from assay import exact
 from assay.canon import digest
 from assay.errors import UsageError
+from assay.files.json_files import Document, Path
 from assay.records.decision import PolicyOverride
 from assay.records.evidence import Number, OptionalNumber
 from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, marked
 from assay.release.pass_rate import PassBar
-
-if TYPE_CHECKING:
-    from assay.files.json_files import Document, Path
 
 FAMILY = "release"
 DEFAULT = "release@1"

@@ -17,8 +17,9 @@ pairs reaches a rule: see `tally`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -28,6 +29,7 @@ from assay.records.decision import MissingSamples, Outcome, RuleResult
 from assay.release.advice import Seen, decidable_margin, would_change
 from assay.release.pair_tally import tally_of
 from assay.release.pairs import Pair
+from assay.release.policy import ReleaseRules
 from assay.release.promotion_rules import (
     SCORE_RULE,
     LostRuns,
@@ -37,14 +39,9 @@ from assay.release.promotion_rules import (
     scores,
     severe_failures,
 )
+from assay.release.sides import Row
 from assay.release.tally import MAX_MISSING, ComparedSides, PairTally, ScoreTally
 from assay.stats.comparison import Comparison
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.release.policy import ReleaseRules
-    from assay.release.sides import Row
 
 
 class Promotion(NamedTuple):

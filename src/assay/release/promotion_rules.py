@@ -10,6 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.errors import count
 from assay.records.decision import RuleResult
 from assay.release.pair_tally import lost_things
 from assay.release.pass_rate import PassBar, check_pass_rate
@@ -227,7 +228,7 @@ def severe_failures(tally: SevereTally, rules: ReleaseRules) -> RuleResult:
         "items": first[:SHOWN],
         "severe_gates": sorted(rules.severe_gates),
     }
-    counts = f"{ours} severe failure{'' if ours == 1 else 's'}, {theirs} before"
+    counts = f"{count(ours, 'severe failure')}, {theirs} before"
     if ours - theirs <= rules.severe_increase:
         return rule(SEVERE_RULE, True, counts, evidence)
     reason = f"{counts}; for example {first[0]['what']} in {first[0]['sample']}"

@@ -10,15 +10,12 @@ without.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import lcm
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay import exact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from assay.records.grade import Grade
+from assay.records.grade import Grade
 
 
 class Contender(NamedTuple):

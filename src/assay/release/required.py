@@ -8,17 +8,13 @@ similar samples have.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from assay.errors import InputError
+from assay.errors import InputError, count
 from assay.release.declarations import weakened
-from assay.release.sides import Lost
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from assay.release.sides import Row, Stratum
+from assay.release.sides import Lost, Row, Stratum
 
 
 class Required(NamedTuple):
@@ -186,7 +182,7 @@ def lost_said(lost: Sequence[Mapping[str, str]]) -> str:
 
 def lost_words(named: Sequence[str], sample: str, samples: int) -> str:
     """What was lost, in the first sample and how many there are, in words."""
-    more = f" and {samples - 1} more samples" if samples > 1 else ""
+    more = f" and {count(samples - 1, 'more sample')}" if samples > 1 else ""
     return (
         "the candidate lost the"
         f" {', the '.join(named[:5])}{f' and {len(named) - 5} more' if len(named) > 5 else ''} in"

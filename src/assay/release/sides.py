@@ -9,23 +9,19 @@ share, except the workflow itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.canon import canonical, digest
 from assay.errors import InputError
 from assay.exact import NORM_ONE
-from assay.release.declarations import weakest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.records.grade import Grade
-    from assay.records.scorecard import Criterion
-    from assay.records.summary import SummaryBlock
-    from assay.release.declarations import Declarations
+from assay.records.grade import Grade
+from assay.records.scorecard import Criterion
+from assay.records.summary import SummaryBlock
+from assay.release.declarations import Declarations, weakest
 
 
 class Lost(NamedTuple):

@@ -11,13 +11,14 @@ make it too narrow.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import asdict
 
 from assay import exact
 from assay.records.evaluation import EvaluationTotals
-from assay.records.grade import LETTERS
+from assay.records.grade import LETTERS, Grade, GradedCriterion
 from assay.records.summary import (
     CriterionSummary,
     Distribution,
@@ -31,13 +32,8 @@ from assay.records.summary import (
 from assay.stats.bootstrap import bootstrap_mean
 from assay.stats.clusters import MINIMUM, estimate_clustered_mean
 from assay.stats.counts import Counts
-from assay.stats.estimate import SCORES, Range
+from assay.stats.estimate import SCORES, Range, on_scale
 from assay.stats.intervals import Interval, student, wilson
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from assay.records.grade import Grade, GradedCriterion
 
 TOP = 10
 COVERAGE = ("scored", "failed", "inconclusive", "errored", "not_applicable")
@@ -51,10 +47,6 @@ class Intervals(NamedTuple):
     method: Literal["t", "bca"] = "t"
     seed: int | None = None
     """Of the bootstrap; there is no bootstrap without one."""
-    on_scale: bool = False
-    """Whether an interval is cut where no value can be. Stored decisions have them uncut, and are
-    made again to the byte.
-    """
 
 
 PLAIN = Intervals()
@@ -78,7 +70,7 @@ class _Values:
         sd = self.counts.sd()
         found = self._interval(intervals, sd)
         return Distribution(
-            mean=value_interval(on_scale(found, self.range) if intervals.on_scale else found),
+            mean=value_interval(on_scale(found, self.range)),
             sd=sd,
             quantiles=self.counts.quantiles(),
         )
@@ -333,14 +325,6 @@ class EvaluationTally:
             missing=dict(sorted(self._missing.items())),
             ungraded=self._ungraded,
         )
-
-
-def on_scale(found: Interval, range: Range) -> Interval:
-    """The interval of a mean without what no value can be: Student's t may leave the scale."""
-    if found.low is None or found.high is None:
-        return found
-    low, high = max(found.low, range.lowest), min(found.high, range.highest)
-    return found._replace(low=low, high=high)
 
 
 def totals(grades: Iterable[Grade]) -> EvaluationTotals:

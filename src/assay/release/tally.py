@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
 from assay.records.decision import WorseSample
+from assay.release.policy import ReleaseRules
+from assay.release.sides import Stratum
 from assay.stats.clusters import Groups
 from assay.stats.comparison import Comparison, compare_differences
 from assay.stats.estimate import DIGITS
-
-if TYPE_CHECKING:
-    from assay.release.policy import ReleaseRules
-    from assay.release.sides import Stratum
 
 MAX_MISSING = 24
 """Samples with lost runs up to which it is worked out what they could have come to; with more of

@@ -212,7 +212,7 @@ def decimal_of(value: Any, *, text: bool = True) -> Decimal | None:
         found = Decimal(value.strip() if isinstance(value, str) else str(value))
     except InvalidOperation:
         return None
-    # a number of a million digits is no answer, and takes minutes to subtract
+    # nobody means a number of a million digits, and it takes minutes to subtract
     return found if found.is_finite() and abs(found.adjusted()) < 400 else None
 
 

@@ -9,7 +9,8 @@ that goes beyond the budget of `records.contract`: undetermined fails closed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from msgspec import UNSET, Struct
 
@@ -30,9 +31,6 @@ from assay.running.assertion_checks import (
     schema_kinds,
     short,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 FIELD = "assert"
 GATE = "assertions_hold"

@@ -9,20 +9,15 @@ read without its description, expected values could pass for inputs.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from assay.errors import AssayError, InputError
 from assay.files.yaml_files import read_yaml
 from assay.registry import near_miss
 from assay.running.assertions import AssertionWeight
-from assay.running.dataset import read_dataset
-from assay.running.workflow import read_workflow
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from assay.running.dataset import LoadedDataset
-    from assay.running.workflow import LoadedWorkflow
+from assay.running.dataset import LoadedDataset, read_dataset
+from assay.running.workflow import LoadedWorkflow, read_workflow
 
 DESCRIBED = (".yaml", ".yml")
 DATA = (".jsonl", ".json", ".csv", ".parquet")

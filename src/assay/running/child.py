@@ -18,7 +18,7 @@ import signal
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -27,17 +27,19 @@ from assay.files.json_files import Document, parse_json
 from assay.records.evidence import Step, ToolCall
 from assay.records.reading import read_record
 from assay.running.compatibility import prepare
-from assay.running.dataset import from_rows, read_dataset
+from assay.running.dataset import LoadedDataset, from_rows, read_dataset
 from assay.running.post_run import after_of
-from assay.running.runner import BACKOFF_S, END_FIELDS, Runner, RunSettings, utc_now, work_of
+from assay.running.runner import (
+    BACKOFF_S,
+    END_FIELDS,
+    Runner,
+    RunSettings,
+    SampleWork,
+    utc_now,
+    work_of,
+)
 from assay.running.workflow import read_workflow
 from assay.tracing.failures import describe
-
-if TYPE_CHECKING:
-    from typing import BinaryIO
-
-    from assay.running.dataset import LoadedDataset
-    from assay.running.runner import SampleWork
 
 SPARE_S = 10
 """How long after the time of a call this process may be silent before it is taken to hang."""
@@ -105,7 +107,7 @@ class ReportingRunner(Runner):
             run = self._instead(
                 work.run_id,
                 "timeout",
-                f"the run and what is measured after it were not done after {self._whole_s:g} s",
+                f"the run and its measurements did not finish within {self._whole_s:g} s",
             )
         reason = self._crashed.get(work.run_id)
         if reason is None:

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.errors import InputError
 from assay.registry import nearest
 from assay.running.assertions import FIELD
-from assay.running.dataset import ID_FIELDS
+from assay.running.dataset import ID_FIELDS, LoadedDataset
 from assay.scoring.gate_rules import is_absent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from assay.running.dataset import LoadedDataset
     from assay.running.workflow import LoadedWorkflow
 
 _EXPECTED = re.compile(r"(?i)(?:expected|gold)[_.-](.+)")
@@ -103,7 +102,7 @@ def expected_of(
 def _twice(dataset: LoadedDataset, place: str, name: str) -> InputError:
     return InputError(
         "RUN-002",
-        f"{place}: two columns say what {name!r} is expected to be, and they differ.",
+        f"{place}: two columns give the expected {name!r}, and they differ.",
         where=dataset.where,
         fix="Keep one, or name the right one with `expected:` in a dataset file.",
     )
@@ -142,7 +141,10 @@ def unread_expected(
         total += 1
         for name in one if isinstance(one, dict) else ():
             counts[name] = counts.get(name, 0) + 1
-    known = [*workflow.outputs, *workflow.required_outputs, *read]
+    repository = workflow.spec.repository
+    tests = [] if repository is None else repository.test_fields
+    tests = [field.removeprefix("expected.") for field in tests if field.startswith("expected.")]
+    known = [*workflow.outputs, *workflow.required_outputs, *read, *tests]
     made = []
     for name, count in counts.items() if workflow.outputs else ():
         close = nearest(name, known)
@@ -175,7 +177,6 @@ def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[Column
         spec.inputs.get(name) or one.source or name: name for name, one in workflow.inputs.items()
     }
     outputs = expected_outputs(workflow, dataset)
-    tests = workflow.spec.repository.test_fields if workflow.spec.repository is not None else ()
     groups = {spec.group or "group": "group"}
     tags = [spec.tags] if isinstance(spec.tags, str) else spec.tags or ["tags"]
     ids = ID_FIELDS if spec.sample_id is None else (spec.sample_id,)
@@ -205,8 +206,6 @@ def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[Column
             use = f"input {inputs[column]}" if inputs[column] != column else "input"
         elif column == "inputs" and isinstance(row[column], dict):
             use = "inputs"
-        elif column in tests:
-            use = "tests"
         elif column in groups:
             use = "group"
         elif column in tags:

@@ -14,14 +14,13 @@ from msgspec import UNSET
 from assay.errors import EvidenceError, Fault, InputError
 from assay.running.assertions import FIELD, read_assertions
 from assay.running.columns import column_uses, expected_of, expected_outputs, is_misspelt_assert
-from assay.running.dataset import lookup
+from assay.running.dataset import LoadedDataset, lookup
 from assay.scoring.gate_rules import is_absent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from assay.running.assertion_checks import Assertion
-    from assay.running.dataset import LoadedDataset
     from assay.running.workflow import LoadedWorkflow
 
 SHOWN = 20

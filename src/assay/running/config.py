@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
-from assay.errors import EvidenceError, Fault, InputError
+from assay.errors import EvidenceError, Fault, InputError, UsageError
 from assay.files.json_files import show_path
 from assay.files.yaml_files import is_yaml_name, read_yaml
 from assay.judging.config import JudgeSpec, spec_faults
@@ -212,6 +212,19 @@ class Config(NamedTuple):
         if given is not None:
             return self._reference(kind, given)
         return next(iter(named.values())) if len(named) == 1 else None
+
+    def find(self, kind: Kind, name: str) -> str:
+        """What somebody names: one that the file describes, or a path."""
+        named = self.named(kind)
+        if name not in named and not is_path(name) and not os.path.exists(name):
+            raise UsageError(
+                "CLI-001",
+                f"there is no {kind} '{name}' in {self.path}.{near_miss(name, named)}",
+                fix=f"{kind.capitalize()}s: {', '.join(named)}."
+                if named
+                else f"Add it to `{kind}s`.",
+            )
+        return named.get(name, name)
 
     def _reference(self, key: str, given: Any) -> str:
         """A file, or the part of this one that describes it."""

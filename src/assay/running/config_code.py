@@ -7,17 +7,13 @@ code elsewhere is refused without `--trust`. Datasets may be anywhere.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from assay.errors import Fault, InputError
-from assay.files.json_files import show_path
+from assay.files.json_files import Path, show_path
 from assay.files.yaml_files import is_yaml_name, read_yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from assay.files.json_files import Path
-    from assay.running.config import Config
+from assay.running.config import Config
 
 
 def refuse_outside_code(config: Config, workflow: str | None) -> None:

@@ -11,20 +11,17 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct
 
 from assay.canon import digest
 from assay.errors import Fault, InputError
+from assay.files.tables import Rows
 from assay.files.yaml_files import is_yaml_name, read_entry
 from assay.records.reading import read_record
 from assay.running.rows import TableSource, file_rows, table_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from assay.running.rows import Rows
 
 ID_FIELDS = ("sample_id", "id")
 _GOLD_NAME = re.compile(r"(?i)(expected|gold)([_.-].*)?")

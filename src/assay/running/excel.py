@@ -8,16 +8,14 @@ saved with them; dates become ISO text.
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.errors import InputError
 from assay.files.json_files import open_input
 from assay.installing import install_hint
 from assay.registry import near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAX_UNPACKED = 256 * 1024 * 1024
 MAX_PARTS = 2_000

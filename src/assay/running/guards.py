@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from glob import glob
 from importlib.metadata import packages_distributions
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from assay.sandbox import TreeEntry
+from assay.sandbox import TreeEntry
 
 _SETTINGS = {
     "conftest.py",

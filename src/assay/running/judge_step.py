@@ -14,25 +14,22 @@ from collections import Counter
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.errors import NotEnoughEvidence
+from assay.errors import NotEnoughEvidence, count
 from assay.files.json_files import Document
 from assay.judging.budget import price_of, tokens_of
 from assay.judging.claims_task import claims_of, decided_runs, judge_claims
-from assay.judging.client import Answer
+from assay.judging.client import Answer, Client
 from assay.judging.identity import rubric_name, scorer_of
 from assay.judging.items import item_of, shown
 from assay.judging.passages_task import judge_passages, passages_of, weighed_runs
-from assay.judging.questions import RUBRIC_PROMPT, RubricQuestion
-from assay.judging.rubric_task import judge_rubric, questions_of, scored_runs
+from assay.judging.questions import RUBRIC_PROMPT, Question, RubricQuestion
+from assay.judging.rubric_task import Judged, judge_rubric, questions_of, scored_runs
 from assay.records.reading import read_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from assay.judging.client import Client
     from assay.judging.config import JudgeSpec
-    from assay.judging.questions import Question
-    from assay.judging.rubric_task import Judged
     from assay.scoring.rubric import Rubric
     from assay.scoring.sources import EvidenceSource
 
@@ -164,7 +161,7 @@ class JudgeStep:
         if self.down is not None:
             return str(self.down)
         if self._max_calls is not None and self._new >= self._max_calls:
-            return f"the limit of {self._max_calls:,} questions was reached (--max-calls)"
+            return f"the limit of {count(self._max_calls, 'question')} was reached (--max-calls)"
         self._new += 1
         return ""
 

@@ -6,7 +6,8 @@ import os
 import re
 import shlex
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -14,9 +15,6 @@ from assay.errors import Fault, InputError
 from assay.files.json_files import Document
 from assay.records.reading import read_record
 from assay.sandbox import REPORT, PythonRunner, check_paths
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 RUNNERS = {
     "unittest": ("{python}", "-m", "unittest", "{test}"),

@@ -9,20 +9,23 @@ without the patch counts as failed, so listing tests that pass anyway doesn't he
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any, NamedTuple
 
 from assay.errors import NotEnoughEvidence
 from assay.running.guards import find_test
-from assay.running.patch_jobs import command_for, find_runner, report_of
+from assay.running.patch_jobs import PatchJob, command_for, find_runner, report_of
 from assay.running.patch_trees import lay_out, read_files
-from assay.sandbox import run_command, run_test, verdict
+from assay.sandbox import (
+    Isolation,
+    SandboxLimits,
+    SandboxOutcome,
+    TreeEntry,
+    run_command,
+    run_test,
+    verdict,
+)
 from assay.scoring.metrics.outcomes import Instance, Share
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, MutableMapping, Sequence
-
-    from assay.running.patch_jobs import PatchJob
-    from assay.sandbox import Isolation, SandboxLimits, SandboxOutcome, TreeEntry
 
 _SETS = ("fail_to_pass", "pass_to_pass")
 

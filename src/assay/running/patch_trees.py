@@ -6,22 +6,18 @@ The tree is read once and never written to. `guards` lists the files that a patc
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.errors import InputError
 from assay.running.guards import find_test, guarded_paths, is_within
-from assay.running.patch_jobs import find_runner
+from assay.running.patch_jobs import PatchJob, find_runner
 from assay.sandbox import TreeEntry, read_tree
 from assay.scoring.metrics.applying import PatchedFile, apply_patch
 from assay.scoring.metrics.patches import PatchError, parse_patch
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from assay.running.patch_jobs import PatchJob
-
-    Patched = Mapping[str, PatchedFile | None]
+Patched = Mapping[str, PatchedFile | None]
 
 LEFT_OUT = (".git",)
 """Not copied: the history of a tree may hold the answer."""

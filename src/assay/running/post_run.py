@@ -6,22 +6,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from assay.errors import UsageError, count
 from assay.files.atomic import write_file
-from assay.running.assertions import CRITERION, GATE, AssertionWeight, outcome
+from assay.running.assertions import CRITERION, GATE, AssertionTerms, AssertionWeight, outcome
 from assay.running.scorer_results import MAX_REASON
-from assay.running.scorers import NO_OUTPUTS, PlacedScorer, scorer_measures
-from assay.scoring.extension import ADDED, Additions
+from assay.running.scorers import NO_OUTPUTS, PlacedScorer, check_scorers, scorer_measures
+from assay.running.workflow import read_workflow
+from assay.scoring.extension import ADDED, Additions, extended
 from assay.scoring.profile import Profile, ProfileCriterion
 from assay.views.documents import pretty
-from assay.views.pieces import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from assay.running.assertions import AssertionTerms
+    from assay.library.shelf import Shelf
     from assay.running.compatibility import PreparedSample
     from assay.running.runner import PostRun
     from assay.running.workflow import LoadedWorkflow
@@ -165,6 +164,41 @@ def scorer_warnings(
             f" {first}{reasons[0].rstrip('.')}; {lost}."
         )
     return made
+
+
+def required_profile(
+    shelf: Shelf,
+    named: str | None,
+    scorers: Sequence[PlacedScorer],
+    *,
+    workflow: str | None,
+    folder: Callable[[], str],
+    where: str,
+) -> str | None:
+    """The profile of a name, else that of the workflow in `assay.yaml`, with what its scorers add:
+    what a team declares is required of every run, also of one that was made without it. One that
+    no shelf has is written into the folder.
+    """
+    additions = scorer_additions(scorers)
+    if not additions.gates and not additions.criteria:
+        return named
+    check_scorers(scorers)
+    base, family = named, None
+    if base is None and workflow is not None:
+        subject = read_workflow(workflow).subject()
+        base, family = subject.get("profile"), subject.get("family")
+    if base is None and family is None:
+        raise UsageError(
+            "CFG-001",
+            "scorers are declared, but no profile to add them to.",
+            where=where,
+            fix="Add `profile:` to assay.yaml, or give --profile.",
+        )
+    known = shelf.profile(base) if base is not None else shelf.profile_for_family(str(family))
+    profile = extended(known, additions)
+    if "+" not in str(profile.version):
+        return named or profile.id
+    return write_profile(profile, folder())
 
 
 def write_profile(profile: Profile, folder: str) -> str:

@@ -20,25 +20,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import AssayError, InputError
 from assay.files.json_files import parse_json
-from assay.running.compatibility import touches
+from assay.running.compatibility import PreparedSample, touches
 from assay.running.dataset import lookup
-from assay.running.patch_jobs import RUNNERS, make_job
-from assay.running.patch_tests import repair
+from assay.running.patch_jobs import RUNNERS, PatchJob, make_job
+from assay.running.patch_tests import EndedTest, Repair, repair
 from assay.running.patch_trees import lay_out, read_files
 from assay.running.revisions import is_repository, read_revision
-from assay.sandbox import SandboxLimits, available
+from assay.sandbox import SandboxLimits, TreeEntry, available
 from assay.sandbox.isolation import INSTALL
 from assay.tracing.recorder import exact_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from assay.running.compatibility import PreparedSample
-    from assay.running.patch_jobs import PatchJob
-    from assay.running.patch_tests import EndedTest, Repair
     from assay.running.runner import PostRun
     from assay.running.workflow import LoadedWorkflow, Repository
-    from assay.sandbox import TreeEntry
 
 NOTHING_RAN = "nothing ran in the sandbox"
 MAX_WHY = 200
@@ -170,7 +166,7 @@ class _Verification:
             reason = f"the {output} is {type(patch).__name__}, not a text"
             return _not_run(run, reason, applies=False)
         if "\0" in patch:
-            return _not_run(run, f"the {output} holds a NUL: it is binary", applies=False)
+            return _not_run(run, f"the {output} contains a NUL: it is binary", applies=False)
         job = self._job(sample, patch)
         leaked = _leaked(sample.inputs, {*job.tests, *([job.hidden] if job.hidden else ())})
         if leaked is not None:

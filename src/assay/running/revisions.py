@@ -9,14 +9,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from assay.errors import InputError
 from assay.sandbox import TreeEntry, check_paths
 from assay.sandbox.limits import MAX_TREE_FILES, MAX_TREE_MB
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 GIT_SECONDS = 120.0
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@^~{}+-]{0,199}")
@@ -82,7 +80,7 @@ def read_revision(folder: str, revision: str) -> Revision:
         fix = "It is copied into memory: use a smaller repository."
         raise InputError(
             "SCO-038",
-            f"the revision {revision!r} holds more than {MAX_TREE_MB} MB or"
+            f"the revision {revision!r} has more than {MAX_TREE_MB} MB or"
             f" {MAX_TREE_FILES:,} files.",
             where=folder,
             fix=fix,

@@ -5,19 +5,13 @@ table.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from assay.errors import InputError
 from assay.files.json_files import Unread, read_json, stream_documents
-from assay.files.tables import csv_rows, parquet_rows, plain_cell
+from assay.files.tables import Rows, csv_rows, parquet_rows, plain_cell
 from assay.installing import install_hint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    Rows = Iterator[tuple[Any, str]]
 
 
 class TableSource(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

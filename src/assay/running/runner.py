@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,16 +23,13 @@ from assay.records.reading import read_run
 from assay.running.adapters import WorkflowTask
 from assay.running.strategies import CallPlan, Unfinished
 from assay.tracing.failures import MAX_ERROR, CallFailed, describe, ending
-from assay.tracing.recorder import Recorder, elapsed_ms
+from assay.tracing.recorder import Recorder, ToolCheck, elapsed_ms
 from assay.tracing.rules import keeps
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-
     from assay.running.compatibility import PreparedSample
     from assay.running.dataset import LoadedDataset
     from assay.running.workflow import LoadedWorkflow
-    from assay.tracing.recorder import ToolCheck
 
     Keep = Callable[[dict[str, Any]], None]
     RunNotify = Callable[[str, str, dict[str, Any]], None]
@@ -212,7 +209,7 @@ class Runner:
             )
             # a workflow may raise a TimeoutError itself
             if isinstance(failure, TimeoutError) and limit.expired():
-                status, error = "timeout", f"it was not done after {self._timeout:g} s"
+                status, error = "timeout", f"it did not finish within {self._timeout:g} s"
             elif isinstance(failure, AssayError):
                 error = str(failure)
         record.close(status if status != "success" else "cancelled", "the run ended before it")

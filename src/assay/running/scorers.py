@@ -12,7 +12,7 @@ import asyncio
 import inspect
 import queue
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +30,6 @@ from assay.running.scorer_results import MAX_REASON, Scorer, ScorerResults, resu
 from assay.tracing.failures import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     PostRun = Callable[[Any, dict[str, Any]], dict[str, Any]]
@@ -174,7 +173,7 @@ class _Measure:
         except queue.Empty:
             self._hung += 1
             raise InputError(
-                "RUN-006", f"it was not done after {float(self._spec.timeout_s):g} s"
+                "RUN-006", f"it did not finish within {float(self._spec.timeout_s):g} s"
             ) from None
         return results_of(result, self._spec, self._source)
 

@@ -10,17 +10,14 @@ it is recorded as skipped, so that nothing is missing from the evidence.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from assay.running.adapters import make_adapter
+from assay.running.adapters import Adapter, WorkflowTask, make_adapter
 from assay.running.dataset import lookup
 from assay.tracing.failures import CallFailed, ending
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from assay.running.adapters import Adapter, WorkflowTask
     from assay.running.workflow import LoadedWorkflow, Stage
     from assay.tracing.recorder import Recorder
 

@@ -24,7 +24,6 @@ from assay.running.adapters import ADAPTERS
 from assay.running.assertions import AssertionTerms
 from assay.running.scorer_results import Scorer as Scorer
 
-WORKFLOW_SCHEMA = "assay.workflow/1"
 Strategy = Literal["single", "iterative", "dag", "multi_agent"]
 PROFILE_OF: dict[str, str] = {
     "single": "rag",

@@ -62,8 +62,8 @@ def read_ending(
 
 def _limit(reached: Kind, limits: SandboxLimits) -> tuple[Status, str]:
     endings: dict[Kind, tuple[Status, str]] = {
-        "timeout": ("timeout", f"was still running after {limits.wall_s:g} seconds"),
-        "cpu": ("timeout", f"computed for more than {limits.cpu_s} seconds"),
+        "timeout": ("timeout", f"was still running after {limits.wall_s:g} s"),
+        "cpu": ("timeout", f"computed for more than {limits.cpu_s} s"),
         "memory": ("memory", f"used more than {limits.memory_mb} MB of memory"),
         "output": ("output", "printed without end"),
         "processes": ("violation", f"had more than {limits.processes} processes and threads"),

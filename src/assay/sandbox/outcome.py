@@ -10,10 +10,8 @@ no harm, and leave no trace.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, TypedDict
 
 Isolation = Literal["bubblewrap", "process"]
 Status = Literal["passed", "failed", "timeout", "memory", "killed", "output", "violation", "error"]

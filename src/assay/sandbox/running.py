@@ -15,20 +15,16 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 from assay.errors import InputError
 from assay.sandbox import isolation as walls
 from assay.sandbox.box import run_box
-from assay.sandbox.box_setup import BoxSetup
+from assay.sandbox.box_setup import BoxSetup, TreeEntry
 from assay.sandbox.limits import DEFAULT, SandboxLimits
 from assay.sandbox.outcome import Isolation, SandboxOutcome, SandboxVerdict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from assay.sandbox.box_setup import TreeEntry
 
 REPORT = f"{walls.REPORTS}/report.xml"
 """Where a command writes the report that `run_command` hands back."""
@@ -67,7 +63,7 @@ def run(
     if not argv or any("\0" in word for word in argv):
         raise InputError(
             "SBX-003",
-            "there is no command, or it holds a NUL.",
+            "there is no command, or it contains a NUL.",
             fix="A command is a program and its arguments.",
         )
     if report and os.path.dirname(report) != walls.REPORTS:

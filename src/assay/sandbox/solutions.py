@@ -164,7 +164,7 @@ def _check(code: str, test: str, support: str, entry_point: str | None) -> None:
         if len(text) > MAX_CODE_KB * 1024 or "\0" in text:
             raise InputError(
                 "SBX-003",
-                f"`{name}` holds a NUL or more than {MAX_CODE_KB} KB.",
+                f"`{name}` contains a NUL or more than {MAX_CODE_KB} KB.",
                 fix="A solution and its tests are short texts.",
             )
         try:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
+from collections.abc import Container, Iterable
 
 from assay.errors import Fault, InputError
 from assay.sandbox.box_setup import TreeEntry
 from assay.sandbox.limits import MAX_TREE_FILES, MAX_TREE_MB
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
 
 _SHOWN = 20
 
@@ -56,7 +53,7 @@ def read_tree(folder: str, *, leave_out: Container[str] = ()) -> list[TreeEntry]
                         "SBX-003",
                         f"{path} is a device, a socket or a pipe.",
                         where=folder,
-                        fix="A working tree holds files, folders and links.",
+                        fix="A working tree may contain only files, folders and links.",
                     )
                 found.append(TreeEntry(path, mode, data))
     _check_size(folder, size, len(found))
@@ -107,7 +104,7 @@ def _check_size(where: str, size: int, count: int) -> None:
         if much:
             raise InputError(
                 "SBX-003",
-                f"holds more than {what}.",
+                f"has more than {what}.",
                 where=where,
                 fix="It is copied into memory: leave out what the command does not need.",
             )

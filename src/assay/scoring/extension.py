@@ -8,7 +8,6 @@ that it came from. Nothing is ever taken away, and nothing that the profile meas
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec import structs
@@ -17,7 +16,6 @@ from assay import exact
 from assay.canon import digest
 from assay.errors import FormulaError, ShelfError
 from assay.formulas import check_params
-from assay.registry import near_miss
 from assay.scoring.gates import GATES
 from assay.scoring.profile import GateRef, Profile, ProfileCriterion
 
@@ -96,18 +94,6 @@ def _is_same(one: ProfileCriterion, other: ProfileCriterion) -> bool:
     return structs.replace(one, weight=0) == structs.replace(other, weight=0) and (
         exact.ratio(one.weight) == exact.ratio(other.weight)
     )
-
-
-def unfilled(profile: Profile, names: Sequence[str]) -> list[str]:
-    """Of the names that scorers fill, those that the profile has no criterion for, in words with
-    the near miss.
-    """
-    known = [item.id for item in profile.criteria]
-    return [
-        f"'{name}' is not a criterion of {profile.id} and won't count.{near_miss(name, known)}"
-        for name in names
-        if name not in known
-    ]
 
 
 def _taken(message: str) -> ShelfError:

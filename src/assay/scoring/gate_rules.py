@@ -129,6 +129,15 @@ def _minimum(value: Any) -> exact.Ratio:
     return exact.ratio(value)
 
 
+def _all(n: int, singular: str, plural: str) -> str:
+    """Every one of n, in words.
+
+    >>> _all(1, "claim cites", "claims cite"), _all(3, "claim cites", "claims cite")
+    ('the only claim cites', 'all 3 claims cite')
+    """
+    return f"the only {singular}" if n == 1 else f"all {n} {plural}"
+
+
 def _tally(run: Run, name: str) -> Tally:
     tally: Tally | None = getattr(run.tests, name, None)
     if tally is None:
@@ -142,7 +151,9 @@ def fail_to_pass(run: Run, _params: Mapping[str, Any]) -> GateResult:
     """Whether every broken test passes now."""
     tally = _tally(run, "fail_to_pass")
     if tally.passed == tally.total:
-        return GateResult(True, f"all {tally.total} fail-to-pass tests pass")
+        return GateResult(
+            True, _all(tally.total, "fail-to-pass test passes", "fail-to-pass tests pass")
+        )
     return GateResult(
         False, f"{tally.total - tally.passed} of {tally.total} fail-to-pass tests still fail"
     )
@@ -258,7 +269,9 @@ def cited(run: Run, _params: Mapping[str, Any]) -> GateResult:
             f"{len(bare)} of {len(claims)} claims cite no retrieved passage that has text, first:"
             f" {first}",
         )
-    return GateResult(True, f"all {len(claims)} claims cite a retrieved passage")
+    return GateResult(
+        True, _all(len(claims), "claim cites", "claims cite") + " a retrieved passage"
+    )
 
 
 _SEVERE = ("high", "critical")
@@ -323,7 +336,7 @@ def tool_calls_valid(run: Run, _params: Mapping[str, Any]) -> GateResult:
             f"{len(unchecked)} of {len(calls)} tool calls were not checked (`valid` is"
             f" null), first: {_quote(unchecked[0])}",
         )
-    return GateResult(True, f"all {len(calls)} tool calls are valid")
+    return GateResult(True, _all(len(calls), "tool call is", "tool calls are") + " valid")
 
 
 def _folded(name: str) -> str:

@@ -9,21 +9,18 @@ allowed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import structs
 
 from assay import exact
 from assay.errors import EvidenceError, Fault, FormulaError
 from assay.formulas import floor_norm
+from assay.records.scorecard import Criterion, FloorOverride, Scorecard
 from assay.registry import near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.records.scorecard import Criterion, FloorOverride, Scorecard
-    from assay.scoring.profile import ProfileCriterion, ScoringPlan
+from assay.scoring.profile import ProfileCriterion, ScoringPlan
 
 
 def hold_to(card: Scorecard, plan: ScoringPlan) -> Scorecard:

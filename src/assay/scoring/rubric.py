@@ -7,19 +7,17 @@ scale.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct, ValidationError, convert
 
 from assay.errors import FormulaError
+from assay.files.json_files import Document
 from assay.formulas import SCALES, floor_norm
 from assay.records.evidence import Number
 from assay.records.scorecard import Floor, FloorOverride
 from assay.records.shape import Faults, read_shelf_record
 from assay.scoring.gates import GATES
-
-if TYPE_CHECKING:
-    from assay.files.json_files import Document
 
 Text = Annotated[str, Meta(pattern=r"\S", description="a text that says something")]
 

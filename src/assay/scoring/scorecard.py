@@ -8,21 +8,16 @@ source is silent stays on the card with a null raw score. Nothing here weighs or
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from assay.errors import EvidenceError, Fault, FormulaError
 from assay.formulas import normalise
-from assay.records.scorecard import SCORECARD_SCHEMA, Scorecard
+from assay.records.evidence import Run
+from assay.records.scorecard import SCORECARD_SCHEMA, Criterion, Scorecard
 from assay.registry import near_miss
 from assay.scoring.extension import ADDED
 from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics.measure import Undetermined
+from assay.scoring.profile import PlannedCriterion, ScoringPlan
 from assay.scoring.step_scores import agent_scores, step_scores
-
-if TYPE_CHECKING:
-    from assay.records.evidence import Run
-    from assay.records.scorecard import Criterion
-    from assay.scoring.profile import PlannedCriterion, ScoringPlan
 
 
 def score(run: Run, plan: ScoringPlan) -> Scorecard:

@@ -9,16 +9,13 @@ particular run carries the evidence is decided when that run is scored.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Collection, Iterable
+from typing import Literal, NamedTuple
 
 from assay.scoring.gates import GATES, REQUIRED
 from assay.scoring.metrics import MEASURES
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from assay.scoring.profile import Profile
-    from assay.scoring.rubric import Rubric
+from assay.scoring.profile import Profile
+from assay.scoring.rubric import Rubric
 
 RUNNER = "the runner records it"
 RECORDED = "the workflow's code records it"
@@ -179,12 +176,6 @@ def criterion_sources(
 def without_source(sources: Iterable[EvidenceSource]) -> list[EvidenceSource]:
     """Those that no run of this configuration can fill."""
     return [source for source in sources if source.kind == "nowhere"]
-
-
-def needs_judge(profile: Profile, *, rubric: Rubric | None = None) -> list[EvidenceSource]:
-    """What a judge fills in this profile, and nothing else could."""
-    judged = criterion_sources(profile, judge=True, rubric=rubric)
-    return [source for source in judged if source.kind == "judge"]
 
 
 def _read(

@@ -7,18 +7,15 @@ something out would look cheaper than it was.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from assay import exact
 from assay.errors import EvidenceError, Fault, FormulaError
 from assay.formulas import normalise
+from assay.records.evidence import Run, Step
 from assay.records.scorecard import AgentScore, StepScore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from assay.records.evidence import Run, Step
-    from assay.scoring.profile import ScoringPlan
+from assay.scoring.profile import ScoringPlan
 
 
 def step_scores(run: Run, plan: ScoringPlan) -> list[StepScore]:

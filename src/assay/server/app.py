@@ -1,8 +1,8 @@
 """The application: routes, errors, limits, startup and shutdown.
 
-`create_app(settings)` builds everything; there are no globals. Startup opens the ledger and
-finishes the work of a crashed server. Shutdown takes no new work, closes streams, returns jobs to
-the queue and stores queued records.
+`create_app(settings)` builds everything; applications share only their routes. Startup opens the
+ledger and finishes the work of a crashed server. Shutdown takes no new work, closes streams,
+returns jobs to the queue and stores queued records.
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
+from starlette.routing import BaseRoute
 
 from assay import __version__
 from assay.server import pages, problems
 from assay.server.executing import Executor
 from assay.server.guard import Guard
 from assay.server.jobs import JobWorker
+from assay.server.logs import Log
 from assay.server.routes import (
     decisions,
     evaluations,
@@ -35,12 +39,30 @@ from assay.server.routes import (
 from assay.server.settings import ServerSettings, from_environment
 from assay.server.state import Services
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from assay.server.logs import Log
-
 PREFIX = "/api/v1"
+
+
+@cache
+def _routes() -> list[BaseRoute]:
+    """Every route. Applications of one process share them: FastAPI prepares routes at the first
+    request, which takes a tenth of a second.
+    """
+    router = APIRouter()
+    for module in (
+        system,
+        live,
+        runs,
+        executions,
+        decisions,
+        evaluations,
+        records,
+        jobs,
+        library,
+    ):
+        router.include_router(module.router, prefix=PREFIX)
+    router.include_router(telemetry.router)
+    router.include_router(pages.router)
+    return router.routes
 
 
 def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
@@ -49,7 +71,7 @@ def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
     executor = Executor(services)
 
     @asynccontextmanager
-    async def life(_app: FastAPI) -> AsyncIterator[None]:
+    async def life(app: FastAPI) -> AsyncIterator[None]:
         worker = JobWorker(services)
         services.writer.start()
         services.hub.start()
@@ -58,7 +80,8 @@ def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
         restore = _hear_the_end(services)
         services.log.write("started", version=__version__, ledger=services.ledger.where)
         try:
-            yield
+            async with telemetry.gathering(app):
+                yield
         finally:
             restore()
             stop(services)
@@ -82,23 +105,11 @@ def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
         lifespan=life,
         redirect_slashes=False,
         separate_input_output_schemas=False,
+        routes=list(_routes()),
     )
     app.state.services = services
     app.state.executor = executor
     problems.install(app)
-    for module in (
-        system,
-        live,
-        runs,
-        executions,
-        decisions,
-        evaluations,
-        records,
-        jobs,
-        library,
-    ):
-        app.include_router(module.router, prefix=PREFIX)
-    app.include_router(telemetry.router)
     pages.install(app)
     app.add_middleware(Guard, services=services)
     return app

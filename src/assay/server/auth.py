@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPBearer
@@ -20,14 +21,9 @@ from starlette.datastructures import URL
 
 from assay.server.bodies import header
 from assay.server.problems import Problem
-from assay.server.settings import is_loopback
+from assay.server.settings import ServerSettings, is_loopback
 from assay.store.access import SCOPES, find_token
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from assay.server.settings import ServerSettings
-    from assay.store.databases import Database
+from assay.store.databases import Database
 
 MAX_CACHED = 10_000
 COOKIE = "assay_token"

@@ -5,13 +5,10 @@ work.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from assay.server.logs import Log
+from assay.server.logs import Log
 
 
 class Background:

@@ -9,24 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections.abc import AsyncIterator
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
+from starlette.requests import Request
 from starlette.responses import Response
 
 from assay.errors import InputError
 from assay.files.json_files import Document, json_fault, parse_json
 from assay.records.reading import read_record
 from assay.server.problems import Problem, problem_of
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from starlette.requests import Request
-
-    from assay.server.settings import ServerSettings
-    from assay.store.drafts import Stored
+from assay.server.settings import ServerSettings
+from assay.store.drafts import Stored
 
 B = TypeVar("B")
 

@@ -11,19 +11,17 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.errors import AssayError, InputError
 from assay.files.json_files import parse_json
 from assay.running.child import GRACE_S, MAX_RUN
 from assay.server.settings import VARIABLE
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    Message = dict[str, Any]
-    Take = Callable[[Sequence[Message]], Awaitable[None]]
+Message = dict[str, Any]
+Take = Callable[[Sequence[Message]], Awaitable[None]]
 
 COMMAND = (sys.executable, "-P", "-m", "assay.running.child")
 KINDS = ("workflow_start", "step_start", "step_end", "workflow_end")
@@ -36,7 +34,7 @@ WAITING = 2000
 ROOM = 64 * 1024 * 1024
 """Bytes of them that may."""
 KEPT = 2000
-"""Bytes of its standard error that are kept: its last words."""
+"""Bytes of its standard error that are kept: its last lines."""
 
 
 class Ended(NamedTuple):

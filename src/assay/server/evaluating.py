@@ -8,30 +8,27 @@ Only the first server to finish a run sends its last event.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
+from assay.pipeline.grading import Grader
 from assay.records.contract import ContractEnding, NotPlain
 from assay.server.bodies import encode
 from assay.server.grading import Made, make
 from assay.server.problems import Problem
+from assay.server.state import Services
+from assay.server.streams import Key
 from assay.store import events as stored_events
 from assay.store.database_errors import is_away
-from assay.store.events import RunUpdate
+from assay.store.databases import Database
+from assay.store.events import Event, Live, RunUpdate
 from assay.store.serving import now_text
 from assay.views import events
 
 STALE_MS = 30_000
 """An evaluation that takes longer than this is taken to be left by a dead server."""
 AT_ONCE = 1000
-
-if TYPE_CHECKING:
-    from assay.pipeline.grading import Grader
-    from assay.server.state import Services
-    from assay.server.streams import Key
-    from assay.store.databases import Database
-    from assay.store.events import Event, Live
 
 
 def assembled(database: Database, project: str, live: Live) -> dict[str, Any]:

@@ -9,7 +9,8 @@ fault.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from assay.errors import AssayError, InputError
 from assay.running.catalogue import Offered
@@ -19,23 +20,33 @@ from assay.server.child import Ended, WorkflowProcess
 from assay.server.execution_evaluation import execution_evaluation
 from assay.server.execution_runs import ExecutionLost, ExecutionRuns
 from assay.server.owners import is_dead, own_name
+from assay.server.state import Services
 from assay.store import jobs
 from assay.store.events import EXECUTING, QUEUED
 from assay.store.executions import STATES
+from assay.store.jobs import Job
 from assay.views import events
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.server.state import Services
-    from assay.store.jobs import Job
 
 AT_ONCE = 2
 """Executions that one process of the server works on at the same time."""
 IDLE_S = 0.5
+LOOK_S = 0.1
+"""How often a client's wait looks for the end of an execution."""
 BEAT_S = 1.0
 IDLE_CRASHES = 2
 """How often the process may die before any run has begun."""
+
+
+async def ended(services: Services, find: Callable[[], Job], wait_s: float) -> Job:
+    """The execution when it has ended, or as it is after `wait_s` seconds."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + wait_s
+    while True:
+        job = await asyncio.to_thread(find)
+        left = until - loop.time()
+        if left <= 0 or services.stopping or job.state not in jobs.OPEN:
+            return job
+        await asyncio.sleep(min(LOOK_S, left))
 
 
 class Executor:

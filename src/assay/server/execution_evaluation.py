@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from assay.archive.evaluating import run_groups
 from assay.archive.evaluation_builder import EvaluationBuilder
+from assay.server.state import Services
+from assay.store.drafts import Draft
+from assay.store.executions import Placed
+from assay.store.jobs import Job
 from assay.store.listing import grades_of
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
-    from assay.store.drafts import Draft
-    from assay.store.executions import Placed
-    from assay.store.jobs import Job
 
 
 def execution_evaluation(services: Services, job: Job, placed: Sequence[Placed]) -> Draft | None:

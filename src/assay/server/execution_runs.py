@@ -8,36 +8,24 @@ an error.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from assay.errors import AssayError, InputError
 from assay.files.json_files import Document
 from assay.server.bodies import encode
 from assay.server.evaluating import evaluate, problem_events, unfinished
-from assay.server.grading import make
+from assay.server.grading import Made, make
 from assay.server.problems import Problem
+from assay.server.state import Services
 from assay.store import events as stored_events
 from assay.store import executions
-from assay.store.events import (
-    CANCELLED,
-    DONE,
-    EVALUATING,
-    EXECUTING,
-    FAILED,
-    QUEUED,
-    RunUpdate,
-)
+from assay.store.events import CANCELLED, DONE, EVALUATING, EXECUTING, FAILED, QUEUED, RunUpdate
+from assay.store.executions import Placed
 from assay.store.facets import key as index_key
+from assay.store.jobs import Job
 from assay.store.serving import now_text
 from assay.views import events
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.server.grading import Made
-    from assay.server.state import Services
-    from assay.store.executions import Placed
-    from assay.store.jobs import Job
 
 WAITING = 64
 """Runs of one execution that may wait to be graded; then the workflow waits too."""

@@ -11,20 +11,15 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from assay.files.json_files import parse_json
-from assay.views.exporting import send, send_refusal
-from assay.views.telemetry import origin_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.server.grading import Made
-    from assay.server.logs import Log
-    from assay.server.metrics import Metrics
-    from assay.views.exporting import OtlpTarget
-    from assay.views.telemetry import Origin
+from assay.server.grading import Made
+from assay.server.logs import Log
+from assay.server.metrics import Metrics
+from assay.views.exporting import OtlpTarget, send, send_refusal
+from assay.views.telemetry import Origin, origin_of
 
 MAX_WAITING = 10_000
 """Grades that may wait."""

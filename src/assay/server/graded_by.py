@@ -4,7 +4,7 @@ profile, rubric, policy and scorers, for the pages and for the API.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from assay.archive.evaluation_choice import OWN, EvaluationChoice
 from assay.errors import InputError
@@ -12,12 +12,7 @@ from assay.files.json_files import Document
 from assay.scoring.extension import extended
 from assay.scoring.profile import load_profile
 from assay.server.problems import Problem
-from assay.server.state import check_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.server.state import Services
+from assay.server.state import Services, check_name
 
 _KINDS = {"profile": "profiles", "rubric": "rubrics", "policy": "policies"}
 _FIELDS = {"profile": "profile", "rubric": "rubric", "policy": "grading_policy"}

@@ -4,7 +4,8 @@ executions and jobs share.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from msgspec import Raw
 
@@ -14,12 +15,7 @@ from assay.pipeline.grading import Grader
 from assay.pipeline.payload import payload as payload_of
 from assay.records.digests import in_one_order
 from assay.records.reading import read_run, read_scorecard
-from assay.store.drafts import Draft, Link, evidence_draft, graded_drafts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.store.drafts import Item, Stored
+from assay.store.drafts import Draft, Item, Link, Stored, evidence_draft, graded_drafts
 
 
 class BasedGrader(Grader):

@@ -9,19 +9,16 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay.server.bodies import BODY_READ
 from assay.server.problems import Problem
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.responses import Response
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from assay.server.state import Services
+from assay.server.state import Services
 
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),

@@ -9,22 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections.abc import Awaitable, Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
+from fastapi import Request
 from starlette.responses import Response
 
+from assay.server.auth import Principal
 from assay.server.bodies import JSON, header
 from assay.server.problems import Problem
+from assay.server.state import Services
 from assay.store.access import StoredAnswer, find_answer, keep_answer
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from fastapi import Request
-
-    from assay.server.auth import Principal
-    from assay.server.state import Services
 
 MAX_KEY = 200
 

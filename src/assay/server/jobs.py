@@ -8,8 +8,9 @@ same record, so nothing is stored twice.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.errors import AssayError
 from assay.files.json_files import Document
@@ -19,18 +20,13 @@ from assay.server.evaluating import internal_error, take_up
 from assay.server.grading import make, make_again
 from assay.server.owners import is_dead, own_name
 from assay.server.problems import Problem
+from assay.server.state import Services
 from assay.store import jobs as stored_jobs
 from assay.store import queue
 from assay.store.database_errors import is_away
-from assay.store.drafts import Link
+from assay.store.drafts import Draft, Item, Link, Page
+from assay.store.jobs import Job
 from assay.store.listing import grades_of, runs_behind
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from assay.server.state import Services
-    from assay.store.drafts import Draft, Item, Page
-    from assay.store.jobs import Job
 
 PAGE = 50
 IDLE_S = 0.5

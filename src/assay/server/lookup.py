@@ -5,19 +5,15 @@ project is a 404, never a 403.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Raw
 
-from assay.archive.evaluations import find_evaluation, read_evaluation
+from assay.archive.evaluations import StoredEvaluation, find_evaluation, read_evaluation
 from assay.server.problems import Problem
-from assay.store.listing import grades_of
-
-if TYPE_CHECKING:
-    from assay.archive.evaluations import StoredEvaluation
-    from assay.server.state import Services
-    from assay.store.drafts import Item
-    from assay.store.listing import GradeOf
+from assay.server.state import Services
+from assay.store.drafts import Item
+from assay.store.listing import GradeOf, grades_of
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 MAX_SIDE = 20_000

@@ -13,14 +13,11 @@ import secrets
 import socket
 import sys
 from html import escape
-from typing import TYPE_CHECKING
 
+from starlette.datastructures import Address
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
-
-if TYPE_CHECKING:
-    from starlette.datastructures import Address
-    from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 HOST = "127.0.0.1"
 _OPEN = "/open/"

@@ -6,22 +6,19 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import Response
 
-from assay.errors import AssayError
+from assay.errors import AssayError, count
 from assay.files.json_files import Unread, parse_line
+from assay.pipeline.grading import Grader
 from assay.server import bodies
+from assay.server.auth import Principal
 from assay.server.grading import Made, make
 from assay.server.problems import Problem, problem_of
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from assay.pipeline.grading import Grader
-    from assay.server.auth import Principal
-    from assay.server.state import Services
+from assay.server.state import Services
 
 BRIEF = ("run_id", "grade", "passed", "weighted_score", "hard_gate_failures")
 """What the answer to a stream of lines has of each grade."""
@@ -192,7 +189,7 @@ async def post_lines(
     }
     if faults or not results:
         words = (
-            f"{counts['faults']} faults; {len(results)} lines were stored."
+            f"{count(counts['faults'], 'fault')}; {count(len(results), 'line')} stored."
             if faults
             else "the body has no lines."
         )

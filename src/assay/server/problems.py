@@ -6,10 +6,12 @@ error is a 5xx. No message ever contains a header.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,11 +19,6 @@ from starlette.responses import Response
 
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError, printable
 from assay.store.database_errors import NoRoom
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from fastapi import FastAPI
 
 MEDIA_TYPE = "application/problem+json"
 MAX_FAULTS = 100

@@ -4,17 +4,14 @@ rows, and `next` leads to the one after.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from assay.server.state import Services
+from assay.store.drafts import Item
 from assay.store.facets import moment_key
-from assay.store.listing import evidence_of, grades_of
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
-    from assay.store.drafts import Item
-    from assay.store.listing import GradeOf
+from assay.store.listing import GradeOf, evidence_of, grades_of
 
 LOOKED_AT = 2000
 """Rows that are looked at for one page."""
@@ -33,12 +30,12 @@ class _RunBrief(msgspec.Struct):
     cost_usd: Any = None
 
 
-class _GateFailures(msgspec.Struct):
+class _FailedGates(msgspec.Struct):
     hard_gate_failures: list[str] = []
 
 
 _brief = msgspec.json.Decoder(_RunBrief).decode
-_gates = msgspec.json.Decoder(_GateFailures).decode
+_gates = msgspec.json.Decoder(_FailedGates).decode
 
 
 def run_page(

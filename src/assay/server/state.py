@@ -7,9 +7,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from assay.archive.evaluation_choice import OWN
 from assay.archive.grades import basis_of
@@ -26,17 +27,13 @@ from assay.server.grading import BasedGrader, Made, StoredGrade
 from assay.server.logs import Log
 from assay.server.metrics import Metrics
 from assay.server.problems import Problem
+from assay.server.settings import ServerSettings
 from assay.server.streams import Hub
 from assay.server.workers import library_of
 from assay.server.writer import Writer
 from assay.store.ledger import Ledger, open_ledger
 from assay.views.documents import pretty
 from assay.views.exporting import configured
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from assay.server.settings import ServerSettings
 
 R = TypeVar("R")
 

@@ -11,25 +11,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from sqlalchemy import select
+from starlette.types import Receive, Scope, Send
 
 from assay.errors import AssayError
+from assay.server.metrics import Metrics
+from assay.server.settings import ServerSettings
 from assay.store import events as stored_events
+from assay.store.databases import Database
+from assay.store.events import StoredEvent
 from assay.store.serving import live_runs
 from assay.views.event_schema import LAST
 from assay.views.events import HEARTBEAT, frame
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from starlette.types import Receive, Scope, Send
-
-    from assay.server.metrics import Metrics
-    from assay.server.settings import ServerSettings
-    from assay.store.databases import Database
-    from assay.store.events import StoredEvent
 
 KEPT = 200
 """Events of a watched run that are kept in memory."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -22,15 +22,13 @@ from assay.server.background import Background
 from assay.server.grading import make
 from assay.server.owners import is_dead, own_name
 from assay.server.problems import Problem
+from assay.server.state import Services
 from assay.store import queue
 from assay.store import traces as stored
 from assay.store.database_errors import is_away
+from assay.store.traces import Due
 from assay.tracing.genai import is_run
 from assay.tracing.spans import Span
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
-    from assay.store.traces import Due
 
 IDLE_S = 0.25
 SWEEP_S = 3600.0

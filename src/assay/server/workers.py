@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,11 +19,7 @@ from assay.errors import UsageError
 from assay.files.yaml_files import is_yaml_name
 from assay.library.held import HeldLibrary
 from assay.library.shelf import hold
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from assay.server.settings import ServerSettings
+from assay.server.settings import ServerSettings
 
 LIBRARY = "library"
 COUNTERS = "PROMETHEUS_MULTIPROC_DIR"

@@ -9,20 +9,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.errors import AssayError, InputError
+from assay.server.logs import Log
+from assay.server.metrics import Metrics
 from assay.server.problems import Problem
+from assay.store.drafts import Draft, Stored
+from assay.store.ledger import Ledger
 from assay.store.writing import append
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.server.logs import Log
-    from assay.server.metrics import Metrics
-    from assay.store.drafts import Draft, Stored
-    from assay.store.ledger import Ledger
 
 MAX_WAITING = 30_000
 """Records that may wait to be stored; beyond that, clients have to retry."""

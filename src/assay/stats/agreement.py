@@ -10,15 +10,13 @@ are undefined: None with the reason, never 1.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from math import fsum, sqrt
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from assay.stats.influence import IMAGINED, tails, thin, z_interval
 from assay.stats.intervals import Interval, wilson
 from assay.stats.kappa import METHOD, distances, in_order, stretch
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
 
 Level = Literal["nominal", "ordinal", "interval"]
 """Of measurement: categories, categories in an order, numbers whose distances mean something."""

@@ -15,14 +15,12 @@ as many groups as have labels.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from math import fsum, sqrt
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from assay.stats.group_design import Design, design, quantile
 from assay.stats.intervals import Interval
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
 
 Kind = Literal["rate", "number"]
 

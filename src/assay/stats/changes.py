@@ -4,14 +4,11 @@ change of kappa.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from math import fsum, sqrt
-from typing import TYPE_CHECKING
 
 from assay.stats.intervals import Interval, binomial_cdf, t_quantile
 from assay.stats.kappa import cohen_kappa, count_pairs
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
 
 LEAST_ITEMS = 20
 """The jackknife of a difference of kappas needs so many items."""

@@ -31,6 +31,7 @@ from assay.stats.estimate import (
     Estimate,
     check_level,
     checked,
+    on_scale,
 )
 from assay.stats.intervals import Interval
 from assay.stats.means import estimate_counted_mean, estimate_difference
@@ -351,7 +352,7 @@ def _comparison(
         n_candidate=sizes[0],
         n_baseline=sizes[1],
         n_paired=sizes[2],
-        difference=estimate.interval,
+        difference=on_scale(estimate.interval, DIFFERENCES),
         margin=margin,
         claims=shown,
         p_non_inferior=above,

@@ -10,17 +10,15 @@ never 0 and never NaN.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, groupby
 from math import frexp, fsum, isqrt, ldexp, sqrt
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.errors import UsageError
 from assay.stats.influence import IMAGINED, leverage, tails, wider_z_interval
 from assay.stats.intervals import Interval
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 Number = int | float
 _CONSTANT = "a rater gave one and the same rating to every item"

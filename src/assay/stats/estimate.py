@@ -96,6 +96,14 @@ class Moments(NamedTuple):
     """How many independent samples or clusters there are."""
 
 
+def on_scale(found: Interval, range: Range) -> Interval:
+    """The interval of a mean without what no value can be: Student's t may leave the scale."""
+    if found.low is None or found.high is None:
+        return found
+    low, high = max(found.low, range.lowest), min(found.high, range.highest)
+    return found._replace(low=low, high=high)
+
+
 def hides_spread(counts: Sequence[int]) -> bool:
     """Whether the commonest value holds at least half of the samples and fewer than `SEEN` differ
     from it.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from math import fsum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.stats.intervals import normal_quantile, t_quantile
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
 
 LEAST_GROUPS = 10
 """Fewer groups with labels than this say too little of how alike the rows of one group are."""

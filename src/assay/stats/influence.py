@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Sequence
 from itertools import accumulate
 from math import atanh, sqrt, tanh
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.stats.intervals import Interval, t_quantile
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 IMAGINED = 4.0
 """Items added for the interval. A simulation chose the number: with fewer, rare categories are

@@ -10,15 +10,13 @@ that chance cannot disagree with is undefined: it is None with the reason, never
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from math import fsum, sqrt
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from assay.errors import UsageError
 from assay.stats.influence import IMAGINED, thin, z_interval
 from assay.stats.intervals import Interval
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
 
 Weights = Literal["nominal", "linear", "quadratic"]
 METHOD = "delta-z-t"

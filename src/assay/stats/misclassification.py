@@ -13,15 +13,13 @@ which needs fewer labels for the same width.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from math import fsum, sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.stats.calibration import LEAST_LABELS
 from assay.stats.group_design import design
 from assay.stats.intervals import Interval
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
 
 LEAST_IN_CLASS = 5
 """Each of three classes needs so many labels."""
@@ -72,7 +70,7 @@ def misclassification(
             None,
             level,
             name,
-            f"no label says {'0' if ones else '1'}: how often the judge errs there cannot be"
+            f"no label is {'0' if ones else '1'}: how often the judge errs there cannot be"
             " estimated",
         )
     hit, miss = _group(ones), _group(zeros)
@@ -109,13 +107,13 @@ def misclassification(
     reason = None
     if value is None:
         reason = (
-            "on these labels the judge does not say 1 more often where people do: there is nothing"
-            " to correct with"
+            "on these labels the judge does not give 1 more often where people do: there is"
+            " nothing to correct with"
         )
     elif (low, high) == (0.0, 1.0):
         reason = (
-            "the judge tells the classes apart too little for its errors to be undone: the rate may"
-            " be anything"
+            "the judge hardly distinguishes the classes, so its errors can't be corrected for: the"
+            " rate may be anything"
         )
     if value is not None:
         low, high = min(low, value), max(high, value)
@@ -188,7 +186,7 @@ def _three_classes(
             None,
             level,
             name,
-            f"fewer than {LEAST_IN_CLASS} labels say {few[0]:g}: the confusion of three classes"
+            f"fewer than {LEAST_IN_CLASS} labels are {few[0]:g}: the confusion of three classes"
             " needs more",
         )
     matrix = [
@@ -204,7 +202,7 @@ def _three_classes(
             None,
             level,
             name,
-            "the confusion matrix has no inverse: the judge does not tell the three classes apart",
+            "the confusion matrix has no inverse: the judge does not distinguish the three classes",
         )
     mean = fsum(share * score for share, score in zip(shares, worth, strict=True))
     variance = (

@@ -9,14 +9,12 @@ only has a verdict, and no consistency.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import fsum, sqrt
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from assay.stats.intervals import Interval, wilson
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Winner = Literal["a", "b", "tie"]
 WINNERS: tuple[Winner, ...] = ("a", "b", "tie")

@@ -67,11 +67,11 @@ def check_scopes(names: Iterable[str]) -> tuple[str, ...]:
             raise UsageError(
                 "STO-014",
                 f"there is no scope {name!r}.{near_miss(name, SCOPES)}",
-                fix=f"They are {', '.join(SCOPES)}.",
+                fix=f"Scopes: {', '.join(SCOPES)}.",
             )
     if not given:
         raise UsageError(
-            "STO-014", "a token needs at least one scope.", fix=f"They are {', '.join(SCOPES)}."
+            "STO-014", "a token needs at least one scope.", fix=f"Scopes: {', '.join(SCOPES)}."
         )
     return tuple(scope for scope in SCOPES if scope in given)
 

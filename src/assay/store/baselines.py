@@ -53,7 +53,7 @@ def baseline_names(ledger: Ledger, *, project: str) -> list[str]:
 
 
 class ListedBaseline(NamedTuple):
-    """A baseline in a list: what is kept of it, or why that cannot be said."""
+    """A baseline in a list: what is kept of it, or why that is unknown."""
 
     digest: str
     kept: KeptBaseline | None

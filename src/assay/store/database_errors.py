@@ -46,9 +46,8 @@ def may_pass(error: DBAPIError) -> bool:
 def _state(error: Exception) -> Any:
     orig = getattr(error, "orig", None)
     if isinstance(orig, sqlite3.Error):
-        return (
-            getattr(orig, "sqlite_errorcode", 0) & 0xFF
-        )  # the extended codes say more than is needed
+        # the extended codes say more than is needed
+        return getattr(orig, "sqlite_errorcode", 0) & 0xFF
     return getattr(orig, "sqlstate", None)
 
 
@@ -114,7 +113,7 @@ _WORDINGS = (
         (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT),
         InputError,
         "STO-003",
-        "is no ledger, or is damaged: {text}.",
+        "is not a ledger, or is damaged: {text}.",
         "Name another file, or restore this one from a copy.",
     ),
     _Wording((sqlite3.SQLITE_CANTOPEN,), InputError, "STO-001", "cannot be opened: {text}."),

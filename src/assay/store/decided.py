@@ -4,18 +4,14 @@ evidence, without reading a body.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from sqlalchemy import select
+from sqlalchemy.engine import Connection
 
 from assay.store import tables as t
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sqlalchemy.engine import Connection
-
-    from assay.store.databases import Database
+from assay.store.databases import Database
 
 SIDES = ("candidate", "baseline")
 

@@ -123,7 +123,7 @@ class Item(NamedTuple):
         if f"sha256:{sha256(self.body).hexdigest()}" != self.digest:
             raise InputError(
                 "STO-007",
-                "the stored record is not what its digest says.",
+                "the stored record does not match its digest.",
                 where=self.digest,
                 fix="`assay ledger verify` lists what was changed.",
             )
@@ -245,7 +245,9 @@ def body_of(record: Any) -> Body:
     except RecursionError:
         raise InputError("FIL-004", f"the record nests more than {NESTING} deep.") from None
     except ValueError as error:
-        raise InputError("STO-010", f"what JSON cannot say cannot be stored: {error}.") from None
+        raise InputError(
+            "STO-010", f"a value that JSON can't express can't be stored: {error}."
+        ) from None
     if not body.startswith(b"{"):
         raise InputError("STO-010", "a record is a JSON object.")
     check_size(body)
@@ -274,13 +276,14 @@ def note(what: str, text: str | None, *, needed: bool = False) -> str | None:
             raise InputError(
                 "STO-013",
                 f"the {what} is missing.",
-                fix="What changes a ledger says who did it and why.",
+                fix="Every change to a ledger records who made it and why.",
             )
         return None
     if len(text) > TEXT_LIMIT or not text.replace("\n", " ").isprintable():
         raise InputError(
             "STO-013",
-            f"the {what} is longer than {TEXT_LIMIT} signs, or holds signs that cannot be shown.",
+            f"the {what} is longer than {TEXT_LIMIT} characters, or contains characters that"
+            " cannot be shown.",
         )
     return text
 

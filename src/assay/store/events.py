@@ -6,20 +6,16 @@ event: two who add at once wait for each other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import false, insert, select, update
+from sqlalchemy.engine import Connection
 
 from assay.errors import InputError
 from assay.store import queue
+from assay.store.databases import Database
 from assay.store.serving import insert_new, live_events, live_runs, now_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from sqlalchemy.engine import Connection
-
-    from assay.store.databases import Database
 
 RUNNING, EVALUATING, DONE, FAILED = "running", "evaluating", "done", "failed"
 QUEUED, EXECUTING, CANCELLED = "queued", "executing", "cancelled"

@@ -7,30 +7,28 @@ state of a run is in `live_runs`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from sqlalchemy import and_, func, insert, select
+from sqlalchemy.engine import Connection
 
-from assay.store.events import CANCELLED, DONE, EVALUATING, EXECUTING, FAILED, QUEUED, append
+from assay.store.databases import Database
+from assay.store.events import (
+    CANCELLED,
+    DONE,
+    EVALUATING,
+    EXECUTING,
+    FAILED,
+    QUEUED,
+    RunUpdate,
+    append,
+)
 from assay.store.facets import key as index_key
 from assay.store.jobs import CANCELLING, EXECUTION, RUNNING, Job, row_of, send_beat
 from assay.store.jobs import find as find_job
-from assay.store.serving import (
-    execution_runs,
-    insert_new,
-    insert_or_skip,
-    jobs,
-    live_runs,
-)
+from assay.store.serving import execution_runs, insert_new, insert_or_skip, jobs, live_runs
 from assay.store.tables import records
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from sqlalchemy.engine import Connection
-
-    from assay.store.databases import Database
-    from assay.store.events import RunUpdate
 
 STATES = (QUEUED, EXECUTING, EVALUATING, DONE, FAILED, CANCELLED)
 """What a run of an execution can be."""

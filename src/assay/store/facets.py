@@ -7,19 +7,17 @@ text it has in the body.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
 
 from assay.errors import InputError
 from assay.records.grade import GRADES_SCHEMA
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 KEY_BYTES = 200
 """How long a text may be to be indexed as it is."""
@@ -119,7 +117,6 @@ _read_any = msgspec.json.Decoder(_Any).decode
 _read_run = msgspec.json.Decoder(_Run).decode
 _read_evaluation = msgspec.json.Decoder(_Evaluation).decode
 _read_label = msgspec.json.Decoder(_Label).decode
-_PLAIN = _Any()
 
 
 class Facets(NamedTuple):

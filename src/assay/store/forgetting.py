@@ -31,7 +31,7 @@ def forget(
     if known.kind == "tombstone":
         raise InputError(
             "STO-010",
-            "a tombstone is not forgotten: it holds nothing but a digest.",
+            "a tombstone can't be forgotten: it contains only a digest.",
             where=digest_text(digest),
         )
     if not known.forgotten:

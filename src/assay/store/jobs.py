@@ -7,25 +7,21 @@ dataset (see `executions`). Servers claim them by `queue`.
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import and_, case, false, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, false, insert, select, update
 
 from assay.files.json_files import parse_json
 from assay.store import queue
+from assay.store.databases import Database
 from assay.store.serving import jobs, now_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from sqlalchemy import ColumnElement, Connection, Row
-
-    from assay.store.databases import Database
 
 AGAIN, EXECUTION = "again", "execution"
 QUEUED, RUNNING, CANCELLING = "queued", "running", "cancelling"
 DONE, FAILED, CANCELLED = "done", "failed", "cancelled"
+OPEN = (QUEUED, RUNNING, CANCELLING)
 STALE_MS = {AGAIN: 60_000, EXECUTION: 15_000}
 """After so long without a beat the owner of a job is taken for dead."""
 

@@ -161,7 +161,7 @@ class Ledger:
         )
         if made.name == old:
             raise InputError(
-                "STO-010", "the correction says the same as what it corrects.", where=old
+                "STO-010", "the correction is the same as what it corrects.", where=old
             )
         return self.put_many([made], project=project)[0]
 

@@ -9,16 +9,12 @@ harmless: the digest of a record is the same, and an event names the number it f
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from sqlalchemy import and_, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, or_, select, update
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from sqlalchemy import ColumnElement, Connection, Row, Table
-
-    from assay.store.databases import Database
+from assay.store.databases import Database
 
 
 def now_ms() -> int:

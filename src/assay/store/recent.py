@@ -7,21 +7,17 @@ and no more, however many there are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from sqlalchemy import select
+from sqlalchemy.engine import Connection
 
 from assay.store import tables as t
+from assay.store.databases import Database
 from assay.store.drafts import digest_text
 from assay.store.facets import KEY_BYTES, key
 from assay.store.serving import live_runs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from sqlalchemy.engine import Connection
-
-    from assay.store.databases import Database
 
 _c = t.records.c
 _FIRST = 20

@@ -23,7 +23,7 @@ MAX_OPEN = 100_000
 """Traces of a project that may gather at once."""
 
 
-class Batch(NamedTuple):
+class TraceSpans(NamedTuple):
     """What one request brings for one trace."""
 
     spans: Mapping[tuple[str, str], bytes]
@@ -67,7 +67,7 @@ class SpansTaken(NamedTuple):
 def keep(
     database: Database,
     project: str,
-    batches: Mapping[str, Batch],
+    batches: Mapping[str, TraceSpans],
     *,
     asked: bytes,
     author: str | None,
@@ -112,7 +112,7 @@ def _keep(
     connection: Connection,
     project: str,
     trace_id: str,
-    batch: Batch,
+    batch: TraceSpans,
     *,
     asked: bytes,
     author: str | None,

@@ -159,10 +159,10 @@ def _readable(project: str, found: _Found) -> Iterator[None]:
         LookupError,
         ArithmeticError,
         MemoryError,
-    ) as error:
+    ):
         what = (
-            "a row holds a value of a kind that is never written there, so the rest was not"
-            f" checked ({type(error).__name__}: {error!s:.200})."
+            "a row contains a value of a kind that is never written there, so the rest was not"
+            " checked ({type(error).__name__}: {error!s:.200})."
         )
         found.add(project, what)
 
@@ -285,7 +285,7 @@ class _ProjectCheck:
             self.found.forgotten += 1
             if not is_forgotten:
                 flaw(
-                    "the content is gone, and no tombstone says who had it forgotten and why.",
+                    "the content is gone, and no tombstone records who removed it and why.",
                     fix=_RESTORE,
                 )
             if record.facets != _NO_FACETS or any(rows.values()):
@@ -297,7 +297,7 @@ class _ProjectCheck:
         if is_forgotten:
             flaw("a tombstone says that it was forgotten, and its content is there.")
         if isinstance(record.body, str) or sha256(record.body).digest() != record.digest:
-            flaw("the content is not what its digest says.", fix=_RESTORE)
+            flaw("the content does not match its digest.", fix=_RESTORE)
             return
         body = bytes(record.body)
         try:

@@ -14,15 +14,7 @@ from datetime import datetime
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import (
-    Connection,
-    Table,
-    bindparam,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import Connection, Table, bindparam, func, insert, select, update
 
 from assay.errors import InputError
 from assay.store import names

@@ -6,21 +6,17 @@ Each step that bites leaves a note. A warning never blocks. The mean is compared
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
 
 from assay.errors import InputError
+from assay.records.tool_entry import CategoricalVeto, GradedAnswer
 from assay.registry import near_miss
 from assay.tools.answers import AUTONOMOUS_DIMENSIONS, EXCLUDED, dimension_of, weighted_mean
 from assay.tools.names import GROUP_BOUND, NON_DETERMINISTIC, REJECTED, TIERS, parse_iso
-from assay.tools.policy import at_least, capped
+from assay.tools.policy import SchemaRules, at_least, capped
 from assay.tools.veto import check_trigger
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from fractions import Fraction
-
-    from assay.records.tool_entry import CategoricalVeto, GradedAnswer
-    from assay.tools.policy import SchemaRules
 
 NOTHING_SCORABLE = "no scorable answers"
 

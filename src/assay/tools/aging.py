@@ -7,21 +7,17 @@ clock is passed in.
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from assay import exact
 from assay.errors import InputError
+from assay.records.tool_entry import GradedAnswer
 from assay.tools.answers import check_score, dimension_of
 from assay.tools.names import iso, parse_iso
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from assay.records.tool_entry import GradedAnswer
 
 API_DAYS = 14
 TOS_DAYS = 30
@@ -83,7 +79,7 @@ def age_answers(
     limits: Mapping[str, int] = LIMITS,
     dimensions: Mapping[str, str] | None = None,
 ) -> tuple[list[GradedAnswer], list[str]]:
-    """The answers as they are now, and what changed. n/a was no answer and does not age.
+    """The answers as they are now, and what changed. n/a is not an answer and does not age.
 
     `dimensions` gives what a question asks about where its id does not.
     """

@@ -9,9 +9,10 @@ denominator. Nothing is ever substituted for an answer that is not there.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,11 +21,7 @@ from assay.errors import InputError
 from assay.records.tool_entry import GradedAnswer
 from assay.records.typed import convert
 from assay.tools.names import DETERMINISTIC, NON_DETERMINISTIC
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from assay.tools.policy import SchemaRules
+from assay.tools.policy import SchemaRules
 
 WORDS = ("pass", "fail", "stale", "n/a")
 EXCLUDED = ("stale", "n/a")

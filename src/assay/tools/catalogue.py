@@ -10,25 +10,21 @@ entry's own) makes no node stable.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
 from assay.errors import InputError
 from assay.files.json_files import parse_json
+from assay.records.tool_entry import GradedAnswer, GradingEntry
 from assay.tools.aggregate import aggregate_answers, latest_answers
 from assay.tools.aging import LIMITS
 from assay.tools.answers import EXCLUDED, LOWEST, MOOT, NA_REASONS, check_weight, dimension_of
 from assay.tools.names import AREAS, DETERMINISTIC, FULL
-from assay.tools.policy import at_least
+from assay.tools.policy import SchemaRules, at_least
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.records.tool_entry import GradedAnswer, GradingEntry
-    from assay.tools.policy import SchemaRules
-
-    Catalogue = Mapping[str, Mapping[str, Any]]
+Catalogue = Mapping[str, Mapping[str, Any]]
 
 QUESTIONS = "questions.json"
 FIELDS = ("area", "dimension", "weight", "determinism", "scoreType", "naReasons")
@@ -61,7 +57,7 @@ def stated(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         if not isinstance(known, dict):
             raise InputError(
                 "FMC-012",
-                f"{question}: the catalogue does not hold an object for it.",
+                f"{question}: the catalogue has no object for it.",
                 fix='Write {"weight": 1, "determinism": "..."}.',
             )
         if known.get("scoreType") not in (None, BOOLEAN, SCALE):

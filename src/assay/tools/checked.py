@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.records.tool_check import (
     CheckedParameter,
@@ -20,14 +20,12 @@ from assay.records.tool_check import (
     ToolCheck,
     VetoOutcome,
 )
+from assay.records.tool_finding import SchemaFinding
+from assay.records.tool_legibility import RuleCost, SchemaLegibility
+from assay.tools.checks import VetoCheck
 from assay.tools.rules.secrets import secret_in
 from assay.tools.rules.shown import ShownTool, fields_of, tool_paths, tools_of
-
-if TYPE_CHECKING:
-    from assay.records.tool_finding import SchemaFinding
-    from assay.records.tool_legibility import RuleCost, SchemaLegibility
-    from assay.tools.checks import VetoCheck
-    from assay.tools.source import ToolSchema
+from assay.tools.source import ToolSchema
 
 MAX_TOOLS = 2000
 MAX_PARAMETERS = 200

@@ -134,7 +134,7 @@ def check_modules(schema: ToolSchema, lists: ModuleLists) -> VetoCheck:
         return VetoCheck(
             "malicious-module",
             UNDETERMINED,
-            f"there is no list of known bad modules to hold {len(outside)} against; give one with"
+            f"there is no list of known bad modules to check {len(outside)} against; give one with"
             " --bad-modules",
             evidence,
         )
@@ -246,7 +246,7 @@ def check_key_domain(
             _KEYS, VETO, "; ".join(foreign.values()), {**evidence, "foreign": list(foreign)}
         )
     if unclear:
-        reason = f"{'; '.join(unclear.values())}. If you know the owner, say so with --aliases"
+        reason = f"{'; '.join(unclear.values())}. If you know the owner, give it with --aliases"
         return VetoCheck(_KEYS, UNDETERMINED, reason, {**evidence, "unclear": list(unclear)})
     return VetoCheck(_KEYS, CLEAN, f"every key belongs to {', '.join(domains)}", evidence)
 

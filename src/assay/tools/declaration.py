@@ -10,7 +10,8 @@ cleared by it. How it joins the tools: `reading.declared`. What the veto checks 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct, to_builtins
 
@@ -18,11 +19,7 @@ from assay.errors import EvidenceError, Fault, InputError
 from assay.files.json_files import Document
 from assay.files.yaml_files import read_yaml
 from assay.records.reading import read_record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from assay.tools.source import ToolSchema
+from assay.tools.source import ToolSchema
 
 CODE = "FMC-017"
 MAX_ITEMS = 500

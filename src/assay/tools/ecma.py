@@ -103,7 +103,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _bounded(tree: Any) -> Any:
@@ -149,14 +149,14 @@ def _write(value: Any, order: Order, put: Callable[[str], None]) -> None:
             lead = ","
         put("[]" if lead == "[" else "]")
     else:
-        raise ValueError(f"JSON cannot say a {type(value).__name__}")
+        raise ValueError(f"JSON can't express a {type(value).__name__}")
 
 
 def _number(value: int | float | Decimal) -> str:
     try:
         return number_text(float(value))
     except (OverflowError, ValueError):
-        raise ValueError(f"{str(value)[:40]} is no number that a double holds") from None
+        raise ValueError(f"{str(value)[:40]} doesn't fit into a double") from None
 
 
 def _quote(text: str) -> str:

@@ -1,5 +1,5 @@
-"""The published JSON Schemas of this family (`data/*.schema.json`), our extended form of a grading
-entry, what breaks them, and reading an entry of any form.
+"""The published JSON Schemas of this family (`data/*.schema.json`), our extended forms of a grading
+entry and an index, what breaks them, and reading an entry of any form.
 
 The schemas describe form only. That a slug belongs to its id, that scores belong to this schema and
 that a grade follows from its answers is checked by `protocol` and `entry`.
@@ -77,6 +77,25 @@ def extended_schema() -> dict[str, Any]:
     }
 
 
+@cache
+def extended_index_schema() -> dict[str, Any]:
+    """The JSON Schema of an index as a tree has it: the published one with the two versions at the
+    top.
+    """
+    strict = published_schema("index")
+    return {
+        **strict,
+        "$id": "urn:assay:index:1",
+        "title": "Index of graded tools, extended form",
+        "description": "The published index with the scoring and the grading system at the top.",
+        "properties": {
+            **strict["properties"],
+            "scoringSystem": {"type": "string", "pattern": SCORING_PATTERN},
+            "gradingSystem": {"type": "string", "pattern": GRADING_PATTERN},
+        },
+    }
+
+
 def all_schemas() -> dict[str, dict[str, Any]]:
     """Every schema of this family, as `assay schema-of` prints them."""
     names = ("prompts", "scores", "grade-report", "grading-entry")
@@ -84,6 +103,7 @@ def all_schemas() -> dict[str, dict[str, Any]]:
         **{name: published_schema(name) for name in names},
         "grading-entry-extended": extended_schema(),
         "index": published_schema("index"),
+        "index-extended": extended_index_schema(),
     }
 
 
@@ -93,7 +113,7 @@ def _validator(name: str) -> jsonschema_rs.Draft202012Validator:
 
     # The times of an index are those of file names, which no format of JSON Schema describes.
     return jsonschema_rs.Draft202012Validator(
-        all_schemas()[name], offline=True, validate_formats=name != "index"
+        all_schemas()[name], offline=True, validate_formats=not name.startswith("index")
     )
 
 

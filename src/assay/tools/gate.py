@@ -73,7 +73,7 @@ class GateEvidence(NamedTuple):
     indexes: Mapping[str, NamespaceIndex]
     """By namespace, as they are read again: keys in their one order."""
     sources: Mapping[str, SchemaSource]
-    """By `namespace.schema`; without those that the tree holds no snapshot of."""
+    """By `namespace.schema`; without those that the tree has no snapshot of."""
     modules: ModuleLists
     aliases: Mapping[str, list[str]]
 
@@ -140,7 +140,7 @@ def unread_reason(file: str, error: InputError) -> str:
 def _inspect(subject: str, node: SchemaNode | None, evidence: GateEvidence) -> Inspection:
     source = evidence.sources.get(subject)
     if node is None or source is None:
-        return Inspection(unread="the tree holds no source of it")
+        return Inspection(unread="the tree has no source of it")
     if source.data is None:
         return Inspection(unread=source.unread)
     try:
@@ -171,7 +171,7 @@ def schema_gate(
     names what else speaks for it and is vetoed.
     """
     if node is None:
-        return ToolGateResult(name, (GateRule("graded", None, "the tree does not hold it"),))
+        return ToolGateResult(name, (GateRule("graded", None, "the tree does not contain it"),))
     primitives = _primitives(node.tools, source)
     if source.unread is not None:
         validation = GateRule("validation", None, source.unread)

@@ -9,17 +9,15 @@ tool is estimated from its text alone, the same on every machine.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from assay.records.tool_finding import SchemaFinding
 from assay.tools.rules import alike, contradictions, effects
 from assay.tools.rules.injection import orders_in
 from assay.tools.rules.rule import SchemaFindings, rules_of
 from assay.tools.rules.secrets import secret_in, texts
 from assay.tools.rules.shown import ShownTool, fields_of, tools_of
-
-if TYPE_CHECKING:
-    from assay.records.tool_finding import SchemaFinding
-    from assay.tools.source import ToolSchema
+from assay.tools.source import ToolSchema
 
 BYTES_PER_TOKEN = 4
 """The usual measure for English and JSON; a tokenizer gives 20% more or less."""
@@ -124,7 +122,7 @@ def _check_server(schema: ToolSchema, found: SchemaFindings) -> None:
         if (why := orders_in(text)) is not None:
             found.add("description-injects", field, f"{why}.")
         if schema.kind == "mcp" and (secret := secret_in(text)) is not None:
-            found.add("secret-shown", field, f"holds {secret.phrase()}.")
+            found.add("secret-shown", field, f"contains {secret.phrase()}.")
 
 
 def _check_description(schema: ToolSchema, tool: ShownTool, found: SchemaFindings) -> None:
@@ -152,7 +150,7 @@ def _check_secrets(tool: ShownTool, found: SchemaFindings) -> None:
     shown = {"description": tool.description, "title": tool.title, "inputSchema": tool.schema}
     for text, where, name in texts(shown, tool.path):
         if (secret := secret_in(text, name=name)) is not None:
-            found.add("secret-shown", where, f"holds {secret.phrase()}.")
+            found.add("secret-shown", where, f"contains {secret.phrase()}.")
 
 
 def _schema_texts(tool: ShownTool) -> list[tuple[str, str, str]]:
@@ -190,7 +188,7 @@ def _check_input(tool: ShownTool, found: SchemaFindings) -> None:
         brings_in |= {"allOf", "anyOf", "oneOf", "$ref"}
     for name in required if isinstance(required, list) else ():
         if isinstance(name, str) and name not in known and not brings_in & tool.schema.keys():
-            found.add("required-unknown", f"{place}.required", f"names {name!r}.")
+            found.add("required-unknown", f"{place}.required", f"{name!r} is not a parameter.")
     for name, where, field in fields_of(tool):
         _check_field(name, where, field, found)
     for pair in alike.pairs(list(known)):

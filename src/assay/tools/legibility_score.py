@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
+from assay.records.tool_finding import SchemaFinding
 from assay.records.tool_legibility import (
     LegibilityReport,
     RuleCost,
@@ -23,16 +24,11 @@ from assay.records.tool_legibility import (
     ToolLegibility,
 )
 from assay.tools import legibility
+from assay.tools.checks import VetoCheck
 from assay.tools.rules.shown import tool_paths
+from assay.tools.source import ToolSchema
 from assay.tools.validation import ALL_RULES
 from assay.tools.veto import VETO
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from assay.records.tool_finding import SchemaFinding
-    from assay.tools.checks import VetoCheck
-    from assay.tools.source import ToolSchema
 
 BEST = 100
 ERROR_CAP = 40

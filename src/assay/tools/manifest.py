@@ -8,7 +8,8 @@ failing tool would repair the namespace.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from msgspec import Struct, convert
 
@@ -16,11 +17,7 @@ from assay.errors import InputError
 from assay.files.json_files import parse_json
 from assay.tools.ecma import about_hash, hash8
 from assay.tools.names import file_stamp, is_hash8, latest, segment
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from assay.tools.source import ToolSchema
+from assay.tools.source import ToolSchema
 
 
 class Snapshot(NamedTuple):

@@ -7,14 +7,12 @@ Nothing here reads or writes.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.errors import InputError
 from assay.registry import near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 AUTONOMOUS = "autonomous"
 GROUP_BOUND = "group-bound"
@@ -80,7 +78,6 @@ MAX_SEGMENT = 120
 """The longest name that is part of a path; file systems stop at 255 bytes, and a snapshot's name
 adds time and hash.
 """
-ROOTS = ("providers", "selections", "shared-lists")
 
 _STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}Z")
 _READ_STAMP = re.compile(

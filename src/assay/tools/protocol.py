@@ -8,27 +8,18 @@ tier cap and veto are not of the protocol: they come from the policy.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 
 from assay import exact
 from assay.canon import digest
 from assay.errors import Fault, InputError
 from assay.registry import near_miss
-from assay.tools.answers import (
-    HIGHEST,
-    LOWEST,
-    MOOT,
-    NA_REASONS,
-    TRANSPORT_DIMENSIONS,
-)
+from assay.tools.answers import HIGHEST, LOWEST, MOOT, NA_REASONS, TRANSPORT_DIMENSIONS
 from assay.tools.names import SKEW, is_schema_id, iso, parse_iso, slug
+from assay.tools.source import ToolSchema
 from assay.tools.versions import SCORING_PROTOCOL
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from assay.tools.source import ToolSchema
 
 INSTRUCTIONS = (
     "Du bist ein Schema-Bewerter. Bewerte unabhaengig basierend nur auf den unten gelieferten"

@@ -25,12 +25,7 @@ from assay.tools.envelope import (
     persona_of,
     place_of,
 )
-from assay.tools.names import (
-    FULL,
-    GROUP_BOUND,
-    Area,
-    area_of,
-)
+from assay.tools.names import FULL, GROUP_BOUND, Area, area_of
 from assay.tools.node import last_full
 from assay.tools.preconditions import check_allowed
 from assay.tools.status import NODE_REJECTED
@@ -119,8 +114,8 @@ def record(
         if hash8 not in (None, live):
             raise InputError(
                 "PRO-006",
-                f"the answers are about {hash8}, and the tree holds {live}.",
-                fix="Grade what the tree holds now.",
+                f"the answers are about {hash8}, and the tree contains {live}.",
+                fix="Grade what is in the tree now.",
             )
         single = area.name == "single-test"
         subject = EntrySubject(

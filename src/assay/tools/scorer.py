@@ -18,24 +18,21 @@ import subprocess
 import tempfile
 import threading
 from contextlib import suppress
+from datetime import datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from assay import exact
 from assay.errors import InputError, UsageError
 from assay.files.json_files import parse_json
 from assay.judging.client import Client, Errored
+from assay.judging.config import JudgeSpec
 from assay.judging.journal import Journal
 from assay.tools.answers import shown
 from assay.tools.names import iso, stamp
+from assay.tools.policy import SchemaRules
 from assay.tools.protocol import check_prompts, prompts_digest, score_faults
 from assay.tools.versions import SCORING_PROTOCOL
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from assay.judging.config import JudgeSpec
-    from assay.tools.policy import SchemaRules
 
 NOT_STATED = "not stated"
 MAX_REPLY = 1024 * 1024
@@ -206,7 +203,8 @@ def read_reply(reply: bytes, dimension: str) -> dict[str, Any]:
     if not isinstance(item, dict) or "score" not in item:
         raise InputError(
             "PRO-007",
-            f"{dimension}: the reply holds no score: {reply[:120].decode('utf-8', 'replace')!r}.",
+            f"{dimension}: the reply contains no score:"
+            f" {reply[:120].decode('utf-8', 'replace')!r}.",
             fix='Write {"score": 4.0, "reasoning": "..."}.',
         )
     if item.get("dimension", dimension) != dimension:

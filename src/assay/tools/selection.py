@@ -38,7 +38,7 @@ def size_outcome(namespaces: object, rules: SchemaRules) -> str:
     except ValueError as error:
         raise InputError("FMC-012", f"the number of namespaces must be one; {error}.") from None
     if count.den != 1 or count.num < 0:
-        raise InputError("FMC-012", f"{namespaces} is no number of namespaces.")
+        raise InputError("FMC-012", f"{namespaces} is not a number of namespaces.")
     namespaces = count.num
     sizes = rules.policy.selection
     if namespaces < sizes.graded_from:

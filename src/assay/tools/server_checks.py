@@ -9,22 +9,15 @@ veto.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.tools import checks
-from assay.tools.checks import (
-    ModuleLists,
-    VetoCheck,
-    same_package,
-)
-from assay.tools.declaration import declaration_of
+from assay.tools.checks import ModuleLists, VetoCheck, same_package
+from assay.tools.declaration import Declaration, declaration_of
 from assay.tools.key_owners import named_keys
 from assay.tools.rules.secrets import texts
 from assay.tools.source import Module, ToolSchema
 from assay.tools.veto import CLEAN, NOT_APPLICABLE, UNDETERMINED, VETO
-
-if TYPE_CHECKING:
-    from assay.tools.declaration import Declaration
 
 MODULES, KEYS, TERMS = "malicious-module", "api-key-domain-mismatch", "tos-attached"
 _ASK = "declare them with --declare FILE when you check, import or grade the server"

@@ -24,8 +24,8 @@ class Module(NamedTuple):
 
 
 class NotData(NamedTuple):
-    """A place in the exported object that holds no data: a function, a symbol, an endless number.
-    JSON cannot say it, so no hash covers it.
+    """A place in the exported object without data: a function, a symbol, an infinite number.
+    JSON can't express it, so no hash covers it.
     """
 
     path: str

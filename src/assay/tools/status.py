@@ -4,14 +4,12 @@ gradings may follow each other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from assay.errors import InputError
 from assay.tools.names import FULL, LETTERS, PARTIAL, REJECTED
 from assay.tools.policy import at_least
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 PENDING, BLOCKED, GRADED, STABLE, NODE_REJECTED = NODE_STATUSES = (
     "pending",

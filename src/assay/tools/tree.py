@@ -39,15 +39,7 @@ from assay.tools.names import (
     segment,
     stamp,
 )
-from assay.tools.node import (
-    MAX_ENTRY,
-    Home,
-    Node,
-    StoredEntry,
-    entry_files,
-    judge,
-    read_entries,
-)
+from assay.tools.node import MAX_ENTRY, Home, Node, StoredEntry, entry_files, judge, read_entries
 from assay.tools.policy import SchemaRules
 from assay.tools.selection import (
     Member,

@@ -63,17 +63,3 @@ def passes(findings: Iterable[SchemaFinding]) -> bool:
     True
     """
     return all(finding.level != "error" for finding in findings)
-
-
-def tests_per_tool(schema: ToolSchema) -> dict[str, int]:
-    """How many tests each tool has, in the order of the tools. Fewer than `MIN_TESTS` blocks full
-    grading; an MCP server has none to give.
-    """
-    group = (
-        schema.main.get("tools")
-        if schema.main.get("tools") is not None
-        else schema.main.get("routes")
-    )
-    return (
-        {name: cases.count(tool) for name, tool in group.items()} if isinstance(group, dict) else {}
-    )

@@ -7,7 +7,8 @@ it, and both stay. Which schemas earn a veto: `checks`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 from msgspec import ValidationError, convert
 
@@ -17,9 +18,6 @@ from assay.records.tool_entry import CategoricalVeto, GraderIdentity
 from assay.registry import near_miss
 from assay.tools.answers import GRADER_KINDS
 from assay.tools.names import iso
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 CLEAN, VETO, UNDETERMINED = "clean", "veto", "undetermined"
 NOT_APPLICABLE = "not applicable"

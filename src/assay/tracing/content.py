@@ -4,14 +4,10 @@ messages.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from assay.tracing.spans import count, mapping, text, tree
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from assay.tracing.spans import Span
+from assay.tracing.spans import Span, count, mapping, text, tree
 
 _GIVEN = (
     "assay.inputs",

@@ -8,7 +8,9 @@ computes sums.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
 
 from assay.tracing.payloads import (
     Reader,
@@ -20,13 +22,7 @@ from assay.tracing.payloads import (
     told_with,
     tool_of,
 )
-from assay.tracing.spans import Meaning, Span, amount, count, mapping, name, text, tree
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from decimal import Decimal
-
-    from assay.tracing.spans import Kind
+from assay.tracing.spans import Kind, Meaning, Span, amount, count, mapping, name, text, tree
 
 _OPERATIONS: dict[str, Kind] = {
     **dict.fromkeys(

@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 MAX_ERROR = 2000
 """Characters of an error that are kept."""

@@ -8,8 +8,9 @@ status is `error`, and `metadata.otel.gaps` says why. The scoring rules are in `
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.errors import InputError
 from assay.tracing.content import inputs_of, outputs_of
@@ -21,11 +22,6 @@ from assay.tracing.spans import Span
 from assay.tracing.steps import TracedStep, milliseconds, pieces, used
 from assay.tracing.tools import tool_calls
 from assay.tracing.trace import Trace
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.tracing.spans import Span
 
 MAX_SPANS = 100_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

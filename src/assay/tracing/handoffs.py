@@ -8,15 +8,13 @@ an edge could hide a broken rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.errors import InputError
 from assay.tracing.rules import agents_before
 from assay.tracing.spans import name, tree
-
-if TYPE_CHECKING:
-    from assay.tracing.steps import TracedStep
-    from assay.tracing.trace import Trace
+from assay.tracing.steps import TracedStep
+from assay.tracing.trace import Trace
 
 Edge = tuple[str, str]
 MAX_LOOKS = 1_000_000

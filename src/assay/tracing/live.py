@@ -10,22 +10,18 @@ leaves its open steps to the runner.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.tracing.handoffs import handoffs
+from assay.tracing.recorder import OpenStep, Recorder
 from assay.tracing.rules import passages
-from assay.tracing.steps import pieces
+from assay.tracing.spans import Meaning, Span
+from assay.tracing.steps import TracedStep, pieces
 from assay.tracing.tools import tool_calls
 from assay.tracing.trace import Trace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from assay.tracing.recorder import OpenStep, Recorder
-    from assay.tracing.spans import Meaning, Span
-    from assay.tracing.steps import TracedStep
 
 _STEPS = ("step", "agent", "model")
 """What is a step where nothing around it is one."""

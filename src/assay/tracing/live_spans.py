@@ -7,14 +7,9 @@ it was cancelled.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from assay.tracing.dialects import meaning
-from assay.tracing.spans import Kind, Meaning
-
-if TYPE_CHECKING:
-    from assay.tracing.live import LiveRun
-    from assay.tracing.spans import Span
+from assay.tracing.live import LiveRun
+from assay.tracing.spans import Kind, Meaning, Span
 
 _KINDS: dict[str, Kind] = {
     "workflow.run": "workflow",

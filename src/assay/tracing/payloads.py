@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from assay.tracing.rules import offered_tools, passage_id
-from assay.tracing.spans import RequestedCall, RetrievedDocument, amount, name, text, tree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from assay.tracing.spans import Span
+from assay.tracing.spans import RequestedCall, RetrievedDocument, Span, amount, name, text, tree
 
 _MAX_LITERAL = 20_000
 _CALL = re.compile(

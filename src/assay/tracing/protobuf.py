@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import base64
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from assay.errors import Fault, InputError, UsageError
 from assay.installing import install_hint
@@ -26,9 +27,6 @@ from assay.tracing.wire import (
     same_trace,
     text_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 
 def from_protobuf(data: bytes, *, file: str = "") -> Iterator[Span | Fault]:
@@ -80,7 +78,7 @@ def from_protobuf(data: bytes, *, file: str = "") -> Iterator[Span | Fault]:
 
 def _pb_span(given: Any, resource: Mapping[str, Any]) -> Span:
     if len(given.events) > MAX_EVENTS or len(given.links) > MAX_EVENTS:
-        raise Wrong(f"events or links hold more than {MAX_EVENTS:,}")
+        raise Wrong(f"events or links have more than {MAX_EVENTS:,}")
     if given.status.code not in (0, 1, 2):
         raise Wrong(f"unknown status {given.status.code}")
     trace_id = id_of(given.trace_id.hex(), TRACE_ID, "trace_id")

@@ -10,9 +10,10 @@ test results. Reports are untrusted input and are checked here. Recorders are th
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.canon import canonical
 from assay.errors import AssayError, EvidenceError
@@ -20,13 +21,10 @@ from assay.files.json_files import parse_json
 from assay.tracing.failures import describe
 from assay.tracing.steps import milliseconds
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    Notify = Callable[[str, dict[str, Any]], None]
-    """Called with `step_start` or `step_end` and the fields of the event."""
-    ToolCheck = Callable[[str, Any], bool | None]
-    """Whether a tool's arguments keep its schema; None where nobody knows the tool."""
+Notify = Callable[[str, dict[str, Any]], None]
+"""Called with `step_start` or `step_end` and the fields of the event."""
+ToolCheck = Callable[[str, Any], bool | None]
+"""Whether a tool's arguments keep its schema; None where nobody knows the tool."""
 
 SUCCESS, SKIPPED = "success", "skipped"
 

@@ -20,15 +20,12 @@ and a grade would then depend on how its evidence arrived.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from assay.records.contract import check
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-
-    from assay.tracing.spans import RequestedCall
+from assay.tracing.spans import RequestedCall
 
 T = TypeVar("T")
 BROKEN = "the arguments break the tool's schema"

@@ -6,14 +6,12 @@ Attributes are untrusted. A number that is text, NaN or out of range becomes Non
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from assay.exact import is_amount
 from assay.files.json_files import parse_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 Kind = Literal["workflow", "agent", "step", "model", "tool", "retrieval", "handoff", "other"]
 

@@ -4,19 +4,16 @@ what its models used, counted once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.tracing.content import reported_tokens
 from assay.tracing.failures import failure
 from assay.tracing.rules import Tries
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from assay.tracing.spans import Meaning
-    from assay.tracing.trace import Trace
+from assay.tracing.spans import Meaning
+from assay.tracing.trace import Trace
 
 
 class Used(NamedTuple):

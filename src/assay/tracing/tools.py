@@ -9,17 +9,14 @@ the call's validity is unknown. A call that was never run counts too.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.tracing.rules import BROKEN, CallVerdict, keeps, made_at, not_carried_out
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping
-
-    from assay.tracing.spans import Meaning, RequestedCall
-    from assay.tracing.steps import TracedStep
-    from assay.tracing.trace import Trace
+from assay.tracing.spans import Meaning, RequestedCall
+from assay.tracing.steps import TracedStep
+from assay.tracing.trace import Trace
 
 
 class _Asked(NamedTuple):

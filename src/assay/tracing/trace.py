@@ -9,13 +9,11 @@ a complete run, and its totals are unknown. A missing leaf that no span refers t
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from assay.tracing.dialects import meaning
 from assay.tracing.spans import Kind, Meaning, Span
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 UNNAMED = "LangGraph"
 """The name of a graph that nobody named."""

@@ -8,16 +8,14 @@ malformed document is an error. Nothing else is ever raised. `dialects` interpre
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.errors import Fault, InputError
 from assay.files.json_files import json_fault, parse_json
 from assay.tracing.failures import error_of
 from assay.tracing.spans import Span
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 MAX_TEXT = 4 * 1024 * 1024
 """Bytes of one text, of an attribute or of anything else."""
@@ -187,7 +185,7 @@ def _json_span(given: Mapping[str, Any], resource: Mapping[str, Any]) -> Span:
 def _limited(given: Mapping[str, Any], key: str, limit: int) -> list[Mapping[str, Any]]:
     found = _list(given, key)
     if len(found) > limit:
-        raise Wrong(f"{key} holds {len(found):,}; the limit is {limit:,}")
+        raise Wrong(f"{key} has {len(found):,}; the limit is {limit:,}")
     return [_object(one, f"one of {key}") for one in found]
 
 

@@ -205,6 +205,18 @@ class Figure(Block, frozen=True):
         return f"data:image/svg+xml;base64,{b64encode(drawing.svg(self.chart)).decode()}"
 
     @property
+    def room(self) -> int:
+        """The height in pixels to keep free for the picture until it arrives: never more than it
+        takes.
+        """
+        spec = self.chart.spec or {}
+        height = spec.get("height")
+        if isinstance(height, int):
+            return height
+        values = spec.get("data", {}).get("values") or self.chart.rows
+        return 24 * min(40, len(self.chart.rows), len(values))
+
+    @property
     def hint(self) -> str:
         """Why there is no picture, where there could be one."""
         if self.chart.spec is None or not self.draw or can_draw():

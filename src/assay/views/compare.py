@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
+from assay.errors import count
 from assay.records.decision import SAME_EVIDENCE, Decision
 from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.views.blocks import (
@@ -28,7 +29,6 @@ from assay.views.pieces import (
     absent,
     address,
     code,
-    count,
     line,
     link,
     listed,

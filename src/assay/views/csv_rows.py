@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from assay.records.grade import Payload
 from assay.views.exporters import Exporter, Format
-
-if TYPE_CHECKING:
-    from assay.records.grade import Payload
 
 _COLUMNS = (
     "run_id",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, UnsetType
 
+from assay.errors import count
 from assay.records.decision import (
     SIDES,
     Decision,
@@ -30,7 +31,6 @@ from assay.views.blocks import (
 from assay.views.charts.decisions import rule_word as rule_word
 from assay.views.pieces import (
     Piece,
-    count,
     number,
     piece,
     signed,
@@ -40,6 +40,8 @@ from assay.views.pieces import (
 
 FEW = 5
 """Samples that a sentence names."""
+SCALE = 100.0
+"""The largest difference that two scores can have."""
 OUTCOMES = {
     "promote": ("promote", "The candidate may replace the baseline."),
     "hold": (
@@ -125,6 +127,13 @@ def _between(low: float | None, high: float | None, reason: str | UnsetType) -> 
     return f"[{low:+.2f}, {high:+.2f}]"
 
 
+def detectable(points: float) -> str:
+    """From which size on these samples show a difference."""
+    if points > SCALE:
+        return "none; scores that vary this much need more samples"
+    return f"differences of {points:.2f} points or more, at the policy's power"
+
+
 def _few(names: Sequence[str], total: int | None = None) -> str:
     n = len(names) if total is None else total
     more = f" and {n - FEW:,} more" if n > FEW else ""
@@ -152,9 +161,9 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
         ),
     ]
     if compared.minimum_detectable_effect is not None:
-        seen = f"differences from {compared.minimum_detectable_effect:.2f} points"
-        facts.append(("detects", f"{seen}, with the policy's power"))
+        facts.append(("detects", detectable(compared.minimum_detectable_effect)))
     facts += [(side, _side_sentence(getattr(decision, side))) for side in SIDES]
+    facts += bar_facts(decision)
     if profiles := [name for name in decision.fingerprint.fields.get("profile", ()) if name]:
         facts.append(("graded by", _few(profiles)))
     for side, worth in LOST.items():
@@ -188,6 +197,13 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
         fell = [f"{item.sample} {item.difference:+.2f}" for item in decision.worse]
         facts.append(("fell most", _few(fell)))
     return facts
+
+
+def bar_facts(decision: Decision) -> list[tuple[str, str]]:
+    """That samples may fail in any number, as long as no more do than before: where it holds."""
+    if any(rule.id == "pass_rate" for rule in decision.rules):
+        return []
+    return [("pass rate", "no minimum is set")]
 
 
 def terms_facts(decision: Decision) -> list[tuple[str, str]]:

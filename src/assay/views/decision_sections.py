@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from assay.errors import count
 from assay.records.decision import SIDES, ComparisonRecord, Decision
 from assay.records.summary import SummaryBlock
 from assay.views.blocks import (
@@ -28,8 +29,11 @@ from assay.views.blocks import (
 from assay.views.charts import Chart, summaries
 from assay.views.charts import decisions as charts
 from assay.views.decision import (
+    SCALE,
+    bar_facts,
     claims_of,
     decision_head,
+    detectable,
     mean_of,
     rate_of,
     rule_name,
@@ -42,7 +46,6 @@ from assay.views.pieces import (
     absent,
     clip,
     code,
-    count,
     digest,
     letter,
     line,
@@ -110,7 +113,7 @@ def decision_view(
 
 
 def _figures(decision: Decision) -> Facts:
-    compared = decision.comparison
+    compared, effect = decision.comparison, decision.comparison.minimum_detectable_effect
     counts = [
         count(number_of, *words)
         for number_of, *words in (
@@ -143,9 +146,14 @@ def _figures(decision: Decision) -> Facts:
             ),
             (
                 "Smallest difference it could detect",
-                points(compared.minimum_detectable_effect, "not known"),
+                points(effect, "not known")
+                if effect is None or effect <= SCALE
+                else detectable(effect),
             ),
-            *((label.capitalize(), text) for label, text in terms_facts(decision)),
+            *(
+                (label.capitalize(), text)
+                for label, text in (*bar_facts(decision), *terms_facts(decision))
+            ),
         ],
         "figures",
     )

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from assay.records.grade import GRADES_SCHEMA
+from assay.records.grade import GRADES_SCHEMA, Payload
 from assay.views.exporters import Exporter, Format
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.records.grade import Payload
 
 _encoder = msgspec.json.Encoder(decimal_format="number")
 encode = _encoder.encode

@@ -14,18 +14,15 @@ import os
 import re
 import threading
 from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from html import escape
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from assay.errors import UsageError
 from assay.files.atomic import atomic_write
 from assay.installing import install_command, install_hint
 from assay.views.charts import DARK, Chart
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 MISSING = (
     "Charts need an extra that is not installed:"

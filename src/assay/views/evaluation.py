@@ -5,15 +5,16 @@ the worst runs with question and answer.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from assay.errors import count
 from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.records.evidence import Run
 from assay.views.blocks import Column, Facts, Paragraph, Part, Sentences, Table
 from assay.views.evaluations import import_notes, unchecked
 from assay.views.grade_line import as_line
-from assay.views.pieces import clip, count, number, phrase, points, verdict
+from assay.views.pieces import clip, number, phrase, points, verdict
 from assay.views.samples import ANSWERS, QUESTIONS, main_text
 
 WORST = 3
@@ -33,16 +34,6 @@ class WorstRun(NamedTuple):
 
     def __lt__(self, other: tuple[Any, ...]) -> bool:
         return self[:2] < other[:2]
-
-
-def worst_runs(
-    results: Iterable[tuple[Mapping[str, Any], Run | None]], *, most: int = WORST
-) -> list[WorstRun]:
-    """The worst of graded runs, each a grade as in `assay.grades/1` with its run."""
-    found: list[WorstRun] = []
-    for result, run in results:
-        keep_worst(found, result, run, most=most)
-    return found
 
 
 def keep_worst(
@@ -148,13 +139,18 @@ def _worst(one: WorstRun) -> Facts:
 
 
 def sample_facts(run: Mapping[str, Any]) -> Facts:
-    """What a run was asked, what it answered and what was expected, each in short."""
-    facts = (("question", "inputs", QUESTIONS), ("answer", "outputs", ANSWERS))
+    """What a run was asked, what it answered or why not, and what was expected, each in short."""
+    metadata = run.get("metadata")
+    error = metadata.get("error") if isinstance(metadata, Mapping) else None
+    no_answer = _no_answer(run.get("status"), error) if error else ""
     return Facts(
         [
-            (label, _short(values, names))
-            for label, key, names in (*facts, ("expected", "expected", ANSWERS))
-            if isinstance(values := run.get(key), Mapping) and values
+            (label, _short(values, names) if isinstance(values, Mapping) and values else otherwise)
+            for label, values, names, otherwise in (
+                ("question", run.get("inputs"), QUESTIONS, ""),
+                ("answer", run.get("outputs"), ANSWERS, no_answer),
+                ("expected", run.get("expected"), ANSWERS, ""),
+            )
         ]
     )
 
@@ -162,8 +158,12 @@ def sample_facts(run: Mapping[str, Any]) -> Facts:
 def _answer(run: Run) -> str:
     if run.outputs:
         return _short(run.outputs, ANSWERS)
-    error = (run.metadata or {}).get("error")
-    return f"none; status {run.status}" + (f": {clip(str(error), SHORT)}" if error else "")
+    return _no_answer(run.status, (run.metadata or {}).get("error"))
+
+
+def _no_answer(status: object, error: object) -> str:
+    why = clip(" ".join(str(error)[: 4 * SHORT].split()), SHORT) if error else ""
+    return f"none; status {status}" + (f": {why}" if why else "")
 
 
 def _short(values: Mapping[str, Any] | None, names: Sequence[str]) -> str:

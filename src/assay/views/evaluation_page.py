@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from assay.errors import count
 from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.views.blocks import (
     Chip,
@@ -22,7 +23,6 @@ from assay.views.evaluations import versioned
 from assay.views.pieces import (
     clip,
     coded,
-    count,
     line,
     link,
     listed,
@@ -33,12 +33,7 @@ from assay.views.pieces import (
     small,
     verdict,
 )
-from assay.views.sample_query import (
-    Baseline,
-    SampleCounts,
-    SamplePage,
-    SampleQuery,
-)
+from assay.views.sample_query import Baseline, SampleCounts, SamplePage, SampleQuery
 from assay.views.sample_table import (
     MAX_CRITERIA,
     CriterionColumn,

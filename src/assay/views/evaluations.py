@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.canon import digest
+from assay.errors import count
 from assay.records.evaluation import Evaluation, VersionedName
 from assay.records.summary import ValueInterval
 from assay.views.blocks import Column, Table
@@ -13,7 +14,6 @@ from assay.views.pieces import (
     absent,
     badge,
     clip,
-    count,
     line,
     link,
     meter,
@@ -24,15 +24,7 @@ from assay.views.pieces import (
     small,
 )
 
-_HEAD = (
-    "Name",
-    "Workflow",
-    "Dataset",
-    Column("Runs", "n"),
-    "Pass rate",
-    "Mean score",
-    "Started",
-)
+_HEAD = ("Name", "Workflow", "Dataset", Column("Runs", "n"), "Pass rate", "Mean score", "Started")
 
 
 def unchecked(evaluation: Evaluation) -> str:
@@ -135,10 +127,7 @@ def evaluations_list(evaluations: Sequence[tuple[Evaluation, str]], *, absent_as
                 )
                 if graded
                 else absent("not graded"),
-                phrase(
-                    meter(totals.score.value, whole=100),
-                    line(small(_ends(totals.score))),
-                )
+                phrase(meter(totals.score.value, whole=100), line(small(_ends(totals.score))))
                 if graded
                 else "",
                 moment(one.started),

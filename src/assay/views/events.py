@@ -7,19 +7,16 @@ and gets the rest.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from assay.errors import AssayError
+from assay.records.evidence import Run
 from assay.records.grade import ENGINE
 from assay.views.event_schema import EVENT_SCHEMA, LAST
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from assay.errors import AssayError
-    from assay.records.evidence import Run
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 HEARTBEAT = b": still here\n\n"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-if TYPE_CHECKING:
-    from assay.records.evidence import Run
+from assay.records.evidence import Run
 
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 

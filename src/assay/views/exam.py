@@ -6,17 +6,25 @@ decides; see `exams.gate`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
 from assay.canon import number_text
-from assay.records.exam import AxisNumbers, DropCheck, HardGate, SoftGate, TargetCheck
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.records.exam import ExamFileCount, ExamGate, ExamResult, ItemResult, PatternSeen
+from assay.errors import count
+from assay.records.exam import (
+    AxisNumbers,
+    DropCheck,
+    ExamFileCount,
+    ExamGate,
+    ExamResult,
+    HardGate,
+    ItemResult,
+    PatternSeen,
+    SoftGate,
+    TargetCheck,
+)
 
 _TUTOR = ("correctness", "spanish_gloss", "schema", "conciseness")
 """The axes of results that don't name theirs."""
@@ -92,15 +100,6 @@ class ExamView(NamedTuple):
     faults: list[str]
 
 
-def plural(n: int, noun: str) -> str:
-    """A count with its noun.
-
-    >>> plural(1, "item"), plural(1200, "item")
-    ('1 item', '1,200 items')
-    """
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
 def exam_name(files: Sequence[ExamFileCount]) -> str:
     """An exam by its files."""
     names = [f"{file.exam} {file.version}" for file in files]
@@ -149,26 +148,26 @@ def exam_view(result: ExamResult) -> ExamView:
         result,
         exam_name(result.exams),
         score,
-        f"score {score} over {plural(result.n, 'item')}, {len(result.missing)} without an answer",
+        f"score {score} over {count(result.n, 'item')}, {len(result.missing)} without an answer",
         weights,
         ""
         if p50 is None
-        else f"median latency {number_text(p50)} ms over {plural(result.latency.n, 'answer')}",
-        f"rubric {result.rubric} · policy {result.policy} · {result.scoring_system} ·"
+        else f"median latency {number_text(p50)} ms over {count(result.latency.n, 'answer')}",
+        f"rubric {result.rubric} · marked under {result.policy} · {result.scoring_system} ·"
         f" {result.grading_system}",
         patterns,
         f"The {many(len(known))} patterns",
         (
             f"Of the {many(len(known))} patterns {len(kinds)} {'is' if len(kinds) == 1 else 'are'}"
-            f" seen in {plural(result.n, 'item')}: {', '.join(kinds)}."
+            f" seen in {count(result.n, 'item')}: {', '.join(kinds)}."
             if kinds
-            else f"None of the {many(len(known))} patterns is seen in {plural(result.n, 'item')}."
+            else f"None of the {many(len(known))} patterns is seen in {count(result.n, 'item')}."
         ),
         items,
         lost,
-        f"{plural(len(items) - len(lost), 'item')} with every mark",
+        f"{count(len(items) - len(lost), 'item')} with every mark",
         [
-            f"{file.exam} version {file.version} ({plural(file.items, 'item')})"
+            f"{file.exam} version {file.version} ({count(file.items, 'item')})"
             for file in result.exams
         ],
         [

@@ -5,11 +5,12 @@ every item with its answer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from assay.canon import number_text
-from assay.records.exam import LostMark
+from assay.errors import count
+from assay.records.exam import ItemResult, LostMark
 from assay.views.blocks import (
     Chip,
     Chips,
@@ -22,11 +23,8 @@ from assay.views.blocks import (
     Table,
     section,
 )
-from assay.views.exam import ExamView, axes_of, plural
+from assay.views.exam import ExamView, axes_of
 from assay.views.pieces import absent, clip, line, phrase, small, strong, verdict, words
-
-if TYPE_CHECKING:
-    from assay.records.exam import ItemResult
 
 MAX_ROWS = 200
 MAX_TEXT = 2000
@@ -70,7 +68,7 @@ def lost_section(
         parts.append(_chips(view, [each for _, each, _ in marks], here, axis))
     parts.append(Table("Lost marks", _LOST, rows, absent="No mark was lost.", kind="stack lost"))
     if len(chosen) > MAX_ROWS:
-        more = f"The first {MAX_ROWS} of {plural(len(chosen), 'lost mark')}."
+        more = f"The first {MAX_ROWS} of {count(len(chosen), 'lost mark')}."
         parts.append(Paragraph(more, "hint"))
     inside = [Region("lost-marks", parts)] if here else parts
     return section("Lost marks: expected and given", *inside, id="lost")

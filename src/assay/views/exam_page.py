@@ -5,8 +5,9 @@ first, where the points were lost, the patterns, and every item with its answer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from assay.records.exam import ExamGate, ExamResult, LostMark, ScoreCount
 from assay.views.blocks import (
     Column,
     Decided,
@@ -23,7 +24,7 @@ from assay.views.blocks import (
     section,
 )
 from assay.views.charts import Chart, exam_history, exams
-from assay.views.exam import ExamView, GateView, axes_of, exam_view, gate_view
+from assay.views.exam import ExamPoint, ExamView, GateView, axes_of, exam_view, gate_view
 from assay.views.exam_items import items_section, lost_section
 from assay.views.pieces import (
     absent,
@@ -42,10 +43,6 @@ from assay.views.pieces import (
     words,
 )
 from assay.views.render import report
-
-if TYPE_CHECKING:
-    from assay.records.exam import ExamGate, ExamResult, LostMark, ScoreCount
-    from assay.views.exam import ExamPoint
 
 RAW = "raw"
 """In the address: bars with the same length for each axis."""

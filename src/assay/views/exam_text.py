@@ -4,21 +4,18 @@ for each item, the diagnosis, the patterns, and what a missing step costs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from msgspec import UNSET
 
 from assay import exact
 from assay.canon import number_text
-from assay.errors import printable
-from assay.views.exam import axes_of, exam_view, gate_rows, plural
+from assay.errors import count, printable
+from assay.records.exam import AxisNumbers, ExamGate, ExamResult
+from assay.views.exam import axes_of, exam_view, gate_rows
 from assay.views.markdown import cell_code, code
 from assay.views.pieces import bar as share_bar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from assay.records.exam import AxisNumbers, ExamGate, ExamResult
 
 WIDTH = 20
 MARKS = "█▓▒░▚▞▙▟▛▜▌▐"
@@ -62,7 +59,7 @@ def exam_lines(result: ExamResult, *, raw: bool = False) -> Iterator[str]:
     rows = [of_item[item.item] for item in result.items]
     if len(rows) > MAX_ITEMS:
         rows = view.lost[:MAX_ITEMS]
-        yield f"the lowest {len(rows)} of {plural(result.n, 'item')}"
+        yield f"the lowest {len(rows)} of {count(result.n, 'item')}"
     width = min(40, max((len(row.result.item) for row in rows), default=0))
     for row in rows:
         parts = row.result.breakdown if raw else row.result.weighted
@@ -95,7 +92,7 @@ def gate_lines(gate: ExamGate) -> Iterator[str]:
             yield f"  {row.name}: {row.state}, {row.text} (does not block)"
     yield from (f"  note: {printable(note)}" for note in gate.notes)
     yield (
-        f"rubric {gate.rubric} · policy {gate.policy} · {gate.scoring_system} ·"
+        f"rubric {gate.rubric} · decided under {gate.policy} · {gate.scoring_system} ·"
         f" {gate.grading_system}"
     )
 
@@ -135,11 +132,11 @@ def review_lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"Nothing is due on {document['date']}."
     else:
         yield (
-            f"{plural(counts['due'], 'item')} reviewed: {counts['passed']} passed,"
+            f"{count(counts['due'], 'item')} reviewed: {counts['passed']} passed,"
             f" {counts['failed']} failed, {counts['missing']} of them without an answer"
         )
     if counts["new"]:
-        yield f"{plural(counts['new'], 'item')} never reviewed; add --new to include them"
+        yield f"{count(counts['new'], 'item')} never reviewed; add --new to include them"
     if document["next_due"]:
         yield f"next review due {document['next_due']}"
     yield (

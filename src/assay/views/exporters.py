@@ -12,16 +12,14 @@ import os
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from assay.files.json_files import StoredInput
+from assay.files.json_files import Document, StoredInput
 from assay.files.yaml_files import locate
-from assay.records.evidence import IMPORTED
+from assay.records.evidence import IMPORTED, Run, Workflow
 from assay.registry import Registry, is_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from assay.files.json_files import Document
-    from assay.records.evidence import Run, Workflow
     from assay.records.grade import Payload
     from assay.records.summary import ValueInterval
 

@@ -11,21 +11,18 @@ import os
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from http.client import HTTPException
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from assay.files.redirects import staying_opener
+from assay.records.grade import Payload
 from assay.views.telemetry import Origin, document, events, origin_of, refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from contextlib import ExitStack
-
-    from assay.records.grade import Payload
 
 BATCH = 500
 """Events in one request."""

@@ -67,7 +67,7 @@ def grade_charts(result: Result) -> list[Chart]:
 def grade_head(result: Result) -> list[Part]:
     """The letter with its policy, the verdict, and why in one sentence."""
     sentence = next(iter(result.get("explanation") or ()), None)
-    reason = clip(sentence, 1000, absent_as="No reason is stated.")
+    reason = clip(sentence, 1000, absent_as="No reason given.")
     policy = result.get("policy")
     return [
         Group(

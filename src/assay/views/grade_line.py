@@ -11,14 +11,17 @@ from typing import Any
 
 from msgspec import Struct, structs
 
+from assay.errors import count
 from assay.records.grade import Grade, Payload, ended_by
 from assay.records.typed import convert
 from assay.views.blocks import Column, Table
-from assay.views.pieces import Piece, absent, bar, count, points, verdict
+from assay.views.pieces import Piece, absent, bar, points, verdict
 
 NAMED = 3
 """Gates, criteria or causes that a line names; it counts the others."""
-NO_REASON = "no reason is stated"
+LONGEST_REASON = 160
+STATUS_GATE = "overall_status_success"
+NO_REASON = "no reason given"
 
 
 def passed_word(passed: object) -> str:
@@ -50,6 +53,8 @@ class GradeLine(Struct, frozen=True):
     explanation: Sequence[str] = ()
     cause: str = ""
     """What ended the run, such as an error of the provider; empty where nothing is stated."""
+    status: str | None = None
+    """How the run ended."""
 
     @property
     def why(self) -> str:
@@ -82,10 +87,18 @@ class GradeLine(Struct, frozen=True):
 
     @property
     def counted(self) -> list[str]:
-        """Each cause without its numbers, so that the causes of many runs can be counted."""
+        """Why it did not pass, in words that can be counted over many runs: how the run ended where
+        it did not succeed, else each gate and floor, without numbers.
+        """
+        if self.cause:
+            return [" ".join(self.cause.split("\n", 1)[0].split())[:LONGEST_REASON]]
+        # A run that broke off fails most gates; each of them would hide the one reason.
+        if STATUS_GATE in self.hard_gate_failures and self.status not in (None, "success"):
+            return [f"the run ended with status {self.status}"[:LONGEST_REASON]]
         found = [f"gate {name} does not pass" for name in self.hard_gate_failures]
         found += [f"{name} misses its floor" for name in self.floor_failures]
-        return found or [_REASONS.get(str(self.reason), str(self.reason or NO_REASON))]
+        found = found or [_REASONS.get(str(self.reason), str(self.reason or NO_REASON))]
+        return [one[:LONGEST_REASON] for one in found]
 
     @property
     def head(self) -> str:

@@ -13,11 +13,15 @@ pass always come before those that did.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import msgspec
 
+from assay.errors import count
+from assay.records.evidence import Run
+from assay.records.summary import ValueInterval
 from assay.views.blocks import (
     Column,
     Facts,
@@ -34,14 +38,9 @@ from assay.views.drawing import MISSING
 from assay.views.exporters import Exporter, Format, ReportTitle, ResultSource
 from assay.views.grade import grade_charts
 from assay.views.grade_line import passed_text
-from assay.views.pieces import clip, count, letter, listed, number, phrase, shown, verdict
+from assay.views.pieces import clip, letter, listed, number, phrase, shown, verdict
 from assay.views.render import report
-from assay.views.report_evidence import (
-    drawn_evidence,
-    evidence_hint,
-    kept_evidence,
-    read_evidence,
-)
+from assay.views.report_evidence import drawn_evidence, evidence_hint, kept_evidence, read_evidence
 from assay.views.report_rows import Result, kept_row, read_row, row_of, workflow_name
 from assay.views.report_samples import (
     Layout,
@@ -54,12 +53,6 @@ from assay.views.report_samples import (
 )
 from assay.views.report_spool import SampleSpool
 from assay.views.run import SYSTEMS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from assay.records.evidence import Run
-    from assay.records.summary import ValueInterval
 
 ROWS = 10_000
 """Rows of the table at the most."""

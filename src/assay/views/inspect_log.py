@@ -8,23 +8,19 @@ counts it as unscored, not as 0.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 from hashlib import sha256
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import msgspec
 
+from assay.records.grade import Payload
 from assay.registry import home_value
 from assay.views.evidence_text import evidence_text
-from assay.views.exporters import Exporter
+from assay.views.exporters import Exporter, ResultSource
 from assay.views.spooled import Spooled
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.records.grade import Payload
-    from assay.views.exporters import ResultSource
 
 VERDICT, POINTS = "assay", "assay_score"
 """The scores that every sample has: passed or not, and the weighted score on 0..1."""

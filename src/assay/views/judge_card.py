@@ -5,10 +5,19 @@ it moved.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import asdict
 
+from assay.errors import count
+from assay.records.judge_card import (
+    AgreementBlock,
+    CalibrationRecord,
+    CardAdmission,
+    Estimate,
+    JudgeCard,
+    Probe,
+)
 from assay.views.blocks import (
     Column,
     Decided,
@@ -38,26 +47,17 @@ from assay.views.pieces import (
     words,
 )
 
-if TYPE_CHECKING:
-    from assay.records.judge_card import (
-        AgreementBlock,
-        CalibrationRecord,
-        CardAdmission,
-        Estimate,
-        JudgeCard,
-        Probe,
-    )
-
 CORRECTED = {
     "naive": "As the judge says",
     "ppi": "Prediction-powered",
     "misclassification": "Corrected for its mistakes",
 }
 MEAN = "The mean verdict, corrected for the judge"
-NO_TERMS = (
-    "No policy here sets terms for judges, so no judge may gate. Set them in `judge.gate` of a"
-    " policy, as workflow-judged does."
+WITHOUT_TERMS = (
+    "A policy without terms for judges accepts the scores of any judge, with or without a card,"
+    " unless the profile requires calibration: then no judge may gate."
 )
+NO_TERMS = f"No policy here has terms for judges. {WITHOUT_TERMS}"
 
 
 class DriftView(NamedTuple):
@@ -93,7 +93,7 @@ def age_text(days: float | None) -> str:
         return "its card has no date"
     if days < 0:
         return "from the future"
-    return "less than a day" if days < 1 else f"{days:.0f} day{'' if round(days) == 1 else 's'}"
+    return "less than a day" if days < 1 else count(round(days), "day")
 
 
 def estimate(found: Estimate | None, n: int | None = None, *, percent: bool = False) -> str:

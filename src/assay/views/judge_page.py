@@ -4,13 +4,9 @@ interval.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from assay.records.judge_card import JudgeCard
 from assay.views.judge_card import judge_view
 from assay.views.render import report
-
-if TYPE_CHECKING:
-    from assay.records.judge_card import JudgeCard
 
 
 def judge_page(card: JudgeCard, *, draw: bool = True) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from assay.errors import printable
+from assay.errors import count, printable
 from assay.views.exam import gate_rows
 from assay.views.exporters import Exporter, Format
 from assay.views.grade_line import NAMED, causes, score_text, versions_text
@@ -142,7 +142,7 @@ def _fault_cases(faults: Iterable[Mapping[str, Any]], total: int) -> list[Case]:
             )
         )
     if total > len(cases):
-        more = f"{total - len(cases)} more faults of the input"
+        more = f"{count(total - len(cases), 'more fault')} in the input"
         cases.append(Case(more, "assay.input", "error", "fault", more))
     return cases
 

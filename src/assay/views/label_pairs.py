@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from assay.records.label import LabelSet
+from assay.records.summary import ValueInterval
 from assay.views.blocks import Column, Paragraph, Part, Table
 from assay.views.pieces import number, phrase
-
-if TYPE_CHECKING:
-    from assay.records.label import LabelSet
-    from assay.records.summary import ValueInterval
 
 
 def pairs_won(

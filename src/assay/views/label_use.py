@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
 
+from assay.records.label import LabelSet
 from assay.views.blocks import Paragraph, Section, Verbatim, section
-
-if TYPE_CHECKING:
-    from assay.records.label import LabelSet
 
 
 def compare_commands(made: LabelSet) -> list[str]:

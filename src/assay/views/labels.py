@@ -30,6 +30,11 @@ DRAWN = {
 }
 LISTED = 100
 """Items of a list; a page must not grow with the set."""
+HIDDEN = (
+    "on items that you have not labelled. You see other raters' labels of an item once yours is"
+    " stored."
+)
+"""Why a disagreement is not shown to a rater."""
 Link = Callable[[LabelItem], str]
 
 
@@ -85,16 +90,16 @@ class LabelResults(NamedTuple):
 
     stored: StoredSet
     labels: tuple[StoredLabel, ...]
-    """That count: each rater's first of an item."""
+    """That count: one of each rater for an item."""
     superseded: int
-    """Labels that don't count, because the rater had given one before."""
+    """Labels that don't count, because another of the rater's does."""
     progress: tuple[RaterProgress, ...]
     agreement: tuple[RaterAgreement, ...]
     disagreed: tuple[Disagreed, ...]
     newest: tuple[StoredLabel, ...] = ()
     """Each rater's last word on an item, with the comment."""
     changed: int = 0
-    """Labels whose rater said something else later."""
+    """Labels whose rater changed them."""
     changed_late: int = 0
     """Of these, once another rater's label of the item was there to be seen."""
     preferred: ValueInterval | None = None
@@ -158,8 +163,9 @@ def changed_sentence(results: LabelResults) -> str:
     was = "label was" if results.changed == 1 else "labels were"
     late = "was" if results.changed_late == 1 else "were"
     return (
-        f"{results.changed:,} {was} changed later; the first one counts. {results.changed_late:,}"
-        f" {late} changed after others' labels could be seen."
+        f"{results.changed:,} {was} changed later. A change counts within 10 minutes, unless"
+        f" somebody else labels the item first. {results.changed_late:,} {late} changed after"
+        " others' labels could be seen."
     )
 
 
@@ -220,6 +226,7 @@ def results_view(
     *,
     seen: Collection[str] | None = None,
     href: Link | None = None,
+    why_hidden: str = HIDDEN,
 ) -> list[Part]:
     """What the labels of a set come to. `seen` are the runs that the reader has labelled: of others
     no label is shown, so that nobody is led by another's. None shows all.
@@ -228,7 +235,7 @@ def results_view(
         set_facts(results),
         section("Raters", *_progress(results), id="raters"),
         section("Agreement", *_agreement(results), id="agreement"),
-        section("Disagreements", *_disagreed(results, seen, href), id="disagreements"),
+        section("Disagreements", *_disagreed(results, seen, href, why_hidden), id="disagreements"),
     ]
     if results.stored.set.other and results.labels:
         chosen = Counter(str(one.label.pair.choice) for one in results.labels if one.label.pair)
@@ -293,7 +300,7 @@ def _named(item: LabelItem, href: Link | None) -> str:
 
 
 def _disagreed(
-    results: LabelResults, seen: Collection[str] | None, href: Link | None
+    results: LabelResults, seen: Collection[str] | None, href: Link | None, why_hidden: str
 ) -> list[Part]:
     names = _names(results)
     shown = [one for one in results.disagreed if seen is None or one.item.run in seen]
@@ -306,28 +313,22 @@ def _disagreed(
         ]
         for one in shown[:LISTED]
     ]
-    parts: list[Part] = [
-        Table(
-            "Disagreements", ("Sample", "Criterion", Column("Labels", "wide")), rows, kind="stack"
-        )
-        if rows
-        else Paragraph("None so far.", "absent")
-    ]
+    columns = ("Sample", "Criterion", Column("Labels", "wide"))
+    parts: list[Part] = []
+    if rows:
+        parts.append(Table("Disagreements", columns, rows, kind="stack"))
+    elif not hidden:
+        parts.append(Paragraph("None so far.", "absent"))
     other = results.stored.set.other
     if rows and other:
         text = f"a is {results.stored.set.evaluation.name}, b is {other.name}."
         parts.append(Paragraph(text, "hint"))
     if len(shown) > LISTED:
         parts.append(Paragraph(f"The first {LISTED:,} of {len(shown):,} are shown.", "hint"))
-    return [*parts, *([Paragraph(_hidden(hidden), "hint")] if hidden else [])]
-
-
-def _hidden(n: int) -> str:
-    what = "disagreement is" if n == 1 else "disagreements are"
-    return (
-        f"{n:,} more {what} on items that you have not labelled. You see other raters' labels of an"
-        " item once yours is stored."
-    )
+    if hidden:
+        what = "disagreement is" if hidden == 1 else "disagreements are"
+        parts.append(Paragraph(f"{hidden:,} {'more ' if rows else ''}{what} {why_hidden}", "hint"))
+    return parts
 
 
 def _comments(results: LabelResults, seen: Collection[str] | None, href: Link | None) -> list[Part]:
@@ -367,7 +368,7 @@ def _changed(results: LabelResults, seen: Collection[str] | None, href: Link | N
     ]
     if not rows:
         return []
-    columns = ("Sample", "Rater", "First label, which counts", "Later label", "Changed")
+    columns = ("Sample", "Rater", "Label that counts", "Later label", "Changed")
     return [Table("Changed minds", columns, rows[:LISTED], kind="stack")]
 
 

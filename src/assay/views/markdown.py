@@ -12,12 +12,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
+from assay.errors import count
 from assay.views.exporters import Exporter, Format
 from assay.views.grade_line import NAMED, causes, more_text, passed_text
 from assay.views.markdown_code import MAX_TEXT as MAX_TEXT
 from assay.views.markdown_code import cell_code as cell_code
 from assay.views.markdown_code import code as code
-from assay.views.pieces import bar, count, points
+from assay.views.pieces import bar, points
 from assay.views.worst_samples import (
     WorstSample,
     keep_worst_sample,
@@ -153,7 +154,7 @@ def _fault_list(faults: Sequence[Mapping[str, Any]], total: int) -> str:
             f" {code(' '.join(filter(None, (fault.get('path'), fault['message']))))}\n"
         )
     if total > len(lines):
-        lines.append(f"- … and {total - len(lines):,} more faults\n")
+        lines.append(f"- … and {count(total - len(lines), 'more fault')}\n")
     return "".join(lines)
 
 

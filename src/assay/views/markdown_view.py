@@ -6,16 +6,11 @@ more there are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from assay.views.blocks import Decided, Facts, Paragraph, Sentences, Table
+from assay.views.blocks import Decided, Facts, Paragraph, Part, Sentences, Table
 from assay.views.markdown import ROWS, cell_code, code
 from assay.views.pieces import Piece
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.views.blocks import Part
 
 _OURS = ("verdict", "number", "absent")
 

@@ -4,17 +4,14 @@ that `mlflow.load_table` reads (columns, and a list for each row).
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import msgspec
 
+from assay.records.grade import Payload
 from assay.views.evidence_text import evidence_text
-from assay.views.exporters import Exporter
+from assay.views.exporters import Exporter, ResultSource
 from assay.views.spooled import Spooled
-
-if TYPE_CHECKING:
-    from assay.records.grade import Payload
-    from assay.views.exporters import ResultSource
 
 _encode = msgspec.json.encode
 

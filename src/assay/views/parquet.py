@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from decimal import Decimal
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import msgspec
 
 from assay.errors import UsageError
 from assay.files.json_files import MAX_LINE
 from assay.installing import install_hint
-from assay.views.exporters import Exporter
+from assay.records.grade import Payload
+from assay.views.exporters import Exporter, ResultSource
 from assay.views.spooled import Spooled
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.records.grade import Payload
-    from assay.views.exporters import ResultSource
 
 COLUMNS = {
     "run_id": "VARCHAR",

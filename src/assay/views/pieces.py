@@ -359,12 +359,3 @@ def words(name: str) -> str:
     """
     spaced = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
     return spaced.replace("_", " ").strip().capitalize() or "(no name)"
-
-
-def count(n: int, noun: str, plural: str = "") -> str:
-    """A count with its noun.
-
-    >>> count(1, "run"), count(1200, "run")
-    ('1 run', '1,200 runs')
-    """
-    return f"{n:,} {noun if n == 1 else plural or f'{noun}s'}"

@@ -8,23 +8,19 @@ forbidden tools), never from the output that is graded. So the runs have to agre
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from importlib.resources import files
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import msgspec
 
 from assay.errors import InputError, UsageError
 from assay.records.evidence import Workflow
+from assay.records.grade import Payload
 from assay.records.typed import convert
-from assay.views.exporters import Exporter
+from assay.views.exporters import Exporter, ResultSource
 from assay.views.spooled import Spooled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from assay.records.grade import Payload
-    from assay.views.exporters import ResultSource
 
 REQUIRED = (
     "workflow",

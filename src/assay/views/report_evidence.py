@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import structs
 
+from assay.records.evidence import Run
 from assay.views.blocks import (
     Block,
     Column,
@@ -38,10 +39,7 @@ from assay.views.pieces import (
     verdict,
 )
 from assay.views.run import about_facts, digest_facts, part_tables
-
-if TYPE_CHECKING:
-    from assay.records.evidence import Run
-    from assay.views.samples import SampleRow
+from assay.views.samples import SampleRow
 
 TEXT = 3_000
 """Characters of an input, an answer or an expected value."""
@@ -275,7 +273,7 @@ def _why(result: Mapping[str, Any], sample: str) -> list[Part]:
         for one in losing[:FEW]
     ]
     columns = ("Criterion", Column("Points", "n"), "Raw score", Column("Floor", "wide"))
-    made: list[Part] = [Heading("Why"), Sentences(explanation[:1], absent="No reason is stated.")]
+    made: list[Part] = [Heading("Why"), Sentences(explanation[:1], absent="No reason given.")]
     if gates:
         heads = ("Gate", "Verdict", Column("Reason", "wide"))
         made += _listed("Gates that do not pass", sample, heads, gates[:FEW], len(gates))

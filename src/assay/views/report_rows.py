@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from msgspec import structs
 
+from assay.records.evidence import Run
 from assay.views import grade_line
 from assay.views.run import SYSTEMS
-from assay.views.samples import (
-    SampleEvidence,
-    SampleRow,
-    SampleRun,
-    fold_samples,
-    sample_grade,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.records.evidence import Run
+from assay.views.samples import SampleEvidence, SampleRow, SampleRun, fold_samples, sample_grade
 
 Result = dict[str, Any]
 _ROW = (

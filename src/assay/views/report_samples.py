@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from msgspec import structs
 
+from assay.errors import count
 from assay.records.grade import LETTERS
 from assay.views.blocks import Block
-from assay.views.pieces import count, points
+from assay.views.pieces import points
 from assay.views.samples import SampleRow
 
 ROOM = 3_400_000
@@ -33,9 +34,7 @@ PART = 100
 
 
 class SampleBar(NamedTuple):
-    """What a criterion came to, from 0.00 to 1.00 and in twentieths; a dash where a run has no
-    score.
-    """
+    """What a criterion came to, from 0.00 to 1.00 and in twentieths; a dash without a score."""
 
     text: str
     twentieths: int
@@ -101,7 +100,6 @@ def sample_line(row: SampleRow, layout: Layout, *, place: int, n: int, workflow:
     """A row with its texts cut."""
     texts = {name: cut(getattr(row, name), int(share * layout.text)) for name, share in SHARES}
     low = set(row.floors)
-    grade = row.worst.grade
     return SampleLine(
         cut(row.name, 80),
         place,
@@ -110,7 +108,7 @@ def sample_line(row: SampleRow, layout: Layout, *, place: int, n: int, workflow:
         **texts,
         letter=cut(row.letter or "–", 12),
         known=row.letter if row.letter in LETTERS else "other",
-        score=points(row.score) if grade is not None else "none",
+        score=points(row.score) if row.worst.grade is not None else "none",
         passed=row.passed,
         bars=[_bar(row.norm(name), name in low) for name in layout.criteria],
         why=cut(row.why, max(40, int(0.14 * layout.text))),
@@ -143,10 +141,10 @@ def _size(text: str) -> int:
     return len(escape(text).encode("utf-8", "replace"))
 
 
-def in_parts(lines: Iterable[SampleLine], *, most: int = 5 * PART) -> list[list[SampleLine]]:
+def in_parts(lines: Iterable[SampleLine]) -> list[list[SampleLine]]:
     """One part where there are few rows, else parts of the same size."""
     every = list(lines)
-    if len(every) <= most:
+    if len(every) <= 5 * PART:
         return [every]
     return [every[at : at + PART] for at in range(0, len(every), PART)]
 

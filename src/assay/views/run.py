@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from assay.views.blocks import (
-    Column,
-    Table,
-)
+from assay.views.blocks import Column, Table
 from assay.views.grade import MAX_ROWS, Result
 from assay.views.pieces import absent, code, line, listed, phrase, shown, small, verdict
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from assay import exact
+from assay.errors import count
 from assay.views.blocks import (
     Block,
     Chip,
@@ -31,7 +32,6 @@ from assay.views.pieces import (
     absent,
     clip,
     coded,
-    count,
     letter,
     link,
     listed,

@@ -10,17 +10,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any, Literal, NamedTuple
 from unicodedata import normalize
 
 from msgspec import Struct, structs
 
-from assay.views.samples import SampleGrade, SampleRow
+from assay.views.samples import SampleRow
 
 ON_A_PAGE = 50
-LONGEST_REASON = 160
-STATUS_GATE = "overall_status_success"
 CRITERION = "criterion:"
 """What `sort` starts with for a criterion: one may be called `score`."""
 MAX_VALUE = 500
@@ -101,7 +98,7 @@ class SampleQuery(Struct, frozen=True, kw_only=True):
     gate: tuple[str, ...] = ()
     """Gates that the sample does not pass."""
     why: str = ""
-    """One of `reasons_of` the sample."""
+    """One of the sample's `causes`."""
     q: str = ""
     """Text that the sample's name, question, answer or expected value contains."""
     sort: str = ""
@@ -165,25 +162,6 @@ def read_query(values: Callable[[str], Sequence[str]]) -> SampleQuery:
     )
 
 
-def reasons_of(row: SampleRow) -> list[str]:
-    """Why a sample did not pass, in words that can be counted: how the run ended where it did not
-    succeed, else each gate and floor; empty where it passed.
-    """
-    failed = [run.grade for run in row.runs if not run.passed]
-    return list(dict.fromkeys(chain.from_iterable(map(_reasons, failed))))
-
-
-def _reasons(grade: SampleGrade | None) -> list[str]:
-    if grade is None:
-        return ["not graded"]
-    if grade.cause:
-        return [" ".join(grade.cause.split("\n", 1)[0].split())[:LONGEST_REASON]]
-    # A run that broke off fails most gates; each of them would hide the one reason.
-    if STATUS_GATE in grade.hard_gate_failures and grade.status not in (None, "success"):
-        return [f"the run ended with status {grade.status}"[:LONGEST_REASON]]
-    return [one[:LONGEST_REASON] for one in grade.counted]
-
-
 class SampleCounts(NamedTuple):
     """How many samples each filter would show."""
 
@@ -221,7 +199,7 @@ def count_samples(
         if not row.passed:
             for gate in row.gates:
                 gates[gate] += 1
-            for reason in reasons_of(row):
+            for reason in row.causes:
                 reasons[reason] += 1
     return SampleCounts(
         len(rows),
@@ -245,7 +223,7 @@ def select_samples(
         for row in rows
         if all(fits(row, baseline) for fits in tests)
         and (not query.gate or set(query.gate) <= set(row.gates))
-        and (not query.why or query.why in reasons_of(row))
+        and (not query.why or query.why in row.causes)
         and (not wanted or _contains(row, wanted))
     ]
     name = query.sort.removeprefix("-")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import fsum
 from typing import NamedTuple
 
+from assay.errors import count
 from assay.views.blocks import Block, Column, Table
 from assay.views.excerpts import excerpt
 from assay.views.pieces import (
@@ -14,7 +15,6 @@ from assay.views.pieces import (
     badge,
     breakable,
     clip,
-    count,
     letter,
     line,
     link,
@@ -32,7 +32,6 @@ from assay.views.sample_query import (
     SamplePage,
     SampleQuery,
     change_of,
-    reasons_of,
 )
 from assay.views.samples import SampleCriterion, SampleRow
 
@@ -227,8 +226,8 @@ def _criterion(row: SampleRow, name: str) -> str:
 def _why(row: SampleRow) -> str:
     if row.passed:
         return ""
-    found = excerpt("; ".join(reasons_of(row)).replace("`", ""), most=160)
-    return breakable(found) if found.kind == "excerpt" else absent("no reason is stated")
+    found = excerpt("; ".join(row.causes).replace("`", ""), most=160)
+    return breakable(found) if found.kind == "excerpt" else absent("no reason given")
 
 
 def _change(row: SampleRow, base: SampleRow | None) -> list[str]:

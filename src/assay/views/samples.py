@@ -57,8 +57,6 @@ class SampleGrade(GradeLine, frozen=True, gc=False):
     explanation: Sequence[str] = field(default=(), name="")
     sample_id: str | None = None
     policy: str | None = None
-    status: str | None = None
-    """How the run ended."""
     criteria: tuple[SampleCriterion, ...] = ()
 
 
@@ -324,12 +322,6 @@ def main_text(values: Any, names: Sequence[str], *, most: int = MAX_TEXT) -> str
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else _encode(value).decode()
-
-
-def criterion_names(rows: Iterable[SampleRow]) -> list[str]:
-    """Every criterion of the rows, in the order in which they first appear."""
-    grades = (run.grade for row in rows for run in row.runs if run.grade)
-    return _union([one.name for one in grade.criteria] for grade in grades)
 
 
 def _union(lists: Iterable[Iterable[str]]) -> list[str]:

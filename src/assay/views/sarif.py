@@ -9,14 +9,12 @@ no file, such as one of a live server, is placed at the first line of assay.yaml
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from assay.records.tool_finding import LEVELS, SchemaFinding, SchemaRule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 SCHEMA_URI = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -26,7 +24,6 @@ FINGERPRINT = "assay/v1"
 """The name under which a result is known from run to run; a new way to compute it gets a new
 name.
 """
-
 NO_FILE = "assay.yaml"
 """The file in which results of no file are placed."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -130,18 +127,14 @@ def _result(
         place["logicalLocations"] = [
             {"fullyQualifiedName": "#".join(names), "kind": "member" if finding.path else "module"}
         ]
-    text = " ".join(
-        part
-        for part in (f"{finding.path}:" if finding.path else "", finding.message, finding.fix)
-        if part
-    )
+    parts = (f"{finding.path}:" if finding.path else "", finding.message, finding.fix)
     key = fingerprint(source.replace("\\", "/"), finding.rule, finding.path)
     seen[key] = seen.get(key, 0) + 1
     return {
         "ruleId": finding.rule,
         "ruleIndex": index,
         "level": _level(finding.level),
-        "message": {"text": text},
+        "message": {"text": " ".join(filter(None, parts))},
         "locations": [place],
         "partialFingerprints": {FINGERPRINT: f"{key}:{seen[key]}"},
     }

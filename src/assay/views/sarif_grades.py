@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.errors import printable
+from assay.errors import count, printable
 from assay.registry import home_value, is_path
 from assay.views.exporters import Exporter, ResultSource
 from assay.views.grade_line import as_line, gate_text, score_text
@@ -75,7 +75,7 @@ _HELP = {
         "Every document can be read and graded",
         "Fix the document at this line. An unreadable document is not graded and never passes.",
     ),
-    NOT_PASSED: ("The run passes", "Run `assay explain` on the file: it says why it doesn't."),
+    NOT_PASSED: ("The run passes", "Run `assay explain` on the file: it explains why."),
 }
 _RULES = {"critical_floors": "floor", "missing_score": "score", "uncalibrated_judge": "judge"}
 
@@ -129,7 +129,7 @@ def _unread(faults: Sequence[Mapping[str, Any]], total: int) -> Iterator[dict[st
         )
         yield _result(UNREAD, text, _place(str(fault.get("file") or ""), fault.get("line")))
     if total > len(faults):
-        text = f"{total - len(faults):,} more documents can't be read."
+        text = f"{count(total - len(faults), 'more unreadable document')}."
         yield _result(UNREAD, text, _place(None, None))
 
 

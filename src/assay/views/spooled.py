@@ -5,18 +5,14 @@ A piece is one JSON document on a line. The file takes memory for one result at 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import msgspec
 
-from assay.views.exporters import Format
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from assay.records.grade import Payload
-    from assay.views.exporters import ResultSource
+from assay.records.grade import Payload
+from assay.views.exporters import Format, ResultSource
 
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 

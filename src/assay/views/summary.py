@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from assay.errors import count
 from assay.records.summary import SummaryBlock
 from assay.views.blocks import Column, Facts, Paragraph, Part, Table
-from assay.views.pieces import count, number
+from assay.views.pieces import number
 
 
 def summary_view(block: SummaryBlock, slices: Sequence[str] = ()) -> list[Part]:

@@ -9,14 +9,12 @@ as. How events are sent: `exporting`.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from assay.records.grade import Payload
+from assay.records.grade import Payload
 
 EVENT = "gen_ai.evaluation.result"
 ATTRIBUTES = {

@@ -5,14 +5,11 @@ the Collector's file exporter and receiver. Events on the wire: `exporting`.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
+from assay.records.grade import Payload
 from assay.views.documents import encode
 from assay.views.exporters import Exporter, Format, ResultSource
 from assay.views.telemetry import document, events, origin_of
-
-if TYPE_CHECKING:
-    from assay.records.grade import Payload
 
 
 class TelemetryFile(Format):

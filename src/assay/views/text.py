@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from assay.errors import printable
-from assay.views.blocks import Decided, Facts, Note, Paragraph, Sentences, Table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from assay.views.blocks import Part
+from assay.views.blocks import Decided, Facts, Note, Paragraph, Part, Sentences, Table
 
 LABEL = 12
 

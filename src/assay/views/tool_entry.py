@@ -50,8 +50,8 @@ _RELATIONS = {
 
 
 def graded(grade: str | None, system: str | None, raw: Any = None, *, why: str = "") -> str:
-    """A letter of this family with its grading system, and the raw one where it differs. What is no
-    letter is said in words.
+    """A letter of this family with its grading system, and the raw one where it differs. Anything
+    else is described in words.
     """
     if grade in (None, "", "n/a"):
         return absent("n/a: too small to be graded" if grade == "n/a" else "no grade")
@@ -305,7 +305,7 @@ def report_view(report: GradeReport, record: Section) -> list[Any]:
     return [
         _decided(
             phrase(_report_letter(report), " ", _valid(report)),
-            shown(report.reason, "No reason is stated."),
+            shown(report.reason, "No reason given."),
         ),
         Facts(
             [

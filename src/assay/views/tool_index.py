@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from assay.errors import count
 from assay.records.tool_entry import (
     GradingEntry,
     IndexNode,
@@ -26,7 +27,6 @@ from assay.views.pieces import (
     address,
     code,
     coded,
-    count,
     digest,
     indented,
     link,

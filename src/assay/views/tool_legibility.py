@@ -6,15 +6,23 @@ Tools and findings are text of strangers. Pages are bounded; the worst comes fir
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from assay.records.tool_finding import LEVELS
-from assay.records.tool_legibility import SYSTEM
+from assay.errors import count
+from assay.records.tool_finding import LEVELS, SchemaFinding
+from assay.records.tool_legibility import (
+    SYSTEM,
+    LegibilityReport,
+    RuleCost,
+    SchemaLegibility,
+    ToolLegibility,
+)
 from assay.views.blocks import (
     Column,
     Details,
     Facts,
     Paragraph,
+    Part,
     Section,
     Sentences,
     Table,
@@ -22,19 +30,7 @@ from assay.views.blocks import (
 )
 from assay.views.markdown import ROWS as MARKDOWN_ROWS
 from assay.views.markdown_view import view
-from assay.views.pieces import absent, clip, code, count, link, number, verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.records.tool_finding import SchemaFinding
-    from assay.records.tool_legibility import (
-        LegibilityReport,
-        RuleCost,
-        SchemaLegibility,
-        ToolLegibility,
-    )
-    from assay.views.blocks import Part
+from assay.views.pieces import absent, clip, code, link, number, verdict
 
 NOT_A_GRADE = (
     "A legibility score from fixed rules, not a grade: it shows whether a model can read and call"

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from assay.errors import count
 from assay.records.tool_entry import StoredIndex
 from assay.views.blocks import (
     Block,
@@ -28,7 +29,6 @@ from assay.views.pieces import (
     absent,
     address,
     clip,
-    count,
     line,
     link,
     listed,

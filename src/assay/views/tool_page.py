@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from assay.errors import count
 from assay.records.tool_check import (
     CheckedParameter,
     CheckedTool,
@@ -208,7 +209,7 @@ def _rest(row: ToolRow, placed: dict[str, list[CheckFinding]]) -> Section:
     rest = [finding for finding in row.findings if finding not in told]
     costs = row.tool.costs if row.tool else []
     lost = [
-        phrase(f"{cost.points} points to ", code(cost.rule), small(f" {cost.findings:,}×"))
+        phrase(f"{count(cost.points, 'point')} to ", code(cost.rule), small(f" {cost.findings:,}×"))
         for cost in costs
     ]
     parts: list[Part] = []

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from assay.errors import count
 from assay.records.grade import LETTERS
 from assay.records.tool_check import CheckedTool, CheckFinding, ToolCheck, findings_of
 from assay.records.tool_entry import IndexNode, StoredIndex
 from assay.records.tool_finding import LEVELS
-from assay.views.pieces import address, count
+from assay.views.pieces import address
 
 UNCHECKED, UNGRADED, CLEAN = "unchecked", "ungraded", "clean"
 STATES = {
@@ -116,7 +117,7 @@ DEFAULT_SORT = "legibility"
 
 
 def _grade_order(grade: str | None) -> int:
-    """The worst letter first, what is no letter before it, no grade last."""
+    """Grades without a letter first, then the worst letter, no grade last."""
     if not grade:
         return _LAST
     return -LETTERS.index(grade) if grade in LETTERS else -len(LETTERS)

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay import exact
+from assay.errors import count
 from assay.views.blocks import Details, Figure, Group, Heading, Paragraph, Part, Section, section
 from assay.views.charts import steps as step_charts
 from assay.views.entries import Entries, ListEntry
-from assay.views.pieces import absent, clip, code, count, listed, phrase, strong, verdict
+from assay.views.pieces import absent, clip, code, listed, phrase, strong, verdict
 from assay.views.run import agent_table
 from assay.views.times import duration
 from assay.views.values import Fields, Room, ValueView

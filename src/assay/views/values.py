@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from assay.errors import count
 from assay.views.blocks import Block, Paragraph, Part, Verbatim
 from assay.views.media import Media, read_media
 from assay.views.pieces import absent, address, code, link, listed, phrase, shown
@@ -188,7 +189,7 @@ class ValueView:
         for place, message in enumerate(messages):
             if FIRST <= place < FIRST + left_out:
                 if place == FIRST:
-                    made.append(self._rest(f"… {left_out:,} messages are left out. ", at))
+                    made.append(self._rest(f"… {count(left_out, 'message')} left out. ", at))
                 continue
             here = pointer(at, place)
             parts = self._content(message.get("content"), pointer(here, "content"), depth)

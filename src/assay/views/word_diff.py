@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
-from assay.views.pieces import Piece, count, piece
+from assay.errors import count
+from assay.views.pieces import Piece, piece
 
 MAX_WORDS = 3_000
 """Words of either text up to which single words are compared."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import asdict
 
+from assay.errors import count
 from assay.views.blocks import (
     Column,
     Empty,
@@ -31,7 +32,6 @@ from assay.views.pieces import (
     clip,
     code,
     coded,
-    count,
     line,
     link,
     moment,
@@ -254,8 +254,7 @@ def _decided(decision: CardDecision | None) -> str:
         return absent("none yet")
     return phrase(
         link(decided(decision.outcome, None), address("decisions", decision.digest)),
-        small(f" under {shown(decision.policy)} "),
-        moment(decision.at),
+        small(phrase(f" under {shown(decision.policy)} ", moment(decision.at))),
     )
 
 

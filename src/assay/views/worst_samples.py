@@ -6,16 +6,14 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
+from assay.records.evidence import Run
 from assay.views.markdown_code import code
 from assay.views.pieces import points
 from assay.views.report_rows import kept_row
-
-if TYPE_CHECKING:
-    from assay.records.evidence import Run
 
 WORST = 3
 TEXT = 400

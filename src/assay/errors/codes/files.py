@@ -103,7 +103,7 @@ CODES: dict[str, ErrorCode] = {
     ),
     "CNF-001": ErrorCode(
         "A conformance file is not a list of cases.",
-        "Write one case per line, as `assay conform --help` describes.",
+        "Write a JSON list of cases, as `assay conform --help` describes.",
     ),
     "API-001": ErrorCode(
         "A Python object does not have the shape that the call takes.",

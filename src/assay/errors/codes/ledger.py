@@ -121,7 +121,7 @@ CODES: dict[str, ErrorCode] = {
     ),
     "SRV-415": ErrorCode(
         "An address does not read this media type or encoding.",
-        "Send `application/json`, or `application/x-ndjson` where lines are taken.",
+        "Send `application/json`, or `application/x-ndjson` to addresses that take lines.",
     ),
     "SRV-422": ErrorCode(
         "A request can be read, but cannot be carried out.",

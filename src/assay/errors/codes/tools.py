@@ -89,7 +89,7 @@ CODES: dict[str, ErrorCode] = {
         "Use an area that the message lists.",
     ),
     "GRD-WARN-001": ErrorCode(
-        "An answer is older than answers are kept in use. This is a warning.",
+        "An answer is older than the limit for use. This is a warning.",
         "Have the question answered again.",
     ),
     "FMC-001": ErrorCode(
@@ -244,7 +244,7 @@ CODES: dict[str, ErrorCode] = {
     ),
     "IDX-006": ErrorCode(
         "There is no such node in the tree.",
-        "Check the name; `assay tools index` lists the nodes.",
+        "Check the name; `assay tools status` lists the nodes.",
     ),
     "IDX-007": ErrorCode(
         "A status or grade does not exist.",
@@ -288,6 +288,6 @@ CODES: dict[str, ErrorCode] = {
     ),
     "HSH-003": ErrorCode(
         "A value cannot be hashed.",
-        "Use plain JSON values: no functions, no endless numbers, no cycles.",
+        "Use plain JSON values: no functions, no infinite numbers, no cycles.",
     ),
 }

@@ -11,23 +11,19 @@ exporters must allow that with `content: true`.
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from assay.canon import canonical
 from assay.errors import InputError
-from assay.running.adapters import Adapter, read_spec
+from assay.running.adapters import Adapter, WorkflowTask, read_spec
 from assay.running.adapters.agent_framework_spans import following, listen
 from assay.running.adapters.targets import Target, TargetSpec, framework, outputs_of, plain
 from assay.tracing.failures import CallFailed, describe
 from assay.tracing.live import LiveRun
 from assay.tracing.live_spans import SpanFollower
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from assay.running.adapters import WorkflowTask
-    from assay.tracing.recorder import Recorder
+from assay.tracing.recorder import Recorder
 
 
 class AgentFrameworkSpec(TargetSpec, frozen=True, kw_only=True):

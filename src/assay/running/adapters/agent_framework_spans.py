@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
 from assay.errors import InputError
 from assay.tracing.failures import error_of
+from assay.tracing.live_spans import SpanFollower
 from assay.tracing.spans import Span
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from assay.tracing.live_spans import SpanFollower
 
 SCOPE = "agent_framework"
 """The name under which the framework writes its spans."""
@@ -77,7 +73,7 @@ def listen(*, content: bool, where: str) -> None:
         if not settings.SENSITIVE_DATA_ENABLED and not content and provider not in _own_providers:
             raise InputError(
                 "RUN-004",
-                "this program has its own tracer provider, and spans only hold the arguments of"
+                "this program has its own tracer provider, and spans only contain the arguments of"
                 " tools if content is written to all of them.",
                 where=where,
                 fix=(

@@ -1,5 +1,5 @@
 """A Python function as a workflow: `target: module:name`, called with the inputs, and with a
-recorder if it takes a second argument.
+recorder if it takes a second argument. It returns its outputs by name, or one answer.
 
 Each call of a plain function gets its own thread. A function that never returns is abandoned when
 it times out, and doesn't block other calls. A coroutine function runs in the event loop and is
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from assay.running.adapters import Adapter, AdapterSpec, read_spec
 from assay.running.adapters.loading import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from assay.running.adapters import WorkflowTask
@@ -56,12 +57,13 @@ class FunctionAdapter(Adapter):
         self._takes_record = _takes_two(function, where)
 
     async def call(self, task: WorkflowTask, record: Recorder) -> Any:
-        """What the function returns."""
+        """What the function returns; anything but a mapping is its output `answer`."""
         arguments: tuple[Any, ...] = (task.inputs, record) if self._takes_record else (task.inputs,)
         result = await (
             self._function(*arguments) if self._is_async else in_thread(self._function, *arguments)
         )
-        return await result if inspect.isawaitable(result) else result
+        result = await result if inspect.isawaitable(result) else result
+        return result if result is None or isinstance(result, Mapping) else {"answer": result}
 
 
 def _takes_two(function: Callable[..., Any], where: str) -> bool:

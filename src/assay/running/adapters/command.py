@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
-from assay.running.adapters import BLOCK, Adapter, ReplySpec, read_limited, read_spec
+from assay.running.adapters import BLOCK, Adapter, ReplySpec, WorkflowTask, read_limited, read_spec
 from assay.tracing.failures import CallFailed
 from assay.tracing.replies import read_reply
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-    from assay.running.adapters import WorkflowTask
     from assay.tracing.recorder import Recorder
 
 MAX_ERRORS = 2000
@@ -131,4 +130,4 @@ def _exit(code: int) -> str:
 
 def _quoted(errors: bytes) -> str:
     lines = errors.decode("utf-8", "replace").strip().splitlines()
-    return f", and its last words were {lines[-1][-300:]!r}" if lines else ""
+    return f"; its last output was {lines[-1][-300:]!r}" if lines else ""

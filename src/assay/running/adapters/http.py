@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from assay.errors import InputError
-from assay.running.adapters import BLOCK, Adapter, ReplySpec, read_limited, read_spec
+from assay.running.adapters import BLOCK, Adapter, ReplySpec, WorkflowTask, read_limited, read_spec
 from assay.running.adapters.targets import framework
 from assay.tracing.failures import CallFailed
 from assay.tracing.replies import read_reply
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from assay.running.adapters import WorkflowTask
     from assay.tracing.recorder import Recorder
 
 

@@ -4,14 +4,11 @@ reported are None, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from assay.tracing.rules import passage_id
 from assay.tracing.spans import RequestedCall, RetrievedDocument, amount, count, name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _COSTS = ("cost_usd", "total_cost", "cost")
 

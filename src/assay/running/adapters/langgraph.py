@@ -9,20 +9,16 @@ must not send a team's samples anywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
-from assay.running.adapters import Adapter, read_spec
+from assay.running.adapters import Adapter, WorkflowTask, read_spec
 from assay.running.adapters.langgraph_callbacks import callbacks_for, routes_of
 from assay.running.adapters.targets import Target, TargetSpec, framework, outputs_of, plain
 from assay.tracing.failures import CallFailed
 from assay.tracing.live import LiveRun
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from assay.running.adapters import WorkflowTask
-    from assay.tracing.recorder import Recorder
+from assay.tracing.recorder import Recorder
 
 
 class LangGraphSpec(TargetSpec, frozen=True, kw_only=True):

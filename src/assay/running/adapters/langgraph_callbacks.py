@@ -7,21 +7,15 @@ no callback reports it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.running.adapters.langchain_answers import AskedModel, answer_of, is_refusal, passage
 from assay.tracing.failures import describe
+from assay.tracing.live import LiveRun
 from assay.tracing.rules import offered_tools
-from assay.tracing.spans import Meaning, Span, text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from assay.tracing.live import LiveRun
-    from assay.tracing.spans import Kind
-
+from assay.tracing.spans import Kind, Meaning, Span, text
 
 # --- where a node leads
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +21,6 @@ from assay.running.adapters import AdapterSpec
 from assay.running.adapters.loading import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 _ABSENT = object()

@@ -97,7 +97,7 @@ def judge_together(code: str, test: str, support: str, entry_point: str) -> tupl
         tests.run(namespace, candidate, entry_point)
     except BaseException as error:
         return explain(error, test)
-    return "passed", "every test held, in one process with the solution"
+    return "passed", "every test passed, in one process with the solution"
 
 
 def judge(incoming: int, outgoing: int, *, test: str, support: str, entry_point: str) -> Answer:
@@ -130,7 +130,7 @@ def judge(incoming: int, outgoing: int, *, test: str, support: str, entry_point:
         return "failed", solution.broken, solution.calls
     if not solution.calls:
         return "tests", "the tests never called the solution", 0
-    return "passed", f"every test held, in {solution.calls} calls", solution.calls
+    return "passed", f"every test passed; calls: {solution.calls:,}", solution.calls
 
 
 def _may_enter(name: object, entry_point: str) -> bool:

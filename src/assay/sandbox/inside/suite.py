@@ -218,7 +218,7 @@ def _finish(result: Any, name: str, *, strict: bool = False) -> None:
     failed; one that yields cannot be run here.
 
     `strict` is for a test that is not a `def`: it has failed by 0 and by an empty text or list as
-    well. None is no answer.
+    well. None doesn't fail it.
     """
     if hasattr(type(result), "__await__"):
         import asyncio  # heavy, and rarely needed
@@ -254,5 +254,5 @@ def _run_cases(cases: list[Any]) -> str:
     for case, _ in [*result.skipped, *result.expectedFailures]:
         raise TestsError(f"{case} was skipped, or is expected to fail, and so shows nothing")
     if not result.testsRun:
-        raise TestsError("the classes of the tests hold no test")
+        raise TestsError("the test classes contain no test")
     return next((str(one.message) for one in said if "return a value" in str(one.message)), "")

@@ -201,8 +201,8 @@ def _watch(job: Job, child: int, leash: int) -> list[str]:
         routes = refused_routes()
         if routes:
             lines.append(
-                f"violation network {routes} times something outside was addressed; there is no"
-                " network"
+                f"violation network {routes} attempt{'s'[: routes != 1]} to reach a network;"
+                " the sandbox has none"
             )
     return list(dict.fromkeys(lines))
 

@@ -155,7 +155,7 @@ def _git_apply(patch: bytes, copy: str, home: str, seconds: float, options: list
             check=False,
         )
     except FileNotFoundError:
-        return Applies(False, "git is not installed, so nobody can say")
+        return Applies(False, "git is not installed, so this can't be checked")
     except subprocess.TimeoutExpired:
         return Applies(False, f"git took longer than {seconds:g} s")
     if done.returncode == 0:

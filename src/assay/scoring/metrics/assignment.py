@@ -8,10 +8,7 @@ chooses. O(rows^2 * columns) at worst; ties cost little, because a free column i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 
 def assign(weights: Sequence[Sequence[int]]) -> list[int | None]:

@@ -11,13 +11,11 @@ https://github.com/ShishirPatil/gorilla, berkeley-function-call-leaderboard, ast
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.scoring.metrics.equality import is_among, same
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 UNREADABLE = "ast_decoder:decoder_failed"
 WRONG_COUNT = "wrong_count"

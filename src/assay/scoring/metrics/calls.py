@@ -9,16 +9,14 @@ one thing to get right, so that extra ones are not free. All scores are exact qu
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
 
 from assay.errors import InputError
 from assay.exact import Ratio
 from assay.scoring.metrics import bfcl
 from assay.scoring.metrics.assignment import assign
 from assay.scoring.metrics.equality import is_among, key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 MAX_CELLS = 250_000
 """Pairs of calls of one tool that are compared: five hundred different calls against five hundred

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
 
 from assay.errors import InputError
 from assay.registry import near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 
 def _drop_period(text: str) -> str:

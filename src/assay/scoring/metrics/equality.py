@@ -8,13 +8,11 @@ expected one.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.records.plain import MAX_DEPTH
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
 
 _NUMBERS = frozenset((int, float, Decimal))
 

@@ -8,18 +8,15 @@ judge are in `claims[].supported`, and the gates read those: nothing here replac
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from assay import exact
 from assay.exact import NORM_DIGITS, Ratio
+from assay.records.evidence import Claim, Retrieved, Run
 from assay.scoring.metrics import lexical
 from assay.scoring.metrics.citations import cited_ids, is_cited, sourced
 from assay.scoring.metrics.measure import Measure, Undetermined
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.records.evidence import Claim, Retrieved, Run
 
 _NO_RETRIEVAL = "the run lists no `retrieval` (an empty list says that nothing was found)"
 _FINE: int = 10**30

@@ -6,15 +6,12 @@ Whether the rules allow a handoff is the gate `handoff_graph_respected`: see `sc
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from assay.exact import Ratio
+from assay.records.evidence import Run
 from assay.scoring.metrics.measure import Undetermined
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.records.evidence import Run
 
 
 class HandoffEdge(NamedTuple):

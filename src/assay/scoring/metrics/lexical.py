@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from assay.exact import Ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _MARKS = str.maketrans(
     "’‘ʼ‐‑–—−", "'''-----", "\u00ad\u200b\u2060\ufeff"
@@ -273,13 +271,13 @@ def support(claim: str, passages: Sequence[ReadPassage], *, threshold: Ratio) ->
     if not passages:
         return Support(0, total, "it cites no retrieved passage")
     if not wanted and not own_numbers:
-        return Support(0, 0, "it holds no word to look for")
+        return Support(0, 0, "it contains no word to look for")
     shared = len(wanted.intersection(frozenset().union(*(passage.words for passage in passages))))
     absent = own_numbers.difference(*(passage.numbers for passage in passages))
     if absent:
         return Support(shared, total, f"no cited passage has the number {min(absent)}", True)
     if shared * threshold.den < threshold.num * total:
-        return Support(shared, total, f"the cited passages hold {shared} of its {total} words")
+        return Support(shared, total, f"the cited passages contain {shared} of its {total} words")
     nearest, most = False, -1
     for passage in passages:
         for sentence in passage.sentences:

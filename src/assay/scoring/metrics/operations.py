@@ -8,18 +8,15 @@ look the most stable.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from assay import exact
 from assay.errors import FormulaError
 from assay.exact import Ratio
 from assay.formulas import normalise
+from assay.records.evidence import Run, Step
 from assay.scoring.metrics.measure import Measure, Undetermined
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from assay.records.evidence import Run, Step
 
 
 def _carried(name: str) -> Callable[[Run, Mapping[str, Any]], Any]:

@@ -12,18 +12,15 @@ Source: SWE-bench (swebench 5, harness/grading.py).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from math import lcm
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from assay.errors import FaultList, NotEnoughEvidence
 from assay.files.json_files import Document, Unread
 from assay.files.swe_bench import is_names
+from assay.records.evidence import Run, Tally
 from assay.scoring.metrics.measure import Measure, Undetermined
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from assay.records.evidence import Run, Tally
 
 Status = Literal["full", "partial", "no"]
 

@@ -4,18 +4,15 @@ is checked before anything is graded.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, get_args
 
 from assay import exact
 from assay.records.evidence import Severity
 from assay.registry import near_miss
 from assay.scoring.metrics.calls import Mode, Over
 from assay.scoring.metrics.comparing import COMPARE, STEPS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from assay.scoring.metrics.measure import Measure
+from assay.scoring.metrics.measure import Measure
 
 
 class Accepted(NamedTuple):

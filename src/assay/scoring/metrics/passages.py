@@ -7,17 +7,14 @@ nobody judged makes a measure undetermined: to count it as wrong or as right wou
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from math import log2
 from operator import add
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from assay.records.evidence import Retrieved, Run
 from assay.scoring.metrics.measure import Measure, Undetermined
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from assay.records.evidence import Retrieved, Run
 
 _TREC = (
     "trec_eval (NIST); Manning, Raghavan, Schütze: Introduction to Information Retrieval, chapter 8"

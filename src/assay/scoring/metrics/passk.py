@@ -8,15 +8,13 @@ reason; leaving such tasks out would compare different sets of tasks under one n
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import comb
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from assay.errors import FaultList, NotEnoughEvidence, UsageError
+from assay.errors import FaultList, NotEnoughEvidence, UsageError, count
 from assay.files.json_files import Document, Unread
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 MAX_ATTEMPTS = 20_000
 """Of one task. The coefficients of more have more digits than anybody waits for."""
@@ -61,13 +59,9 @@ def mean_pass(tasks: Sequence[AttemptedTask], k: int) -> Means:
         raise NotEnoughEvidence("SCO-033", "there is no task to average over.")
     short = [task for task in tasks if task.n < k]
     if short:
-        more = f" (and {len(short) - 1:,} more tasks)" if len(short) > 1 else ""
-        return Means(
-            k,
-            None,
-            None,
-            f"task '{short[0].task_id}' has {short[0].n} attempts, fewer than {k}{more}",
-        )
+        more = f" (and {count(len(short) - 1, 'more task')})" if len(short) > 1 else ""
+        reason = f"task '{short[0].task_id}' has {short[0].n} attempts, fewer than {k}{more}"
+        return Means(k, None, None, reason)
     missed = solved = Fraction(0)
     groups: dict[int, Counter[int]] = {}
     for task in tasks:

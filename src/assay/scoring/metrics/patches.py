@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from assay.exact import Ratio
+from assay.records.evidence import Run
 from assay.scoring.metrics.measure import Measure, Undetermined
 from assay.scoring.metrics.similarity import MAX_LENGTH, common_length
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.records.evidence import Run
 
 MAX_PATCH = 10 * 1024 * 1024
 
@@ -69,7 +66,7 @@ def parse_patch(text: str) -> list[FilePatch]:
     if len(text) > MAX_PATCH:
         raise PatchError(f"the patch has {len(text):,} characters; {MAX_PATCH:,} is the limit")
     if "\0" in text:
-        raise PatchError("the patch holds a NUL: it is binary")
+        raise PatchError("the patch contains a NUL: it is binary")
     files: list[FilePatch] = []
     names: list[str] = []
     hunks: list[tuple[str, ...]] = []

@@ -15,18 +15,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, reduce
 from itertools import islice
 from math import fsum, isfinite, log2
 from operator import add, truediv
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.errors import InputError, UsageError
 from assay.files.trec_files import ranking
 from assay.registry import near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 Qrels = dict[str, dict[str, int]]
 """Grades by query and document."""

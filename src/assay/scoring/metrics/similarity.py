@@ -12,12 +12,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 from assay.exact import Ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
 
 MAX_LENGTH = 20_000
 """Longest text or list compared: the time grows with the product of both lengths."""

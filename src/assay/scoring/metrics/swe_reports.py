@@ -5,14 +5,12 @@ A report claims; the lists of tests show. `check_report` holds the one against t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from assay.errors import InputError
 from assay.files.swe_bench import report_lists
 from assay.scoring.metrics.outcomes import resolution_rates
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def read_report(tree: Any, *, where: str = "") -> dict[str, Any]:

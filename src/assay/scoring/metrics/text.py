@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import fsum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import structs
 
 from assay.errors import InputError
 from assay.exact import Ratio
+from assay.records.evidence import Run
 from assay.scoring.metrics.comparing import COMPARE, is_exact, normalised, wanted_text
 from assay.scoring.metrics.measure import Measure, Undetermined
 from assay.scoring.metrics.similarity import bleu, edit_similarity, rouge_l, token_overlap
 from assay.scoring.metrics.values import is_close, json_diff, numeric
-
-if TYPE_CHECKING:
-    from assay.records.evidence import Run
-
 
 # --- measures of one run
 

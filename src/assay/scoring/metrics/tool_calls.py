@@ -7,8 +7,9 @@ nothing is scored. The measures of a run are in `tool_use`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.errors import FaultList, InputError, UsageError
 from assay.files.json_files import parse_json
@@ -24,9 +25,6 @@ from assay.scoring.metrics.calls import (
     match,
 )
 from assay.scoring.metrics.equality import is_among
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 KEPT_FAULTS = 100
 
@@ -159,7 +157,7 @@ def _item(line: Any, rules: MatchingRules, add: Callable[..., None]) -> _Item | 
         if wished and not line.get("tools"):
             add(
                 "tools",
-                "holds no function.",
+                "contains no function.",
                 "The leaderboard's rules read the types of arguments there.",
             )
         read = [

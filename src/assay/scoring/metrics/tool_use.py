@@ -8,20 +8,17 @@ not scores: see `scoring.gates`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from assay import exact
 from assay.errors import InputError
+from assay.records.evidence import Run
 from assay.scoring.metrics import handoffs
 from assay.scoring.metrics.call_schema import check_call
 from assay.scoring.metrics.calls import Expected, Matching, WrittenCall, match, trajectory_match
 from assay.scoring.metrics.measure import Measure, Undetermined
 from assay.scoring.metrics.tool_calls import read_call
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.records.evidence import Run
 
 
 def run_calls(run: Run) -> list[WrittenCall]:
@@ -60,8 +57,8 @@ def run_expected(run: Run) -> list[Expected]:
             )
         if not all(isinstance(values, list) and values for values in acceptable.values()):
             raise Undetermined(
-                f"`expected.tool_calls[{index}].acceptable` holds something that is not a list of"
-                " values"
+                f"`expected.tool_calls[{index}].acceptable` contains something that is not a list"
+                " of values"
             )
         accepted = {
             argument: [value, *acceptable.get(argument, ())]

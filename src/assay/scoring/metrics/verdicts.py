@@ -9,19 +9,15 @@ Measures that need no judge are in `grounding`.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from assay import exact
 from assay.exact import NORM_DIGITS, Ratio
+from assay.records.evidence import Claim, Run
 from assay.scoring.metrics.citations import is_cited, is_supported, sourced
 from assay.scoring.metrics.grounding import found_of_relevant
 from assay.scoring.metrics.measure import Measure, Undetermined
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.records.evidence import Claim, Run
-
 
 SEVERITY_WEIGHTS = {"none": 0, "low": 0.25, "medium": 0.5, "high": 1, "critical": 1}
 

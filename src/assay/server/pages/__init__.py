@@ -6,10 +6,10 @@ description.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from fastapi import APIRouter
+from fastapi import APIRouter, FastAPI
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
 from assay.server.bodies import header
 from assay.server.pages import (
@@ -37,11 +37,6 @@ from assay.server.pages import (
     schemas,
 )
 from assay.server.pages.routing import PageRoute, mark, refused
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 PAGES = (
     overview,
@@ -74,10 +69,9 @@ for _module in PAGES:
 
 
 def install(app: FastAPI) -> None:
-    """Serve the pages. A browser gets a page for an unknown address too; other clients get a
-    problem document.
+    """Prepare an application for the pages. A browser gets a page for an unknown address too; other
+    clients get a problem document.
     """
-    app.include_router(router)
     app.state.page_paths = frozenset(
         route.path
         for module in PAGES

@@ -6,25 +6,23 @@ Every question reads a bounded number of rows from the end of an index.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
+from assay.archive.workflows import WorkflowBaseline, WorkflowState
+from assay.errors import count
 from assay.grading.policy import Policy, make_rules
 from assay.judging.card import admit, newest, read_card
+from assay.records.evaluation import Evaluation
+from assay.server.state import Services
 from assay.store import jobs, recent
 from assay.views.blocks import Paragraph, Part, Sentences
 from assay.views.decision import decided as decided_as
 from assay.views.evaluations import unchecked
-from assay.views.pieces import address, clip, count, link, moment, phrase, small, verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from assay.archive.workflows import WorkflowBaseline, WorkflowState
-    from assay.records.evaluation import Evaluation
-    from assay.server.state import Services
+from assay.views.pieces import address, clip, link, moment, phrase, small, verdict
 
 FAILED_LOOKED_AT = 200
 CARDS = 50
@@ -195,7 +193,7 @@ def _fault(job: jobs.Job) -> str:
     """What ended a job, in a sentence without its full stop."""
     last = next(iter(reversed(job.progress.get("faults") or [])), None)
     found = last.get("message") if isinstance(last, dict) else None
-    return clip(found, 200, absent_as="no reason is stated").removesuffix(".")
+    return clip(found, 200, absent_as="no reason given").removesuffix(".")
 
 
 def _of_decisions(decided: Sequence[recent.Brief]) -> Iterable[Alarm]:

@@ -4,8 +4,6 @@ recognised by their first bytes; a browser opens nothing else in place.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -13,11 +11,9 @@ from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.problems import Problem
+from assay.server.state import Services
 from assay.views.media import PICTURES, read_media, sniffed
 from assay.views.values import json_text, part_at
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 POLICY = "default-src 'none'; sandbox"

@@ -8,8 +8,8 @@ drawing never delays it. A browser asks again each time and gets a 304 if nothin
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -23,13 +23,9 @@ from assay.server.pages.judges import judge_chart
 from assay.server.pages.overview import workflow_chart
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.problems import Problem
+from assay.server.state import Services
 from assay.views import drawing
 from assay.views.charts import Chart, gates, grades, steps
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.server.state import Services
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 Ending = Literal["svg", "png", "json"]

@@ -9,8 +9,9 @@ is the whole state. A comparison that the command refuses has no decision here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Query, Request
@@ -34,11 +35,14 @@ from assay.server.pages.compared_sides import (
     graded_alike,
     rows_of_side,
 )
+from assay.server.pages.evaluations import FIRST
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.problems import Problem
 from assay.server.routes.decisions import store_last
+from assay.server.state import Services
 from assay.store.baselines import list_baselines
+from assay.store.drafts import Draft
 from assay.views.blocks import (
     Empty,
     Note,
@@ -69,17 +73,10 @@ from assay.views.compare_rows import (
 from assay.views.pieces import address
 from assay.views.sample_query import page_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from assay.server.state import Services
-    from assay.store.drafts import Draft
-
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 OFFERED = 100
 FEW = 500
 """Rows of all evaluations whose answers are compared without being asked for."""
-FIRST = "assay run"
 LEAD = "Evaluations side by side, sample by sample, and whether the last may replace the first."
 Given = Annotated[str, Query(max_length=500)]
 Several = Annotated[list[Annotated[str, Query(max_length=500)]] | None, Query(max_length=20)]

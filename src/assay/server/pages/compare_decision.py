@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from assay.archive.evaluation_deciding import DecidedSides, ReleaseSide
 from assay.errors import AssayError
+from assay.server.auth import Principal
 from assay.server.pages.compared_rules import PageRules, gate_command, rules_for
 from assay.server.pages.compared_sides import BASELINE, MOST, ComparedSide, decide_between
 from assay.server.problems import Problem
+from assay.server.state import Services
 from assay.store.drafts import draft
-from assay.views.blocks import (
-    Button,
-    Details,
-    Note,
-    Paragraph,
-    Part,
-    Section,
-    Verbatim,
-    section,
-)
+from assay.views.blocks import Button, Details, Note, Paragraph, Part, Section, Verbatim, section
 from assay.views.compare import decision_parts
+from assay.views.compare_rows import CompareQuery
 from assay.views.pieces import address, link, phrase, strong
-
-if TYPE_CHECKING:
-    from assay.archive.evaluation_deciding import DecidedSides, ReleaseSide
-    from assay.server.auth import Principal
-    from assay.server.state import Services
-    from assay.views.compare_rows import CompareQuery
 
 
 def refused(title: str, error: AssayError | Problem) -> Section:

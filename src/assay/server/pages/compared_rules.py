@@ -5,17 +5,14 @@ started with, unless the form names another release policy.
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.archive.evaluation_choice import EvaluationChoice
 from assay.archive.evaluation_deciding import ReleaseSide, choose_for
 from assay.errors import AssayError
 from assay.release.policy import ReleaseRules, make_release_rules
 from assay.server.graded_by import check_additions
-from assay.server.state import check_name
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
+from assay.server.state import Services, check_name
 
 _BARS = {
     "margin": "margin {:g} points",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from assay.archive.evaluation_deciding import (
     DecidedSides,
@@ -12,22 +13,18 @@ from assay.archive.evaluation_deciding import (
 )
 from assay.archive.evaluations import StoredEvaluation, find_evaluation, read_evaluation
 from assay.archive.samples import run_rows, sample_rows
+from assay.archive.sides import Take
 from assay.errors import InputError, NotEnoughEvidence
 from assay.pipeline.regraded import regraded
 from assay.records.evaluation import EvaluatedRun
 from assay.server import lookup
 from assay.server.pages.compared_rules import choice_for, rules_for
 from assay.server.problems import Problem
+from assay.server.state import Services
 from assay.store.baselines import find_baseline
 from assay.store.listing import grades_of
 from assay.views.compare import Version
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.archive.sides import Take
-    from assay.server.state import Services
-    from assay.views.samples import SampleRow
+from assay.views.samples import SampleRow
 
 BASELINE = "baseline:"
 MOST = 2000

@@ -7,22 +7,19 @@ runs only those are named that the decision itself names.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
 from assay import exact
+from assay.archive.decision_sides import DecisionEvidence
+from assay.records.decision import Decision
 from assay.server.pages.paging import mapped
+from assay.server.state import Services
 from assay.store.listing import grades_of
 from assay.views.charts.decisions import ScorePair
 from assay.views.pieces import address
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from assay.archive.decision_sides import DecisionEvidence
-    from assay.records.decision import Decision
-    from assay.server.state import Services
 
 MOST = 1000
 """Runs of one side that are read to show every pair."""

@@ -4,7 +4,8 @@ is a decision too, with its own rules and letters.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 from fastapi import APIRouter, Request
@@ -13,6 +14,7 @@ from starlette.responses import Response
 from assay.archive.compared import evaluation_of_runs
 from assay.archive.decision_sides import evidence_of_decision
 from assay.archive.evaluation_deciding import evaluation_label
+from assay.errors import count
 from assay.records.decision import Decision, read_decision
 from assay.server import lookup
 from assay.server.auth import Principal
@@ -22,7 +24,9 @@ from assay.server.pages.evidence import block
 from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, Text, listed, mapped, plain, rows_of, texts, ways
 from assay.server.pages.routing import READER, PageRoute
-from assay.store.decided import SIDES, sides_of
+from assay.server.state import Services
+from assay.store.decided import SIDES, SideWorkflows, sides_of
+from assay.store.drafts import Item
 from assay.views.blocks import (
     Column,
     Empty,
@@ -43,7 +47,6 @@ from assay.views.pieces import (
     address,
     clip,
     code,
-    count,
     link,
     moment,
     phrase,
@@ -53,18 +56,11 @@ from assay.views.pieces import (
 from assay.views.pieces import digest as digest_of
 from assay.views.pieces import listed as listed_pieces
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.server.state import Services
-    from assay.store.decided import SideWorkflows
-    from assay.store.drafts import Item
-
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_A_PAGE = 50
 RELEASE, EXAM_GATE, SCHEMA_GATE = "assay.decision/1", "assay.exam-gate/1", "assay.schema-gate/1"
 NAMED = {RELEASE: "release", EXAM_GATE: "exam gate", SCHEMA_GATE: "tool schemas"}
-FIRST = "assay gate candidate.jsonl --baseline baseline.jsonl --store .assay/ledger.db"
+FIRST = "assay gate latest --baseline latest~1 --store .assay/ledger.db"
 _GATES = {"gate-passed": True, "gate-not-passed": False}
 CHOICES = (
     *((name, word) for name, (word, _) in OUTCOMES.items()),
@@ -136,8 +132,8 @@ def list_decisions(
     compare = Paragraph(phrase(link("Compare evaluations", "/compare"), " to make a decision."))
     if not found.items and not wanted and not after and not before:
         nothing = Empty(
-            "No decision is stored in this project yet. A candidate is decided on against a"
-            " baseline:",
+            "No decision is stored in this project yet. To decide whether the latest"
+            " evaluation may replace the one before it:",
             FIRST,
             "Or post to /api/v1/decisions. `assay exam gate` and `assay tools gate` store theirs"
             " the same way.",
@@ -206,7 +202,7 @@ def _line(said: _Said, sides: dict[str, SideWorkflows]) -> Line:
         return Line(
             f"Exam gate, score {plain(score.get('score'))} of {plain(score.get('n'))} items",
             gate_parts.passed(said.passed),
-            "; ".join(texts(said.reasons)) or "no reason is stated",
+            "; ".join(texts(said.reasons)) or "no reason given",
             kind,
         )
     if said.schema == SCHEMA_GATE:
@@ -224,7 +220,7 @@ def _line(said: _Said, sides: dict[str, SideWorkflows]) -> Line:
             kind,
         )
     name = " against ".join(side_name(sides.get(side), getattr(said, side), side) for side in SIDES)
-    return Line(name, verdict(said.outcome), str(said.reason or "no reason is stated"), kind)
+    return Line(name, verdict(said.outcome), str(said.reason or "no reason given"), kind)
 
 
 def side_name(named: SideWorkflows | None, summary: _Side | None, side: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from msgspec import DecodeError, Struct
@@ -13,11 +13,13 @@ from assay.archive.evaluations import LATEST, StoredEvaluation
 from assay.archive.labels import labels_of_evaluation
 from assay.archive.sample_view import SampleView, policies_of, view_samples
 from assay.archive.samples import with_texts
+from assay.errors import count
 from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages.compared_sides import BASELINE
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute
+from assay.server.state import Services
 from assay.views.evaluation_page import (
     Reference,
     evaluation_figures,
@@ -25,12 +27,9 @@ from assay.views.evaluation_page import (
     samples_region,
 )
 from assay.views.evaluations import import_notes, unchecked, versioned
-from assay.views.pieces import address, clip, count, link, listed, phrase, verdict
+from assay.views.pieces import address, clip, link, listed, phrase, verdict
 from assay.views.sample_query import SampleQuery, count_samples, page_of, read_query
 from assay.views.sample_table import SampleLinks, criterion_columns
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 

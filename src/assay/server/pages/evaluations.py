@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from assay.archive.evaluations import read_brief
+from assay.errors import count
 from assay.server.auth import Principal
 from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, Text, listed, ways
 from assay.server.pages.routing import READER, PageRoute
+from assay.server.state import Services
 from assay.store.listing import tags_with
 from assay.store.names import seen
 from assay.views.blocks import Empty, Field, Filters
 from assay.views.evaluations import evaluations_list
-from assay.views.pieces import address, count
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
+from assay.views.pieces import address
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_A_PAGE = 25
 OFFERED = 200
 """Names that a field offers."""
-FIRST = "assay run workflow.yaml --dataset data.jsonl\nassay import results.json"
+FIRST = "assay init --example rag && assay run\nassay import results.json"
 """How the first evaluation comes into a ledger."""
 
 
@@ -55,8 +52,8 @@ def get_evaluations(
     stored = [read_brief(item) for item in found.items if item.body is not None]
     if not found.items and not filters and not after and not before:
         empty = Empty(
-            "No evaluation is stored in this project yet. Run a workflow on a dataset, or import"
-            " results of another tool:",
+            "No evaluation is stored in this project yet. Run your workflow or the"
+            " example, or import results of another tool:",
             FIRST,
         )
         return page(request, "Evaluations", empty, nav="/evaluations")

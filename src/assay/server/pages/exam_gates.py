@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError
-from assay.exams.document import check_result
+from assay.exams.document import CheckedExam, check_result
 from assay.exams.exam import CAPSTONE
 from assay.exams.gate import decide, drop_check, soft_schema, soft_score
 from assay.exams.marking import Marking
@@ -14,7 +14,6 @@ from assay.exams.rubric import ExamRubric
 from assay.views.exam import CheckRow, GateView, check_row, gates_of
 
 if TYPE_CHECKING:
-    from assay.exams.document import CheckedExam
     from assay.records.exam import ExamResult
     from assay.server.pages.exam_history import StoredExam
     from assay.server.state import Services

@@ -4,7 +4,7 @@ the system in production.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,11 +12,9 @@ from assay.exams.document import read_result
 from assay.files.json_files import Document
 from assay.records.evidence import Number
 from assay.records.exam import ExamDigests, ExamFileCount, ExamResult, ExamSet, ScoreCount
+from assay.server.state import Services
 from assay.views.exam import ExamPoint, exam_name
 from assay.views.exam_page import HistoryView
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
 
 LOOKED_AT = 200
 """Results that are looked through for others of the same exam."""

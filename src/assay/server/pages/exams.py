@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.errors import AssayError
+from assay.errors import AssayError, count
 from assay.exams.answers import Answer
 from assay.exams.document import read_result
 from assay.exams.exam import make_exam
@@ -20,6 +20,7 @@ from assay.exams.lost_marks import lost_marks
 from assay.exams.policy import ExamPolicy, ExamRules, fraction
 from assay.exams.rubric import ExamRubric
 from assay.files.json_files import Document, parse_json
+from assay.records.exam import ExamResult, LostMark
 from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages.exam_gates import gates, on_shelf
@@ -27,22 +28,19 @@ from assay.server.pages.exam_history import ExamBrief, SameExam, baseline_of, br
 from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, Text, listed, ways
 from assay.server.pages.routing import READER, PageRoute
+from assay.server.state import Services
+from assay.store.drafts import Item
 from assay.views.blocks import Column, Empty, Field, Filters, Table
 from assay.views.charts import Chart, exam_history
 from assay.views.charts import exams as charts
 from assay.views.exam import axes_of, exam_view
 from assay.views.exam_page import RAW, PageLinks, exam_parts
-from assay.views.pieces import absent, address, count, link, moment, number, phrase, shown, verdict
+from assay.views.pieces import absent, address, link, moment, number, phrase, shown, verdict
 from assay.views.pieces import digest as short
-
-if TYPE_CHECKING:
-    from assay.records.exam import ExamResult, LostMark
-    from assay.server.state import Services
-    from assay.store.drafts import Item
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_A_PAGE = 25
-FIRST = "assay exam grade exam.yaml --answers answers.jsonl --store .assay/ledger.db"
+FIRST = "assay init --example exam && assay exam grade exam.yaml --store .assay/ledger.db"
 COLUMNS = (
     Column("Exam"),
     Column("Score"),
@@ -73,8 +71,8 @@ def list_exams(
     )
     if not found.items and not wanted and not after and not before:
         nothing = Empty(
-            "No graded exam is stored in this project yet. The answers to an exam are graded and"
-            " stored with:",
+            "No graded exam is stored in this project yet. To grade the answers to the example"
+            " exam and store the result:",
             FIRST,
             "Or post to /api/v1/exams/grade.",
         )
@@ -161,7 +159,7 @@ def show_exam(
     stored = baseline_of(services, project, same)
     links = PageLinks(address("exams", digest), address("charts", "exams", digest), bars == RAW)
     whole = link("The whole record", address("api", "v1", "records", digest))
-    by = shown(item.author, "nobody named")
+    by = shown(item.author, "not recorded")
     evidence = _evidence(services, project, digest)
     parts = exam_parts(
         view,

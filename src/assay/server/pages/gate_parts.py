@@ -4,9 +4,12 @@ were decided on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from assay.server.pages.paging import mapped, rows_of, texts
+from assay.server.state import Services
+from assay.store.drafts import Item
 from assay.views.blocks import (
     Column,
     Decided,
@@ -19,30 +22,14 @@ from assay.views.blocks import (
     section,
 )
 from assay.views.grade_line import outcome
-from assay.views.pieces import (
-    Piece,
-    absent,
-    address,
-    code,
-    digest,
-    phrase,
-    shown,
-    verdict,
-    words,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.server.state import Services
-    from assay.store.drafts import Item
+from assay.views.pieces import Piece, absent, address, code, digest, phrase, shown, verdict, words
 
 Tree = dict[str, Any]
 MAX_ROWS = 200
 
 
 def _head(outcome: str, policy: Any, reason: str) -> Decided:
-    return Decided(outcome, shown(policy, "no policy"), reason or "No reason is stated.")
+    return Decided(outcome, shown(policy, "no policy"), reason or "No reason given.")
 
 
 def passed(value: Any) -> Piece:

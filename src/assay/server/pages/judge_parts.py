@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import asdict
 
 from assay.archive.evaluations import read_brief
 from assay.errors import AssayError
-from assay.grading.policy import Policy, make_rules
+from assay.grading.policy import JudgeTerms, Policy, make_rules
 from assay.judging.card import admit, age_days, read_card
 from assay.judging.drift import compare_cards
 from assay.records.judge_card import CardAdmission, CardTerm, JudgeCard
+from assay.server.state import Services
+from assay.store.drafts import Item
 from assay.views.blocks import Column, Section, Table, section
 from assay.views.charts import judges as charts
 from assay.views.evaluations import versioned
 from assay.views.judge_card import DriftView, age_text, estimate
 from assay.views.pieces import address, digest, link, moment, number, phrase, shown, verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.grading.policy import JudgeTerms
-    from assay.server.state import Services
-    from assay.store.drafts import Item
 
 CARDS = 200
 """Cards that are looked through for others of the same judge."""
@@ -106,6 +102,8 @@ def drift_view(shown_card: StoredCard, cards: Sequence[StoredCard]) -> DriftView
         for one in cards
     ]
     outcome, reason = _drifted(shown_card, cards)
+    for made_at in filter(None, {one.card.made_at for one in cards}):
+        reason = reason.replace(made_at, str(moment(made_at)))
     return DriftView(outcome, reason, charts.drift(drift_points(cards)), rows)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from assay.errors import count
 from assay.judging.card import read_card
 from assay.records.judge_card import AuditRecord, CalibrationRecord
 from assay.records.typed import convert
@@ -24,6 +25,8 @@ from assay.views.blocks import Column, Empty, Note, Paragraph, Section, Table, s
 from assay.views.charts import judges as charts
 from assay.views.charts.agreement import reliability
 from assay.views.judge_card import (
+    NO_TERMS,
+    WITHOUT_TERMS,
     admission_lines,
     agreement_section,
     bias_section,
@@ -31,7 +34,7 @@ from assay.views.judge_card import (
     judge_charts,
     judge_view,
 )
-from assay.views.pieces import absent, address, count, link, moment, phrase, shown, small
+from assay.views.pieces import absent, address, link, moment, phrase, shown, small
 from assay.views.pieces import digest as short
 
 if TYPE_CHECKING:
@@ -44,8 +47,9 @@ if TYPE_CHECKING:
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_A_PAGE = 50
 FIRST = (
-    "assay judge calibrate --labels labels.jsonl -o calibration.json\nassay judge card"
-    " --calibration calibration.json --model MODEL --store .assay/ledger.db"
+    "assay label new latest\nassay judge calibrate --from-ledger latest --criterion NAME -o"
+    " calibration.json\nassay judge card --calibration calibration.json --model MODEL --store"
+    " .assay/ledger.db"
 )
 COLUMNS = (
     Column("Judge"),
@@ -76,8 +80,7 @@ def list_judges(
             "No judge has a card in this project yet. Label samples, compare its verdicts with the"
             " labels, and make one:",
             FIRST,
-            "`assay judge audit` adds the biases. Without a card no judge gates under a policy that"
-            " asks for one.",
+            f"`assay judge audit` adds the biases. {WITHOUT_TERMS}",
         )
         return page(request, "Judges", nothing, nav="/judges")
     cards = [(item, parts.stored_card(item)) for item in found.items]
@@ -107,11 +110,8 @@ def list_judges(
 
 def _asked(terms: dict[str, JudgeTerms]) -> str:
     if not terms:
-        return "No policy here sets terms for judges, so no judge may gate."
-    return (
-        f"Whether a judge may gate is decided as of now, by {', '.join(terms)}; no other policy"
-        " asks for a card."
-    )
+        return NO_TERMS
+    return f"Whether a judge may gate is decided as of now, by {', '.join(terms)}. {WITHOUT_TERMS}"
 
 
 def _row(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import msgspec
 from fastapi import APIRouter, Request
@@ -15,18 +14,17 @@ from assay.archive.evaluations import StoredEvaluation, find_evaluation
 from assay.archive.label_results import results_of
 from assay.archive.label_sets import DEFAULT_ITEMS, SetRequest, list_sets, make_set, set_draft
 from assay.archive.labels import labels_of_set
+from assay.archive.sample_versions import RunCount
 from assay.errors import AssayError, ShelfError
+from assay.records.label import LabelSet
 from assay.server.auth import Principal, admit
+from assay.server.pages.evaluations import FIRST
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.problems import Problem, problem_of
-from assay.server.state import check_name
+from assay.server.state import Services, check_name
 from assay.views.blocks import Empty, Field, Note, Paragraph, Part
 from assay.views.labels import DRAWN, sets_table
-
-if TYPE_CHECKING:
-    from assay.records.label import LabelSet
-    from assay.server.state import Services
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 NAV = "/label"
@@ -35,13 +33,9 @@ OFFERED = 20
 LEAD = "People's own verdicts: blind, stored next to the grades, and used to calibrate judges."
 
 
-class _RunCount(msgspec.Struct, frozen=True):
-    n: int = 0
-
-
 class _NamedOnly(msgspec.Struct):
     name: str = ""
-    totals: _RunCount = _RunCount()
+    totals: RunCount = RunCount()
 
 
 _name_of = msgspec.json.Decoder(_NamedOnly).decode
@@ -90,7 +84,7 @@ def _page(
         parts.append(
             Empty(
                 "Labels are for samples of an evaluation, and no evaluation is stored yet.",
-                "assay run",
+                FIRST,
             )
         )
     return page(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
@@ -20,24 +20,21 @@ from assay.archive.label_saving import saving, set_label
 from assay.archive.label_sets import find_set, order_for, side_order
 from assay.archive.labels import current, labels_of_set
 from assay.errors import UsageError
+from assay.records.label import LabelItem, Rater
 from assay.server.auth import Principal, admit
 from assay.server.lookup import absent
 from assay.server.pages.label_rater import ask_name, rater_of
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.problems import Problem
+from assay.server.state import Services
 from assay.store.drafts import digest_bytes
 from assay.store.results import stored_of
 from assay.views.blocks import Note, Paragraph
 from assay.views.label_texts import ShownRun, shown_run
 from assay.views.label_use import use_section
-from assay.views.labels import drawn_from, results_view
+from assay.views.labels import StoredLabel, StoredSet, drawn_from, results_view
 from assay.views.pieces import link, listed, moment, phrase
-
-if TYPE_CHECKING:
-    from assay.records.label import LabelItem, Rater
-    from assay.server.state import Services
-    from assay.views.labels import StoredLabel, StoredSet
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 NAV = "/label"
@@ -143,8 +140,11 @@ def _item_page(
     number = made.items.index(item) + 1
     parts = [Note(problem, kind="bad")] if problem else []
     if known is not None and not problem:
-        rule = ". Your first label counts; later ones are kept as changes."
-        text = phrase("You labelled this ", moment(known.at), rule)
+        rule = (
+            "A correction counts for 10 minutes, unless somebody else labels the item first. Later"
+            " changes are kept but don't count."
+        )
+        text = phrase("You labelled this ", moment(known.at), ". ", rule)
         parts.append(Note(text, kind="good"))
     return page(
         request,

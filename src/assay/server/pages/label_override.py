@@ -5,13 +5,13 @@ gate reads the verdict.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from assay.archive.evaluations import find_evaluation
+from assay.archive.evaluations import StoredEvaluation, find_evaluation
 from assay.archive.label_saving import override_label, run_named, saving
 from assay.archive.labels import RunLabels, labels_of_run
 from assay.errors import AssayError, UsageError
@@ -21,14 +21,11 @@ from assay.server.pages.label_rater import ask_name, rater_of
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.problems import Problem
+from assay.server.state import Services
+from assay.store.drafts import Item
 from assay.views.blocks import Column, Note, Part, Table
 from assay.views.labels import rater_names, says
 from assay.views.pieces import clip, moment
-
-if TYPE_CHECKING:
-    from assay.archive.evaluations import StoredEvaluation
-    from assay.server.state import Services
-    from assay.store.drafts import Item
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 Given = Annotated[str, Query(max_length=2000)]

@@ -14,21 +14,17 @@ from functools import cache
 from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from assay import __version__
+from assay.server.problems import Problem
 from assay.views.blocks import Column as Column
-from assay.views.blocks import Group, Paragraph
+from assay.views.blocks import Group, Paragraph, Part
 from assay.views.pieces import code, link, phrase, strong
 from assay.views.render import TEMPLATES, html
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from assay.server.problems import Problem
-    from assay.views.blocks import Part
 
 STATIC = Path(__file__).parent.parent / "static"
 FILES = {

@@ -9,18 +9,19 @@ lines.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.errors import AssayError, Fault, InputError, ShelfError
+from assay.errors import AssayError, Fault, InputError, ShelfError, count
 from assay.files.json_files import Document, json_fault, parse_json
 from assay.formulas import FORMULAS
 from assay.grading.policy import Policy, make_rules
 from assay.library.families import FAMILIES, WORKFLOW
-from assay.library.shelf import KINDS, version_key
+from assay.library.shelf import KINDS, ShelfFile, version_key
 from assay.scoring.gates import GATES
 from assay.scoring.metrics import MEASURES
 from assay.scoring.profile import Profile
@@ -33,7 +34,7 @@ from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.pages.sample import sample_for
 from assay.server.pages.shelf_use import origin_of, origin_of_name, profiles_with, used_by
-from assay.server.state import check_name, on_shelf
+from assay.server.state import Services, check_name, on_shelf
 from assay.views.blocks import (
     Column,
     Details,
@@ -49,20 +50,8 @@ from assay.views.blocks import (
 )
 from assay.views.events import plain
 from assay.views.grade import grade_head, grade_sections
-from assay.views.pieces import (
-    address,
-    code,
-    count,
-    link,
-    verdict,
-)
+from assay.views.pieces import address, code, link, verdict
 from assay.views.pieces import shown as say
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.library.shelf import ShelfFile
-    from assay.server.state import Services
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 REGISTRIES: dict[str, Any] = {"gates": GATES, "measures": MEASURES, "formulas": FORMULAS}

@@ -4,18 +4,16 @@ that is shown, every digest, and the button that replays it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.server.pages.stored_run import Shown
+from assay.server.state import Services
+from assay.store.drafts import Link
 from assay.views.blocks import Button, Facts, Heading, Paragraph, Part, Table, section
 from assay.views.grade_line import outcome
 from assay.views.pieces import Piece, address, code, letter, link, moment, phrase
 from assay.views.pieces import digest as short
 from assay.views.pieces import shown as say
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
-    from assay.store.drafts import Link
 
 SHOWN = 20
 PAGE_OF = {

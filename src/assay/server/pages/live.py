@@ -6,7 +6,8 @@ steps are shown: a run may have a hundred thousand events.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
@@ -17,35 +18,13 @@ from assay.server.auth import Principal
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.run_rows import workflow_of
+from assay.server.state import Services
 from assay.store import events
+from assay.store.events import StoredEvent
 from assay.store.facets import key
-from assay.views.blocks import (
-    Column,
-    Facts,
-    Group,
-    Paragraph,
-    Part,
-    Table,
-    section,
-)
-from assay.views.pieces import (
-    address,
-    clip,
-    letter,
-    link,
-    moment,
-    phrase,
-    points,
-    small,
-    verdict,
-)
+from assay.views.blocks import Column, Facts, Group, Paragraph, Part, Table, section
+from assay.views.pieces import address, clip, letter, link, moment, phrase, points, small, verdict
 from assay.views.pieces import shown as say
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.server.state import Services
-    from assay.store.events import StoredEvent
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 LOOKED_AT = 1000
@@ -164,8 +143,8 @@ def _evaluation(recent: Sequence[StoredEvent]) -> list[Part]:
     if last.kind == "evaluation_start":
         return [Paragraph(verdict("evaluating", "Being graded …"))]
     if last.kind == "error":
-        return [Paragraph(verdict("fail", say(body.get("message"), "no reason is stated")))]
-    sentence = say(next(iter(body.get("explanation") or ()), None), "No reason is stated.")
+        return [Paragraph(verdict("fail", say(body.get("message"), "no reason given")))]
+    sentence = say(next(iter(body.get("explanation") or ()), None), "No reason given.")
     mark = letter(body.get("grade"), body.get("policy"), large=True)
     return [
         Group([mark, Paragraph(sentence, "verdict")], "top"),

@@ -4,12 +4,12 @@ send.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from assay.server.auth import cookie_name
+from assay.server.auth import Gatekeeper, cookie_name
 from assay.server.bodies import header
 from assay.server.pages.layout import page
 from assay.server.pages.routing import PageRoute, form
@@ -17,9 +17,6 @@ from assay.server.problems import Problem
 from assay.views.blocks import (
     Note,
 )
-
-if TYPE_CHECKING:
-    from assay.server.auth import Gatekeeper
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -67,7 +64,7 @@ def _shown(
         request,
         "Log in",
         *parts,
-        lead="A token names a project and what you may do there.",
+        lead="Your token decides which project you see and what you may do in it.",
         status=status,
         template="login.html",
         to=to,

@@ -17,18 +17,20 @@ from assay.archive.workflows import (
     listed_workflows,
     workflow_states,
 )
+from assay.errors import count
 from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages.alarms import alarms_of, alarms_of_workflows, attention
+from assay.server.pages.evaluations import FIRST
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.running import running_section
-from assay.server.pages.runs import FIRST
+from assay.server.pages.runs import POST
 from assay.stats.intervals import wilson
 from assay.store import recent
 from assay.store.names import ActiveWorkflow
 from assay.views.blocks import Empty, Group, Pager, Paragraph, Part, Section, section
-from assay.views.pieces import address, count, link, phrase
+from assay.views.pieces import address, link, phrase
 from assay.views.workflow_card import (
     CardBaseline,
     CardDecision,
@@ -103,10 +105,10 @@ def _evaluations(watched: Sequence[WorkflowState], total: int) -> str:
 
 def _first() -> Part:
     return Empty(
-        "Workflows appear here with their evaluations, trends and decisions. To begin, run one on a"
-        " dataset, or import a result file you already have:",
-        "assay init --example rag bot && cd bot && assay run\nassay import results.json",
-        more=f"Or post the evidence of a run: {FIRST}",
+        "Workflows appear here with their evaluations, trends and decisions. To begin, run your"
+        " workflow or the example, or import a result file you already have:",
+        FIRST,
+        more=f"Or post the evidence of a run: `{POST}`",
     )
 
 

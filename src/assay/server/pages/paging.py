@@ -4,21 +4,19 @@ costs the same, however far down the list.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Query
 
 from assay import exact
 from assay.canon import number_text
+from assay.errors import count
 from assay.server import lookup
+from assay.server.state import Services
+from assay.store.drafts import Item
 from assay.views.blocks import Pager
 from assay.views.pieces import address
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.server.state import Services
-    from assay.store.drafts import Item
 
 LOOKED_AT = 2000
 """Rows that are looked at for one page by each filter."""
@@ -74,7 +72,7 @@ def ways(
         newest=address(path, **query) if paged else "",
         newer=address(path, **query, before=found.newer) if found.newer else "",
         older=address(path, **query, after=found.older) if found.older else "",
-        summary=f"{n} {what}{'' if n == 1 else 's'} on this page." if n else "",
+        summary=f"{count(n, what)} on this page." if n else "",
         look_further=found.older is not None and not n,
     )
 
@@ -96,25 +94,6 @@ def rows_of(value: Any) -> list[dict[str, Any]]:
 def texts(value: Any) -> list[str]:
     """The members of a list as text; nothing where there is no list."""
     return [str(one) for one in value] if isinstance(value, list | tuple) else []
-
-
-def words(name: str) -> str:
-    """A key as a person reads it.
-
-    >>> words("newly_failing_count"), words("toolsStable")
-    ('Newly failing count', 'Tools stable')
-    """
-    spaced = "".join(f" {sign.lower()}" if sign.isupper() else sign for sign in name)
-    return spaced.replace("_", " ").strip().capitalize() or "(no name)"
-
-
-def signed(value: Any, absent: str = "not known") -> str:
-    """A difference, always with its sign.
-
-    >>> signed(0.5), signed(-2), signed(None)
-    ('+0.50', '-2.00', 'not known')
-    """
-    return f"{float(value):+.2f}" if exact.is_number(value) else absent
 
 
 def plain(value: Any, absent: str = "not stated") -> str:

@@ -4,18 +4,21 @@ with its inputs; nothing is computed here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from assay.errors import count
 from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages.evidence import block
 from assay.server.pages.layout import page
 from assay.server.pages.lineage import PAGE_OF
-from assay.server.pages.paging import Cursor, listed, mapped, ways, words
+from assay.server.pages.paging import Cursor, listed, mapped, ways
 from assay.server.pages.routing import READER, PageRoute
+from assay.server.state import Services
+from assay.store.drafts import Item
 from assay.store.results import verb_of
 from assay.views.blocks import (
     Column,
@@ -32,24 +35,19 @@ from assay.views.pieces import (
     code,
     link,
     moment,
+    number,
     phrase,
+    words,
 )
 from assay.views.pieces import digest as short
 from assay.views.pieces import shown as say
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
-    from assay.store.drafts import Item
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_A_PAGE = 20
 """Few: the result of a large measure is large."""
 MAX_FACTS = 40
 MADE_OF = 20
-FIRST = (
-    "assay report summary runs.jsonl --store\nassay measure retrieval --qrels qrels.txt --run"
-    " run.txt --store"
-)
+FIRST = "assay report summary latest --store"
 COLUMNS = (Column("Result"), Column("Stored"), Column("By"), Column("Digest"))
 
 
@@ -63,12 +61,13 @@ def list_results(
         services, principal.project, "result", {}, after=after, before=before, limit=ON_A_PAGE
     )
     if not found.items and not after and not before:
-        more = "`assay report rank` and `assay judge drift` take `--store` too."
+        more = "`assay measure`, `assay report rank` and `assay judge drift` take `--store` too."
         return page(
             request,
             "Results",
             Empty(
-                "No result is stored in this project yet. A measure or a summary is kept by:",
+                "No result is stored in this project yet. To store the summary of the latest"
+                " evaluation:",
                 FIRST,
                 more=more,
             ),
@@ -82,10 +81,7 @@ def list_results(
         absent="No result is stored.",
     )
     tally = services.ledger.count("result", project=principal.project)
-    lead = (
-        f"{tally.n:,} result{'' if tally.n == 1 else 's'} stored. The same input gives the"
-        " same record."
-    )
+    lead = f"{count(tally.n, 'result')} stored. The same input gives the same record."
     return page(
         request,
         "Results",
@@ -101,7 +97,7 @@ def _row(item: Item) -> list[str]:
     return [
         link(name, address("results", item.digest)),
         moment(item.created_at),
-        say(item.author, "nobody named"),
+        say(item.author, "not recorded"),
         short(item.digest),
     ]
 
@@ -134,8 +130,8 @@ def show_result(request: Request, digest: str, principal: Principal = READER) ->
     )
     body = [
         _said(document),
-        _made_of(services, principal.project, digest),
         section("Document", block("As stored", document, whole), id="document"),
+        _made_of(services, principal.project, digest),
         section(
             "Record",
             Paragraph(
@@ -144,7 +140,7 @@ def show_result(request: Request, digest: str, principal: Principal = READER) ->
                     " stored ",
                     moment(item.created_at),
                     ", by ",
-                    say(item.author, "nobody named"),
+                    say(item.author, "not recorded"),
                     ". ",
                     link("The whole record", whole),
                 )
@@ -157,15 +153,27 @@ def show_result(request: Request, digest: str, principal: Principal = READER) ->
 
 
 def _said(document: dict[str, Any]) -> Part:
-    """The top-level values of a document. The whole document is shown below them."""
+    """The top-level values of a document, those with an interval included. The whole document is
+    shown below them.
+    """
     plain = [
-        (words(key)[:100], clip(value))
+        (words(key)[:100], _value(value))
         for key, value in document.items()
-        if key != "schema" and not isinstance(value, dict | list)
+        if key != "schema" and (not isinstance(value, dict | list) or _is_interval(value))
     ]
     if not plain:
         return ""
     return section("In short", Facts(plain[:MAX_FACTS], kind="small"), id="short")
+
+
+def _is_interval(value: Any) -> bool:
+    return isinstance(value, dict) and {"value", "low", "high"} <= value.keys()
+
+
+def _value(value: Any) -> str:
+    if _is_interval(value):
+        return number(value["value"], interval=value, digits=4, absent_as="not known")
+    return clip(value)
 
 
 def _made_of(services: Services, project: str, digest: str) -> Part:

@@ -7,7 +7,8 @@ page of this very server; `form` sees to that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from fastapi import Depends, Request
@@ -22,9 +23,6 @@ from assay.server.auth import Principal, admit, cookie_name, is_same_origin
 from assay.server.bodies import header
 from assay.server.pages.layout import problem_page
 from assay.server.problems import Problem, problem_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
 
 FORM = "application/x-www-form-urlencoded"
 MAX_FIELDS = 500

@@ -5,29 +5,25 @@ then everything behind it, down to digests; and a button that makes the grade ag
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from assay.archive.labels import labels_of_run
 from assay.archive.replay import replay
-from assay.errors import AssayError
+from assay.errors import AssayError, count
 from assay.server.auth import Principal, admit
 from assay.server.pages.label_override import people_table
 from assay.server.pages.layout import page
 from assay.server.pages.lineage import SHOWN, lineage
 from assay.server.pages.routing import READER, PageRoute, form
-from assay.server.pages.sample_context import (
-    SampleContext,
-    around,
-    elsewhere,
-    opened,
-    placed,
-)
+from assay.server.pages.sample_context import SampleContext, around, elsewhere, opened, placed
 from assay.server.pages.stored_run import Shown, found_run
 from assay.server.problems import Problem
+from assay.server.state import Services
 from assay.store import events
+from assay.store.drafts import Item
 from assay.store.facets import key
 from assay.views.blocks import Details, Facts, Group, Note, Paragraph, Part, contents, section
 from assay.views.grounding import grounding
@@ -36,7 +32,6 @@ from assay.views.pieces import (
     address,
     clip,
     code,
-    count,
     letter,
     link,
     listed,
@@ -51,10 +46,6 @@ from assay.views.sample import grade_section, texts, verdict_line
 from assay.views.samples import sample_title
 from assay.views.trace import timeline, tool_calls
 from assay.views.values import json_text
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
-    from assay.store.drafts import Item
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 

@@ -4,11 +4,13 @@ not pass.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from assay.server.run_pages import briefly
+from assay.server.state import Services
 from assay.store.listing import grades_of
 from assay.views.blocks import Column
 from assay.views.grade_line import GradeLine, outcome
@@ -26,11 +28,6 @@ from assay.views.pieces import (
 )
 from assay.views.pieces import shown as say
 from assay.views.samples import QUESTIONS, answer_text, main_text, sample_evidence
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.server.state import Services
 
 COLUMNS = (
     Column("Run"),

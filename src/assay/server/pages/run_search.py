@@ -6,17 +6,14 @@ Every page costs the same, however far down the list, so it may be short though 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.server.pages.run_rows import brief_runs, part_of, reasons
 from assay.server.run_pages import run_page
+from assay.server.state import Services
 from assay.store import recent
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.server.state import Services
 
 ON_A_PAGE = 50
 LOOKED_AT = 10_000

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
+from assay.errors import count
 from assay.files.json_files import parse_json
 from assay.server import lookup
 from assay.server.auth import Principal, admit
@@ -23,16 +24,18 @@ from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.problems import Problem
 from assay.server.routes import executions as execution_routes
+from assay.server.state import Services
 from assay.stats.intervals import wilson
 from assay.store import events, executions, jobs, recent
 from assay.store.facets import key
+from assay.store.jobs import Job
 from assay.store.queue import now_ms
+from assay.store.recent import LiveBrief
 from assay.views.blocks import Part, Polled, Table, section
 from assay.views.pieces import (
     absent,
     address,
     clip,
-    count,
     link,
     meter,
     moment,
@@ -42,11 +45,6 @@ from assay.views.pieces import (
     small,
     verdict,
 )
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
-    from assay.store.jobs import Job
-    from assay.store.recent import LiveBrief
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 SHOWN = 8
@@ -217,7 +215,7 @@ def _job(job: Job) -> list[str]:
     return [
         link(f"{job.request()['kind']} {job.id[:8]}", address("api", "v1", "jobs", job.id)),
         verdict(job.state),
-        f"{job.progress.get('seen', 0):,} records",
+        count(job.progress.get("seen", 0), "record"),
         "",
         moment(job.created_at),
         "",

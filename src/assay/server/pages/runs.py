@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -15,23 +16,17 @@ from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.pages.run_rows import COLUMNS, rows_of_runs
 from assay.server.pages.run_search import ON_A_PAGE, RunQuery, found_runs
+from assay.server.state import Services
 from assay.store.names import seen
 from assay.views.blocks import Empty, Field, Filters, Pager, Part, Region, Table
 from assay.views.pieces import address
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from assay.server.state import Services
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 OFFERED = 200
 """Names of workflows and datasets that a field offers."""
 STATUSES = ("success", "failed", "error", "timeout", "cancelled")
-FIRST = (
-    "assay run workflow.yaml --dataset data.jsonl --store .assay/ledger.db\ncurl -d"
-    " @run.json -H 'Content-Type: application/json' http://127.0.0.1:8321/api/v1/runs"
-)
+POST = "curl -d @run.json -H 'Content-Type: application/json' http://127.0.0.1:8321/api/v1/runs"
+FIRST = f"assay run\n{POST}"
 """How the first run comes into a ledger."""
 
 Text = Annotated[str | None, Query(max_length=500)]

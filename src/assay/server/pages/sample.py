@@ -4,16 +4,14 @@ good score.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.errors import ShelfError
 from assay.formulas import SCALES
+from assay.library.shelf import Shelf
 from assay.scoring.profile import Profile
 from assay.scoring.rubric import Rubric
 from assay.views.values import json_text
-
-if TYPE_CHECKING:
-    from assay.library.shelf import Shelf
 
 _PARTS: dict[str, Any] = {
     "patch_applies_cleanly": {"patch_applies": True},

@@ -4,29 +4,23 @@ opened from, its repeats, and the same sample in other evaluations.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fastapi import Request
 
 from assay.archive.compared import evaluations_of
-from assay.archive.evaluations import find_evaluation
+from assay.archive.evaluations import StoredEvaluation, find_evaluation
 from assay.archive.sample_versions import other_versions
 from assay.archive.sample_view import view_samples
 from assay.archive.samples import sample_rows
 from assay.server.pages.stored_run import Shown, found_run
+from assay.server.state import Services
 from assay.views.blocks import Note, Part, Section
 from assay.views.pieces import address
 from assay.views.sample import LONGEST, OtherAnswer, Walk, repeats, versions
-from assay.views.sample_query import neighbours, read_query, select_samples
-from assay.views.samples import answer_text, sample_evidence
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from fastapi import Request
-
-    from assay.archive.evaluations import StoredEvaluation
-    from assay.server.state import Services
-    from assay.views.sample_query import SampleQuery
-    from assay.views.samples import SampleEvidence, SampleRow, SampleRun
+from assay.views.sample_query import SampleQuery, neighbours, read_query, select_samples
+from assay.views.samples import SampleEvidence, SampleRow, SampleRun, answer_text, sample_evidence
 
 LONGEST_NAME = 200
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -23,6 +23,8 @@ from assay.server.pages.layout import page
 from assay.server.pages.paging import Text
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.problems import Problem
+from assay.server.state import Services
+from assay.store.drafts import Item
 from assay.tools.legibility_score import scale
 from assay.views import tool_check_page, tool_entry, tool_index, tool_list, tool_page
 from assay.views.blocks import Paragraph, Part, Section, contents, section
@@ -30,10 +32,6 @@ from assay.views.tool_index import OLDER
 from assay.views.tool_list import SELECTION, IndexVersion
 from assay.views.tool_page import StoredCheck
 from assay.views.tool_rows import ToolQuery, ToolRow, tool_rows
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
-    from assay.store.drafts import Item
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 Start = Annotated[int, Query(ge=0, le=1_000_000)]

@@ -4,7 +4,8 @@ and criteria, a policy with its bands.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -28,6 +29,7 @@ from assay.views.blocks import (
     Verbatim,
     section,
 )
+from assay.views.judge_card import WITHOUT_TERMS
 from assay.views.pieces import (
     address,
     code,
@@ -38,9 +40,6 @@ from assay.views.pieces import (
     strong,
 )
 from assay.views.pieces import shown as say
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class FloorPolicy(NamedTuple):
@@ -110,7 +109,7 @@ def _rubric(rubric: Rubric, policy: FloorPolicy) -> Part:
                 ("Weight", say(item.weight)),
                 ("Scale", f"{low} to {high}"),
                 (
-                    "Read by",
+                    "Formula",
                     link(
                         code(item.formula_id),
                         address("library", "formulas", item.formula_id),
@@ -244,12 +243,12 @@ def _policy(policy: Policy) -> Part:
     asked = (
         Facts([(name.replace("_", " "), say(value)) for name, value in terms.items()])
         if terms
-        else Paragraph("Any judge may gate under this policy.", "absent")
+        else Paragraph(WITHOUT_TERMS)
     )
     return Group(
         [
             Facts(about),
-            section("Bands", Table("Bands", ("Grade", "Holds"), bands), id="bands"),
+            section("Bands", Table("Bands", ("Grade", "Score"), bands), id="bands"),
             section("What a judge needs to gate", asked, id="judges"),
         ]
     )

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.archive.workflows import LOOKED_AT, evaluations_graded_by
 from assay.library.lock import BUILTIN
+from assay.library.shelf import ShelfFile
+from assay.records.evaluation import Evaluation
 from assay.scoring.gates import REQUIRED
+from assay.scoring.profile import Profile
+from assay.server.state import Services
+from assay.store.recent import GradedBy
 from assay.views.blocks import Column, Section, Table, section
 from assay.views.evaluations import versioned
 from assay.views.pieces import absent, address, clip, link, listed, moment, number, verdict
-
-if TYPE_CHECKING:
-    from assay.library.shelf import ShelfFile
-    from assay.records.evaluation import Evaluation
-    from assay.scoring.profile import Profile
-    from assay.server.state import Services
-    from assay.store.recent import GradedBy
 
 SHOWN = 10
 COLUMNS = ("Evaluation", "Workflow", Column("Pass rate", "n"), "Started")

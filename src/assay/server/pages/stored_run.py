@@ -6,15 +6,12 @@ one of its grades, which is then the one that is shown.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.server import lookup
-from assay.store.listing import evidence_of, grades_of
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
-    from assay.store.drafts import Item
-    from assay.store.listing import GradeOf
+from assay.server.state import Services
+from assay.store.drafts import Item
+from assay.store.listing import GradeOf, evidence_of, grades_of
 
 
 class Shown(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -14,6 +14,8 @@ from assay.records.tool_check import ToolCheck
 from assay.records.tool_entry import GradedAnswer, GradeReport, GradingEntry, StoredIndex
 from assay.records.typed import convert
 from assay.server.problems import Problem
+from assay.server.state import Services
+from assay.store.drafts import Item
 from assay.tools.aging import age_answers
 from assay.tools.forms import upgrade
 from assay.tools.names import AREAS, FULL, file_stamp, stamp
@@ -22,10 +24,6 @@ from assay.views.pieces import address
 from assay.views.tool_index import RowHistory, TreeRow
 from assay.views.tool_list import SELECTION, IndexVersion
 from assay.views.tool_page import MAX_HISTORY, StoredCheck
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
-    from assay.store.drafts import Item
 
 SEARCHED = 2000
 """Stored indexes or checks that are looked through for one page."""

@@ -4,8 +4,9 @@ documents.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
 from msgspec.structs import astuple
@@ -30,29 +31,24 @@ from assay.archive.sides import (
 from assay.errors import NotEnoughEvidence
 from assay.files.json_files import Document
 from assay.pipeline.deciding import Terms, check_kept_age, decide, declared, regraded_note
+from assay.pipeline.grading import Grader
 from assay.records.decision import Decision
+from assay.records.evaluation import VersionedName
 from assay.release.baseline import check_name
 from assay.release.comparability import check_kept_rules
 from assay.release.plan import check_plan
-from assay.release.policy import make_release_rules
+from assay.release.policy import ReleaseRules, make_release_rules
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import admit
 from assay.server.graded_by import check_additions, with_configured
 from assay.server.grading import BasedGrader
 from assay.server.problems import Problem
 from assay.server.requests import BaselineRequest, DecisionRequest, StoredSide
+from assay.server.state import Services
 from assay.server.state import check_name as on_shelf
 from assay.store import baselines
 from assay.store.drafts import Body, Draft, Stored
 from assay.store.reading import FILTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from assay.pipeline.grading import Grader
-    from assay.records.evaluation import VersionedName
-    from assay.release.policy import ReleaseRules
-    from assay.server.state import Services
 
 router = APIRouter(tags=["decisions"], responses=openapi.EVERY)
 _FIELDS = {"profile": "`profile`", "rubric": "`rubric`", "policy": "`grading_policy`"}

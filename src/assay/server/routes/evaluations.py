@@ -6,7 +6,7 @@ A client never states totals: they are computed here, from the grades of the run
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from msgspec.structs import asdict
@@ -20,10 +20,8 @@ from assay.server.auth import READ, Principal, admit
 from assay.server.problems import Problem
 from assay.server.requests import EvaluationRequest
 from assay.server.routes.decisions import read_evidence, store_last
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
-    from assay.store.drafts import Draft, Item
+from assay.server.state import Services
+from assay.store.drafts import Draft, Item
 
 router = APIRouter(prefix="/evaluations", tags=["evaluations"], responses=openapi.EVERY)
 Name = Annotated[str | None, Query(max_length=1000)]

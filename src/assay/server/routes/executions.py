@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
+from collections.abc import Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
@@ -23,29 +24,23 @@ from assay.errors import AssayError, InputError
 from assay.records.evidence import Dataset as Sample
 from assay.records.evidence import Run
 from assay.records.evidence import Workflow as Subject
-from assay.running.catalogue import Ambiguous, NotOffered
+from assay.running.catalogue import Ambiguous, NotOffered, Offered
 from assay.running.compatibility import Misfit, prepare
-from assay.running.dataset import from_rows
+from assay.running.dataset import LoadedDataset, from_rows
 from assay.running.runner import RunSettings, work_of
+from assay.running.workflow import LoadedWorkflow
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
+from assay.server.executing import Executor, ended
 from assay.server.problems import Problem, misfit
 from assay.server.requests import ExecutionRequest, NamedDataset, NamedVersion
+from assay.server.state import Services
 from assay.store import executions as stored
 from assay.store import jobs
 from assay.store.events import DONE, FAILED, QUEUED
+from assay.store.executions import Placed, Planned
+from assay.store.jobs import Job
 from assay.store.listing import grades_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.running.catalogue import Offered
-    from assay.running.dataset import LoadedDataset
-    from assay.running.workflow import LoadedWorkflow
-    from assay.server.executing import Executor
-    from assay.server.state import Services
-    from assay.store.executions import Placed, Planned
-    from assay.store.jobs import Job
 
 SCHEMA = "assay.execution/1"
 ADDRESS = "/api/v1/executions"
@@ -270,10 +265,13 @@ def list_executions(request: Request, principal: Principal = READ) -> Response:
 
 
 @router.get("/{execution_id}", summary="Progress of an execution, and its runs")
-def get_execution(
+async def get_execution(
     request: Request,
     execution_id: str,
     principal: Principal = READ,
+    wait: Annotated[
+        float, Query(ge=0, le=60, description="seconds to wait for the end of the execution")
+    ] = 0,
     state: Annotated[
         str | None,
         Query(pattern=f"^({'|'.join(stored.STATES)})$", description="only runs in this state"),
@@ -285,28 +283,26 @@ def get_execution(
 ) -> Response:
     """Its state, counts and faults, and its runs in order with their grades, page by page."""
     services: Services = request.app.state.services
-    found = _found(services, principal, execution_id)
-    database = services.ledger.database
+    found = await ended(services, lambda: _found(services, principal, execution_id), wait)
     states = stored.STATES if state is None else (state,)
-    place = lookup.cursor(after)
+    shown = await asyncio.to_thread(_progress, services, found, states, lookup.cursor(after), limit)
+    return bodies.answer(request, {**_brief(found), **shown})
+
+
+def _progress(
+    services: Services, job: Job, states: tuple[str, ...], place: int | None, limit: int
+) -> dict[str, Any]:
+    database = services.ledger.database
     page = stored.runs(
-        database, found.id, states=states, after=-1 if place is None else place, limit=limit
+        database, job.id, states=states, after=-1 if place is None else place, limit=limit
     )
-    numbers = stored.counts(database, found.id)
-    counts = {
-        "runs": sum(numbers.values()),
-        **{name: numbers.get(name, 0) for name in stored.STATES},
+    numbers = stored.counts(database, job.id)
+    by_state = {name: numbers.get(name, 0) for name in stored.STATES}
+    return {
+        "counts": {"runs": sum(numbers.values()), **by_state},
+        "runs": _shown(services, job.project, page),
+        "next": str(page[-1].place) if len(page) == limit else None,
     }
-    next_place = str(page[-1].place) if len(page) == limit else None
-    return bodies.answer(
-        request,
-        {
-            **_brief(found),
-            "counts": counts,
-            "runs": _shown(services, principal.project, page),
-            "next": next_place,
-        },
-    )
 
 
 @router.post(
@@ -370,22 +366,19 @@ def _shown(services: Services, project: str, page: Sequence[Placed]) -> list[dic
     grades = grades_of(
         services.ledger.database, project, [one.digest for one in page if one.digest is not None]
     )
-    found = []
+    rows = []
     for one in page:
-        row: dict[str, Any] = {
-            "run_id": one.run_id,
-            "sample_id": one.sample_id,
-            "attempt": one.attempt,
-            "state": one.state,
-            "events": _events(one.run_id),
-        }
         known = grades.get(one.digest or "", [])
-        found.append(
+        rows.append(
             {
-                **row,
+                "run_id": one.run_id,
+                "sample_id": one.sample_id,
+                "attempt": one.attempt,
+                "state": one.state,
+                "events": _events(one.run_id),
                 "digest": one.digest,
                 "grade": known[-1].grade if known else None,
                 "passed": known[-1].passed if known else None,
             }
         )
-    return found
+    return rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
 from msgspec.structs import asdict
@@ -12,11 +11,9 @@ from starlette.responses import Response
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.requests import JobRequest
+from assay.server.state import Services
 from assay.store import jobs as stored_jobs
 from assay.store.reading import FILTERS
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
 
 router = APIRouter(prefix="/jobs", tags=["jobs"], responses=openapi.EVERY)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from fastapi import APIRouter, Request
@@ -18,11 +18,8 @@ from assay.pipeline.documents import DOCUMENTS
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal
 from assay.server.problems import Problem
-from assay.server.state import check_name, on_shelf
+from assay.server.state import Services, check_name, on_shelf
 from assay.store.names import seen
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
 
 router = APIRouter(tags=["library"], responses=openapi.EVERY)
 MAX_TREE_FILE = 16 * 1024 * 1024

@@ -8,7 +8,7 @@ run is graded, stored and its stream ends.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
@@ -21,15 +21,13 @@ from assay.server.auth import READ, Principal, admit
 from assay.server.evaluating import evaluate
 from assay.server.problems import Problem, misfit
 from assay.server.requests import EventRequest, StepStart
+from assay.server.state import Services
 from assay.server.streams import LiveStream
 from assay.store import events as stored_events
+from assay.store.events import Event
 from assay.store.facets import key as index_key
 from assay.store.serving import now_text
 from assay.views import events
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
-    from assay.store.events import Event
 
 router = APIRouter(prefix="/runs", tags=["events"], responses=openapi.EVERY)
 MAX_EVENTS = 1000

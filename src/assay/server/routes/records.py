@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
@@ -22,12 +22,8 @@ from assay.server.idempotency import answered_once
 from assay.server.posted_runs import post_one
 from assay.server.requests import ExamRequest, ForgetRequest
 from assay.server.routes.runs import POSTING, chosen
-from assay.server.state import check_name
-from assay.store.drafts import draft
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
-    from assay.store.drafts import Draft
+from assay.server.state import Services, check_name
+from assay.store.drafts import Draft, draft
 
 router = APIRouter(tags=["records"], responses=openapi.EVERY)
 LISTED = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -16,11 +16,8 @@ from assay.server.posted_runs import post_lines, post_list, post_one
 from assay.server.requests import ExecutionRequest
 from assay.server.routes import executions
 from assay.server.run_pages import run_page
-from assay.server.state import LARGE
+from assay.server.state import LARGE, Services
 from assay.store.listing import grades_of
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
 
 ADDRESS = "/api/v1/runs"
 _EXECUTION = executions.SCHEMA.encode()

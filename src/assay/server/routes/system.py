@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -14,9 +13,7 @@ from assay.records.grade import ENGINE
 from assay.server import bodies, openapi
 from assay.server.auth import ADMIN, Principal
 from assay.server.problems import Problem
-
-if TYPE_CHECKING:
-    from assay.server.state import Services
+from assay.server.state import Services
 
 router = APIRouter(tags=["system"])
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, FastAPI, Query, Request
 from starlette.responses import Response
 
 from assay.errors import AssayError, Fault
@@ -21,20 +22,14 @@ from assay.importers.importer import Wanted, named
 from assay.server import bodies, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.problems import Problem, problem_of
+from assay.server.state import Services
 from assay.server.trace_runs import Gatherer, asked, packed
 from assay.store import traces as stored
-from assay.store.traces import Batch
+from assay.store.traces import TraceSpans
 from assay.tracing.genai import MAX_SPANS
 from assay.tracing.protobuf import from_protobuf
 from assay.tracing.spans import Span
 from assay.tracing.wire import Refused, from_json, is_otlp
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
-
-    from fastapi import FastAPI
-
-    from assay.server.state import Services
 
 PROTOBUF = "application/x-protobuf"
 ADDRESSES = ("/v1/traces", "/api/v1/otlp/v1/traces")
@@ -44,7 +39,8 @@ _CODES = {400: 3, 401: 16, 403: 7, 404: 5, 408: 4, 413: 8, 415: 3, 422: 3, 429: 
 
 
 @asynccontextmanager
-async def _life(app: FastAPI) -> AsyncIterator[None]:
+async def gathering(app: FastAPI) -> AsyncIterator[None]:
+    """Build runs from the spans that arrive, as long as the application lives."""
     services: Services = app.state.services
     settings = services.settings
     gatherer = Gatherer(
@@ -60,7 +56,7 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
         await gatherer.close()
 
 
-router = APIRouter(tags=["telemetry"], lifespan=_life)
+router = APIRouter(tags=["telemetry"])
 
 
 async def post_traces(request: Request) -> Response:
@@ -151,7 +147,7 @@ def _read(data: bytes, media: str) -> list[Span | Fault]:
     return list(from_json(tree, file="body"))
 
 
-def _by_trace(found: Iterable[Span | Fault]) -> tuple[dict[str, Batch], int]:
+def _by_trace(found: Iterable[Span | Fault]) -> tuple[dict[str, TraceSpans], int]:
     """What comes for each trace, and how many spans belong to no known trace."""
     spans: dict[str, list[Span]] = {}
     refused: dict[str, int] = {}
@@ -172,7 +168,7 @@ def _by_trace(found: Iterable[Span | Fault]) -> tuple[dict[str, Batch], int]:
         }
         # a span with a remote parent is not a root here: that parent ends later, and may still come
         # from another program
-        made[trace_id] = Batch(
+        made[trace_id] = TraceSpans(
             kept, any(span.parent_id is None for span in mine), refused.get(trace_id, 0)
         )
     return made, unplaced

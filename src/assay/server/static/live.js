@@ -76,7 +76,7 @@ const told = {
     const letter = element("span", { class: "letter large" }, element("b", { class: `grade-${known}` }, grade.grade), " ", element("small", {}, grade.policy ?? "policy not stated"));
     const score = typeof grade.weighted_score === "number" ? grade.weighted_score.toFixed(2) : "no score";
     evaluation(
-      element("div", { class: "top" }, letter, element("p", { class: "verdict" }, grade.explanation?.[0] ?? "No reason is stated.")),
+      element("div", { class: "top" }, letter, element("p", { class: "verdict" }, grade.explanation?.[0] ?? "No reason given.")),
       element("dl", { class: "facts" }, element("div", {}, element("dt", {}, "Score"), element("dd", {}, score))),
       element("p", {}, element("a", { href: root.dataset.runs + encodeURIComponent(grade.digest) }, "The whole grade")),
     );
@@ -84,7 +84,7 @@ const told = {
   },
   error(fault) {
     state("failed");
-    evaluation(element("p", {}, verdict("failed", fault.message ?? "no reason is stated")));
+    evaluation(element("p", {}, verdict("failed", fault.message ?? "no reason given")));
     stop("The stream has ended: the run has no grade.");
   },
 };
@@ -98,7 +98,7 @@ function stop(text) {
 }
 
 stream.addEventListener("open", () => {
-  connection.textContent = "Connected: what happens is shown at once.";
+  connection.textContent = "Connected. New events appear as they arrive.";
 });
 for (const [kind, tell] of Object.entries(told)) {
   stream.addEventListener(kind, (event) => {

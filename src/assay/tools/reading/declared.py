@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from assay.errors import Fault, InputError
 from assay.tools import ecma
@@ -17,11 +18,7 @@ from assay.tools.checks import package_name, same_package
 from assay.tools.declaration import CODE, Declaration
 from assay.tools.key_owners import is_credential
 from assay.tools.reading.files import schema_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from assay.tools.source import ToolSchema
+from assay.tools.source import ToolSchema
 
 _RUNNERS = {"npx": 1, "bunx": 1, "uvx": 1, "pipx": 2, "pnpx": 1}
 """Programs that fetch a package and run it, and where in the command it can be."""

@@ -143,7 +143,7 @@ def written(node: Node) -> list[Node]:
 
 
 def members(place: Node) -> Iterator[Node]:
-    """The properties that a write changes; a destructuring pattern can hold several."""
+    """The properties that a write changes; a destructuring pattern can have several."""
     open_nodes = [place]
     while open_nodes:
         one = open_nodes.pop()

@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import signal
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple
 
 from assay.errors import InputError
 from assay.files.json_files import show_path
@@ -21,9 +22,6 @@ from assay.tools import ecma
 from assay.tools.reading import limits
 from assay.tools.reading.named import split_version
 from assay.tools.source import Module, NotData
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _PACKAGES = ("quickjs", "_quickjs", "tree_sitter", "tree_sitter_javascript")
 _BOM = b"\xef\xbb\xbf"
@@ -40,7 +38,7 @@ _TOO_MUCH = {
     "cycle": "contains itself",
     "nodes": f"has more than {limits.MAX_NODES:,} values",
     "text": f"has more than {limits.MAX_TEXT // 2**20} Mi characters of text",
-    "notes": f"has more than {limits.MAX_NOTES:,} places that hold no data",
+    "notes": f"has more than {limits.MAX_NOTES:,} places without data",
 }
 
 
@@ -238,7 +236,7 @@ def _check_text(text: bytes, file: str) -> None:
         line, column = text.count(b"\n", 0, place) + 1, place - text.rfind(b"\n", 0, place)
         raise InputError(
             "FMC-001",
-            f"line {line}, column {column}: holds a NUL byte, which no text has.",
+            f"line {line}, column {column}: contains a NUL byte, so it isn't text.",
             where=file,
             fix="Save it as plain text.",
         )

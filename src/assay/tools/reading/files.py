@@ -265,7 +265,9 @@ def _plain(tree: Any, path: str) -> Any:
         return ecma.parse(ecma.stringify(tree))
     except ValueError as error:
         raise InputError(
-            "FMC-001", f"holds what no JavaScript engine can hold: {error}.", where=path
+            "FMC-001",
+            f"contains a value that no JavaScript engine can represent: {error}.",
+            where=path,
         ) from None
 
 
@@ -305,7 +307,7 @@ def _pages(tree: Any, path: str) -> tuple[list[dict[str, Any]], dict[str, Any]] 
         if isinstance(part.get("error"), dict) and "jsonrpc" in part:
             raise InputError(
                 "FMC-008",
-                f"holds an error of the server: {str(part['error'].get('message'))[:200]}.",
+                f"contains an error from the server: {str(part['error'].get('message'))[:200]}.",
                 where=path,
                 fix="Ask it again.",
             )

@@ -135,7 +135,7 @@ def _walk(path: str) -> list[_Found]:
         if looked_at > limits.MAX_ENTRIES:
             raise InputError(
                 "FMC-004",
-                f"holds more than {limits.MAX_ENTRIES:,} names.",
+                f"contains more than {limits.MAX_ENTRIES:,} names.",
                 where=path,
                 fix="Name the folder of the schemas itself.",
             )
@@ -161,7 +161,7 @@ def _walk(path: str) -> list[_Found]:
         if files > limits.MAX_FILES:
             raise InputError(
                 "FMC-004",
-                f"holds more than {limits.MAX_FILES:,} schema files.",
+                f"contains more than {limits.MAX_FILES:,} schema files.",
                 where=path,
                 fix="Read it in parts.",
             )

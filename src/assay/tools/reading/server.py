@@ -144,7 +144,7 @@ def _schema(answer: _Answer, path: str, name: str) -> ToolSchema:
     except (ValueError, OverflowError, RecursionError) as error:
         raise InputError(
             "FMC-011",
-            f"it sends what JSON cannot say: {str(error)[:200]}.",
+            f"it sends a value that JSON can't express: {str(error)[:200]}.",
             where=path,
             fix=_fix("FMC-011", ""),
         ) from None

@@ -5,10 +5,8 @@ more.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 MIN_LENGTH = 5
 """Shorter names differ by one sign for good reasons: lat and lot."""

@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.tools.rules.main_block import MIN_TESTS, placeholders
+from assay.tools.rules.rule import SchemaFindings, shown
 from assay.tools.rules.tools import Parameter, parameters_of
-
-if TYPE_CHECKING:
-    from assay.tools.rules.rule import SchemaFindings
 
 _BOUND = re.compile(r"(min|max|length)\((-?\d+(?:\.\d+)?)\)\Z")
 
@@ -70,22 +68,22 @@ def refusal(parameter: Parameter, value: object) -> str | None:
     kind = parameter.primitive.partition("(")[0]
     number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
     if kind == "number" and not number:
-        return f"is {_shown(value)}, not a number."
+        return f"is {shown(value)}, not a number."
     if kind == "string" and not isinstance(value, str):
-        return f"is {_shown(value)}, not a text."
+        return f"is {shown(value)}, not a text."
     if kind == "boolean" and not isinstance(value, bool):
-        return f"is {_shown(value)}, not true or false."
+        return f"is {shown(value)}, not true or false."
     if kind == "array" and not isinstance(value, list):
-        return f"is {_shown(value)}, not a list."
+        return f"is {shown(value)}, not a list."
     if kind == "object" and not isinstance(value, dict):
-        return f"is {_shown(value)}, not an object."
+        return f"is {shown(value)}, not an object."
     if kind == "enum":
         allowed = parameter.values
         return (
             None
             if not allowed or str(value) in allowed
             else (
-                f"is {_shown(value)}, not one of"
+                f"is {shown(value)}, not one of"
                 f" {', '.join(allowed[:8])}{' …' if len(allowed) > 8 else ''}."
             )
         )
@@ -108,8 +106,3 @@ def refusal(parameter: Parameter, value: object) -> str | None:
         ):
             return f"is {'' if number else 'of length '}{size}, beyond {option}."
     return None
-
-
-def _shown(value: object) -> str:
-    text = str(value) if isinstance(value, Decimal) else repr(value)
-    return text if len(text) <= 40 else f"{text[:39]}…"

@@ -7,13 +7,11 @@ branches of `allOf`, is not found.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from assay.tools.rules.rule import SchemaFindings
+from assay.tools.rules.rule import SchemaFindings, shown
 
 _SIZES = (
     ("string", "minLength", "maxLength"),
@@ -93,7 +91,7 @@ def _sizes(node: dict[str, Any]) -> Iterator[str]:
     for kind, least, most in _SIZES:
         low, high = _number(node.get(least)), _number(node.get(most))
         if low is not None and high is not None and low > high and _may_be(node, kind):
-            yield f"{least} {_shown(low)} is more than {most} {_shown(high)}."
+            yield f"{least} {shown(low)} is more than {most} {shown(high)}."
 
 
 def _bounds(node: dict[str, Any]) -> Iterator[str]:
@@ -102,7 +100,7 @@ def _bounds(node: dict[str, Any]) -> Iterator[str]:
     for least, most, apart in _BOUNDS:
         low, high = _number(node.get(least)), _number(node.get(most))
         if low is not None and high is not None and (low > high or (apart and low == high)):
-            yield f"no number meets both {least} {_shown(low)} and {most} {_shown(high)}."
+            yield f"no number meets both {least} {shown(low)} and {most} {shown(high)}."
 
 
 def _required(node: dict[str, Any], *, root: bool) -> Iterator[str]:
@@ -119,17 +117,17 @@ def _required(node: dict[str, Any], *, root: bool) -> Iterator[str]:
             yield f"{name[:80]!r} is required, and additional properties are not allowed."
     most = _number(node.get("maxProperties"))
     if most is not None and len(set(names)) > most:
-        yield f"{len(set(names))} properties are required, and maxProperties is {_shown(most)}."
+        yield f"{len(set(names))} properties are required, and maxProperties is {shown(most)}."
     least = _number(node.get("minProperties"))
     if closed and least is not None and least > len(properties):
-        yield f"minProperties is {_shown(least)}, and there are {len(properties)} properties."
+        yield f"minProperties is {shown(least)}, and there are {len(properties)} properties."
 
 
 def _check_values(node: dict[str, Any], where: str, found: SchemaFindings) -> None:
     """Check that `const` and the values of `enum` have the type given next to them."""
     types = _types(node)
     if types and "const" in node and not _has_type(node["const"], types):
-        message = f"const {_shown(node['const'])} is not of the type {' or '.join(types)}."
+        message = f"const {shown(node['const'])} is not of the type {' or '.join(types)}."
         found.add("schema-contradicts", where, message)
     values = node.get("enum")
     if not isinstance(values, list):
@@ -138,7 +136,7 @@ def _check_values(node: dict[str, Any], where: str, found: SchemaFindings) -> No
         found.add("schema-contradicts", where, "enum lists no value.")
     other = [value for value in values if types and not _has_type(value, types)]
     if other:
-        message = f"enum lists {_shown(other[0])}, which is not of the type {' or '.join(types)}."
+        message = f"enum lists {shown(other[0])}, which is not of the type {' or '.join(types)}."
         rule = "schema-contradicts" if len(other) == len(values) else "enum-value-refused"
         found.add(rule, where, message)
 
@@ -153,8 +151,3 @@ def _has_type(value: object, types: list[str]) -> bool:
         return "number" in types or ("integer" in types and whole)
     kinds: dict[type, str] = {str: "string", list: "array", dict: "object"}
     return kinds.get(type(value), "") in types
-
-
-def _shown(value: object) -> str:
-    text = str(value) if isinstance(value, Decimal) else repr(value)
-    return text if len(text) <= 40 else f"{text[:39]}…"

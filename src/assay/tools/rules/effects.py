@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from assay.tools.rules.rule import SchemaFindings
-    from assay.tools.rules.shown import ShownTool
+from assay.tools.rules.rule import SchemaFindings
+from assay.tools.rules.shown import ShownTool
 
 _WORDS = re.compile(r"[^\W_]+")
 _CHANGES = re.compile(

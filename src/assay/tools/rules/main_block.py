@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from assay.tools.rules.rule import SchemaFindings
 from assay.tools.rules.secrets import secret_in, texts
-
-if TYPE_CHECKING:
-    from assay.tools.rules.rule import SchemaFindings
-    from assay.tools.source import ToolSchema
+from assay.tools.source import ToolSchema
 
 MIME_TYPES = ("application/json", "image/png", "text/plain")
 METHODS = ("GET", "POST", "PUT", "DELETE")

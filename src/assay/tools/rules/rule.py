@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 
 import msgspec
 
@@ -86,3 +87,9 @@ def _line_of(text: str, names: list[str]) -> int | None:
             return None
         start = found.start()
     return text.count("\n", 0, start) + 1
+
+
+def shown(value: object) -> str:
+    """A value in a sentence, cut where it is long."""
+    text = str(value) if isinstance(value, Decimal) else repr(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"

@@ -5,15 +5,12 @@ input. One view for FlowMCP and MCP.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from assay.tools import ecma
 from assay.tools.rules.tools import parameters_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from assay.tools.source import ToolSchema
+from assay.tools.source import ToolSchema
 
 _DEFAULT = re.compile(r"default\((.*)\)\Z", re.DOTALL)
 _TYPES = {
@@ -57,7 +54,7 @@ class ShownTool(NamedTuple):
             RecursionError,
             ValueError,
             TypeError,
-        ):  # a tree that JSON cannot say; `input-schema-invalid` reports it
+        ):  # a tree that JSON can't express; `input-schema-invalid` reports it
             return f"{self.name}{self.description}"
 
 

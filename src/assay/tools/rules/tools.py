@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from assay.tools.rules.main_block import (
     LOCATIONS,
@@ -14,10 +14,8 @@ from assay.tools.rules.main_block import (
     placeholders,
     server_params,
 )
-
-if TYPE_CHECKING:
-    from assay.tools.rules.rule import SchemaFindings
-    from assay.tools.source import ToolSchema
+from assay.tools.rules.rule import SchemaFindings
+from assay.tools.source import ToolSchema
 
 _NAME = re.compile(r"[a-z][a-zA-Z0-9]*\Z")
 _COLON = re.compile(r"(?<=/):([A-Za-z_]\w*)", re.ASCII)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from msgspec.structs import asdict
 
+from assay.errors import count
+from assay.records.judge_card import AgreementBlock, Estimate
 from assay.views.charts import marks
 from assay.views.charts.chart import (
     BLUE,
     QUIET,
     SKY,
     Chart,
-    count,
     cut,
     interval,
     nothing,
@@ -20,11 +22,6 @@ from assay.views.charts.chart import (
     over,
     view,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.records.judge_card import AgreementBlock, Estimate
 
 STATISTICS = {
     "agreement": "Share of equal verdicts",

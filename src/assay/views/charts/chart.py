@@ -10,14 +10,12 @@ Nothing here draws: see `assay.views.drawing`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from assay import exact
 from assay.canon import number_text
 from assay.views import palette
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 Spec = dict[str, Any]
 
@@ -255,15 +253,6 @@ def interval(found: Mapping[str, Any] | None, *, form: Any = shown) -> str:
     level = number(found.get("level"))
     name = "interval" if level is None else f"{100 * level:g}% interval"
     return f"{name} {form(found['low'])} to {form(found['high'])}"
-
-
-def count(n: int, one: str, many: str = "") -> str:
-    """A count with its noun.
-
-    >>> count(1, "run"), count(1200, "run")
-    ('1 run', '1,200 runs')
-    """
-    return f"{n:,} {one if n == 1 else many or f'{one}s'}"
 
 
 def listed(value: object) -> list[Any]:

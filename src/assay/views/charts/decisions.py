@@ -4,10 +4,13 @@ and each promotion rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from msgspec import to_builtins
 
+from assay.errors import count
+from assay.records.decision import Decision, RuleResult, WorseSample
 from assay.views.charts import marks
 from assay.views.charts.chart import (
     BLUE,
@@ -18,7 +21,6 @@ from assay.views.charts.chart import (
     RED,
     Chart,
     clean,
-    count,
     cut,
     interval,
     label,
@@ -29,11 +31,6 @@ from assay.views.charts.chart import (
     signed,
     view,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.records.decision import Decision, RuleResult, WorseSample
 
 MAX_POINTS = 1000
 SQUARE = 330

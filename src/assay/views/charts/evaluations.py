@@ -6,8 +6,10 @@ Values and intervals come in as numbers; nothing here estimates anything.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+from assay.errors import count
 from assay.views.charts.chart import (
     BLUE,
     ORANGE,
@@ -16,7 +18,6 @@ from assay.views.charts.chart import (
     WIDTH,
     Chart,
     clean,
-    count,
     cut,
     interval,
     label,
@@ -28,9 +29,6 @@ from assay.views.charts.chart import (
     view,
 )
 from assay.views.charts.trends import moment
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 NAME, TITLE = "pass-rates", "Pass rate by evaluation"
 COLUMNS = ("Evaluation", "Version", "Dataset", "Graded by", "Pass rate", "Interval", "n")

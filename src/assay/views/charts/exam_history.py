@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay import exact
+from assay.errors import count
+from assay.records.exam import ScoreCount
 from assay.views.charts.chart import (
     BLUE,
     INK,
@@ -13,7 +16,6 @@ from assay.views.charts.chart import (
     WIDTH,
     Chart,
     clean,
-    count,
     cut,
     nothing,
     number,
@@ -22,12 +24,7 @@ from assay.views.charts.chart import (
     view,
 )
 from assay.views.charts.trends import time_axis
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.records.exam import ScoreCount
-    from assay.views.exam import ExamPoint
+from assay.views.exam import ExamPoint
 
 
 def history(

@@ -8,8 +8,10 @@ table and the document have the others.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from assay.errors import count
+from assay.records.exam import AxisNumbers, ExamResult, ItemResult, PatternSeen
 from assay.views.charts import marks
 from assay.views.charts.chart import (
     BLACK,
@@ -26,7 +28,6 @@ from assay.views.charts.chart import (
     WHITE,
     Chart,
     clean,
-    count,
     cut,
     label,
     labels,
@@ -37,9 +38,6 @@ from assay.views.charts.chart import (
     view,
 )
 from assay.views.exam import axes_of, exam_view, many, patterns_of
-
-if TYPE_CHECKING:
-    from assay.records.exam import AxisNumbers, ExamResult, ItemResult, PatternSeen
 
 COLOURS = [BLUE, ORANGE, SKY, GREEN, PINK, GREY]
 """By axis; from the seventh on they begin again, and the number tells two axes apart."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+from assay.errors import count
 from assay.views.charts import marks
 from assay.views.charts.chart import (
     MAX_NAME,
@@ -11,7 +13,6 @@ from assay.views.charts.chart import (
     RED,
     Chart,
     clean,
-    count,
     cut,
     interval,
     label,
@@ -22,9 +23,6 @@ from assay.views.charts.chart import (
     view,
     whole,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _GATES = {
     "pass": (marks.GOOD, "pass"),
@@ -50,7 +48,7 @@ def gates(result: Mapping[str, Any]) -> Chart:
     rows: list[tuple[str, ...]] = []
     for (gate, verdict), text in zip(pairs, labels(gate for gate, _ in pairs), strict=True):
         lamp, word = _GATES.get(str(verdict.get("status")), (marks.BAD, "no verdict"))
-        reason = clean(verdict.get("reason") or "no reason is stated")
+        reason = clean(verdict.get("reason") or "no reason given")
         drawn.append({"name": text, "lamp": lamp, "word": word, "why": label(reason, 60)})
         rows.append((clean(gate), word, reason))
     passed = sum(row["lamp"] == marks.GOOD for row in drawn)
@@ -106,7 +104,8 @@ def gate_failures(gates: Mapping[str, Any], n: int) -> Chart:
         if found[0][1]
         else f"No gate fails in {count(n, 'run')}."
     )
-    rows = [
+    columns: tuple[str, ...] = ("Gate", "Failed", "Rate", "Interval")
+    rows: list[tuple[str, ...]] = [
         (
             clean(gate),
             f"{failed:,}",
@@ -115,4 +114,6 @@ def gate_failures(gates: Mapping[str, Any], n: int) -> Chart:
         )
         for gate, failed, rate in found
     ]
-    return Chart(name, title, said, spec, ("Gate", "Failed", "Rate", "Interval"), cut(rows, 4))
+    if not any(rate for _, _, rate in found):  # counts alone: an empty column says nothing
+        columns, rows = columns[:3], [row[:3] for row in rows]
+    return Chart(name, title, said, spec, columns, cut(rows, len(columns)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from assay.errors import count
 from assay.views.charts import marks
 from assay.views.charts.chart import (
     BLUE,
@@ -14,7 +16,6 @@ from assay.views.charts.chart import (
     SKY,
     Chart,
     clean,
-    count,
     cut,
     label,
     labels,
@@ -27,9 +28,6 @@ from assay.views.charts.chart import (
     shown,
     view,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 def _criteria(result: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -148,7 +146,7 @@ def _lost(one: Mapping[str, Any]) -> str:
 def _raw(one: Mapping[str, Any]) -> str:
     raw = one.get("raw_score")
     if raw is None:
-        return f"none: {clean(one.get('missing') or 'no reason is stated')}"
+        return f"none: {clean(one.get('missing') or 'no reason given')}"
     if isinstance(raw, dict):
         return ", ".join(f"{clean(key)} {shown(value)}" for key, value in raw.items())
     return shown(raw)

@@ -5,11 +5,13 @@ agreement over time. All from its card.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec.structs import asdict
 
-from assay.records.judge_card import Estimate
+from assay.errors import count
+from assay.records.judge_card import AgreementBlock, Estimate, JudgeCard, Probe
 from assay.views.charts import marks
 from assay.views.charts.chart import (
     BLUE,
@@ -20,7 +22,6 @@ from assay.views.charts.chart import (
     WIDTH,
     Chart,
     clean,
-    count,
     cut,
     interval,
     label,
@@ -32,11 +33,6 @@ from assay.views.charts.chart import (
     view,
 )
 from assay.views.charts.trends import over_time
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from assay.records.judge_card import AgreementBlock, JudgeCard, Probe
 
 NAMES = {
     "position": "Position",

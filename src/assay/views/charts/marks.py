@@ -4,7 +4,8 @@ text in a separate column.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from assay.views.charts.chart import (
     BLUE,
@@ -22,9 +23,6 @@ from assay.views.charts.chart import (
     shown,
     view,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 GOOD, BAD, OPEN, ASIDE = "circle", "cross", "triangle-up", "square"
 _LAMPS = {GOOD: BLUE, BAD: RED, OPEN: ORANGE, ASIDE: GREY}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+from assay.errors import count
 from assay.views.charts import marks
 from assay.views.charts.chart import (
     BLUE,
@@ -14,7 +16,6 @@ from assay.views.charts.chart import (
     RED,
     Chart,
     clean,
-    count,
     cut,
     label,
     labels,
@@ -26,9 +27,6 @@ from assay.views.charts.chart import (
     view,
 )
 from assay.views.times import duration
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _STEPS = {"success": BLUE, "failed": RED, "error": RED, "skipped": GREY}
 

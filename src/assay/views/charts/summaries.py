@@ -5,8 +5,10 @@ Counts come in as numbers; nothing here estimates anything.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from assay.errors import count
 from assay.views.charts import marks
 from assay.views.charts.chart import (
     BLUE,
@@ -15,7 +17,6 @@ from assay.views.charts.chart import (
     QUIET,
     Chart,
     clean,
-    count,
     cut,
     label,
     labels,
@@ -26,9 +27,6 @@ from assay.views.charts.chart import (
     view,
     whole,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 BIN = 5
 """Points that one bar of the histogram spans."""
@@ -82,8 +80,8 @@ def grade_mix(counts: Mapping[str, Any], policy: str) -> Chart:
 
 
 def score_bins(scores: Iterable[object]) -> list[dict[str, Any]]:
-    """Scores on 0 to 100 counted by steps of 5; the last step has 100 in it. What is no number is
-    not counted here.
+    """Scores on 0 to 100 counted by steps of 5; the last step has 100 in it. Anything else is not
+    counted.
 
     >>> [row for row in score_bins([0, 4.99, 5, 100, None]) if row["count"]]
     [{'low': 0, 'high': 5, 'count': 2}, {'low': 5, 'high': 10, 'count': 1}, {'low': 95, 'high': 100, 'count': 1}]
@@ -98,7 +96,7 @@ def score_bins(scores: Iterable[object]) -> list[dict[str, Any]]:
 
 
 def bin_of(score: object) -> int | None:
-    """The bar of a score, from 0 on; None where it is no number."""
+    """The bar of a score, from 0 on; None where it is not a number."""
     value = number(score)
     return None if value is None else min(100 // BIN - 1, max(0, int(value // BIN)))
 
@@ -151,10 +149,7 @@ def score_histogram(
         if number(threshold) is not None
         else ""
     )
-    rows = [
-        (f"{row['low']:g} to {row['high']:g}", f"{row['runs']:,}", percent(row["runs"] / total))
-        for row in drawn
-    ]
+    rows = [(row["name"], f"{row['runs']:,}", percent(row["runs"] / total)) for row in drawn]
     return Chart(
         name,
         title,

@@ -5,9 +5,11 @@ Values and intervals come in as numbers; nothing here estimates anything.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from assay.errors import count
 from assay.views.charts.chart import (
     BLUE,
     SKY,
@@ -15,33 +17,14 @@ from assay.views.charts.chart import (
     Chart,
     Spec,
     clean,
-    count,
     cut,
     interval,
     nothing,
     number,
     over,
-    percent,
     shown,
     view,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-
-def pass_rate_over_time(points_: Sequence[Mapping[str, Any]]) -> Chart:
-    """The pass rate at each point with its interval. A point holds `at` (a moment as ISO text),
-    `value`, `low`, `high`, `level` and `n`.
-    """
-    return over_time(
-        points_,
-        name="pass-rate",
-        title="Pass rate over time",
-        what="pass rate",
-        form=percent,
-        absent="No run was graded yet, so there is no pass rate to show.",
-    )
 
 
 def moment(text: object) -> datetime | None:

@@ -1,0 +1,114 @@
+"""The judges that the options of `assay judge` describe."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from assay.errors import UsageError
+from assay.files.yaml_files import read_entry
+from assay.judging.apis import needs_address
+from assay.judging.config import JudgeSpec, Limits, Price, check_spec, load_judge
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+
+def specs_of(options: argparse.Namespace) -> list[JudgeSpec]:
+    """The judges that the options describe."""
+    if options.judge:
+        if getattr(options, "model", None) or getattr(options, "base_url", None):
+            raise UsageError(
+                "CLI-001",
+                "describe a judge by --judge, or by --model and --base-url, not both.",
+            )
+        found = [load_judge(read_entry(path, "judge")) for path in options.judge]
+    elif getattr(options, "model", None):
+        if not options.base_url and needs_address(options.api):
+            raise UsageError(
+                "CLI-001",
+                "--model needs --base-url.",
+                fix="For example --base-url http://127.0.0.1:8080/v1",
+            )
+        found = [
+            JudgeSpec(
+                judge="".join(
+                    char if char.isalnum() or char in "._-" else "-" for char in options.model
+                ),
+                model=options.model,
+                base_url=options.base_url or "",
+                api=options.api,
+                key_env=options.key_env,
+                structured=options.structured,
+                max_tokens=_above_zero("--max-tokens", options.max_tokens),
+                price=_price(options.price),
+            )
+        ]
+    else:
+        raise UsageError(
+            "CLI-001", "no judge is named.", fix="Give --judge FILE, or --model with --base-url."
+        )
+    return [_limited(spec, options) for spec in found]
+
+
+def _limited(spec: JudgeSpec, options: argparse.Namespace) -> JudgeSpec:
+    changes: dict[str, Any] = {}
+    if options.concurrency is not None:
+        changes["concurrency"] = min(1024, _above_zero("--concurrency", options.concurrency))
+    if options.timeout is not None:
+        changes["timeout_s"] = _above_zero("--timeout", options.timeout)
+    if options.retries is not None:
+        if not 0 <= options.retries <= 20:
+            raise UsageError("CLI-001", f"--retries is {options.retries}; it must be from 0 to 20.")
+        changes["retries"] = options.retries
+    if options.max_usd is not None:
+        changes["max_usd"] = amount("--max-usd", options.max_usd)
+    limits: Limits = msgspec.structs.replace(spec.limits, **changes)
+    made = msgspec.structs.replace(spec, limits=limits)
+    check_spec(made)
+    return made
+
+
+def _above_zero(name: str, value: Any) -> Any:
+    if not value > 0 or value == float("inf"):
+        raise UsageError("CLI-001", f"{name} is {value}; it must be above 0.")
+    return value
+
+
+def amount(name: str, text: str) -> Any:
+    """The amount that an option names, exactly."""
+    try:
+        found = Decimal(text)
+    except InvalidOperation:
+        found = Decimal("NaN")
+    if not found.is_finite() or found < 0:
+        raise UsageError("CLI-001", f"{name} is {text!r}; it must be a number of at least 0.")
+    return found
+
+
+def _price(text: str | None) -> Price | None:
+    if text is None:
+        return None
+    parts = text.split(",")
+    if len(parts) != 2:
+        raise UsageError(
+            "CLI-001",
+            f"--price is {text!r}; it is two numbers, in and out, with a comma.",
+            fix="For example --price 0.40,1.60",
+        )
+    return Price(
+        input_per_million=amount("--price", parts[0]),
+        output_per_million=amount("--price", parts[1]),
+    )
+
+
+def only(specs: Sequence[JudgeSpec], action: str) -> JudgeSpec:
+    """The one judge of an action that asks one: a second would be taken for asked."""
+    if len(specs) > 1:
+        raise UsageError(
+            "CLI-001", f"`{action}` asks one judge.", fix="`assay judge panel` asks several."
+        )
+    return specs[0]
