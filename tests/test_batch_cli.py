@@ -175,6 +175,11 @@ def test_a_json_value_of_another_type_is_rejected_as_on_a_scorecard(
     assert 'r-0 right = "1"' in examples, "the quotation marks are the reason"
     verify = assay("batch", "rows.jsonl", "-o", "g.parquet", "--profile", "own.yaml", "--verify")
     assert verify.code == 0, verify.out
+    forged = '{"run": "r-1", "right": "1", "own_gate": true, "assay_in_quotes:right": false}\n'
+    (tmp_path / "forged.jsonl").write_text(forged)
+    done = assay("batch", "forged.jsonl", "-o", "f.parquet", "--profile", "own.yaml")
+    assert done.code == 3, done.out
+    assert "the key 'assay_in_quotes:right' is reserved" in done.err
     (tmp_path / "rows.csv").write_text("run,right,own_gate\nr-1,1,true\nr-2,1,t\n")
     own = assay("batch", "rows.csv", "-o", "c.parquet", "--profile", "own.yaml", "--json").json()
     assert own["record"]["counts"]["rejects"] == {}, "in CSV everything is text"

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from json import dumps
 
+from assay.batch.layout import IN_QUOTES, WRITTEN
 from assay.batch.sources import BatchSource
 from assay.errors import InputError, NotEnoughEvidence
 
@@ -29,7 +30,7 @@ def long_numbers(name: str) -> str:
 
 def in_pattern(name: str) -> str:
     """A text in a regular expression."""
-    return "".join(sign if sign.isalnum() or sign == "_" else "\\" + sign for sign in name)
+    return "".join(char if char.isalnum() or char == "_" else "\\" + char for char in name)
 
 
 def line_keys(
@@ -66,6 +67,14 @@ def line_keys(
             "there is nothing to grade.",
             where=source.name,
             fix="An empty input never passes.",
+        )
+    reserved = next((name for name in names if name.lower().startswith((IN_QUOTES, WRITTEN))), None)
+    if reserved is not None:
+        raise InputError(
+            "BAT-020",
+            f"the key '{reserved}' is reserved for Assay's notes about a value.",
+            where=source.name,
+            fix="Rename it.",
         )
     if len({name.lower() for name in names}) < len(names):
         raise InputError(
