@@ -1013,6 +1013,18 @@ HERE = ("--model", "m", "--base-url", "http://127.0.0.1:1/v1")
             ("pairwise", "pairs.jsonl", "--judge", "one.yaml", "--judge", "two.yaml"),
             "asks one judge",
         ),
+        (
+            ("claims", "runs.jsonl", "--judge", "one.yaml", "--judge", "two.yaml"),
+            "`assay judge claims` asks one judge",
+        ),
+        (
+            ("passages", "runs.jsonl", "--judge", "one.yaml", "--judge", "two.yaml"),
+            "`assay judge passages` asks one judge",
+        ),
+        (
+            ("audit", "--judge", "one.yaml", "--judge", "two.yaml", "--dry-run"),
+            "`assay judge audit` asks one judge",
+        ),
         (("pairwise", "pairs.jsonl", *HERE, "--limit", "nan"), "--limit"),
         (("pairwise", "pairs.jsonl", *HERE, "-o", "x.csv"), "is not supported"),
         (("panel", "items.jsonl", *PLAIN, "--judge", "one.yaml"), "at least two"),
@@ -1031,6 +1043,7 @@ def test_misuse_is_exit_2_in_words(
 ) -> None:
     monkeypatch.delenv("JUDGE_KEY", raising=False)
     put_items(tmp_path, 1)
+    put_lines(tmp_path / "runs.jsonl", [run_tree(1)])
     put_pairs(tmp_path, [pair(1, 0.9, 0.1)])
     for name in ("one", "two"):
         (tmp_path / f"{name}.yaml").write_text(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import judge as common
 from assay.cli.frame import STORE, Command, arg, repeated
-from assay.cli.judge_specs import specs_of
+from assay.cli.judge_specs import only, specs_of
 from assay.errors import UsageError, count
 from assay.judging.audit import AUDIT_SCHEMA, PROBES, audit, calls_of
 from assay.judging.injection_probe import MeasuredBias
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 
 def _audit(options: argparse.Namespace, store: Store | None) -> int:
-    specs = specs_of(options)[:1]
+    specs = specs_of(options)
+    only(specs, "audit")
     probes = _probes(options.probe)
     if options.repeats < 2:
         raise UsageError("CLI-001", f"--repeats is {options.repeats}; it must be at least 2.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import judge as common
 from assay.cli.frame import STORE, Command, arg, flag
-from assay.cli.judge_specs import specs_of
+from assay.cli.judge_specs import only, specs_of
 from assay.errors import NotEnoughEvidence
 from assay.judging.claims_task import claims_of, decided_runs, judge_claims
 from assay.judging.items import read_items
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 def _claims(options: argparse.Namespace, store: Store | None) -> int:
-    specs = specs_of(options)[:1]
+    specs = specs_of(options)
+    only(specs, "claims")
     items = read_items(options.files)
     claims = claims_of(items, again=options.again)
     if not claims:
@@ -85,7 +86,8 @@ def _claims(options: argparse.Namespace, store: Store | None) -> int:
 
 
 def _passages(options: argparse.Namespace, store: Store | None) -> int:
-    specs = specs_of(options)[:1]
+    specs = specs_of(options)
+    only(specs, "passages")
     items = read_items(options.files)
     asked = passages_of(items, again=options.again)
     if not asked:

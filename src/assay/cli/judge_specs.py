@@ -109,6 +109,8 @@ def only(specs: Sequence[JudgeSpec], action: str) -> JudgeSpec:
     """The one judge of an action that asks one: a second would be taken for asked."""
     if len(specs) > 1:
         raise UsageError(
-            "CLI-001", f"`{action}` asks one judge.", fix="`assay judge panel` asks several."
+            "CLI-001",
+            f"`assay judge {action}` asks one judge.",
+            fix="Give --judge once. `assay judge panel` asks several about a rubric.",
         )
     return specs[0]

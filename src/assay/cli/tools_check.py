@@ -116,6 +116,7 @@ def _check(options: argparse.Namespace) -> int:
             print_findings(item)
         print_left(sources)
         leg.print_whole(report, below)
+        _print_written(outputs)
     if sources.unread:
         return ExitCode.MALFORMED
     return ExitCode.FAILED if failed else ExitCode.PASSED
@@ -146,6 +147,7 @@ def _list_rules(options: argparse.Namespace, outputs: list[str], rules: SchemaRu
     for rule in ALL_RULES.values():
         spec = f" ({rule.spec})" if rule.spec else ""
         sys.stdout.write(f"{rule.level:<8} {rule.id:<34} {rule.holds}{spec}\n")
+    _print_written(outputs)
     return ExitCode.PASSED
 
 
@@ -169,6 +171,7 @@ def _check_artefact(
         verdict = f"{len(faults)} fault{many} in this {kind}" if faults else f"a sound {kind}"
         sys.stdout.write(f"{options.path}: {verdict}\n")
         sys.stdout.writelines(f"  {fault}\n" for fault in faults)
+        _print_written(outputs)
     return ExitCode.FAILED if faults else ExitCode.PASSED
 
 
@@ -238,6 +241,10 @@ def _write(
             )
         with atomic_write(path) as stream:
             stream.write(document_bytes(made))
+
+
+def _print_written(outputs: list[str]) -> None:
+    sys.stdout.writelines(f"wrote {path}\n" for path in outputs)
 
 
 def print_findings(item: inp.Assessed, *, levels: Sequence[str] = tuple(_PAINT)) -> None:

@@ -139,8 +139,8 @@ def _export(options: argparse.Namespace) -> int:
     sys.stdout.writelines(f"{inp.shown_path(path)}\n" for path in written)
     if extended:
         sys.stdout.write(
-            f"left out {count(extended, 'entry', 'entries')} of the extended form: the strict form"
-            " has no place for them\n"
+            f"left out {count(extended, 'entry', 'entries')} of the extended form, which the strict"
+            " form can't contain\n"
         )
     return ExitCode.PASSED
 
