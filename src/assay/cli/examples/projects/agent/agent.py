@@ -1,7 +1,7 @@
 """An agent that answers with tools: a router hands each question to a calculator or a librarian.
 
-It has no model, so that it runs anywhere; put yours in the place of `route`. What it reports through
-`record` (steps, calls, handoffs) is what Assay grades.
+It uses no model, so it runs anywhere: replace `route` with a call to yours. Assay grades what it
+reports through `record`: steps, calls and handoffs.
 """
 
 import re
@@ -36,7 +36,7 @@ def route(question):
 
 
 def answer(inputs, record, route=route):
-    """Answer one question. Only what `inputs` in assay.yaml lists is in `inputs`."""
+    """Answer one question. `inputs` contains only what workflow.yaml lists under `inputs`."""
     question = inputs["question"]
     with record.step("route", agent="router"):
         agent, tool, arguments = route(question)

@@ -1,7 +1,7 @@
 """A repair bot: an issue comes in, a patch goes out.
 
-It has no model, so that it runs anywhere: it knows the edit for each word. Put your model in the
-place of `edit`.
+It uses no model, so it runs anywhere: each keyword has a fixed edit. Replace `edit` with a call to
+your model.
 """
 
 import difflib
@@ -22,7 +22,7 @@ EDITS = {
 
 def edit(issue):
     """The file to change, the text to replace, and what to put there."""
-    return next(found for word, found in EDITS.items() if word in issue)
+    return next(fix for word, fix in EDITS.items() if word in issue)
 
 
 def patch(name, old, new):
@@ -36,5 +36,5 @@ def patch(name, old, new):
 
 
 def repair(inputs):
-    """Repair one issue. Only what `inputs` in workflow.yaml lists is in `inputs`."""
+    """Repair one issue. `inputs` contains only what workflow.yaml lists under `inputs`."""
     return {"patch": patch(*edit(inputs["issue"]))}

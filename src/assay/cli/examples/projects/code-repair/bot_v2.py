@@ -1,4 +1,4 @@
-"""The next version: it fixes what the issue quotes and nothing else, and breaks a neighbour."""
+"""The next version: it fixes only the example in the issue, and breaks another test."""
 
 import bot
 

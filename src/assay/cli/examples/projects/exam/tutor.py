@@ -1,6 +1,6 @@
-"""A tutor: the prompt comes on standard input, the answer goes to standard output as JSON.
+"""A tutor: it reads a prompt from standard input and writes its answer as JSON.
 
-It has no model, so that it runs anywhere: it knows its answers by heart. Put your model in their place.
+It uses no model, so it runs anywhere: its answers are fixed. Replace them with a call to your model.
 """
 
 import json

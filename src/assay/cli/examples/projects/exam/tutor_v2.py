@@ -1,4 +1,4 @@
-"""The next version: it answers faster, and takes every verb for a regular one."""
+"""The next version: it treats every verb as regular."""
 
 import json
 import sys

@@ -1,6 +1,6 @@
-"""A canned judge: the prompt comes on standard input, a score goes to standard output as JSON.
+"""A canned judge: it reads a prompt from standard input and writes a score as JSON.
 
-It only looks whether the text says when to use a tool. Put your model in its place.
+It only checks whether the text says when to use a tool. Replace it with your model.
 """
 
 import json

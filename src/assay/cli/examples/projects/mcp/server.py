@@ -1,7 +1,7 @@
 """A small MCP server over stdio, in plain Python: one JSON message on each line.
 
-With the MCP SDK this is `FastMCP("ferries")` and two decorated functions; what a client sees of it,
-and what Assay grades, is the same: names, descriptions and schemas.
+With the MCP SDK this is `FastMCP("ferries")` and two decorated functions. A client sees the same
+names, descriptions and schemas, and Assay grades those.
 """
 
 import json
@@ -15,7 +15,7 @@ TOOLS = [
     {
         "name": "list_departures",
         "description": "List the ferries that leave a harbour on a day, in order of time, each with"
-        " its destination. Use it for questions about when one can travel.",
+        " its destination. Use it for questions about when a person can travel.",
         "inputSchema": {
             "type": "object",
             "required": ["harbour", "day"],
@@ -23,7 +23,7 @@ TOOLS = [
             "properties": {
                 "harbour": {
                     "type": "string",
-                    "description": "The harbour the ferry leaves from, by its name, as 'Nordby'.",
+                    "description": "The harbour the ferry leaves from, by name, such as 'Nordby'.",
                 },
                 "day": {
                     "type": "string",
@@ -44,11 +44,11 @@ TOOLS = [
             "properties": {
                 "harbour": {
                     "type": "string",
-                    "description": "The harbour the ferry leaves from, by its name, as 'Nordby'.",
+                    "description": "The harbour the ferry leaves from, by name, such as 'Nordby'.",
                 },
                 "destination": {
                     "type": "string",
-                    "description": "The harbour the ferry goes to, by its name, as 'Ulvik'.",
+                    "description": "The harbour the ferry goes to, by name, such as 'Ulvik'.",
                 },
             },
         },

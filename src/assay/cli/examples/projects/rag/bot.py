@@ -1,7 +1,8 @@
-"""A small RAG bot: find the passage that shares most words with the question, answer from it.
+"""A small RAG bot: it finds the passage that shares the most words with the question and
+answers from it.
 
-It has no model, so that it runs anywhere; put yours in the place of `write`. What it reports through
-`record` (passages, claims, citations) is what Assay grades.
+It uses no model, so it runs anywhere: replace `write` with a call to yours. Assay grades what it
+reports through `record`: passages, claims and citations.
 """
 
 import json
@@ -29,7 +30,7 @@ def write(question, passage):
 
 
 def answer(inputs, record):
-    """Answer one question. Only what `inputs` in assay.yaml lists is in `inputs`."""
+    """Answer one question. `inputs` contains only what assay.yaml lists under `inputs`."""
     question = inputs["question"]
     with record.step("find"):
         passage = find(question)

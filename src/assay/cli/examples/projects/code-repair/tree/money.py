@@ -2,5 +2,5 @@
 
 
 def split_bill(cents, people):
-    """What each of them pays; nobody pays more than a cent more than another."""
+    """The amount each person pays; the amounts differ by at most one cent."""
     return [cents // people] * people

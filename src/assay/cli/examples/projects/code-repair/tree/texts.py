@@ -2,5 +2,5 @@
 
 
 def shorten(text, width):
-    """The text, cut to a width, with an ellipsis where something is missing."""
+    """The text, cut to a width, with an ellipsis if something was cut off."""
     return text[:width] + "…"
