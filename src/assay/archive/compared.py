@@ -24,7 +24,7 @@ PAIRED = 50_000
 """Evaluations of up to this many runs are always compared sample by sample."""
 _REMEMBERED = 500
 _LOOKED_AT = 50
-"""Baselines that are looked at, the newest first; their records are large."""
+"""Baselines that are examined, newest first; their records are large."""
 _AT_ONCE = 10
 
 
@@ -54,7 +54,7 @@ class SharedSamples(NamedTuple):
 
 
 _shared: dict[tuple[str, str, str, str, int], SharedSamples] = {}
-"""Cached by where, the two digests, and how much was ever forgotten."""
+"""Cached by ledger, the two digests, and how much was ever forgotten."""
 
 
 class NamedBaseline(Struct):
@@ -167,9 +167,9 @@ def earlier_evaluation(
     *,
     project: str,
 ) -> StoredEvaluation | None:
-    """The one of earlier evaluations, the newest first, that one on the same dataset is compared
-    with: the last, unless the newest lacks more samples of one before that. A file that lost its
-    failing rows would otherwise be its own baseline as soon as it is imported again.
+    """The earlier evaluation (given newest first) that an evaluation on the same dataset is
+    compared with: the last one, unless the newest lacks more samples of an earlier one. A file that
+    lost its failing rows would otherwise be its own baseline as soon as it is imported again.
     """
     of = newest.evaluation.dataset
     on_dataset = [one for one in earlier if one.evaluation.dataset.id == of.id]
@@ -185,7 +185,7 @@ def earlier_evaluation(
 def shared_samples(
     ledger: Ledger, newest: StoredEvaluation, baseline: StoredEvaluation, *, project: str
 ) -> SharedSamples:
-    """What two evaluations came to on the samples of the baseline. Their lists of runs are not
+    """The results of two evaluations on the samples of the baseline. Their lists of runs are not
     needed.
     """
     ours, theirs = newest.evaluation.totals, baseline.evaluation.totals

@@ -8,12 +8,12 @@ from assay.store.ledger import Ledger
 
 
 class DecisionEvidence(NamedTuple):
-    """The digests of what a decision rests on, in its order."""
+    """The digests of what a decision is based on, in its order."""
 
     candidate: list[str]
     baseline: list[str]
     decided: set[str]
-    """The grades that it goes by."""
+    """The grades that it uses."""
 
 
 def evidence_of_decision(ledger: Ledger, digest: str, *, project: str) -> DecisionEvidence:

@@ -1,8 +1,8 @@
 """Grades existing runs and makes evaluations of them, for `import` and for the server.
 
 A run that can't be graded is stored without a grade and counts against the evaluation; the reason
-is counted. An evaluation is of one version of a workflow on one version of a dataset, so runs of
-several become several evaluations.
+is counted. An evaluation covers one version of a workflow on one version of a dataset, so runs of
+several versions become several evaluations.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class RunGroup:
                 self._last = moment if self._last is None else max(self._last, moment)
 
     def span(self, now: datetime) -> tuple[datetime, datetime]:
-        """When the first of them started and the last one finished; now, where they don't say."""
+        """When the first run started and the last one finished; the current time if the runs don't
+        state it.
+        """
         return self._first or now, self._last or now
 
     def has(self, run: Mapping[str, Any]) -> bool:

@@ -47,7 +47,7 @@ class _CriterionScore(TypedDict):
 
 
 class _GradeTotals(TypedDict):
-    """What the totals of an evaluation need of a grade."""
+    """The parts of a grade that the totals of an evaluation need."""
 
     passed: bool
     weighted_score: Decimal
@@ -60,15 +60,17 @@ _read_run = msgspec.json.Decoder(_NamedRun).decode
 _read_grade = msgspec.json.Decoder(_GradeTotals).decode
 _read_runs = msgspec.json.Decoder(list[EvaluatedRun]).decode
 _RUNS = b'"runs":['
-"""The first of it in an evaluation is its list: only names and texts come before."""
+"""The key of the list of runs. Its first occurrence in an evaluation is the list: only names and
+texts come before it.
+"""
 
 
 class EvaluationBuilder:
     """Takes the runs of an evaluation one by one and remembers only their ids and digests, as its
     record has them.
 
-    Every run is of the workflow and the dataset that the evaluation names; one of another version
-    is refused, because totals over two versions describe neither.
+    Every run must belong to the workflow and the dataset that the evaluation names; one of another
+    version is refused, because totals over two versions describe neither.
     """
 
     def __init__(
@@ -189,8 +191,8 @@ class EvaluationBuilder:
         return structs.replace(made, id=_id(rest.hexdigest()))
 
     def _parts(self, made: Evaluation) -> tuple[bytes | bytearray, ...]:
-        """The canonical JSON of the evaluation with its runs. It is never there twice: it is as
-        large as the evaluation has runs.
+        """The canonical JSON of the evaluation with its runs. It is never copied: it grows with the
+        number of runs.
         """
         head, found, rest = body_of(made).partition(_RUNS)
         return head, found, self._runs, rest

@@ -36,8 +36,8 @@ def verify_ledger(
     *,
     expected: Mapping[str, tuple[int, str]] | None = None,
 ) -> VerifyReport:
-    """Check every record of a ledger, as `verify` does, and then what its evaluations and labels
-    say.
+    """Check every record of a ledger, as `verify` does, and then the statements of its evaluations
+    and labels.
     """
     report = verify(ledger, progress, expected=expected)
     if not report.clean:

@@ -1,7 +1,7 @@
 """What evaluations are graded by when they are compared: the profile, the rubric and the policy
 they were stored with.
 
-The command line and the pages choose here, so that neither decides what the other refuses. A
+Both the command line and the pages choose here, so that neither accepts what the other refuses. A
 profile made from another tool's metrics is always the baseline's: a candidate that lacks one of
 them loses it.
 """
@@ -102,8 +102,8 @@ def one_made_profile(
 def refuse_unknown_scales(
     baseline: ToolProfile, option: str = "--map score:NAME=METRIC:LOW..HIGH", *, again: bool = True
 ) -> None:
-    """Refuse to decide on the rest of the baseline's metrics: one that can't be graded may have got
-    worse.
+    """Refuse to decide on only some of the baseline's metrics: one that can't be graded may have
+    got worse.
     """
     names = baseline.profile.get("not_graded") or []
     if not names:
@@ -204,7 +204,7 @@ def choose(
     policy: str = "workflow",
     flags: Mapping[str, str] = FLAGS,
 ) -> EvaluationChoice:
-    """What two sides are graded by, where nobody chooses anything else. Each maps the name of an
+    """What two sides are graded by, unless somebody chooses otherwise. Each maps the name of an
     input to the settings it was evaluated with; None for a baseline that isn't an evaluation.
     `given` has what somebody chose, `configured` what an assay.yaml says, which a profile that
     evaluations bring with them precedes; `policy` is that of an evaluation that names none, and

@@ -1,7 +1,7 @@
 """A release decision on what a ledger keeps: an evaluation against another one, or against a stored
-baseline. It is the decision that `assay gate` makes on them, and it is refused where that refuses.
+baseline. It is the decision that `assay gate` makes, and it is refused for the same reasons.
 
-Nothing is stored here; `take` gets what a decision that is stored rests on.
+Nothing is stored here; `take` gets the records that a stored decision depends on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from assay.views.documents import plain
 
 
 class ReleaseSide(NamedTuple):
-    """One side of a decision: an evaluation, or a baseline that is kept under a name."""
+    """One side of a decision: an evaluation, or a named baseline."""
 
     name: str
     stored: StoredEvaluation | None = None
@@ -39,7 +39,7 @@ class ReleaseSide(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """That of its record."""
+        """The digest of its record."""
         if self.stored is not None:
             return self.stored.digest
         return "" if self.kept is None else self.kept.digest
@@ -58,7 +58,7 @@ class ReleaseSide(NamedTuple):
 
 
 class DecidedSides(NamedTuple):
-    """A decision, and the sides that it rests on."""
+    """A decision and its two sides."""
 
     decision: Decision
     candidate: KeptSide
@@ -82,8 +82,8 @@ def choose_for(
     configured: Mapping[str, str] = MappingProxyType({}),
 ) -> EvaluationChoice:
     """What both sides are graded by; `policy` is that of an evaluation that names none, and
-    `configured` what an assay.yaml says. An evaluation is never its own baseline, under another
-    name either.
+    `configured` what an assay.yaml says. An evaluation is never its own baseline, not even under
+    another name.
     """
     ours, theirs = candidate.evidence, baseline.evidence
     if candidate.digest == baseline.digest or set(ours) == set(theirs):
@@ -174,7 +174,9 @@ def regraded_notes(
     *,
     project: str,
 ) -> list[str]:
-    """That an evaluation was graded by something else when it was stored, by its first grade."""
+    """Notes that an evaluation was stored with grades by other rules, judging by its first
+    grade.
+    """
     runs = stored.evaluation.runs if stored is not None else []
     digest = next((run.grade for run in runs if run.grade is not None), None)
     item = None if digest is None else ledger.get(digest, project=project)

@@ -67,7 +67,7 @@ class StoredEvaluation(NamedTuple):
 
 
 def read_evaluation(item: Item) -> StoredEvaluation:
-    """A stored evaluation, once its content is what its digest says."""
+    """A stored evaluation, after checking its content against its digest."""
     try:
         found = convert(item.tree(), Evaluation)
     except ValidationError as error:
@@ -76,7 +76,7 @@ def read_evaluation(item: Item) -> StoredEvaluation:
 
 
 class _WithoutRuns(Evaluation, frozen=True, kw_only=True):
-    """An evaluation that is read without its list of runs, which may be most of it."""
+    """An evaluation without its list of runs, which may be most of its size."""
 
     runs: list[EvaluatedRun] = field(default_factory=list, name="")
 
@@ -101,8 +101,8 @@ _read: dict[str, StoredEvaluation] = {}
 def brief_evaluations(
     ledger: Ledger, project: str, digests: Sequence[str]
 ) -> list[StoredEvaluation]:
-    """Evaluations without their lists of runs, in this order. One that was forgotten, or is not
-    what its digest says, is left out.
+    """Evaluations without their lists of runs, in this order. One that was forgotten, or doesn't
+    match its digest, is left out.
     """
     if len(_read) > _REMEMBERED:
         _read.clear()
@@ -159,7 +159,7 @@ def find_evaluation(
 
 
 def versions_of(documents: Iterable[Any]) -> set[VersionedName]:
-    """The versions of workflows that runs say they are of."""
+    """The workflow versions that runs state."""
     named = [tree.get("workflow") for tree in documents if isinstance(tree, Mapping)]
     pairs = [(one.get("id"), one.get("version")) for one in named if isinstance(one, Mapping)]
     return {
@@ -173,9 +173,9 @@ def find_other_version(
     ledger: Ledger, reference: str, *, project: str, judged: Collection[VersionedName]
 ) -> StoredEvaluation | None:
     """The evaluation that a reference means as a baseline. `latest` or `latest~N` is N steps back
-    from the newest of the workflow that is judged, over those of the judged versions: a candidate
-    that was rejected does not become its own baseline by being run again. Any other reference means
-    what it always means.
+    from the newest of the workflow that is judged, over those of the judged versions: running a
+    rejected candidate again doesn't make it its own baseline. Any other reference is resolved as
+    usual.
     """
     if not judged or reference.partition("~")[0] != LATEST or not _REFERENCE.fullmatch(reference):
         return find_evaluation(ledger, reference, project=project)
@@ -201,7 +201,7 @@ def find_other_version(
 def no_other_version(
     ledger: Ledger, reference: str, *, project: str, judged: Collection[VersionedName]
 ) -> NotEnoughEvidence:
-    """The refusal where `find_other_version` finds nothing."""
+    """The error if `find_other_version` finds nothing."""
     named = ", ".join(sorted(f"{one.id}@{one.version}" for one in judged))
     workflow = min(one.id for one in judged)
     any_other = find_other_version(ledger, LATEST, project=project, judged=judged)
@@ -236,8 +236,8 @@ def _found(
 
 
 def stored_runs(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> Iterator[Item]:
-    """The runs of an evaluation, in its order. One that is not there any more is an error, never
-    left out.
+    """The runs of an evaluation, in its order. A run that is gone is an error and is never left
+    out.
     """
     return _items(ledger, stored, [run.digest for run in stored.evaluation.runs], "run", project)
 

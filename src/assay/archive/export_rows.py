@@ -1,7 +1,7 @@
 """A stored grade as rows that `assay batch` reads: one for each criterion and one for each gate.
 
-Only ids, numbers and verdicts leave the ledger: no question, no answer, no reason. A number that no
-double represents exactly is never rounded: its grade is left out and counted.
+Only ids, numbers and verdicts leave the ledger: no question, no answer, no reason. No number is
+rounded: a grade with a number that no double represents exactly is left out and counted.
 """
 
 from __future__ import annotations

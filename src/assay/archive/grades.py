@@ -1,5 +1,5 @@
-"""A grade in a ledger: the records that keep it with all it rests on, and the way back from a
-stored grade to its evidence.
+"""A grade in a ledger: the records that are stored with it, and the way back from a stored grade to
+its evidence.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ NO_BASIS = Basis()
 
 
 def basis_of(cards: Sequence[Mapping[str, Any]], now: datetime | None) -> Basis:
-    """The basis of a grading; nothing where no cards were given, because then nothing besides the
-    evidence has a say.
+    """The basis of a grading; empty if no cards were given, because then only the evidence
+    counts.
     """
     if not cards:
         return Basis()
@@ -62,7 +62,7 @@ def drafts_of(
     reason: str | None = None,
     links: Sequence[Link] = (),
 ) -> list[Draft]:
-    """All that a ledger keeps of a grade: evidence, scorecard, grade, what others rest on first."""
+    """All that a ledger stores for a grade: evidence, scorecard and grade, dependencies first."""
     assert graded.evidence is not None, "a grade that came without its evidence is not stored"
     listed = graded_drafts(
         graded.evidence,
@@ -76,10 +76,10 @@ def drafts_of(
 
 
 def settled(document: Document) -> Document:
-    """A document as a replay will read it: keys in their one order, numbers in their one spelling.
+    """A document as a replay will read it: keys in canonical order, numbers in canonical spelling.
 
-    A grade names gates in the order of its evidence and numbers as they were written; one that is
-    stored must be made from what is stored.
+    A grade names gates in the order of its evidence and numbers as they were written, so a stored
+    grade must be made from the stored form.
     """
     return document._replace(tree=in_order(document.tree))
 
@@ -139,8 +139,8 @@ def trace(
 
 
 def _own(grade: Item, found: Sequence[Item]) -> Item | None:
-    """What a grade was made of, among all that came to the same scorecard: runs that differ only in
-    what nobody scored do.
+    """The run a grade was made from, among all runs with the same scorecard: runs that differ only
+    in unscored parts share one.
     """
     if len(found) > 1 and grade.body is not None:
         said = grade.tree().get("digests", {}).get("run")
@@ -175,7 +175,7 @@ def cards_of(traced: Traced) -> tuple[list[Any], datetime | None]:
 
 
 def stored_item(item: Item | None, what: str, grade: Item) -> Item:
-    """What a stored grade rests on, once it is known to be there."""
+    """A record that a stored grade depends on; an error if it is missing."""
     if item is None or item.body is None:
         state = "is not in the ledger" if item is None else "was forgotten"
         raise NotEnoughEvidence(

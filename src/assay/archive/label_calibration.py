@@ -1,10 +1,10 @@
-"""The rows of a calibration from people's labels in a ledger: what they say of each item, and what
-the judge said.
+"""The rows of a calibration from people's labels in a ledger: their value for each item, and the
+judge's.
 
 The judge's verdicts come from its judgements in a file, or from the scores in the runs of the
 evaluation. Rows are all runs that the set could have drawn, so that the labels are a sample of
-them. Where the set was not drawn at random they are none: then the calibration names no judge, and
-no card made of it lets one gate.
+them. If the set was not drawn at random, they aren't a sample: the calibration then names no judge,
+and no card made from it lets a judge gate.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LabelledRows(NamedTuple):
 
     rows: list[Label]
     judgements: dict[str, Any] | None
-    """Who the judge is and what it said; None where the labels can't speak for a judge."""
+    """The judge and its verdicts; None if the labels can't qualify a judge."""
     about: dict[str, Any]
     """The set, its draw, and how several raters became one value."""
     sentences: list[str]
@@ -175,7 +175,7 @@ def _judged(
     rubric: str,
     criterion: str,
 ) -> dict[str, Any]:
-    """What the runs say of their judge, as a document of judgements has it."""
+    """What the runs state about their judge, in the form of a judgements document."""
     name = stored.evaluation.name
     if not sources:
         raise NotEnoughEvidence(

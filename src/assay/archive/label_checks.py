@@ -1,4 +1,4 @@
-"""Stored labels, checked against what they name: the set with that item and scale, the run, and the
+"""Checks stored labels against what they name: the set with that item and scale, the run, and the
 rater's earlier label.
 """
 
@@ -71,7 +71,7 @@ def _outside_set(
 
 
 def _not_there(label: HumanLabel, ledger: Ledger, project: str) -> str | None:
-    """Which record that a label names is not what it says; None where all are."""
+    """The first record that isn't what a label states; None if all are."""
     runs = [label.run, *([label.pair.b] if label.pair else [])]
     found = ledger.get_many(
         [*runs, *([label.supersedes] if label.supersedes else [])], project=project

@@ -1,7 +1,7 @@
 """Which runs of an evaluation, or pairs of runs of two, are drawn for people to label.
 
-A draw is repeatable: it orders by a digest of the seed and the sample, never by chance. Samples
-that can't be drawn are counted by reason.
+A draw is repeatable: it orders by a digest of the seed and the sample. Samples that can't be drawn
+are counted by reason.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class RunToLabel(NamedTuple):
     sample: str
     inputs: str
     answer: str
-    """Digests of what was asked and answered; '' where nothing was."""
+    """Digests of the question and the answer; '' if there was none."""
     graded: bool
     gap: float | None
     """How far the judge's scores are from the rules', on 0..1; None without a judge's score."""

@@ -1,8 +1,8 @@
-"""A judge's verdicts in a file, held against the set that people labelled: the same rubric or
+"""Matches a judge's verdicts in a file with the set that people labelled: the same rubric or
 question, the same criterion, the same runs.
 
-Verdicts are matched by the digest of the run, never by their place or by a name alone. A pair that
-the judge was given the other way round counts the other way round.
+Verdicts are matched by the digest of the run, never by their place or by a name alone. If the judge
+got a pair in the opposite order, its verdict is reversed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The results of a label set: each rater's progress, how well raters agree, where they don't, and
 one value for each item.
 
-Several raters become one value in one way: of scores the median, the lower of two in the middle;
-of pairs the choice with the most votes, and none where votes are level. A rater's correction counts
-for ten minutes, unless somebody else labels the item first. All names that were typed are one rater
+Several raters are combined in one way: for scores the median (the lower of two in the middle), for
+pairs the choice with the most votes, and none if votes are tied. A rater's correction counts for
+ten minutes, unless somebody else labels the item first. All names that were typed are one rater
 here, because one person may have typed them.
 """
 
@@ -44,14 +44,14 @@ def criteria_of(stored: StoredSet) -> list[str]:
 
 
 def value_of(label: HumanLabel, criterion: str) -> Value | None:
-    """What a label says of a criterion; None where it says nothing."""
+    """A label's value for a criterion; None if it has none."""
     if label.pair is not None:
         return label.pair.choice
     return (label.scores or {}).get(criterion)
 
 
 def results_of(stored: StoredSet, labels: Sequence[StoredLabel]) -> LabelResults:
-    """What all labels of a set come to."""
+    """The results of all labels of a set."""
     wanted = {item.run for item in stored.set.items}
     given = [one for one in labels if one.label.run in wanted]
     kept = counted(given)
@@ -89,7 +89,7 @@ def _preferred(kept: Sequence[StoredLabel]) -> tuple[ValueInterval | None, int]:
 
 
 def _person(rater: Rater) -> Rater | None:
-    """Who a rater is for certain; None for everybody who only typed a name."""
+    """The rater, if a token identifies them; None for anybody who only typed a name."""
     return rater if rater.by == "token" else None
 
 
@@ -171,7 +171,7 @@ def people_say(results: LabelResults, criterion: str) -> dict[str, Value | None]
 def _by_person(
     labels: Sequence[StoredLabel], criterion: str
 ) -> dict[str, dict[Rater | None, Value | None]]:
-    """What each person says of each run; all typed names together are one."""
+    """Each person's value for each run; all typed names together are one person."""
     given: dict[str, dict[Rater | None, list[Value | None]]] = {}
     for one in labels:
         value = value_of(one.label, criterion)

@@ -146,6 +146,6 @@ def run_named(
 
 
 def saving(ledger: Ledger, label: HumanLabel, *, project: str) -> list[Draft]:
-    """What is to be stored of a label: nothing where the rater has said the same before."""
+    """The records to store for a label: none if the rater gave the same label before."""
     kept = replacing(label, every_label_of_run(ledger, label.run, project=project))
     return [] if kept is None else [label_draft(kept)]

@@ -45,7 +45,7 @@ _ID = re.compile(r"ls-[0-9a-f]{12}")
 
 
 class SetRequest(NamedTuple):
-    """What a person asks for."""
+    """The settings for a new set."""
 
     how: str = "random"
     n: int = DEFAULT_ITEMS
@@ -207,7 +207,7 @@ def set_draft(made: LabelSet, *, author: str | None = None) -> Draft:
 
 
 def read_set(item: Item) -> StoredSet:
-    """A stored set, once its content is what its digest says."""
+    """A stored set, after checking its content against its digest."""
     try:
         found = convert(item.tree(), LabelSet)
     except ValidationError as error:
@@ -242,7 +242,7 @@ def find_set(ledger: Ledger, reference: str, *, project: str) -> StoredSet | Non
 
 
 def need_set(ledger: Ledger, reference: str, *, project: str) -> StoredSet:
-    """The same; an error with the near miss where there is none."""
+    """The same, or an error with the near miss."""
     found = find_set(ledger, reference, project=project)
     if found is not None:
         return found
@@ -260,7 +260,7 @@ def need_set(ledger: Ledger, reference: str, *, project: str) -> StoredSet:
 
 
 def order_for(stored: StoredSet, rater: Rater) -> list[LabelItem]:
-    """Every item once, in an order of the rater's own."""
+    """Every item once, in an order specific to the rater."""
     seed = f"{stored.digest}\n{rater.by}\n{rater.id or rater.name}"
     return sorted(stored.set.items, key=lambda item: place(seed, item.run))
 

@@ -1,7 +1,6 @@
 """People's labels in a ledger: stored, read, and counted for runs and evaluations.
 
-Everything is read from the labels themselves; nothing keeps a second account of them. Sets of
-items: `label_sets`.
+Everything is read from the labels themselves; nothing is stored twice. Sets of items: `label_sets`.
 """
 
 from __future__ import annotations
@@ -28,9 +27,7 @@ CORRECTABLE = timedelta(minutes=10)
 
 
 class RunLabels(NamedTuple):
-    """What people say of a run: what counts, the oldest first, and how many more labels there
-    are.
-    """
+    """People's labels of a run: those that count, oldest first, and how many more there are."""
 
     labels: tuple[StoredLabel, ...] = ()
     overrides: tuple[StoredLabel, ...] = ()
@@ -38,10 +35,10 @@ class RunLabels(NamedTuple):
 
 
 class LabelCounts(NamedTuple):
-    """What people say of the runs of an evaluation, counted. Nothing here moves a gate."""
+    """How many labels the runs of an evaluation have. None of them affects a gate."""
 
     labels: int = 0
-    """That count: scores and choices, without overrides."""
+    """Labels that count: scores and choices, without overrides."""
     items: int = 0
     """Runs with such a label."""
     raters: int = 0
@@ -78,7 +75,7 @@ def replacing(label: HumanLabel, before: Iterable[StoredLabel]) -> HumanLabel | 
 
 
 def read_label(item: Item) -> StoredLabel:
-    """A stored label, once its content is what its digest says."""
+    """A stored label, after checking its content against its digest."""
     try:
         found = convert(item.tree(), HumanLabel)
     except ValidationError as error:
@@ -92,7 +89,7 @@ def labels_of_set(ledger: Ledger, digest: str, *, project: str) -> list[StoredLa
 
 
 def labels_of_run(ledger: Ledger, digest: str, *, project: str) -> RunLabels:
-    """What people say of a run, by the digest of the stored run."""
+    """People's labels of a run, by the digest of the stored run."""
     found = every_label_of_run(ledger, digest, project=project)
     kept = counted(found)
     return RunLabels(
@@ -108,8 +105,8 @@ def every_label_of_run(ledger: Ledger, digest: str, *, project: str) -> list[Sto
 
 
 def labels_of_evaluation(ledger: Ledger, digest: str, *, project: str) -> LabelCounts:
-    """What people say of the runs of an evaluation, by the digest of the stored evaluation. A pair
-    counts for the first of its two evaluations.
+    """How many labels the runs of an evaluation have, by the digest of the stored evaluation. A
+    pair counts for the first of its two evaluations.
     """
     kept = counted(_found(ledger, f"evaluation:{digest}", project))
     overrides = [one.label for one in kept if one.label.override is not None]
@@ -136,8 +133,8 @@ def current(labels: Iterable[StoredLabel]) -> list[StoredLabel]:
 
 def counted(labels: Iterable[StoredLabel]) -> list[StoredLabel]:
     """The labels that count, the oldest first. Of scores and choices, a rater's correction counts
-    if it comes soon after the first label and before anybody else's: a later one may follow what
-    others said, or how the judge did. Of overrides the newest counts.
+    if it comes soon after the first label and before anybody else's: a later one may be influenced
+    by other labels or by the judge. Of overrides the newest counts.
     """
     kept: dict[tuple[Rater, tuple[str, str, str]], StoredLabel] = {}
     first: dict[tuple[Rater, tuple[str, str, str]], str] = {}

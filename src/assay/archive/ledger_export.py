@@ -35,7 +35,7 @@ from assay.views.parquet import encode_row, load_duckdb, write_parquet
 SCHEMA = "assay.ledger-export/1"
 MANIFEST, STAGING = "_export.json", ".staging"
 NO_PROFILE = "__HIVE_DEFAULT_PARTITION__"
-"""How Hive, DuckDB and Spark write that a partition has no value."""
+"""How Hive, DuckDB and Spark name a partition without a value."""
 PAGE = 100
 ROWS_IN_FILE = 1_000_000
 OPEN_PARTITIONS = 64
@@ -45,7 +45,7 @@ class ProjectExport(Struct):
     """How far a project is exported."""
 
     seq: int = 0
-    """The record up to which all were looked at."""
+    """The last record that was examined."""
     grades: int = 0
     rows: int = 0
     left_out: dict[str, int] = {}

@@ -1,8 +1,8 @@
 """A baseline by its name: the one in the folder of baselines, else the one in the ledger that
 `--store` names.
 
-The folder comes first, and what it has under the name is taken or refused: one that was changed or
-is too old never gives way to another of the same name.
+The folder comes first, and its baseline of that name is used or refused: one that was changed or is
+too old is never replaced by another of the same name.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class FoundBaseline(NamedTuple):
     stored: StoredBaseline
     """For one in a ledger the path is where the ledger is."""
     kept: KeptBaseline | None
-    """The record of the ledger; None for one in the folder."""
+    """The ledger's record; None for a baseline in the folder."""
 
 
 def find_named(folder: str, name: str, store: Store | None) -> FoundBaseline:
-    """The baseline of a name. With a store, which one was taken is said once the work is done. One
-    that is nowhere is not enough evidence.
+    """The baseline of a name. With a store, a note reports which one was used. A missing baseline
+    is "not enough evidence".
     """
     try:
         found = FoundBaseline(find(folder, name), None)

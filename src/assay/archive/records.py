@@ -1,7 +1,7 @@
 """What a ledger keeps of graded exams, gates on them, judgements, audits and cards of judges, trees
 of tool schemas and measures. Decisions and baselines: `sides`.
 
-Each function gives drafts, what others rest on first; none stores them.
+Each function returns drafts, dependencies first; none stores them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def exam_gate_drafts(gate: ExamGate, given: Mapping[str, Document | None]) -> li
 
     The decision names them by digest, so that a replay knows which was which, and that the same
     words about other results are another record. It names a file only where a note of the gate
-    does: elsewhere the same gate is the same record wherever its files lie.
+    does: otherwise the same gate is the same record wherever its files are.
     """
     kept = {
         role: draft(exam_record(one.tree), kind="exam")
@@ -109,7 +109,7 @@ def exam_baseline_drafts(record: Mapping[str, Any], result: Mapping[str, Any]) -
 
 
 def judgement_draft(document: Mapping[str, Any]) -> Draft:
-    """What a judge said. What it cost, and what came out of the journal, is left out: the same
+    """A judge's verdicts, without their cost and without what came from the journal: the same
     answers are the same judgement.
     """
     return draft(
@@ -146,8 +146,8 @@ def card_drafts(
 
 
 def result_draft(document: Mapping[str, Any], verb: str, made_of: Iterable[str]) -> Draft:
-    """What a verb said, with its schema, and links to the records that it was made of; those must
-    be in the ledger.
+    """A verb's result with its schema, and links to the records it was made from, which must be in
+    the ledger.
     """
     made = draft({"schema": schema_of(verb), **document}, kind="result")
     return made._replace(
@@ -215,8 +215,8 @@ def _superseded(
 def schema_gate_drafts(
     document: Mapping[str, Any], asked: Sequence[str], held: GateEvidence, rules: SchemaRules
 ) -> list[Draft]:
-    """The decision of the production gate, after all that it is decided on: the indexes, the
-    sources of the schemas, the lists of the checks.
+    """The decision of the production gate, after everything it depends on: the indexes, the sources
+    of the schemas, the lists of the checks.
 
     The decision names them by digest, as a gate on exams does.
     """

@@ -14,7 +14,9 @@ from assay.scoring.extension import Additions
 
 
 class ReleaseSettings(Struct, frozen=True, kw_only=True):
-    """What decides whether a candidate may replace a baseline, where nobody chooses otherwise."""
+    """The settings that decide whether a candidate may replace a baseline, unless somebody chooses
+    otherwise.
+    """
 
     config: str | None = None
     """The assay.yaml that they come from; None where there is none."""

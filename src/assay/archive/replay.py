@@ -20,7 +20,7 @@ from assay.store.drafts import Item
 from assay.store.ledger import DEFAULT_PROJECT, Ledger
 
 _FIRST = ("gradingSystem", "scoringSystem", "policy", "profile", "rubric", "digests")
-"""What explains the other differences, and is looked at before them."""
+"""Fields that explain other differences and are compared first."""
 
 
 class FirstDifference(NamedTuple):
@@ -32,7 +32,9 @@ class FirstDifference(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """Whether a stored record was made again to the byte, and if not, where it first differs."""
+    """Whether recomputing a stored record gave the same bytes, and if not, where they first
+    differ.
+    """
 
     item: Item
     stored: dict[str, Any]
@@ -72,7 +74,7 @@ class _AsRecorded(Grader):
 
 
 def on_shelf(name: Any, *, of: str = "grade") -> str:
-    """A name with its version, never a path: what is stored may come from anywhere."""
+    """A name with its version, never a path: a stored record may come from anywhere."""
     if (
         not isinstance(name, str)
         or "@" not in name
@@ -98,7 +100,7 @@ def replay(
 
 
 def compared(item: Item, stored: dict[str, Any], made: Any) -> Replayed:
-    """A stored record, and whether what was made again is the same to the byte."""
+    """A stored record, and whether the recomputed one has the same bytes."""
     again = canonical(made)
     if again == item.body:
         return Replayed(item, stored, True, None)
@@ -106,7 +108,7 @@ def compared(item: Item, stored: dict[str, Any], made: Any) -> Replayed:
 
 
 def _replayable(grade: Item) -> dict[str, Any]:
-    """What a stored grade says, once it says what it was made with."""
+    """A stored grade, if it names what it was made with; else an error."""
     stored: dict[str, Any] = grade.tree()
     if grade.kind != "grade" or not isinstance(stored.get("selection"), dict):
         raise InputError(
@@ -118,7 +120,7 @@ def _replayable(grade: Item) -> dict[str, Any]:
 
 
 class _With(NamedTuple):
-    """All that a grader of stored grades depends on, besides the shelf."""
+    """Everything a grader of stored grades depends on besides the shelf."""
 
     policy: str
     selection: bytes
@@ -129,8 +131,8 @@ class _With(NamedTuple):
 class Remaker:
     """Recomputes stored grades, each from its stored evidence with its recorded versions.
 
-    Grades that name the same policy, profile, rubric, cards and moment share a grader: it is made
-    once, however many they are.
+    Grades that name the same policy, profile, rubric, cards and moment share a grader: it is
+    created only once.
     """
 
     def __init__(self, shelf: Shelf) -> None:

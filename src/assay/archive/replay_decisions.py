@@ -1,8 +1,8 @@
 """Recomputes a stored release decision: its grades from their stored evidence and recorded
 versions, then the decision on them. Gates: `replay_gates`.
 
-A decision that rests on grades which came without evidence, or whose evidence was forgotten, can't
-be recomputed: that is an error, never a guess.
+A decision on grades that came without evidence, or whose evidence was forgotten, can't be
+recomputed, which is an error.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _again(
 
 
 def _rules(shelf: Shelf, stored: Mapping[str, Any]) -> ReleaseRules:
-    """The policy that a decision names, with what was set otherwise for it."""
+    """The policy that a decision names, with the overrides it was made with."""
     name = on_shelf(stored["policy"], of="decision")
     changed = stored.get("overrides") or []
     if changed:
@@ -106,7 +106,7 @@ def _rules(shelf: Shelf, stored: Mapping[str, Any]) -> ReleaseRules:
 def _graded(
     ledger: Ledger, item: Item, links: Sequence[Link], shelf: Shelf, project: str
 ) -> dict[str, Graded]:
-    """Every grade that was decided on, made again, by the digest of its evidence."""
+    """Every grade of the decision, recomputed, by the digest of its evidence."""
     wanted = [
         link.target for link in links if link.relation == "decides" and link.source == item.digest
     ]
@@ -137,7 +137,7 @@ def _terms(
     rules: Any,
     project: str,
 ) -> Terms:
-    """How the decision was asked for."""
+    """The terms of the decision's request."""
     said = stored["plan"]
     plan = None
     if said["declared"]:

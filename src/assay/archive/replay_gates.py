@@ -65,8 +65,8 @@ class _Evidence:
         return [item for item in found.values() if item.schema == schema]
 
     def tree(self, digest: Any, what: str, kind: str, schema: str | None = None) -> Any:
-        """One of them. What is gone, is of another kind or was changed is an error, never left
-        out.
+        """One of the records. A record that is gone, of another kind or changed is an error and is
+        never left out.
         """
         if not isinstance(digest, str):
             raise self.unclear(what)
@@ -90,7 +90,7 @@ class _Evidence:
         return tree
 
     def unclear(self, what: str) -> InputError:
-        """The error of a record that does not say which evidence it means."""
+        """The error for a record that doesn't name its evidence."""
         return InputError("REL-008", f"the record has no digest of {what}.", where=self.where)
 
 
@@ -160,8 +160,8 @@ def _follows(
     shelf: Shelf,
     where: str,
 ) -> bool:
-    """Whether marking the stored answers comes to the stored result. Faults of the file they came
-    in are taken from the stored result.
+    """Whether marking the stored answers again gives the stored result. Faults of the file they
+    came in are taken from the stored result.
     """
     exam = make_exam([Document(file, where) for file in answered["exam"]])
     answers = {one["item"]: Answer(**one) for one in answered["answers"]}
@@ -225,8 +225,8 @@ def _held(evidence: _Evidence, said: Mapping[str, Any]) -> GateEvidence:
 
 
 def _need_readers(held: GateEvidence) -> None:
-    """What reads schemas is installed. Without it a difference would say something about this
-    machine, and nothing about the gate.
+    """Check that the schema readers are installed. Without them, a difference would be due to this
+    machine, not to the gate.
     """
     from assay.tools.key_owners import registrable_domain
     from assay.tools.reading.files import MODULES, schema_of

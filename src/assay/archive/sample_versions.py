@@ -14,7 +14,7 @@ from assay.views.samples import SampleEvidence, SampleRun, sample_evidence, samp
 MOST = 6
 """Versions that are shown."""
 LOOKED_AT = 20
-"""Evaluations that are looked through, the newest first."""
+"""Evaluations that are searched, newest first."""
 RUNS = 50_000
 """Runs of all of them together."""
 
@@ -54,7 +54,7 @@ def other_versions(
     ledger: Ledger, *, project: str, workflow: str, dataset: str, sample: str, but: str = ""
 ) -> list[SampleVersion]:
     """The newest evaluations of a workflow on a dataset that have the sample, without the one of
-    the digest `but`. No more than LOOKED_AT evaluations are looked through.
+    the digest `but`. At most LOOKED_AT evaluations are searched.
     """
     heads = _heads(ledger, project, {"workflow": workflow, "dataset": dataset}, but)
     places = evaluated_samples(ledger.database, project, list(heads), sample)

@@ -17,7 +17,7 @@ from assay.views.sample_query import Baseline, SampleQuery, missing_samples, sel
 from assay.views.samples import SampleRow
 
 ALWAYS_COMPARED = 2_000
-"""Up to so many runs, differences from the baseline are counted on every page."""
+"""Up to this many runs, differences from the baseline are counted on every page."""
 
 
 class SampleView(NamedTuple):
@@ -25,10 +25,12 @@ class SampleView(NamedTuple):
 
     rows: Sequence[SampleRow]
     chosen: Sequence[SampleRow]
-    """They have their texts only where the query needs those of all."""
+    """They have texts only if the query needs the texts of all samples."""
     compared: ComparedWith | None
     baseline: Baseline | None
-    """None where nothing is compared; `incomparable` says why not, where something could be."""
+    """None if nothing is compared; `incomparable` gives the reason if there is a candidate for
+    comparison.
+    """
     incomparable: str = ""
     missing: Sequence[SampleRow] = ()
     """Samples that only the baseline has, as it has them. They are not looked for in a large

@@ -1,8 +1,8 @@
 """Drafts of the sides of a comparison, and of the decisions and baselines that rest on them.
 
 Routes and commands both make their drafts here, so the same result is the same record. Nothing is
-stored here: a caller stores what comes first before what comes last, so that no record rests on one
-that is absent.
+stored here: a caller stores the drafts in their order, so that no record depends on one that is
+absent.
 """
 
 from __future__ import annotations
@@ -174,8 +174,8 @@ class SideReader:
         return self.read(documents, grader, name=name, where=baseline.digest, stored=bodies)
 
     def _documents(self, baseline: KeptBaseline, bodies: dict[str, Body]) -> Iterator[Document]:
-        """The evidence of a baseline as documents. `bodies` has only that of the newest one: each
-        is done with before the next one is read.
+        """The evidence of a baseline as documents. `bodies` has only the last one's body: each is
+        processed before the next is read.
         """
         ledger = self.store.ledger
         for item in evidence_of_baseline(
@@ -188,7 +188,7 @@ class SideReader:
 
 
 class SideKeeper(SideReader):
-    """Reads the sides of a comparison and keeps them with all they rest on."""
+    """Reads the sides of a comparison and stores them with everything they depend on."""
 
     def __init__(self, store: Store, choice: Choice) -> None:
         super().__init__(store)

@@ -84,8 +84,8 @@ class Store:
         self.put_all(chain(self._waited(), groups))
 
     def put_all(self, groups: Iterable[list[Draft]]) -> bool:
-        """Store groups, many of them in one transaction, and report how much of it was new; or,
-        where storing is not needed, why nothing is. Whether it is stored.
+        """Store groups, many of them in one transaction, and report how much of it was new; or, if
+        storing is optional and failed, why nothing is stored. Returns whether they are stored.
         """
         try:
             self._put_all(groups)
@@ -165,12 +165,12 @@ class StoredStream:
         )
         self.choice = choice.dated()._replace(stored=True)
         self.evaluation: Evaluation | None = None
-        """What the runs come to, without a list of them, once they were put; None where no
-        evaluation is made of them.
+        """The evaluation of the runs without its list of them, once they were stored; None if none
+        is made.
         """
         self._draft: Draft | None = None
         self.stored = False
-        """Whether they are in a ledger, once they were put."""
+        """Whether they are in a ledger, once they were stored."""
         self._store = store
         self._builder = builder
         self._basis = basis_of(self.choice.read_cards(), self.choice.now)
@@ -213,7 +213,7 @@ _read_line = msgspec.json.Decoder(_LedgerLine).decode
 
 
 def ledger_line(graded: Graded, payload: Payload) -> bytes:
-    """A grade with all it rests on as one line, each body as the ledger keeps it."""
+    """A grade with everything it depends on as one line, each body as the ledger stores it."""
     if graded.evidence is None:
         raise InputError(
             "STO-011",

@@ -2,7 +2,7 @@
 the newest is compared with, and the last decision about it.
 
 Nothing here grows with the number of runs: evaluations are read without their lists of runs, a
-bounded number for each workflow, and what was read once is remembered by its digest.
+bounded number for each workflow, and what was read is cached by its digest.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class WorkflowState(NamedTuple):
     evaluations: tuple[StoredEvaluation, ...] = ()
     """The newest first, without their lists of runs."""
     changed: tuple[str, ...] = ()
-    """Digests of evaluations that are not what their digests say, or can't be read."""
+    """Digests of evaluations that don't match their digests, or can't be read."""
     baseline: WorkflowBaseline | None = None
     decision: recent.Brief | None = None
 
@@ -91,8 +91,8 @@ def workflow_states(
     *,
     before: int | None = None,
 ) -> list[WorkflowState]:
-    """What is known of each of these workflows; with `before`, of the evaluations before that
-    place.
+    """The state of each of these workflows; with `before`, from the evaluations before that
+    position.
     """
     states = [_with_evaluations(ledger, project, one, before) for one in workflows]
     subjects = {
@@ -185,8 +185,8 @@ def _baseline(
 def _evaluation_of(
     ledger: Ledger, project: str, kept: NamedBaseline, newest: StoredEvaluation
 ) -> StoredEvaluation | None:
-    """The evaluation that a baseline was made of, without its runs. It is looked for once for each
-    new evaluation: its runs are many.
+    """The evaluation that a baseline was made of, without its runs. It is searched for only once
+    for each new evaluation, because its runs are many.
     """
     runs = kept.evidence_digests
     key = (project, newest.digest, sha256("".join(runs).encode()).digest())

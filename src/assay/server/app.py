@@ -116,15 +116,15 @@ def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
 
 
 def stop(services: Services) -> None:
-    """Begin the shutdown: report not ready, and close streams so that they don't delay it."""
+    """Begin the shutdown: report "not ready", and close streams so that they don't delay it."""
     services.stopping = True
     services.close()
     services.hub.close()
 
 
 def _hear_the_end(services: Services) -> Any:
-    """Hear of a SIGTERM before the web server waits for its connections: streams would keep it
-    waiting. Returns what undoes this.
+    """Handle SIGTERM before the web server starts waiting for its connections: open streams would
+    keep it waiting. Returns a function that restores the previous handlers.
     """
     if threading.current_thread() is not threading.main_thread():
         return lambda: None
@@ -153,5 +153,7 @@ def _hear_the_end(services: Services) -> Any:
 
 
 def from_parent() -> FastAPI:
-    """The application in a worker process, with the settings that its parent left."""
+    """The application in a worker process, with the settings that its parent put into the
+    environment.
+    """
     return create_app(from_environment())

@@ -34,17 +34,17 @@ BEARER = HTTPBearer(
 
 
 class Principal(NamedTuple):
-    """Who asks."""
+    """Who sends a request."""
 
     token: str
     project: str
     scopes: frozenset[str]
     name: str = ""
-    """What the token is for, in the words of its creator."""
+    """The name that the token's creator gave it."""
 
     @property
     def author(self) -> str:
-        """As stored in the ledger."""
+        """The author as stored in the ledger."""
         return f"token {self.token}" if self.token else "anonymous"
 
 
@@ -151,7 +151,7 @@ class Gatekeeper:
 
 
 def _of_cookie(request: Request) -> str | None:
-    """The token of a logged-in browser, in the form of the header."""
+    """The token from a logged-in browser's cookie, as an Authorization header would have it."""
     cookies = header(request, "cookie")
     if (
         cookies is None
@@ -176,8 +176,8 @@ def cookie_name(request: Request) -> str:
 
 
 def is_same_origin(request: Request) -> bool:
-    """Whether a browser says that a page of this very server sends this. Another port of this
-    machine is another origin, though the same site to a cookie.
+    """Whether the browser reports that a page of this server sent the request. Another port of this
+    machine is another origin, but the same site to a cookie.
     """
     site, origin = header(request, "sec-fetch-site"), header(request, "origin")
     if site is not None:

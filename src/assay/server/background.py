@@ -26,11 +26,11 @@ class Background:
         self.ending = False
 
     def start(self) -> None:
-        """Begin to look for work."""
+        """Start looking for work."""
         self._task = asyncio.create_task(self._run())
 
     def wake(self) -> None:
-        """Look now."""
+        """Look for work now."""
         self._woken.set()
 
     async def close(self) -> None:

@@ -1,5 +1,5 @@
-"""Reading what a client sends: its media type, its size, its pace, its encoding, its nesting; and
-writing what it gets back.
+"""Reads what a client sends, checking media type, size, pace, encoding and nesting, and writes what
+the client gets back.
 
 A body is refused as soon as it is known to be wrong, and never takes more memory than its limit,
 compressed or not.
@@ -31,13 +31,13 @@ LINES = "application/x-ndjson"
 encode = msgspec.json.Encoder(decimal_format="number").encode
 GZIP_FROM = 1024
 BODY_READ = "assay.body_read"
-"""A key in the scope of a request whose body was read to its end."""
+"""The key that marks a request's scope once its body was read completely."""
 _NAME = "body"
 
 
 def header(request: Request, name: str) -> str | None:
-    """A header by its name in small letters; the first, where it was sent twice. They are read once
-    for a request: every look through the list costs.
+    """A header by its lower-case name; the first, if it was sent twice. Headers are read once for
+    each request, because searching the list is slow.
     """
     found: dict[str, str] | None = request.scope.get("assay.headers")
     if found is None:
@@ -196,8 +196,8 @@ def reply(
     tag: str | None = None,
     media: str = JSON,
 ) -> Response:
-    """JSON with its ETag: `304` if the client has it, gzip if the client accepts it and it saves
-    bytes.
+    """A JSON response with its ETag: `304` if the client has it, gzip if the client accepts it and
+    it saves bytes.
     """
     more = dict(headers or {})
     if request.method in ("GET", "HEAD") and status == 200:

@@ -1,5 +1,5 @@
-"""The process in which a workflow runs, seen from the server: it is started, listened to, and ended
-with all that belongs to it.
+"""The process in which a workflow runs, from the server's side: starting it, reading what it
+reports, and ending it with all its children.
 
 The other end is `running.child`. Its standard input stays open while it is wanted; it reports in
 lines. Every wait has a time limit, and the whole process group is killed at the end.
@@ -26,15 +26,15 @@ Take = Callable[[Sequence[Message]], Awaitable[None]]
 COMMAND = (sys.executable, "-P", "-m", "assay.running.child")
 KINDS = ("workflow_start", "step_start", "step_end", "workflow_end")
 MAX_LINE = 2 * MAX_RUN
-"""Bytes of one line: evidence has its own limit, and a head may hold a large sample."""
+"""Bytes of one line: evidence has its own limit, and a head may contain a large sample."""
 AT_ONCE = 200
-"""Messages that are written down together."""
+"""Messages that are recorded together."""
 WAITING = 2000
-"""Messages that may wait to be written down; then the process waits."""
+"""Messages that may wait to be recorded; beyond that, the process waits."""
 ROOM = 64 * 1024 * 1024
-"""Bytes of them that may."""
+"""Bytes of messages that may wait."""
 KEPT = 2000
-"""Bytes of its standard error that are kept: its last lines."""
+"""Bytes kept from the end of its standard error."""
 
 
 class Ended(NamedTuple):
@@ -56,7 +56,7 @@ class Ended(NamedTuple):
 
     @property
     def how(self) -> str:
-        """How it ended, in words."""
+        """A sentence on how it ended."""
         if self.frozen:
             return "stopped answering and was killed"
         if self.code < 0:
@@ -84,7 +84,7 @@ class WorkflowProcess:
         self._frozen = False
 
     def stop(self) -> None:
-        """Ask it to end; `run` makes sure that it does."""
+        """Ask the process to end; `run` makes sure that it does."""
         process = self._process
         if process is not None and process.stdin is not None:
             process.stdin.close()
@@ -162,7 +162,9 @@ class WorkflowProcess:
             self._errors = (self._errors + block)[-KEPT:]
 
     async def _end(self, process: asyncio.subprocess.Process, stopped: Callable[[], bool]) -> None:
-        """Kill what does not end when it is asked to, and what a dead process left behind."""
+        """Kill a process that doesn't end when asked to, and any children that a dead process left
+        behind.
+        """
         while process.returncode is None and not stopped():
             await asyncio.sleep(0.1)
         if process.returncode is None:

@@ -27,13 +27,13 @@ from assay.store.serving import now_text
 from assay.views import events
 
 STALE_MS = 30_000
-"""An evaluation that takes longer than this is taken to be left by a dead server."""
+"""An evaluation that takes longer than this is assumed to be left by a dead server."""
 AT_ONCE = 1000
 
 
 def assembled(database: Database, project: str, live: Live) -> dict[str, Any]:
-    """The whole run: its head, which holds what was said at its end too, and its steps. One that a
-    server executed brings its own.
+    """The whole run: its head, which includes what was reported at its end, and its steps. A run
+    that a server executed has its own steps.
     """
     run: dict[str, Any] = parse_json(live.head)
     if "steps" in run:
@@ -82,12 +82,12 @@ def unfinished(live: Live, run_id: str, status: str, reason: str) -> RunUpdate:
 
 
 def problem_events(run_id: str, error: AssayError) -> list[Event]:
-    """The end of a run that cannot be graded."""
+    """The last event of a run that can't be graded."""
     return [("error", events.event("error", run_id, now_text(), events.error_fields(error)))]
 
 
 def internal_error(error: Exception) -> AssayError:
-    """An error as it is reported; an unexpected one is an internal error."""
+    """The error to report; an unexpected exception becomes an internal error."""
     if isinstance(error, AssayError):
         return error
     return AssayError("ERR-001", f"internal error: {type(error).__name__}: {error}.")
@@ -162,8 +162,8 @@ async def evaluate(services: Services, project: str, key: str) -> dict[str, Any]
 
 
 async def take_up(services: Services, owner: str, *, since_ms: int = 0) -> int:
-    """Finish what a server that died left behind: runs whose evaluation began before `since_ms`, or
-    too long ago. Returns how many there were.
+    """Finish what a dead server left behind: runs whose evaluation began before `since_ms`, or too
+    long ago. Returns how many there were.
     """
     claimed: list[Key] = []
     while len(claimed) < AT_ONCE:

@@ -38,7 +38,7 @@ IDLE_CRASHES = 2
 
 
 async def ended(services: Services, find: Callable[[], Job], wait_s: float) -> Job:
-    """The execution when it has ended, or as it is after `wait_s` seconds."""
+    """The execution once it has ended, or its state after `wait_s` seconds."""
     loop = asyncio.get_running_loop()
     until = loop.time() + wait_s
     while True:
@@ -50,7 +50,9 @@ async def ended(services: Services, find: Callable[[], Job], wait_s: float) -> J
 
 
 class Executor:
-    """The executions of one server. One that offers no workflows still ends what is cancelled."""
+    """The executions of one server. A server that offers no workflows still ends cancelled
+    executions.
+    """
 
     def __init__(self, services: Services) -> None:
         settings = services.settings
@@ -63,15 +65,15 @@ class Executor:
         self._background = Background("executions", self._next, services.log, idle_s=IDLE_S)
 
     def start(self) -> None:
-        """Begin to look for executions."""
+        """Start looking for executions."""
         self._background.start()
 
     def wake(self) -> None:
-        """Look now."""
+        """Look for executions now."""
         self._background.wake()
 
     async def close(self) -> None:
-        """End the processes and give the executions back."""
+        """End the processes and return the executions to the queue."""
         for work in self._works.values():
             work.stop("ending")
         await self._background.close()
@@ -126,7 +128,7 @@ class ExecutionWork:
             self._child.stop()
 
     async def run(self) -> None:
-        """Work on it until it is over or must be given back."""
+        """Work on the execution until it is over or must go back into the queue."""
         tasks = [asyncio.create_task(self._beat()), asyncio.create_task(self._runs.grade())]
         state = "left"
         try:
@@ -202,7 +204,7 @@ class ExecutionWork:
                 self.stop("lost" if state is None else "cancel")
 
     async def _execute(self) -> AssayError | None:
-        """Run what is left. Returns the fault that stopped all of it, if any."""
+        """Run the remaining samples. Returns the fault that stopped the execution, if any."""
         asked = self._job.request()
         try:
             request = await asyncio.to_thread(self._request, asked)

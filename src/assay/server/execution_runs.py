@@ -1,5 +1,5 @@
-"""The runs of one execution while this server works on it: their events are written down, their
-watchers woken, and those that ended graded.
+"""The runs of one execution while this server works on it: records their events, wakes their
+watchers, and grades the runs that have ended.
 
 A run that had begun always ends as evidence: one that took its process down with it is recorded as
 an error.
@@ -28,7 +28,7 @@ from assay.store.serving import now_text
 from assay.views import events
 
 WAITING = 64
-"""Runs of one execution that may wait to be graded; then the workflow waits too."""
+"""Runs of one execution that may wait to be graded; beyond that, the workflow waits too."""
 TOGETHER = 8 * 1024 * 1024
 """Bytes of evidence that are graded and stored together."""
 RETRY_S = 1.0
@@ -36,7 +36,7 @@ _PART = 200
 
 
 class ExecutionLost(Exception):  # not an error: it ends our part of the work
-    """Somebody else has taken the execution over."""
+    """Another server has taken the execution over."""
 
 
 class EndedRun(NamedTuple):
@@ -60,7 +60,7 @@ class ExecutionRuns:
         self._ended: asyncio.Queue[EndedRun] = asyncio.Queue(WAITING)
 
     async def take(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        """Write down what the process of the workflow reported, and grade what has ended."""
+        """Record what the workflow's process reported, and grade the runs that have ended."""
         updates = await asyncio.to_thread(_updates, messages)
         counts = await self._record(updates)
         sizes = {one.key: len(one.head or b"") for one in updates}
@@ -70,13 +70,11 @@ class ExecutionRuns:
                 await self._ended.put(EndedRun(key, one["run"], counts[key], sizes[key]))
 
     async def in_states(self, *states: str) -> list[Placed]:
-        """Those that are in one of these states, in order."""
+        """The runs in one of these states, in order."""
         return await asyncio.to_thread(executions.runs, self._database, self._job.id, states=states)
 
     async def _record(self, updates: Sequence[RunUpdate]) -> dict[str, int]:
-        """Write updates down and wake the watchers. The number of events of each run that took
-        part.
-        """
+        """Record updates and wake the watchers. Returns each updated run's number of events."""
         found: dict[str, int] = {}
         for start in range(0, len(updates), _PART):
             part = updates[start : start + _PART]
@@ -102,7 +100,7 @@ class ExecutionRuns:
     # --- grading
 
     async def grade(self) -> None:
-        """Grade runs as they end, as many together as have come, until this is cancelled."""
+        """Grade runs as they end, in batches of whatever has arrived, until cancelled."""
         while True:
             batch = [await self._ended.get()]
             while not self._ended.empty() and sum(one.size for one in batch) < TOGETHER:
@@ -148,7 +146,7 @@ class ExecutionRuns:
         return [make(Document(one.run, "run"), grader, author=self._job.author) for one in batch]
 
     async def _evaluate(self, key: str) -> None:
-        """Grade one run. Where that fails its watchers know, or it is tried again at the end."""
+        """Grade one run. If that fails, notify its watchers or try again at the end."""
         try:
             await evaluate(self._services, self._job.project, key)
         except (AssayError, Problem) as error:
@@ -160,8 +158,8 @@ class ExecutionRuns:
         self._services.log.write("evaluation", level="warning", execution=self._job.id, **fields)
 
     async def evaluate_rest(self) -> None:
-        """Grade what was left over by a server that died, or because the database was away. A run
-        that can't be graded fails, so no watcher waits forever.
+        """Grade what a dead server or an unavailable database left over. A run that can't be graded
+        fails, so no watcher waits forever.
         """
         for _ in range(3):
             for one in await self.in_states(EVALUATING):
@@ -180,7 +178,7 @@ class ExecutionRuns:
     # --- ends that the workflow did not report
 
     async def record_unfinished(self, run_ids: Sequence[str], status: str, reason: str) -> None:
-        """Runs that had begun and will not end: evidence of their status, with the steps so far."""
+        """Record runs that began and won't end: their status, with the steps so far."""
         updates = []
         for run_id in run_ids:
             key = index_key(run_id)
@@ -205,7 +203,7 @@ class ExecutionRuns:
         await self._end((QUEUED, EXECUTING), fault, CANCELLED)
 
     async def fail(self, fault: AssayError) -> None:
-        """Nothing more can run."""
+        """Mark the remaining runs as failed: nothing more can run."""
         await self._end((QUEUED, EXECUTING), fault, FAILED)
 
 

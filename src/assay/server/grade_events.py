@@ -28,13 +28,13 @@ MAX_BYTES = 64 * 1024 * 1024
 TOGETHER = 100
 """Grades that are sent together."""
 PAUSE_S = 1.0
-"""How long to leave a receiver alone that could not be reached."""
+"""How long to wait before trying an unreachable receiver again."""
 QUIET_S = 30.0
-"""How often the log says that something was dropped; the metrics count all of it."""
+"""How often the log reports dropped grades; the metrics count all of them."""
 
 
 class _StoredGrade(NamedTuple):
-    """A grade as it is stored, and its run where that says which trace it came from."""
+    """A stored grade, and its run if that names the trace it came from."""
 
     body: bytes
     run: bytes | None
@@ -68,24 +68,24 @@ class GradeExporter:
         self._ready = threading.Condition()
         self._thread: threading.Thread | None = None
         self._until: float | None = None
-        """When the end has begun: until when what waits may still be sent."""
+        """After shutdown has begun: the deadline for sending what waits."""
         self._lost = 0
         """Dropped grades that are not logged yet."""
         self._told_at = float("-inf")
 
     def graded(self, made: Made) -> None:
-        """Send a grade that was stored, sometime soon."""
+        """Queue a stored grade to be sent."""
         if self._exporter is not None:
             run = made.evidence.body
             self._put(_StoredGrade(made.grade.body, run if b'"otel"' in run else None))
 
     def refused(self, run_id: str, code: str, message: str) -> None:
-        """A run could not be graded: send that too."""
+        """Queue the news that a run could not be graded."""
         if self._exporter is not None:
             self._put(_Refusal(run_id, code, message))
 
     def close(self, *, within_s: float) -> None:
-        """Send what waits, as far as the time allows, and end."""
+        """Send as much of the queue as time allows, then stop."""
         with self._ready:
             self._until = time.monotonic() + within_s
             self._ready.notify()
@@ -115,7 +115,7 @@ class GradeExporter:
         self._drop(1, "too many are waiting to be sent" if full else "the server ends")
 
     def _drop(self, count: int, why: str) -> None:
-        """Count what is lost, and say so now and then."""
+        """Count lost grades, and log them now and then."""
         self._metrics.count("otlp_grades_dropped", count)
         self._lost += count
         now = time.monotonic()
@@ -162,7 +162,7 @@ class GradeExporter:
                 self._metrics.count("otlp_grades_sent", len(batch))
 
     def _send(self, batch: Sequence[_StoredGrade | _Refusal]) -> str | None:
-        """Send a batch; a warning where some of it did not arrive."""
+        """Send a batch; log a warning if part of it did not arrive."""
         to = self._exporter
         assert to is not None
         timeout = (

@@ -19,8 +19,8 @@ _FIELDS = {"profile": "profile", "rubric": "rubric", "policy": "grading_policy"}
 
 
 def with_configured(services: Services, given: Mapping[str, str]) -> dict[str, str]:
-    """What a request names to grade by, and what assay.yaml names besides. A request may not grade
-    by anything else than the file says: it would set its own bar.
+    """What a request names to grade by, completed from assay.yaml. A request can't deviate from the
+    file: it would set its own bar.
     """
     own = services.settings.release
     for kind, name in given.items():

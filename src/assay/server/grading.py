@@ -19,7 +19,7 @@ from assay.store.drafts import Draft, Item, Link, Stored, evidence_draft, graded
 
 
 class BasedGrader(Grader):
-    """A grader that knows what its grades rest on besides the evidence, so that they can be
+    """A grader that knows what its grades depend on besides the evidence, so that they can be
     replayed.
     """
 
@@ -27,7 +27,7 @@ class BasedGrader(Grader):
 
 
 class Made(NamedTuple):
-    """A grade, and the records to store of it: judge cards, evidence, scorecard, grade."""
+    """A grade, and the records to store with it: judge cards, evidence, scorecard, grade."""
 
     payload: dict[str, Any]
     drafts: list[Draft]
@@ -69,7 +69,7 @@ def make(
     reason: str | None = None,
     links: Sequence[Link] = (),
 ) -> Made:
-    """Grade one document. Raises what is wrong with it; nothing is stored yet."""
+    """Grade one document, storing nothing yet. Raises an error for a faulty document."""
     graded = grader.grade(settled(document))
     evidence = evidence_draft(graded.evidence, author=author, reason=reason)
     # A run in its one order has one digest, in the ledger and in its grade.

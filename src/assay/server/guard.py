@@ -42,7 +42,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 
 class Guard:
-    """The outermost of our own layers."""
+    """The outermost layer of the application."""
 
     def __init__(self, app: ASGIApp, services: Services) -> None:
         self.app = app
@@ -131,7 +131,7 @@ def _of_page(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
 
 
 def page_of(scope: Scope) -> Callable[[Problem], Response] | None:
-    """What shows a problem as a page, where a page was asked for."""
+    """The function that shows a problem as a page, if the client asked for a page."""
     return scope.get("assay.page")
 
 
@@ -139,7 +139,7 @@ _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 
 def _given_id(scope: Scope) -> str | None:
-    """The client's id for the request, where it is a plain one."""
+    """The client's id for the request, if it has only plain characters."""
     for name, value in scope["headers"]:
         if name == b"x-request-id" and 0 < len(value) <= 64:
             text: str = value.decode("latin-1")

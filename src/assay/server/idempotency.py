@@ -1,8 +1,8 @@
 """Idempotency keys: the same key with the same request gets the same answer, also from another
 server and after a restart.
 
-A record is its digest, so even without a key nothing is stored twice; the key makes the answer the
-same as well. Errors are not stored, so a fixed request can succeed.
+A record is identified by its digest, so even without a key nothing is stored twice; the key makes
+the answer the same as well. Errors are not stored, so a fixed request can succeed.
 """
 
 from __future__ import annotations

@@ -47,18 +47,18 @@ class JobWorker:
         self._left = Background("take_up", self._take_up, services.log, idle_s=LOOK_S)
 
     def start(self) -> None:
-        """Begin to look for jobs, and for runs that a dead server left."""
+        """Start looking for jobs, and for runs that a dead server left."""
         self._since_ms = queue.now_ms()
         self._jobs.start()
         self._left.start()
 
     async def close(self) -> None:
-        """Finish the page at hand and give the job back."""
+        """Finish the current page and return the job to the queue."""
         await asyncio.gather(self._jobs.close(), self._left.close())
 
     async def _take_up(self) -> bool:
-        """All that waits when the server starts, then what has waited too long. The server answers
-        meanwhile.
+        """Finish every waiting run when the server starts, later those that have waited too long.
+        The server keeps answering requests.
         """
         since, self._since_ms = self._since_ms or 0, None
         await take_up(self._services, self._owner, since_ms=since)
@@ -142,8 +142,8 @@ class JobWorker:
     async def _beating(
         self, job: Job, progress: dict[str, Any], work: Awaitable[list[Draft]]
     ) -> list[Draft] | None:
-        """A page, with a beat now and then: a slow one must not look dead, or two servers would
-        take it from each other forever. None if another server took the job.
+        """Work on a page with a heartbeat now and then: a slow server must not look dead, or two
+        servers would take the job from each other forever. None if another server took the job.
         """
         task = asyncio.ensure_future(work)
         while not (await asyncio.wait({task}, timeout=BEAT_S))[0]:

@@ -81,8 +81,8 @@ class Log:
             return
 
     def fault(self, event: str, error: BaseException, **fields: Any) -> None:
-        """An internal error: where it happened, and its words without values that the database was
-        given.
+        """Log an internal error: where it happened, and its message without the values passed to
+        the database.
         """
         words = str(getattr(error, "orig", None) or error)
         frames = [
@@ -103,14 +103,14 @@ class JsonFormatter(logging.Formatter):
     """Formats the web server's own messages in the same way."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, without its end."""
+        """One line, without the newline."""
         made = line(record.name, level=record.levelname.lower(), message=record.getMessage())
         return made.decode().rstrip("\n")
 
 
 class WithoutAbandoned(logging.Filter):
-    """Drops uvicorn's error about an answer that was not finished. Its client has gone, and `guard`
-    has noted that; every other cause is logged where it happens.
+    """Drops uvicorn's error about an unfinished response. Its client has gone, and `guard` has
+    logged that; every other cause is logged where it happens.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -119,8 +119,8 @@ class WithoutAbandoned(logging.Filter):
 
 
 def uvicorn_config() -> dict[str, Any]:
-    """A logging configuration for uvicorn: errors and notices as JSON, no access log (ours says
-    more).
+    """A logging configuration for uvicorn: errors and notices as JSON, and no access log (`guard`
+    logs more).
     """
     return {
         "version": 1,

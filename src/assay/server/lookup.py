@@ -85,7 +85,7 @@ def shown(item: Item, grades: list[GradeOf] | None = None) -> dict[str, Any]:
 
 
 def cursor(text: str | None) -> int | None:
-    """The place to go on from."""
+    """The place to continue from."""
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 18):

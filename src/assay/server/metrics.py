@@ -1,4 +1,4 @@
-"""Counters for Prometheus. With several workers, whichever is asked reports the sums of all.
+"""Counters for Prometheus. With several workers, any one of them reports the sums of all.
 
 prometheus-client keeps the counters of each worker in a file of the folder that the parent made
 (see `workers`): they survive the worker's death. A gauge counts living workers only.

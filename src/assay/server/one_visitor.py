@@ -1,4 +1,4 @@
-"""The door of `assay view`: one browser of one user gets in, by an address that works once.
+"""Access to `assay view`: one browser of one user gets in, through an address that works once.
 
 Everything else is refused before the application sees it: another name of this machine, which a
 page elsewhere could point here; a request without the session's cookie; a form that no page of this
@@ -61,7 +61,7 @@ class OneVisitor:
         await self._app(scope, receive, send)
 
     def _answer(self, request: Request) -> Response | None:
-        """What is answered here; None for a request that may pass."""
+        """The response for a request that is answered here; None for one that may pass."""
         if request.headers.get("host") != self._host or not _is_own(request.client, self._port):
             return PlainTextResponse(_REFUSED, 403, headers=_HEADERS)
         path = request.url.path
@@ -78,8 +78,8 @@ class OneVisitor:
         return None
 
     def _welcome(self, request: Request) -> Response:
-        """On to the first page. After a click on another site the browser would follow a redirect
-        without the cookie, so that there a page leads on.
+        """Lead to the first page. After a click on another site, the browser would follow a
+        redirect without the cookie, so in that case a page with a link is sent instead.
         """
         made: Response
         if request.headers.get("sec-fetch-site") in ("none", "same-origin"):

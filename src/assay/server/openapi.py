@@ -53,9 +53,9 @@ def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
 
 
 EVERY = problems(400, 401, 403, 404, 422, 429, 503, 507)
-"""Of every route that needs a token."""
+"""Problems of every route that needs a token."""
 POSTED = problems(408, 409, 413, 415)
-"""Of every route that takes a body, besides those."""
+"""Additional problems of every route that takes a body."""
 
 
 def inlined(kind: type) -> dict[str, Any]:

@@ -39,7 +39,7 @@ CODE_OF: dict[int, str] = {
     500: "SRV-500",
     503: "SRV-503",
 }
-"""The code of an error that HTTP has a status for and we have no code of our own for."""
+"""The code of an error that has an HTTP status but no error code of ours."""
 
 
 class Problem(Exception):  # named as the standard names it
@@ -93,8 +93,8 @@ class Problem(Exception):  # named as the standard names it
 
 
 def safe(document: Any) -> bytes:
-    """JSON, also of text that holds half of a surrogate pair: an error about such text must not
-    fail on it.
+    """JSON, even of text with half of a surrogate pair: an error about such text must not fail on
+    it.
     """
     try:
         return _encode(document)
@@ -185,7 +185,7 @@ def problem_of(error: AssayError) -> Problem:
 
 
 _OF_RECORDS = {"STO-007": 500, "STO-008": 404, "STO-009": 409}
-"""What is wrong with a stored record: changed behind our back, forgotten, forgotten and sent
+"""What can be wrong with a stored record: changed from outside, forgotten, forgotten and sent
 again.
 """
 _MALFORMED = frozenset({"FIL-002", "FIL-003", "FIL-004", "FIL-005"})

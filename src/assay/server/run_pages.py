@@ -14,7 +14,7 @@ from assay.store.facets import moment_key
 from assay.store.listing import GradeOf, evidence_of, grades_of
 
 LOOKED_AT = 2000
-"""Rows that are looked at for one page."""
+"""Rows that are examined for one page."""
 AT_ONCE = 100
 """The smallest number of grades read at once."""
 

@@ -29,15 +29,15 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     schemas: str | None = None
     """A tool-schema tree to show, read-only."""
     workflows: str | None = None
-    """A folder of workflow files that clients may have run; without one nothing is run here."""
+    """A folder of workflow files that clients may run; without it, this server runs nothing."""
     datasets: str | None = None
-    """A folder of datasets that clients may name for them."""
+    """A folder of datasets that clients may choose for these workflows."""
     run_concurrency: int = 8
     """Runs of one execution at the same time, whatever a client asks for."""
     run_samples: int = 10_000
     """Runs of one execution."""
     run_queue: int = 100
-    """Executions of one project that are not over."""
+    """Unfinished executions of one project."""
     run_memory_bytes: int | None = 8 * 1024 * 1024 * 1024
     """Memory limit of the process that runs a workflow."""
     cards: tuple[str, ...] = ()
@@ -53,12 +53,12 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     max_body_bytes: int = 16 * 1024 * 1024
     max_stream_bytes: int = 1024 * 1024 * 1024
-    """For bodies of lines, which are never in memory as a whole."""
+    """For bodies of lines, which are never held in memory as a whole."""
     body_timeout_s: float = 30.0
-    """How long a body may take between two of its parts; ten times that for the whole."""
+    """The longest pause between two parts of a body; a whole body may take ten times as long."""
     rate_per_s: float = 2000.0
-    """Of one token and one worker: with several workers each has its share of what the operator
-    allows, so that together they never allow more.
+    """Per token and worker: several workers share what the operator allows, so that together they
+    never allow more.
     """
     rate_burst: int = 4000
     heartbeat_s: float = 15.0
@@ -70,13 +70,13 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     patience_s: float = 10.0
     """How long a request waits for a locked or unavailable database."""
     otlp_grace_s: float = 6.0
-    """How long a trace must be quiet after its root span came, until its run is built; exporters
+    """How long a trace must be quiet after its root span arrived before its run is built; exporters
     send every five seconds.
     """
     otlp_limit_s: float = 300.0
-    """How long a trace without a root span may be quiet, until its run is built as a broken one."""
+    """How long a trace without a root span may be quiet before its run is built as a broken one."""
     otlp_keep_s: float = 7 * 24 * 3600.0
-    """How long the spans of a failed trace stay."""
+    """How long the spans of a failed trace are kept."""
     otlp_endpoint: str | None = None
     """Where grades are sent as events; without it, where the environment says."""
     log_requests: bool = True
@@ -85,14 +85,14 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_environment(settings: ServerSettings) -> None:
-    """Put the settings where worker processes find them. A password in the database's address goes
-    no further than the environment.
+    """Put the settings where worker processes find them. A password in the database's address is
+    only ever in the environment.
     """
     os.environ[VARIABLE] = msgspec.json.encode(settings).decode()
 
 
 def from_environment() -> ServerSettings:
-    """The settings that the parent process left."""
+    """The settings that the parent process put there."""
     text = os.environ.get(VARIABLE)
     if text is None:
         raise UsageError(

@@ -41,11 +41,11 @@ MAX_GRADERS = 64
 LARGE = 1024 * 1024
 """Bodies above this are graded in a thread, so that others are answered meanwhile."""
 GRADING_THREADS = 4
-"""Projects whose evidence is graded in threads at once. All else that a server does in threads has
-others, and never waits for these.
+"""Projects whose evidence is graded in threads at once. Other threaded work of a server has its own
+threads and never waits for these.
 """
 CARDS_S = 10.0
-"""How long a grader may know a project's cards of judges without looking again."""
+"""How long a grader may use a project's judge cards without looking them up again."""
 
 
 class Services:
@@ -81,7 +81,7 @@ class Services:
         own: Mapping[str, Any] | None = None,
         stored_cards: bool = True,
     ) -> BasedGrader:
-        """A grader for what a request asks for. Names are names on the shelf: no request opens a
+        """A grader for what a request names. Names are looked up on the shelf: no request opens a
         file. `own` is a profile that stored evaluations bring with them. Without `stored_cards`
         only the cards that the server was started with count.
         """
@@ -137,15 +137,13 @@ class Services:
             ) from None
 
     def close(self) -> None:
-        """End the processes that evaluate schemas: what waits for one is neither stored nor said to
-        have failed.
+        """End the processes that evaluate schemas: evidence that waits for one is neither stored
+        nor reported as failed.
         """
         end_processes()
 
     def wait(self) -> None:
-        """Wait for the threads that grade; then whatever goes on in this process may evaluate
-        schemas again.
-        """
+        """Wait for the grading threads; after that, this process may evaluate schemas again."""
         self._threads.shutdown()
         begin()
 
@@ -172,7 +170,7 @@ class Services:
         ]
 
     def forget_cards(self, project: str) -> None:
-        """Look at the cards of a project again with the next request."""
+        """Look up the judge cards of a project again at the next request."""
         self._graders = {key: value for key, value in self._graders.items() if key[0] != project}
 
 
@@ -196,7 +194,7 @@ def check_name(name: str) -> str:
 
 
 def on_shelf(error: ShelfError) -> Problem:
-    """Nothing on the shelf has the name that the address holds."""
+    """Answer 404 if nothing on the shelf has the name in the address."""
     return Problem(
         404 if error.code == "LIB-001" else 422,
         error.message,

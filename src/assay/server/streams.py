@@ -52,7 +52,7 @@ class Channel:
         self.waiters: set[asyncio.Future[bool]] = set()
 
     def wake(self) -> None:
-        """Something is new."""
+        """Wake the watchers: there is something new."""
         for waiter in self.waiters:
             if not waiter.done():
                 waiter.set_result(True)
@@ -72,7 +72,7 @@ class Hub:
         self.closed = False
 
     def start(self) -> None:
-        """Begin to poll and to send heartbeats."""
+        """Start polling and sending heartbeats."""
         self.closed = False
         self._tasks = [asyncio.create_task(self._poll()), asyncio.create_task(self._beat())]
 
@@ -99,14 +99,14 @@ class Hub:
             del self._watchers[key], self._channels[key]
 
     def told(self, key: Key, count: int) -> None:
-        """A run has so many events now."""
+        """Note how many events a run has now, and wake its watchers."""
         channel = self._channels.get(key)
         if channel is not None and count > channel.count:
             channel.count = count
             channel.wake()
 
     async def after(self, key: Key, channel: Channel, position: int) -> Sequence[StoredEvent]:
-        """The events after a position; from memory where they are there."""
+        """The events after a position, from memory if they are there."""
         tail = channel.tail
         if (
             tail
@@ -125,7 +125,7 @@ class Hub:
         return found
 
     async def wait(self, channel: Channel) -> bool:
-        """Wait for something new; False where it is time for a heartbeat."""
+        """Wait for something new; False if it is time for a heartbeat."""
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         channel.waiters.add(waiter)
         self._due.append((time.monotonic() + self._settings.heartbeat_s, waiter))
@@ -135,7 +135,7 @@ class Hub:
             channel.waiters.discard(waiter)
 
     async def pause(self) -> bool:
-        """Wait before the database is asked again; True where the server ends meanwhile."""
+        """Wait before querying the database again; True if the server shuts down meanwhile."""
         await asyncio.sleep(self._settings.poll_s)
         return self.closed
 
@@ -186,7 +186,7 @@ class LiveStream:
         self._after = after
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events in their order until the last; a heartbeat where there is none."""
+        """Send events in order up to the last one, and a heartbeat when there is none."""
         hub, key, position = self._hub, self._key, self._after
         await receive()  # the request itself, which has no body
         await send({"type": "http.response.start", "status": 200, "headers": list(HEADERS)})

@@ -1,9 +1,9 @@
 """Builds runs from traces received over OTLP, in the background of every server; one server builds
 each trace.
 
-A trace is built when its root has come and nothing more has for a moment; or when its root has not
-come for too long, and then as the broken run that it is. If a run can't be built or graded, its
-trace is `failed`, with the reason. Its spans stay for a while for inspection.
+A trace is built when its root has arrived and nothing has followed for a moment. If the root
+doesn't arrive in time, the trace becomes a broken run. If a run can't be built or graded, its trace
+is `failed`, with the reason. Its spans stay for a while for inspection.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def packed(span: Span) -> bytes:
-    """A span as it is kept."""
+    """A span in its stored form."""
     return _encode(list(span))
 
 
 def unpacked(data: bytes) -> Span:
-    """A span as it was."""
+    """A span from its stored form."""
     found: list[Any] = parse_json(data)
     found[7] = [(name, attributes) for name, attributes in found[7]]
     return Span(*found)
 
 
 def asked(wanted: Wanted) -> bytes:
-    """What a request says of runs whose spans do not say it."""
+    """What a request states about runs whose spans don't state it."""
     return _encode([wanted.workflow, wanted.family, wanted.dataset])
 
 
 def wanted_of(data: bytes) -> Wanted:
-    """The same, as it was."""
+    """The same, read back."""
     workflow, family, dataset = parse_json(data)
     return Wanted(
         None if workflow is None else NameVersion(*workflow),

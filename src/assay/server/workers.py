@@ -1,7 +1,7 @@
 """What the workers of one server share: the library as it was at the start, and their counters.
 
 A worker that dies is started again. It must grade by the same library as the others, even if a file
-of the library was edited meanwhile, and what its predecessor counted must stay (see `metrics`).
+of the library was edited meanwhile, and what its predecessor counted must be kept (see `metrics`).
 Both live in a folder that the parent makes. A single worker needs none.
 """
 

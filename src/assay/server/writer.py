@@ -1,7 +1,7 @@
 """Group commit: many requests share one transaction, and none is answered before it is on disk.
 
-One thread takes whatever has come while the last transaction was written, and stores it in the
-next. A refused request doesn't affect the others.
+One thread takes whatever arrived during the last transaction and stores it in the next. A refused
+request doesn't affect the others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_BATCH = 600
 
 
 class WriteOrder(NamedTuple):
-    """The records of one request, and whom to tell."""
+    """The records of one request, and the future to resolve."""
 
     project: str
     drafts: Sequence[Draft]
@@ -51,14 +51,14 @@ class Writer:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
-        """Begin to store; called on the event loop that requests run on."""
+        """Start storing; called on the event loop that requests run on."""
         self._loop = asyncio.get_running_loop()
         self._ending = False
         self._thread = threading.Thread(target=self._run, name="assay-writer", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Store what waits, then end."""
+        """Store what waits, then stop."""
         with self._ready:
             self._ending = True
             self._ready.notify()

@@ -32,7 +32,7 @@ _NOBODY = hashlib.sha256(b"nobody").hexdigest()
 
 
 class Token(NamedTuple):
-    """What is known of a token; never its secret."""
+    """What is known about a token, without its secret."""
 
     id: str
     project: str
@@ -48,7 +48,7 @@ class Token(NamedTuple):
 
 
 class NewToken(NamedTuple):
-    """A token and the only text of it there will ever be."""
+    """A token and its text, which is shown only once."""
 
     token: Token
     text: str
@@ -131,7 +131,7 @@ def revoke_token(database: Database, token_id: str) -> Token:
 
 
 def find_token(database: Database, text: str) -> Token | None:
-    """The token that a text is, if it is one and may still be used."""
+    """The token with this text, if there is one that may still be used."""
     found = _TOKEN.fullmatch(text)
     if found is None:
         return None
@@ -164,7 +164,7 @@ class StoredAnswer(NamedTuple):
 
 
 def find_answer(database: Database, project: str, key: str) -> StoredAnswer | None:
-    """The answer that a key has had."""
+    """The stored answer for a key."""
     query = select(answers.c.request, answers.c.status, answers.c.location, answers.c.body).where(
         answers.c.project == project, answers.c.key == key
     )
@@ -173,8 +173,8 @@ def find_answer(database: Database, project: str, key: str) -> StoredAnswer | No
 
 
 def keep_answer(database: Database, project: str, key: str, answer: StoredAnswer) -> StoredAnswer:
-    """Keep an answer for its key. Where another request with the key was quicker, its answer is the
-    one.
+    """Store the answer for a key. If another request with the key was quicker, its answer
+    counts.
     """
     row = {"project": project, "key": key, "created_at": now_text(), **answer._asdict()}
     if database.write(lambda connection: insert_new(connection, answers, row)):

@@ -1,7 +1,7 @@
 """Baselines that a ledger keeps, by their names, and the evidence that they name.
 
-The newest of a name is meant by it. A record that is not what its digest says stops the search:
-nobody knows what it was, and an older one in its place would be a baseline that nobody asked for.
+A name means its newest baseline. A record that doesn't match its digest stops the search: nobody
+knows what it was, and an older one would be a baseline that nobody asked for.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def list_baselines(ledger: Ledger, *, project: str) -> Iterator[ListedBaseline]:
 def evidence_of_baseline(
     ledger: Ledger, found: KeptBaseline, *, kinds: tuple[str, ...], project: str
 ) -> Iterator[Item]:
-    """The evidence of a baseline, in the order in which it names it. What is not there any more, or
-    is of another kind, is an error: never left out.
+    """The evidence of a baseline, in the order in which it is named. A record that is gone or of
+    another kind is an error and is never left out.
     """
     digests = [str(digest) for digest in found.record["evidence_digests"]]
     for start in range(0, len(digests), _AT_ONCE):

@@ -1,5 +1,5 @@
 """The chain: each record of a project carries a hash of itself and of the chain before it, so that
-one that is taken out, put in or moved breaks it.
+removing, inserting or moving a record breaks it.
 
 The chain covers the digest of the body and what is stored with it: kind, schema, moment, author,
 reason, and the links that came with the record. Anyone who notes the head of a chain elsewhere

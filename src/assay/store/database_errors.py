@@ -1,4 +1,4 @@
-"""Errors of a database: which of them may pass, and what the user reads."""
+"""Database errors: which of them are transient, and what the user reads."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class NoRoom(UsageError):
 
 
 def is_away(error: AssayError) -> bool:
-    """Whether the database is at fault, not the request: the same may be done later."""
+    """Whether the database is at fault, not the request, so that the request may succeed later."""
     return error.code in ("STO-001", "STO-002")
 
 
 def may_pass(error: DBAPIError) -> bool:
-    """Whether the same may succeed in a moment: a lock, a lost connection."""
+    """Whether a retry may succeed in a moment: a lock, a lost connection."""
     state = _state(error)
     if isinstance(error.orig, sqlite3.Error):
         return state in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -52,7 +52,7 @@ def _state(error: Exception) -> Any:
 
 
 def _cannot_connect(error: Exception) -> bool:
-    """Whether the server is not there or coming up; not where it answered and refused."""
+    """Whether the server is absent or starting up; False if it answered and refused."""
     text = str(getattr(error, "orig", "")).lower()
     return (
         _state(error) is None
@@ -152,7 +152,7 @@ def _wording(error: Exception, text: str) -> _Wording:
 
 
 def worded(error: Exception, where: str, patience: float) -> AssayError:
-    """What went wrong, for a person: what it is and what to do."""
+    """What went wrong and what to do, for the user."""
     text = str(getattr(error, "orig", None) or error).strip().splitlines()[0][:200].rstrip(".")
     found = _wording(error, text)
     state = _state(error)

@@ -1,9 +1,9 @@
-"""Opening a database so that it keeps what it acknowledges, and saying in words what went wrong
-with it.
+"""Opens databases so that they keep what they acknowledge, and words their errors.
 
 SQLite: write-ahead log, every commit on the disk, foreign keys on, a writer takes the lock when it
-begins. PostgreSQL: psycopg, waiting for a lock has an end. What passes (a lock, a lost connection)
-is tried again within a budget; a record is its digest, so trying twice cannot store it twice.
+begins. PostgreSQL: psycopg, waiting for a lock has an end. Transient errors (a lock, a lost
+connection) are retried within a budget; a record is identified by its digest, so trying twice can't
+store it twice.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Database(NamedTuple):
         return self.patiently(once)
 
     def write(self, work: Callable[[Connection], R]) -> R:
-        """Do something in one transaction; again where what stopped it may pass."""
+        """Do something in one transaction, and retry after a transient error."""
 
         def once() -> R:
             with self.writing() as connection, connection.begin():
@@ -80,7 +80,7 @@ class Database(NamedTuple):
         return self.patiently(once)
 
     def patiently(self, work: Callable[[], R]) -> R:
-        """Do a whole transaction, again while what stops it may pass."""
+        """Do a whole transaction, and retry after transient errors."""
         end = time.monotonic() + self.patience
         pause = 0.01
         while True:
@@ -95,7 +95,7 @@ class Database(NamedTuple):
             pause = min(0.25, 2 * pause)
 
     def worded(self, error: Exception) -> AssayError:
-        """What went wrong, for a person: what it is and what to do."""
+        """What went wrong and what to do, for the user."""
         return worded(error, self.where, self.patience)
 
 
@@ -150,7 +150,7 @@ def _sqlite(url: str, patience: float, read_only: bool) -> Database:
     target = f"file:{quote(os.path.abspath(path))}?mode={'ro' if read_only else 'rwc'}"
 
     known: list[tuple[int, int] | None] = []
-    """What the file was when it was opened first."""
+    """The file's identity when it was first opened."""
 
     def connect() -> sqlite3.Connection:
         made = sqlite3.connect(
@@ -196,8 +196,8 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _check_place(path: str, known: list[tuple[int, int] | None]) -> None:
-    """Refuse to write where there is another file now, or none: a connection would go on with the
-    one that no longer has a name.
+    """Refuse to write if the file was replaced or removed: the connection would continue with a
+    file that no longer has a name.
     """
     if known and _identity(path) != known[0]:
         raise UsageError(
@@ -209,8 +209,8 @@ def _check_place(path: str, known: list[tuple[int, int] | None]) -> None:
 
 
 def _take_lock(connection: Connection, within_s: float) -> None:
-    """Begin to write. Another process that writes does it often and shortly: SQLite itself would
-    look again only every tenth of a second.
+    """Take the write lock. Other processes hold it often and briefly, and SQLite itself would look
+    again only every tenth of a second.
     """
     end = time.monotonic() + within_s
     driver: Any = connection.connection.driver_connection

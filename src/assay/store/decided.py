@@ -1,4 +1,4 @@
-"""What a decision was made on, in brief: the workflows of its two sides, from the first of its
+"""A brief look at what a decision compares: the workflows of its two sides, from the first of its
 evidence, without reading a body.
 """
 

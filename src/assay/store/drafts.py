@@ -54,7 +54,7 @@ RELATIONS = (
     "baseline_of",
 )
 EVIDENCE = ("run", "scorecard")
-"""What a grade may rest on."""
+"""The kinds of record that a grade may be made from."""
 LINKS_SCHEMA = "assay.links/1"
 TOMBSTONE_SCHEMA = "assay.tombstone/1"
 DIGEST_BYTES = 32
@@ -92,9 +92,7 @@ class Draft(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """Where a record is. `new` is false where it was there before: the same record twice is
-    one.
-    """
+    """Where a record is. `new` is false if it was there before: the same record is stored once."""
 
     digest: str
     seq: int
@@ -115,7 +113,7 @@ class Item(NamedTuple):
     body: bytes | None
 
     def checked(self) -> bytes:
-        """The body. One that is not what its digest says is refused, never used."""
+        """The body. One that doesn't match its digest is refused."""
         if self.body is None:
             raise InputError(
                 "STO-008", "this record was forgotten; only its digest is left.", where=self.digest
@@ -135,14 +133,14 @@ class Item(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Some items, and the cursor to go on from; None where there are no more."""
+    """Some items, and the cursor to continue from; None if there are no more."""
 
     items: tuple[Item, ...]
     next_cursor: int | None
 
 
 class RecordCount(NamedTuple):
-    """How many. Where `exact` is false there are at least so many."""
+    """How many records. If `exact` is false, there are at least this many."""
 
     n: int
     exact: bool
@@ -227,15 +225,15 @@ class Body(bytes):
 
 
 class _Card(Scorecard, frozen=True, kw_only=True):
-    """A scorecard as it is stored. The version is left out of one where it is today's; in a ledger
-    it would then be tomorrow's.
+    """A scorecard as it is stored, always with its version: a scorecard without one would take on
+    whatever version is current.
     """
 
     scoring_system: str = msgspec.field(name="scoringSystem")
 
 
 def body_of(record: Any) -> Body:
-    """The canonical JSON of a record, such as can be read again."""
+    """The canonical JSON of a record, which can be read back."""
     if isinstance(record, Body):
         return record
     if isinstance(record, Scorecard):
@@ -270,7 +268,7 @@ def check_size(body: bytes) -> None:
 
 
 def note(what: str, text: str | None, *, needed: bool = False) -> str | None:
-    """An author or a reason, such as every database takes."""
+    """An author or a reason, in a form that every database accepts."""
     if text is None or not text.strip():
         if needed:
             raise InputError(

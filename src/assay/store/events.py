@@ -1,7 +1,7 @@
 """Runs in progress and their events, kept in the order in which they came.
 
 A position is taken by counting up in the row of the run, inside the transaction that adds the
-event: two who add at once wait for each other.
+event: two writers wait for each other.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from assay.store.serving import insert_new, live_events, live_runs, now_text
 
 RUNNING, EVALUATING, DONE, FAILED = "running", "evaluating", "done", "failed"
 QUEUED, EXECUTING, CANCELLED = "queued", "executing", "cancelled"
-"""Of runs that a server executes itself. Nobody else may say what happens in one: what an outside
-runner posts is for those that are `running`.
+"""States of runs that a server executes itself. Nobody else may report events for these: an outside
+runner posts only to runs that are `running`.
 """
 MAX_EVENTS = 100_000
 """Events of one run."""
@@ -55,10 +55,11 @@ Event = tuple[str, "Callable[[int], bytes]"]
 
 
 class RunUpdate(NamedTuple):
-    """What happened in one run. It must be in one of the states of `of`, else nothing is written.
+    """What happened in one run. The run must be in one of the states of `of`, else nothing is
+    written.
 
-    With `after` it must have so many events as well, so that of two servers that report the same
-    only one does.
+    With `after` it must also have exactly that many events, so that of two servers that report the
+    same event only one succeeds.
     """
 
     key: str
@@ -79,7 +80,7 @@ def start(
     author: str | None,
     events: Sequence[Event],
 ) -> bool:
-    """Begin a run; False where one of that id is known already."""
+    """Begin a run; False if a run with that id exists."""
     row = {
         "project": project,
         "run_id": run_id,
@@ -136,8 +137,8 @@ def add(
 
 
 def append(connection: Connection, project: str, updates: Iterable[RunUpdate]) -> dict[str, int]:
-    """Add the events of runs inside a transaction. The number of events of each run that took
-    part.
+    """Add the events of runs inside a transaction. Returns the number of events of each updated
+    run.
     """
     totals: dict[str, int] = {}
     rows: list[dict[str, Any]] = []

@@ -1,8 +1,8 @@
 """Executions: workflows that a server runs on a dataset. Each is a job, with its runs in order.
 
-Everything an owner writes goes through `record`, which first sends its beat and so makes sure that
-it is still the owner: one that was taken for dead writes nothing more, and no run ends twice. The
-state of a run is in `live_runs`.
+Everything an owner writes goes through `record`, which first sends a heartbeat and so makes sure
+that it is still the owner: an owner that was presumed dead writes nothing more, and no run ends
+twice. The state of a run is in `live_runs`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Placed(NamedTuple):
 
 
 class RunTaken(Exception):
-    """A run of the execution was begun by somebody else before. Nothing was written."""
+    """Somebody else has already begun a run of the execution. Nothing was written."""
 
     def __init__(self, run_id: str) -> None:
         super().__init__(run_id)
@@ -194,8 +194,8 @@ def runs(
 def record(
     database: Database, job: Job, owner: str, updates: Sequence[RunUpdate]
 ) -> Mapping[str, int] | None:
-    """Write down what happened in runs, in one transaction. The number of events of each run that
-    took part, or None where the execution is somebody else's.
+    """Record what happened in runs, in one transaction. Returns the number of events of each
+    updated run, or None if another server has the execution.
     """
 
     def work(connection: Connection) -> Mapping[str, int] | None:

@@ -1,8 +1,8 @@
 """What a record is found by: columns, tags, steps and tool calls, taken out of its canonical body.
 
-The writer and `verify` call the same function on the same bytes, so that a column that says
-something else than the body is seen. Nothing here judges: an absent key is None. A number stays the
-text it has in the body.
+The writer and `verify` call the same function on the same bytes, so that a column that differs from
+the body is noticed. Nothing is interpreted here: an absent key is None. A number stays the text it
+has in the body.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from assay.errors import InputError
 from assay.records.grade import GRADES_SCHEMA
 
 KEY_BYTES = 200
-"""How long a text may be to be indexed as it is."""
+"""The longest text that is indexed as it is."""
 _SCHEMAS = {"grade": GRADES_SCHEMA}
-"""What a record is that does not say it itself."""
+"""The schema of a record that doesn't name its own."""
 _NOTHING = Raw(b"")
 
 Value = str | bool | None
@@ -187,7 +187,7 @@ _READ: dict[str, Callable[[bytes], Any]] = {
     "labelset": _read_evaluation,
     "label": _read_label,
 }
-"""How a body is read, where not as any other."""
+"""Readers for the kinds of body that need their own."""
 
 
 def _names(peek: _Evaluation) -> list[str]:

@@ -1,4 +1,4 @@
-"""Forgetting: the one way to take something out of a ledger, inside one transaction."""
+"""Forgetting: the only way to remove something from a ledger, inside one transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from assay.store.writing import Batch, insert_rows, lock_head, lookup
 def forget(
     connection: Connection, project: str, digest: bytes, *, author: str, reason: str, now: datetime
 ) -> Tombstone:
-    """Take the body of a record out and leave its digest, with who did it and why. The chain still
+    """Remove the body of a record and keep its digest, with who did it and why. The chain still
     holds: it covers the digest.
     """
     head = lock_head(connection, project)
@@ -67,7 +67,7 @@ def forget(
 
 
 def tombstone(connection: Connection, project: str, digest: bytes) -> Tombstone | None:
-    """Who had a record forgotten; None where nobody had."""
+    """Who had a record forgotten; None if it wasn't."""
     c = t.tombstones.c
     row = connection.execute(
         select(c.author, c.reason, c.at).where(c.project == project, c.digest == digest)

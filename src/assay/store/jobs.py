@@ -1,4 +1,4 @@
-"""Jobs: what was asked for, how far it is, and which process works on it.
+"""Jobs: the request, its progress, and which process works on it.
 
 `again` jobs score or grade what is in the ledger again; `execution` jobs run a workflow on a
 dataset (see `executions`). Servers claim them by `queue`.
@@ -23,7 +23,7 @@ QUEUED, RUNNING, CANCELLING = "queued", "running", "cancelling"
 DONE, FAILED, CANCELLED = "done", "failed", "cancelled"
 OPEN = (QUEUED, RUNNING, CANCELLING)
 STALE_MS = {AGAIN: 60_000, EXECUTION: 15_000}
-"""After so long without a beat the owner of a job is taken for dead."""
+"""After this long without a heartbeat, the owner of a job is presumed dead."""
 
 
 class Job(NamedTuple):
@@ -46,7 +46,7 @@ class Job(NamedTuple):
         return found
 
     def document(self) -> dict[str, Any]:
-        """As the API shows it."""
+        """The job as the API shows it."""
         return {
             "id": self.id,
             "state": self.state,
@@ -82,7 +82,7 @@ def new(
 
 
 def row_of(job: Job) -> dict[str, Any]:
-    """A job as the table holds it before anybody claims it."""
+    """The row of a job that nobody has claimed yet."""
     return {
         **job._asdict(),
         "progress": msgspec.json.encode(job.progress),
@@ -126,8 +126,8 @@ def claim(
     at_ms: int | None = None,
     is_dead: Callable[[str], bool] = lambda _owner: False,
 ) -> Job | None:
-    """The oldest job that waits or whose owner is dead, claimed for this one. An owner that is not
-    `able` to do them takes only those that are to be cancelled.
+    """Claim the oldest job that waits or whose owner is dead. An owner that is not `able` to do
+    them takes only those that are to be cancelled.
     """
     of_kind = jobs.c.kind == kind
     states = (RUNNING, CANCELLING) if able else (CANCELLING,)
@@ -154,8 +154,8 @@ def _unless_cancelled(state: str) -> ColumnElement[str]:
 def send_beat(
     connection: Connection, job: Job, owner: str, changes: Mapping[str, Any] | None = None
 ) -> str | None:
-    """Say inside a transaction that the owner lives, and change the job. Its state then, or None
-    where it is somebody else's by now.
+    """Record inside a transaction that the owner is alive, and update the job. Returns its state,
+    or None if another owner has it by now.
     """
     ours = update(jobs).where(
         jobs.c.id == job.id, jobs.c.owner == owner, jobs.c.state.in_((RUNNING, CANCELLING))
@@ -172,8 +172,8 @@ def report(
     *,
     state: str | None = None,
 ) -> str | None:
-    """Say how far a job is; with a state, leave it: `queued` gives it back, and the next owner goes
-    on at once. The state then, or None where it is somebody else's by now.
+    """Record a job's progress; with a state, release it: `queued` returns it to the queue, and the
+    next owner continues at once. Returns the state, or None if another owner has it by now.
     """
     values: dict[str, Any] = {}
     if progress is not None:
@@ -185,8 +185,8 @@ def report(
 
 
 def cancel(database: Database, job: Job) -> Job | None:
-    """Ask for the end of a job. One that waits is free for any server to end; one that runs is
-    ended by its owner, at its next beat.
+    """Request the cancellation of a job. Any server may end a waiting job; a running one is ended
+    by its owner at its next heartbeat.
     """
     here = jobs.c.id == job.id
     waits = jobs.c.state == QUEUED

@@ -1,10 +1,11 @@
-"""The ledger: where evidence, grades and decisions are kept. Append-only; a record is its content;
-corrections are new records.
+"""The ledger, which stores evidence, grades and decisions. It is append-only, a record is
+identified by its content, and corrections are new records.
 
     with open_ledger("sqlite:///.assay/ledger.db") as ledger:
         stored = ledger.put_graded(run, scorecard, payload)
 
-Threads may share a Ledger; a process opens its own. What a call returned is on the disk.
+Threads may share a Ledger; a process opens its own. Once a call has returned, its records are on
+disk.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self.database.engine.dispose()
 
     # --- writing
@@ -168,11 +169,11 @@ class Ledger:
     def forget(
         self, digest: str, *, author: str, reason: str, project: str = DEFAULT_PROJECT
     ) -> Tombstone:
-        """Take a record's content out for good and leave a tombstone with its digest. What was made
+        """Remove a record's content for good and leave a tombstone with its digest. What was made
         from it stays, and is named in the answer.
 
-        On PostgreSQL the bytes go from the disk with the next VACUUM; copies and replicas are yours
-        to think of.
+        On PostgreSQL the bytes go from the disk with the next VACUUM; backups and replicas are your
+        responsibility.
         """
         who, why = note("author", author, needed=True), note("reason", reason, needed=True)
         assert who is not None
@@ -216,7 +217,7 @@ class Ledger:
         )
 
     def starting_with(self, digits: str, *, project: str = DEFAULT_PROJECT) -> list[Item]:
-        """The records whose digest begins with these hexadecimal digits, ten at the most."""
+        """The records whose digest begins with these hexadecimal digits, at most ten."""
         return self.database.read(
             lambda connection: reading.starting_with(connection, known_project(project), digits)
         )
@@ -235,7 +236,7 @@ class Ledger:
         """One page of the records of a kind. `after` is the `next_cursor` of the page before.
 
         With `look_at` a page costs the same however many filters there are and however little they
-        find: it may be short or empty though more follow.
+        find, so it may be short or empty even if more follow.
         """
         return self.database.read(
             lambda connection: reading.find(
@@ -258,7 +259,7 @@ class Ledger:
         after: int | None = None,
         limit: int = 100,
     ) -> Page:
-        """Everything about one run, the oldest first."""
+        """Everything about one run, oldest first."""
         return self.database.read(
             lambda connection: reading.history(
                 connection, known_project(project), run_id, after=after, limit=limit
@@ -292,7 +293,7 @@ class Ledger:
         )
 
     def tombstone(self, digest: str, *, project: str = DEFAULT_PROJECT) -> Tombstone | None:
-        """Who had a record forgotten; None where nobody had."""
+        """Who had a record forgotten; None if it wasn't."""
         return self.database.read(
             lambda connection: forgetting.tombstone(
                 connection, known_project(project), digest_bytes(digest)
@@ -316,8 +317,8 @@ class Ledger:
         return (0, digest_text(genesis(project))) if row is None else (row[0], digest_text(row[1]))
 
     def is_there(self) -> bool:
-        """Whether the database answers, now: the caller will ask again, and is not kept
-        waiting.
+        """Whether the database answers right now. It doesn't retry, because the caller will ask
+        again.
         """
 
         def ask() -> bool:
@@ -328,7 +329,7 @@ class Ledger:
 
 
 def known_project(name: str) -> str:
-    """A project's name, such as every database and every URL takes."""
+    """A project's name that every database and every URL accepts."""
     if not isinstance(name, str) or _PROJECT.fullmatch(name) is None:
         raise InputError(
             "STO-013",

@@ -210,7 +210,7 @@ def sample_counts(database: Database, project: str, evaluation: int) -> dict[str
 
 
 def _places(connection: Connection, project: str, digests: Sequence[str]) -> dict[int, str]:
-    """Which record is where. Those that are not there are left out."""
+    """The positions of records. Those that don't exist are left out."""
     return {
         known.seq: digest_text(digest)
         for digest, known in lookup(connection, project, map(digest_bytes, digests)).items()

@@ -1,7 +1,7 @@
-"""Which version the tables of a database have, and bringing them to the one this program knows.
+"""Which version the tables of a database have, and upgrading them to the one this program knows.
 
-The usual opening only reads the version; Alembic is loaded when there is something to do. A step
-runs in one transaction, and two programs that open a new ledger at once make it once.
+Opening a ledger normally only reads the version; Alembic is loaded only for an upgrade. A step runs
+in one transaction, and two programs that open a new ledger at once make it once.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Which workflows and datasets the runs of a project name, and how many runs each has: kept up as
-runs come and go, in the transaction that brings them.
+"""Which workflows and datasets the runs of a project name, and how many runs each has: updated in
+the transaction that adds or removes a run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAMED = ("workflow", "dataset")
 _PLACES = tuple((what, t.FACETS.index(what), t.FACETS.index(f"{what}_version")) for what in NAMED)
 
 Name = tuple[str, str, str]
-"""What it is, its id, its version."""
+"""The kind (workflow or dataset), the id and the version."""
 
 
 class NamedRuns(NamedTuple):
@@ -47,14 +47,14 @@ class NameTally:
         self.found: dict[Name, list[int]] = {}
 
     def add(self, columns: tuple[Any, ...], seq: int) -> None:
-        """One more run, later than those before."""
+        """Count one more run, later than those before."""
         for name in names_of(columns):
             known = self.found.setdefault(name, [0, seq])
             known[0] += 1
             known[1] = seq
 
     def write(self, connection: Connection, project: str) -> None:
-        """Count them."""
+        """Add the counts to the table."""
         rows = [
             dict(zip(t.seen.columns.keys(), (project, *name, *numbers), strict=True))
             for name, numbers in sorted(self.found.items())
@@ -65,8 +65,8 @@ class NameTally:
 
 
 def forget(connection: Connection, project: str, columns: tuple[Any, ...], seq: int) -> None:
-    """A run is forgotten: what it named has one run less, and goes with the last. To be called when
-    its columns are empty already.
+    """Subtract a forgotten run from what it named; a name without runs is removed. Call this after
+    its columns were emptied.
     """
     s, r = t.seen.c, t.records.c
     for what, name, version in names_of(columns):
@@ -132,7 +132,7 @@ def active_workflows(database: Database, project: str) -> list[ActiveWorkflow]:
 
 
 def counted(connection: Connection, project: str) -> dict[Name, tuple[int, int]]:
-    """What is kept, for a later count."""
+    """The stored counts, for a later comparison."""
     c = t.seen.c
     return {
         (row[0], row[1], row[2]): (row[3], row[4])

@@ -1,4 +1,4 @@
-"""Work that servers share: the one way to claim a row of it.
+"""Work that servers share, and the one way to claim a row of it.
 
 A row of work has a state, an owner and a beat. It is claimed by an update that only one process can
 win. An owner that has not sent a beat for a while, or whose process is known to be gone, is dead,
@@ -18,7 +18,7 @@ from assay.store.databases import Database
 
 
 def now_ms() -> int:
-    """The moment it is, in milliseconds since 1970."""
+    """The current time in milliseconds since 1970."""
     return time.time_ns() // 10**6
 
 
@@ -38,8 +38,9 @@ def claim(
 ) -> Row[Any] | None:
     """Claim the oldest row that waits, or whose owner is dead; None where there is no such row.
 
-    `waiting` and `held` say which rows wait and which are in somebody's hands. Those are free when
-    their last beat is `stale_ms` ago, or before `since_ms`, or when `is_dead` says so of the owner.
+    `waiting` and `held` say which rows wait and which are in somebody's hands. Those become free
+    when their last heartbeat is `stale_ms` ago, or before `since_ms`, or when `is_dead` is true of
+    the owner.
     """
     c = table.c
     at = now_ms() if at_ms is None else at_ms

@@ -52,9 +52,7 @@ def raw_rows(
     *,
     order: tuple[str, ...] = ("seq",),
 ) -> Iterator[tuple[Any, ...]]:
-    """Raw rows in order, in constant memory. Types are not trusted: SQLite keeps whatever somebody
-    put in from outside.
-    """
+    """Raw rows in order, in constant memory."""
     query = (
         select(*(type_coerce(table.c[name], NullType()) for name in names))
         .where(table.c.project == project)
@@ -96,7 +94,7 @@ class SideRows:
             else raw_rows(connection, table, project, ("seq", *names), order=("seq", "position"))
         )
         self.seq: float = 0
-        """The record to which the next row belongs; endless where there are no more."""
+        """The record to which the next row belongs; infinity if there are no more."""
         self._step()
 
     def _step(self) -> None:

@@ -1,4 +1,4 @@
-"""Questions to a ledger. Each takes a project, and no answer holds anything of another.
+"""Queries to a ledger. Each takes a project and returns nothing of another.
 
 Pages go by `seq`: the cursor is the last one seen, so that the thousandth page costs as much as the
 first. Each filter has its own index, ordered by `seq`.
@@ -37,7 +37,7 @@ _FEW = 2000
 FILTERS = (*t.FACETS[:-1], "tag", *_SPAN)
 MAX_PAGE = 10_000
 COUNTED = 10_000
-"""How far matches of a filter are counted."""
+"""Up to how many matches of a filter are counted."""
 _c = t.records.c
 _ITEM = (
     _c.project,
@@ -167,8 +167,8 @@ def _looked(
 
 
 def _among(connection: Connection, places: list[int]) -> ColumnElement[bool]:
-    """That a record is at one of these places, as one value: thousands of them cost more
-    than what they find.
+    """The condition that a record is at one of these places, as one bound value: thousands of
+    parameters cost more than the query.
     """
     if connection.dialect.name == "sqlite":
         listed = func.json_each(json.dumps(places)).table_valued("value")

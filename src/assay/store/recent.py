@@ -1,5 +1,5 @@
-"""The newest of a ledger in brief, for pages: columns without their bodies, and never more rows
-than were asked for.
+"""The newest records of a ledger in brief, for pages: columns without bodies, and never more rows
+than requested.
 
 A page that says something about "the last 1,000 runs" reads so many rows from the end of an index
 and no more, however many there are.

@@ -1,8 +1,8 @@
 """Results of verbs that only compute (`measure`, `report`, `gate --plan`): the schema they
 are stored under, and which verb makes them again.
 
-Nothing is replayed from such a record: it holds what was said, and its links name what of its input
-is in the ledger.
+Nothing is replayed from such a record: it contains what was printed, and its links name the inputs
+that are in the ledger.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"assay\.([a-z]+)(?:-([a-z-]+))?/[0-9]+")
 _NAMES = {"gate plan": "gate --plan", "rank": "report rank", "summary": "report summary"}
-"""Verbs that are not named as the schema of their result is."""
+"""Verbs whose name differs from the schema of their result."""
 
 
 def schema_of(verb: str) -> str:

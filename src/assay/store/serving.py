@@ -1,9 +1,9 @@
 """The tables of a server next to the ledger: tokens, idempotency keys, runs in progress with their
 events, jobs, the runs of executions, and spans that wait for their trace.
 
-Nothing here is evidence. These rows are changed and deleted; what they lead to is in `records`.
-Every table but `tokens` is kept by project, and every query names one. What is changed here needs a
-new file in `migrations/versions`.
+Nothing here is evidence: these rows are changed and deleted, and their outcome is in `records`.
+Every table but `tokens` is kept by project, and every query names one. A change here needs a new
+file in `migrations/versions`.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ tokens = Table(
     _text("revoked_at", nullable=True),
     PrimaryKeyConstraint("id", name="tokens_pk"),
 )
-"""Who may do what in which project. The secret itself is nowhere: only its SHA-256, which is enough
-for 256 random bits.
+"""Who may do what in which project. The secret itself isn't stored, only its SHA-256, which is
+enough for 256 random bits.
 """
 
 answers = Table(
@@ -184,7 +184,7 @@ bytes are one row.
 
 
 def now_text() -> str:
-    """The moment it is, in UTC, to the millisecond."""
+    """The current time in UTC, to the millisecond."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -198,7 +198,7 @@ def _insert(dialect: str, table: Table) -> Any:
 
 
 def insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
-    """Add a row; False where one of its key is there already."""
+    """Add a row; False if there is a row with its key."""
     key = next(iter(table.primary_key.columns))
     inserting = insert_or_skip(connection, table).values(row).returning(key)
     return connection.execute(inserting).first() is not None

@@ -3,8 +3,8 @@
 `records` is the ledger itself; the rest serves it. Every row belongs to a project and no row of one
 project refers to another. `seq` counts the records of a project from 1 without a gap, in the order
 in which they were committed. A digest is 32 bytes. A body is the canonical JSON, byte for byte; a
-number that is taken out of it stays decimal text, never a float. What is changed here needs a new
-file in `migrations/versions`.
+number that is taken out of it stays decimal text, never a float. A change here needs a new file in
+`migrations/versions`.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ FACETS = (
 takes it again.
 """
 INDEXED = ("workflow", "dataset", "grade", "passed", "status", "started_at")
-"""What lists are asked for by. Each index is paid for by every record: the other facets only narrow
-down what one of these has found.
+"""The facets by which lists are requested. Every record pays for each index, so the other facets
+only narrow down what one of these has found.
 """
 
 metadata = MetaData()
@@ -204,8 +204,8 @@ seen = Table(
     PrimaryKeyConstraint("project", "what", "id", "version", name="seen_pk"),
     sqlite_with_rowid=False,
 )
-"""The workflows and datasets that runs name, counted as they come: to find them out again would
-mean to read every run. A version that is not given is ''.
+"""The workflows and datasets that runs name, counted as they arrive: finding them again would mean
+reading every run. A version that is not given is ''.
 """
 
 tombstones = Table(
@@ -221,4 +221,4 @@ tombstones = Table(
 )
 
 SIDES = (steps, tool_calls, tags)
-"""What is taken out of a body, row by row, and goes when the body goes."""
+"""What is extracted from a body, row by row, and removed with the body."""

@@ -1,9 +1,9 @@
-"""Spans that wait until their trace is whole. They become a run in the ledger; these rows
-aren't evidence.
+"""Spans that wait until their trace is complete. They become a run in the ledger; these rows aren't
+evidence.
 
-A trace gathers spans until somebody claims it; from then on what comes is late and only counted.
-Claiming, adding and closing are single transactions that name the state they start from, so that of
-several servers one builds a run, and a server that dies leaves a trace that the next one claims.
+A trace collects spans until a server claims it; spans that arrive later are only counted. Claiming,
+adding and closing are single transactions that name the state they start from, so that of several
+servers one builds a run, and a server that dies leaves a trace that the next one claims.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SpansTaken(NamedTuple):
     late: int
     too_many: int
     closed: bool = False
-    """Whether so many traces gather already that no new one is begun."""
+    """Whether the limit of open traces is reached, so that no new one is begun."""
 
 
 def keep(
@@ -196,8 +196,8 @@ def claim(
     at_ms: int | None = None,
     is_dead: Callable[[str], bool] = lambda _owner: False,
 ) -> Due | None:
-    """A trace that is due: its root came and all has been quiet for a while, or it has waited for
-    its root too long, or its builder died.
+    """A trace that is due: its root arrived and nothing has followed for a while, or it has waited
+    for its root too long, or the server that built it died.
     """
     c = traces.c
     at = queue.now_ms() if at_ms is None else at_ms
@@ -243,8 +243,8 @@ def close(
     digest: str | None = None,
     reason: str | None = None,
 ) -> None:
-    """Say what became of a trace. Its spans go where its run is in the ledger; where no run could
-    be made they stay, to be looked at.
+    """Record the outcome of a trace. Its spans are deleted if its run is in the ledger; if no run
+    could be made, they stay for inspection.
     """
     here = and_(traces.c.project == project, traces.c.trace_id == trace_id)
 
@@ -265,8 +265,8 @@ def close(
 
 
 def forget(database: Database, *, before_ms: int, at_once: int = 200) -> int:
-    """Remove the spans of traces that failed and had the last of them before a moment. How many
-    there were; what became of the traces stays.
+    """Remove the spans of failed traces whose last span is older than a moment, and return how many
+    there were. The outcome of each trace stays.
     """
     held = (
         select(trace_spans.c.span_id)

@@ -2,9 +2,9 @@
 body.
 
 All of it is computed again from the stored bytes, as of one moment, in one pass for each project;
-nothing that is stored is believed. A chain cannot show that its newest records were cut off: live
-runs and traces that name a record remember it, and so does `expected`, the head as it was noted
-elsewhere.
+nothing that is stored is taken on trust. A chain cannot show that its newest records were cut off:
+live runs and traces that name a record remember it, and so does `expected`, the head as it was
+noted elsewhere.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _NO_FACETS = (None,) * len(t.FACETS)
 
 
 class Flaw(NamedTuple):
-    """One thing that is not as it was written."""
+    """One thing that is no longer as it was written."""
 
     project: str
     seq: int | None
@@ -147,8 +147,8 @@ def _check_all(
 
 @contextmanager
 def _readable(project: str, found: _Found) -> Iterator[None]:
-    """SQLite keeps a text where a number belongs. A value that cannot even be compared was never
-    written by us: a flaw, and no failure of the check.
+    """SQLite keeps a text where a number belongs. A value that can't even be compared was never
+    written by Assay: it is a flaw, not a failure of the check.
     """
     try:
         yield
@@ -327,7 +327,7 @@ class _ProjectCheck:
             self.flaw(what, head.seq)
 
     def _check_counters(self) -> None:
-        """What is counted and noted next to the records agrees with them."""
+        """Check that the counters and heads agree with the records."""
         c = t.counts.c
         query = select(c.kind, c.n).where(c.project == self.project)
         kept = {row.kind: row.n for row in self.connection.execute(query)}
@@ -353,7 +353,7 @@ class _ProjectCheck:
 def _differences(
     record: StoredRow, facets: Facets, rows: Mapping[str, list[tuple[Any, ...]]]
 ) -> Iterator[str]:
-    """Where the columns and rows next to a body are not those of the body."""
+    """The differences between a body and the columns and rows extracted from it."""
     schema = record.stamp[1]
     if schema != facets.schema:
         yield f"the schema is {schema!r} next to the content and {facets.schema!r} in it."

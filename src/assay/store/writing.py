@@ -62,8 +62,8 @@ class ChainHead(NamedTuple):
 def append(
     connection: Connection, project: str, drafts: Sequence[Draft], *, now: datetime
 ) -> list[Stored]:
-    """Append what is new. All of it or nothing: a draft that may not be stored raises, and the
-    caller's transaction rolls back.
+    """Append what is new, all of it or nothing: a draft that may not be stored raises an error, and
+    the caller's transaction is rolled back.
     """
     head = lock_head(connection, project)
     edges = [_edges(one) for one in drafts]
@@ -157,7 +157,7 @@ def _edges(one: Draft) -> tuple[ChainLink, ...]:
 
 
 def _check_evidence(grade: Draft, edges: Iterable[ChainLink], known: dict[bytes, Known]) -> None:
-    """A grade without its evidence cannot be replayed, so it cannot be trusted."""
+    """Refuse a grade without its evidence: it couldn't be replayed."""
     rests = [
         known[edge.target]
         for edge in edges
@@ -226,7 +226,7 @@ class Batch:
     def add(
         self, one: Draft, edges: Iterable[ChainLink], evaluated: array[int] | None = None
     ) -> int:
-        """Number and chain a record, and give its position. `evaluated` are the positions of what
+        """Number and chain a record, and return its position. `evaluated` are the positions of what
         an evaluation links to.
         """
         facets = one.facets
@@ -326,7 +326,7 @@ _INSERT = {
 
 
 def lock_head(connection: Connection, project: str) -> ChainHead:
-    """The head of a project, locked until the transaction ends; made where there is none."""
+    """The head of a project, locked until the transaction ends; created if there is none."""
     row = connection.execute(_HEAD, {"project": project}).first()
     if row is None:
         made = {"project": project, "seq": 0, "chain": genesis(project)}
@@ -336,7 +336,7 @@ def lock_head(connection: Connection, project: str) -> ChainHead:
 
 
 def lookup(connection: Connection, project: str, digests: Iterable[bytes]) -> dict[bytes, Known]:
-    """Which of these records there are."""
+    """Which of these records exist."""
     found = {}
     for part in parts(sorted(digests)):
         rows = connection.execute(_LOOKUP, {"project": project, "digests": part})

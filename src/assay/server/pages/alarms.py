@@ -1,4 +1,4 @@
-"""Alarms: what needs attention in a project, and how the first page says it.
+"""Alarms: what needs attention in a project, and how the first page words it.
 
 Every question reads a bounded number of rows from the end of an index.
 """
@@ -60,8 +60,8 @@ class Alarm(NamedTuple):
 
 
 def attention(alarms: Sequence[Alarm], evaluations: str = "") -> Part:
-    """The alarms as links, the worst first, or a sentence that there are none. `evaluations` names
-    those that all hold.
+    """The alarms as links, worst first, or a sentence that there are none. `evaluations` names
+    those without alarms.
     """
     if not alarms:
         held = f"every run of {evaluations} passed, " if evaluations else ""
@@ -168,7 +168,7 @@ def _called(baseline: WorkflowBaseline) -> str:
 
 
 def _lost(name: str, evaluation: Evaluation, baseline: WorkflowBaseline) -> Alarm:
-    """Samples that were left out can't fail: that is never good news."""
+    """An alarm for samples that were left out, because they can't fail."""
     of = baseline.evaluation
     before = f"baseline:{baseline.name}" if of is None else of.evaluation.id
     are = "is" if baseline.lost == 1 else "are"
@@ -190,7 +190,7 @@ def _worse(baseline: WorkflowBaseline | None) -> Evaluation | None:
 
 
 def _fault(job: jobs.Job) -> str:
-    """What ended a job, in a sentence without its full stop."""
+    """What ended a job, as a sentence without a full stop."""
     last = next(iter(reversed(job.progress.get("faults") or [])), None)
     found = last.get("message") if isinstance(last, dict) else None
     return clip(found, 200, absent_as="no reason given").removesuffix(".")

@@ -31,7 +31,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 Ending = Literal["svg", "png", "json"]
 MEDIA = {"svg": "image/svg+xml", "png": "image/png", "json": "application/json"}
 OWN_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""A picture carries its style within; nothing else."""
+"""A picture may use its own inline styles and nothing else."""
 OF_GRADE: dict[str, Callable[[Mapping[str, Any]], Chart]] = {
     "contributions": grades.contributions,
     "floors": grades.floors,

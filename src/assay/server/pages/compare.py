@@ -76,7 +76,7 @@ from assay.views.sample_query import page_of
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 OFFERED = 100
 FEW = 500
-"""Rows of all evaluations whose answers are compared without being asked for."""
+"""Up to this many rows in all, answers are compared without a request."""
 LEAD = "Evaluations side by side, sample by sample, and whether the last may replace the first."
 Given = Annotated[str, Query(max_length=500)]
 Several = Annotated[list[Annotated[str, Query(max_length=500)]] | None, Query(max_length=20)]
@@ -150,8 +150,8 @@ def compare(
 
 
 def _form(services: Services, project: str, query: CompareQuery) -> CompareForm:
-    """What there is to choose from, and what is chosen. An evaluation that is older than those
-    offered stays chosen.
+    """The evaluations on offer and those selected. An evaluation that is older than those on offer
+    stays selected.
     """
     choices = list(islice(_evaluations(services, project), OFFERED))
     known = [key for key, _ in choices]
@@ -299,8 +299,8 @@ def _with_texts(
 
 @router.post("/compare")
 async def store_decision(request: Request) -> Response:
-    """Make the decision again and store it, with the grades and the evidence of both sides. One
-    that is not the one that was seen is refused.
+    """Make the decision again and store it, with the grades and the evidence of both sides. It is
+    refused if it differs from the one on the page.
     """
     sent = await form(request)
     principal = await admit(request, "write")
@@ -320,7 +320,7 @@ async def store_decision(request: Request) -> Response:
 
 
 def _drafts(services: Services, principal: Principal, sent: Mapping[str, str]) -> list[Draft]:
-    """All that a decision rests on, and the decision last."""
+    """Everything a decision depends on, and the decision last."""
     names = (sent.get("baseline", ""), sent.get("candidate", ""))
     theirs, ours = (one.side for one in find_sides(services, principal.project, list(names)))
     if max(len(ours.evidence), len(theirs.evidence)) > MOST:

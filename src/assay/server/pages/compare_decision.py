@@ -97,7 +97,7 @@ def _other_rules(rules: PageRules) -> str:
 
 
 def refuse_other_rules(services: Services, policy: str) -> None:
-    """Store no decision that was not made by the rules of the project."""
+    """Refuse to store a decision that was not made by the project's rules."""
     if services.settings.release.only_command:
         raise Problem(422, "this page can't make this decision.", fix="Decide with `assay gate`.")
     rules = rules_for(services, policy)

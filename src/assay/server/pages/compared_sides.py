@@ -1,4 +1,6 @@
-"""What a comparison compares, found by the names in its address, and the decision on two of it."""
+"""The sides of a comparison, found by the names in its address, and the decision between two of
+them.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,14 @@ MAX_COMPARED = 5
 
 
 class ComparedSide(NamedTuple):
-    """One of what is compared, for the decision and for the eye."""
+    """One side of a comparison, for the decision and for display."""
 
     side: ReleaseSide
     version: Version
 
 
 def find_sides(services: Services, project: str, names: Sequence[str]) -> list[ComparedSide]:
-    """What the names of an address mean, the baseline first. None may come twice."""
+    """The sides that an address names, the baseline first. No name may occur twice."""
     if len(names) > MAX_COMPARED:
         raise Problem(
             422,

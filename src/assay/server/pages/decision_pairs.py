@@ -1,8 +1,8 @@
-"""The samples of a stored decision, pair by pair: from the stored grades that it decides on,
-nothing is graded again.
+"""The samples of a stored decision, pair by pair, from the stored grades it is based on. Nothing is
+graded again.
 
-A sample that was repeated has the mean of its scores, as in the decision. Of a decision on many
-runs only those are named that the decision itself names.
+A sample that was repeated has the mean of its scores, as in the decision. For a decision on many
+runs, only the samples that the decision itself names are shown.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def pairs_of(
 def _grades(
     services: Services, project: str, evidence: list[str], decided: set[str]
 ) -> Iterable[tuple[str, _Grade]]:
-    """The grade of each record that the decision goes by, with that record. Runs that came to one
-    scorecard share its grades, which then say the same.
+    """The grade of each record that the decision is based on, with that record. Runs with the same
+    scorecard share its grades.
     """
     known = grades_of(services.ledger.database, project, evidence)
     chosen = {

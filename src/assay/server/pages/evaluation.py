@@ -123,7 +123,7 @@ def _reference(stored: StoredEvaluation, view: SampleView, links: SampleLinks) -
 
 
 def _people(services: Services, project: str, stored: StoredEvaluation, view: SampleView) -> str:
-    """What people say of these runs, counted, with ways to it; empty where nobody says anything."""
+    """How many verdicts people gave on these runs, with links; empty if there are none."""
     found = labels_of_evaluation(services.ledger, stored.digest, project=project)
     parts = []
     if found.labels:

@@ -23,7 +23,7 @@ ON_A_PAGE = 25
 OFFERED = 200
 """Names that a field offers."""
 FIRST = "assay init --example rag && assay run\nassay import results.json"
-"""How the first evaluation comes into a ledger."""
+"""How to get a first evaluation into a ledger."""
 
 
 @router.get("/evaluations")

@@ -14,7 +14,7 @@ __all__ = ["MAX_TEXT", "block", "text"]
 
 
 def block(title: str, value: Any, whole: str) -> Part:
-    """A value under its name. A long one is cut, and says where the rest is."""
+    """A value under its name. A long one is cut, with a note on where the rest is."""
     found = text(value)
     parts: list[Part] = [Heading(title), Verbatim(found[:MAX_TEXT], title)]
     if len(found) > MAX_TEXT:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def on_shelf(services: Services, kind: str, name: Any, digest: Any, record: type) -> Any:
-    """A policy or rubric that a result names, if the shelf has that very one; else a sentence. Only
-    names on the shelf are looked up: no file is opened.
+    """A policy or rubric that a result names, if the shelf has exactly that one; else a sentence.
+    Only names on the shelf are looked up: no file is opened.
     """
     known = {entry.id for entry in services.shelf.entries(kind)}
     loaded = services.shelf.load(kind, name) if name in known else None
@@ -36,9 +36,7 @@ def on_shelf(services: Services, kind: str, name: Any, digest: Any, record: type
 
 
 def checked(services: Services, result: ExamResult, where: str) -> CheckedExam | str:
-    """A result whose every number was made again from its marks; a sentence where that cannot be
-    done.
-    """
+    """A result with every number recomputed from its marks; a sentence if that can't be done."""
     marking = on_shelf(services, "rubrics", result.rubric, result.digests.rubric, ExamRubric)
     if isinstance(marking, str):
         return marking

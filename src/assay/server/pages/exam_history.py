@@ -17,7 +17,7 @@ from assay.views.exam import ExamPoint, exam_name
 from assay.views.exam_page import HistoryView
 
 LOOKED_AT = 200
-"""Results that are looked through for others of the same exam."""
+"""Results that are searched for others of the same exam."""
 BASELINES = 50
 
 

@@ -1,4 +1,4 @@
-"""Graded exams: a list, and one result with everything that says which of the four axes lost the
+"""Graded exams: a list, and one result with everything that shows which of the four axes lost the
 points.
 """
 

@@ -1,4 +1,4 @@
-"""The files of the pages: style, script and sign, each under an address that changes with its
+"""The files of the pages: style, script and logo, each under an address that changes with its
 content.
 """
 

@@ -23,7 +23,7 @@ from assay.views.judge_card import DriftView, age_text, estimate
 from assay.views.pieces import address, digest, link, moment, number, phrase, shown, verdict
 
 CARDS = 200
-"""Cards that are looked through for others of the same judge."""
+"""Cards that are searched for others of the same judge."""
 
 
 class StoredCard(NamedTuple):
@@ -89,7 +89,7 @@ def drift_points(cards: Sequence[StoredCard]) -> list[dict[str, object]]:
 
 
 def drift_view(shown_card: StoredCard, cards: Sequence[StoredCard]) -> DriftView:
-    """How the judge moved: its cards over time, and whether it answers otherwise than it did."""
+    """How the judge has drifted: its cards over time, and whether its answers have changed."""
     rows = [
         [
             phrase(digest(one.item.digest), " this one")
@@ -109,7 +109,7 @@ def drift_view(shown_card: StoredCard, cards: Sequence[StoredCard]) -> DriftView
 
 USED = 20
 LOOKED_AT = 200
-"""Evaluations that are looked through for those of one judge."""
+"""Evaluations that are searched for those of one judge."""
 
 
 def used_section(services: Services, project: str, card: JudgeCard) -> Section:

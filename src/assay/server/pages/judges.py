@@ -1,5 +1,5 @@
-"""Judges: which of them may gate, under which policy, and why not. A card has measurements and
-grows old: whether it admits its judge is decided as of now.
+"""Judges: which of them may gate, under which policy, and why not. A card contains measurements and
+expires, so whether it admits its judge is decided at the time of viewing.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _cells(card: JudgeCard, terms: dict[str, JudgeTerms], now: datetime) -> list
 
 
 def _given(services: Services, terms: dict[str, JudgeTerms], now: datetime) -> Section:
-    """Cards that the server was started with; they are in no ledger."""
+    """Cards that the server was started with; they aren't in the ledger."""
     cards = [read_card(tree) for tree in services.cards]
     rows = [[card.model, *_cells(card, terms, now)] for card in cards]
     title = "Cards that this server was started with"
@@ -151,7 +151,7 @@ def _given(services: Services, terms: dict[str, JudgeTerms], now: datetime) -> S
 
 @router.get("/judges/{digest}")
 def show_judge(request: Request, digest: str, principal: Principal = READER) -> Response:
-    """One card; an audit or a calibration by itself is shown as far as it goes."""
+    """One card, or an audit or calibration by itself."""
     services: Services = request.app.state.services
     item = _record(services, principal.project, digest)
     url = address("charts", "judges", digest)

@@ -1,5 +1,5 @@
 """One item of a label set at a time: what was asked and answered, and the form for the rater's own
-verdict. And what the labels of a set come to.
+verdict. Also the results of a set's labels.
 
 The page shows no score, no grade, no version and no other rater's label. Of a pair it shows no
 names, and each rater's order is their own. A label is stored with each form, so a reload or the end
@@ -64,7 +64,7 @@ class RaterPlace(NamedTuple):
         return f"/label/{self.stored.set.id}?item={number}"
 
     def open_after(self, place: int) -> int | None:
-        """The next place without a label, looking round to the beginning."""
+        """The next place without a label, wrapping around to the beginning."""
         whole = len(self.order)
         places = [(place + step) % whole for step in range(1, whole + 1)]
         done = self.own.keys() | self.gone
@@ -253,14 +253,14 @@ async def save_item(request: Request, name: str) -> Response:
 
 
 _NEW: StoredLabel = None  # type: ignore[assignment]
-"""In place of a label that was stored this moment."""
+"""Replaces a label that was stored just now."""
 
 
 @router.get("/label/{name}/results")
 def show_results(
     request: Request, name: str, principal: Principal = READER, done: str = ""
 ) -> Response:
-    """What the labels of a set come to. Of an item that the reader has not labelled, no label is
+    """The results of a set's labels. For an item that the reader has not labelled, no label is
     shown.
     """
     services: Services = request.app.state.services

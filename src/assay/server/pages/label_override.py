@@ -32,7 +32,7 @@ Given = Annotated[str, Query(max_length=2000)]
 
 
 def people_table(found: RunLabels) -> Table:
-    """What people say of a run, for its page."""
+    """The verdicts people gave on a run, for its page."""
     names = rater_names(one.label.rater for one in (*found.overrides, *found.labels))
     rows = [
         [

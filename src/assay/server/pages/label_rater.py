@@ -24,7 +24,7 @@ def _cookie(request: Request) -> str:
 
 
 def rater_of(request: Request, principal: Principal) -> Rater | None:
-    """Who labels; None where nobody has said so yet."""
+    """Who labels; None if no name has been given yet."""
     if principal.token:
         name = principal.name or f"token {principal.token}"
         return Rater(name=name, by="token", id=principal.token)

@@ -50,7 +50,7 @@ NAV = {
 
 @cache
 def static(name: str) -> str:
-    """The address of a file of ours, new whenever its content is."""
+    """The address of a static file; it changes whenever the content does."""
     return f"/static/{name}?v={sha256(FILES[name].read_bytes()).hexdigest()[:12]}"
 
 
@@ -70,7 +70,7 @@ def page(
     **values: Any,
 ) -> HTMLResponse:
     """A whole page. `nav` is the entry of NAV it belongs to, `lead` the sentence under its title,
-    `scripts` files of ours that make it alive; `template` extends `page.html`, and takes `values`.
+    `scripts` the static files that it loads; `template` extends `page.html`, and takes `values`.
     """
     available = getattr(request.app.state, "page_paths", ())
     text = html(

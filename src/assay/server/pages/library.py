@@ -151,7 +151,7 @@ def _digest(services: Services, entry: ShelfFile) -> str:
 
 @router.get("/library/{kind}/{name}")
 def show_item(request: Request, kind: str, name: str, principal: Principal = READER) -> Response:
-    """One item of the shelf, or of what it is made with."""
+    """One item of the shelf, or a gate, measure or formula that it uses."""
     services: Services = request.app.state.services
     if kind in REGISTRIES:
         return _sheet(request, services, kind, name)
@@ -333,7 +333,7 @@ _FIXES = {
         " bracket."
     )
 }
-"""What to do about a fault that does not say it itself."""
+"""What to do about a fault whose message doesn't explain it."""
 
 
 def _wrong(error: AssayError) -> Part:

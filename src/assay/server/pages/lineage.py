@@ -51,7 +51,7 @@ RELATIONS = {
 
 
 def lineage(services: Services, project: str, found: Shown, result: dict[str, Any] | None) -> Part:
-    """Where a run and its grade come from, and what came of them."""
+    """Where a run and its grade come from, and what was made from them."""
     grades = [
         [
             link(

@@ -50,7 +50,7 @@ COLUMNS = (
 
 @router.get("/runs/{run_id:path}/live")
 async def live_run(request: Request, run_id: str, principal: Principal = READER) -> Response:
-    """What has happened so far, and what happens now."""
+    """What has happened so far, and what is happening now."""
     services: Services = request.app.state.services
     database = services.ledger.database
     found = await asyncio.to_thread(events.find, database, principal.project, key(run_id))

@@ -113,7 +113,7 @@ def _first() -> Part:
 
 
 def _results() -> Part:
-    """The way to what has no place in the menu."""
+    """Links to pages that aren't in the menu."""
     return Paragraph(
         phrase(
             link("Runs", "/runs"),
@@ -174,8 +174,8 @@ def _card(services: Services, project: str, state: WorkflowState) -> Section:
 
 
 def _grades(services: Services, project: str, workflow: str) -> CardRuns | None:
-    """What the newest grades of a workflow come to, under the policy of the newest: letters and
-    verdicts of two policies are never put together.
+    """A summary of a workflow's newest grades, under the policy of the newest one: letters and
+    verdicts of different policies are never combined.
     """
     newest = recent.newest(
         services.ledger.database, project, "grade", limit=GRADES, workflow=workflow

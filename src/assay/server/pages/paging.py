@@ -19,7 +19,7 @@ from assay.views.blocks import Pager
 from assay.views.pieces import address
 
 LOOKED_AT = 2000
-"""Rows that are looked at for one page by each filter."""
+"""Rows that each filter examines for one page."""
 Cursor = Annotated[str | None, Query(max_length=20)]
 Text = Annotated[str | None, Query(max_length=500)]
 
@@ -66,7 +66,7 @@ def listed(
 def ways(
     path: str, query: Mapping[str, str | None], found: Listed, *, what: str, paged: bool
 ) -> Pager:
-    """The way through a list."""
+    """Links to the pages before and after."""
     n = len(found.items)
     return Pager(
         newest=address(path, **query) if paged else "",
@@ -78,8 +78,8 @@ def ways(
 
 
 def mapped(value: Any) -> dict[str, Any]:
-    """A mapping as it is, anything else as an empty one: what is stored need not be of the shape it
-    should have.
+    """A mapping as it is, anything else as an empty one: a stored value may not have the expected
+    shape.
     """
     return value if isinstance(value, dict) else {}
 

@@ -44,7 +44,7 @@ from assay.views.pieces import shown as say
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ON_A_PAGE = 20
-"""Few: the result of a large measure is large."""
+"""Only a few, because the result of a large measure is large."""
 MAX_FACTS = 40
 MADE_OF = 20
 FIRST = "assay report summary latest --store"

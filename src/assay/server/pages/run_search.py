@@ -17,12 +17,12 @@ from assay.store import recent
 
 ON_A_PAGE = 50
 LOOKED_AT = 10_000
-"""Runs whose ids are looked through for one page, where a text is looked for."""
+"""Runs whose ids are searched for one page, if there is a search text."""
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 class RunQuery(NamedTuple):
-    """What the address asks for. Nothing is said where it is empty."""
+    """The filters in the address; an empty one doesn't filter."""
 
     q: str | None = None
     workflow: str | None = None

@@ -1,8 +1,8 @@
-"""What runs now: evaluations in progress with how far they are and how they do, runs that are
+"""What runs now: evaluations in progress with their progress and pass rate so far, runs that are
 posted live, and jobs. With the `write` scope they can be cancelled here.
 
-The section renews itself every few seconds, and the whole page when something begins or ends, so
-that what has ended is on its card.
+The section refreshes every few seconds, and the whole page when something begins or ends, so that a
+finished evaluation appears on its card.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ def list_running(
 
 @router.post("/running/evaluations/{execution}/cancel")
 async def cancel_evaluation(request: Request, execution: str) -> Response:
-    """Cancel an evaluation that this server runs, and go back. Twice is once."""
+    """Cancel an evaluation that this server runs, and go back. Cancelling it twice has no further
+    effect.
+    """
     await form(request)
     principal = await admit(request, "write")
     await execution_routes.cancel(request, principal, execution)
@@ -101,7 +103,7 @@ async def cancel_evaluation(request: Request, execution: str) -> Response:
 @router.post("/running/runs/{run_id:path}/cancel")
 async def cancel_run(request: Request, run_id: str) -> Response:
     """Record a run that is posted live as cancelled, with its steps so far: what its runner posts
-    afterwards is refused. One that is over stays what it is.
+    afterwards is refused. A finished run stays unchanged.
     """
     await form(request)
     principal = await admit(request, "write")

@@ -27,7 +27,7 @@ OFFERED = 200
 STATUSES = ("success", "failed", "error", "timeout", "cancelled")
 POST = "curl -d @run.json -H 'Content-Type: application/json' http://127.0.0.1:8321/api/v1/runs"
 FIRST = f"assay run\n{POST}"
-"""How the first run comes into a ledger."""
+"""How to get a first run into a ledger."""
 
 Text = Annotated[str | None, Query(max_length=500)]
 

@@ -1,5 +1,5 @@
-"""A run to begin with, made to fit what is tried: every gate has its evidence and every criterion a
-good score.
+"""A run to start from, made to fit the item that is tried: every gate has its evidence and every
+criterion a good score.
 """
 
 from __future__ import annotations

@@ -150,5 +150,5 @@ def elsewhere(
 
 
 def _answer(evidence: SampleEvidence | None) -> str | None:
-    """What a run answered; None where it did not, or was forgotten."""
+    """A run's answer; None if it gave none, or was forgotten."""
     return answer_text(evidence, most=LONGEST) if evidence and evidence.outputs else None

@@ -1,5 +1,5 @@
-"""What lies on the shelf, shown for reading: a rubric with its anchors, a profile with its gates
-and criteria, a policy with its bands.
+"""Readable views of the items on the shelf: a rubric with its anchors, a profile with its gates and
+criteria, a policy with its bands.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where an item of the library came from, and what used it lately."""
+"""Where an item of the library came from, and what used it recently."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A stored run with its grades, as an address leads to it.
+"""A stored run with its grades, found by its address.
 
-A run is asked for by its id (the newest of it), or by a digest: of the run, of a scorecard, or of
+A run is named by its id (the newest one counts) or by a digest: of the run, of a scorecard, or of
 one of its grades, which is then the one that is shown.
 """
 

@@ -26,7 +26,7 @@ from assay.views.tool_list import SELECTION, IndexVersion
 from assay.views.tool_page import MAX_HISTORY, StoredCheck
 
 SEARCHED = 2000
-"""Stored indexes or checks that are looked through for one page."""
+"""Stored indexes or checks that are searched for one page."""
 AT_ONCE = 100
 REPORTS = 20
 REPORTS_LOOKED_AT = 200
@@ -184,7 +184,7 @@ def entry_of(item: Item) -> GradingEntry:
 
 
 def row_history(row: TreeRow, entries: Sequence[StoredGrading], now: datetime) -> RowHistory:
-    """The gradings of a node: those of its areas, and the one it goes by."""
+    """The gradings of a node: those of its areas, and the one that decides its grade."""
     own = [
         stored
         for stored in entries
@@ -208,7 +208,7 @@ def row_history(row: TreeRow, entries: Sequence[StoredGrading], now: datetime) -
 
 
 def _deciding(row: TreeRow, own: Sequence[StoredGrading]) -> StoredGrading | None:
-    """The entry that a node goes by: the one its reference names, else its newest full one."""
+    """The entry that decides a node's grade: the one it references, else its newest full one."""
     ref, bound = getattr(row.node, "ref", None), getattr(row.node, "bound_to", None)
     moment = file_stamp((ref or "").rpartition("/")[2])
     wanted = f"{bound}--{stamp(moment)}" if moment is not None else None

@@ -57,7 +57,7 @@ _RULES = (
     " baseline."
 )
 _TOGETHER = 1500
-"""Records of a side that are stored together, so that others get their turn."""
+"""Records of a side that are stored together, so that other requests get their turn."""
 
 
 class Evidence(NamedTuple):
@@ -68,9 +68,9 @@ class Evidence(NamedTuple):
     documents: list[Document]
     stored: dict[str, Body]
     evaluation: StoredEvaluation | None = None
-    """The evaluation that they are of."""
+    """The evaluation that they belong to."""
     kept: Mapping[str, Any] | None = None
-    """The record of the baseline that they are."""
+    """The baseline's record, if they are a baseline."""
 
 
 @router.post(
@@ -98,7 +98,7 @@ async def post_decision(request: Request) -> Response:
 
 
 async def store_last(services: Services, project: str, drafts: list[Draft]) -> Stored:
-    """Store what a record rests on, part by part, and then the record, which comes last."""
+    """Store what a record depends on, part by part, and the record last."""
     for start in range(0, len(drafts) - 1, _TOGETHER):
         await services.writer.put(project, drafts[start : min(start + _TOGETHER, len(drafts) - 1)])
     return (await services.writer.put(project, drafts[-1:]))[0]
@@ -238,7 +238,7 @@ def _settings(name: str, stored: StoredEvaluation | None) -> dict[str, Any]:
 def _side(
     found: Evidence, author: str, grader: Grader, drafts: dict[bytes, Draft], name: str
 ) -> KeptSide:
-    """One side, and the drafts of what it rests on."""
+    """One side, and the drafts of what it depends on."""
     basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
 
     def take(group: list[Draft]) -> None:

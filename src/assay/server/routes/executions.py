@@ -54,14 +54,14 @@ ACCEPTED: dict[int | str, dict[str, Any]] = {
 
 
 class ExecutionPlan(NamedTuple):
-    """An execution that can be made: what is kept of it, and its runs."""
+    """An accepted execution: what is stored of it, and its runs."""
 
     kept: dict[str, Any]
     runs: list[Planned]
 
 
 async def accept(request: Request, services: Services, principal: Principal, tree: Any) -> Response:
-    """Check what is asked for and queue it. With an idempotency key, the same request comes to the
+    """Check what is asked for and queue it. With an idempotency key, the same request returns the
     same execution.
     """
     executor: Executor = request.app.state.executor
@@ -209,7 +209,9 @@ def _not_there(error: AssayError, what: str) -> Problem:
 
 
 def _can_be_graded(services: Services, project: str, workflow: LoadedWorkflow) -> None:
-    """Find the profile and rubric before anything runs: a typo must not cost a night of calls."""
+    """Check that the profile and rubric exist before anything runs: a typo must not waste a night
+    of calls.
+    """
     sample = Sample(id="x", version="1", sample_id="x")
     try:
         services.grader(project).scorecard(

@@ -258,7 +258,7 @@ async def get_events(
 
 
 class _Handed(Response):
-    """A response that another ASGI application gives."""
+    """A response that another ASGI application sends."""
 
     def __init__(self, app: Any) -> None:
         super().__init__()

@@ -148,7 +148,7 @@ def _read(data: bytes, media: str) -> list[Span | Fault]:
 
 
 def _by_trace(found: Iterable[Span | Fault]) -> tuple[dict[str, TraceSpans], int]:
-    """What comes for each trace, and how many spans belong to no known trace."""
+    """The spans that arrived for each trace, and how many belong to no known trace."""
     spans: dict[str, list[Span]] = {}
     refused: dict[str, int] = {}
     unplaced = 0
@@ -210,7 +210,7 @@ def _answer(media: str, rejected: int, words: str) -> Response:
 
 
 def _status(problem: Problem, media: str) -> Response:
-    """A `Status` with the words of the problem."""
+    """A `Status` with the problem's message."""
     words = f"{problem.detail} {problem.fix}".strip().encode("utf-8", "backslashreplace")
     code = _CODES.get(problem.status, 2)
     if media == PROTOBUF:

@@ -1,5 +1,5 @@
-"""What Alembic runs around each step: on the connection that `store.migrating` hands over, inside
-its transaction.
+"""The environment in which Alembic runs each step: on the connection that `store.migrating` hands
+over, inside its transaction.
 """
 
 from __future__ import annotations
