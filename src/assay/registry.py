@@ -140,8 +140,8 @@ def home_value(home: str) -> Any:
 
 
 def near_miss(name: str, names: Iterable[str]) -> str:
-    """A sentence that asks for the closest of the names, with a space before it; empty where none
-    is close.
+    """A sentence that asks for the closest of the names, with a space before it; empty if none is
+    close.
 
     >>> near_miss("corectness", ["correctness", "efficiency"])
     " Did you mean 'correctness'?"
@@ -158,7 +158,7 @@ def _near_miss(name: str, names: tuple[str, ...]) -> str:
 
 
 def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.8) -> str | None:
-    """The closest of the names, whatever the case; None where none is close.
+    """The closest of the names, whatever the case; None if none is close.
 
     >>> nearest("Anwser", ["answer", "question"])
     'answer'

@@ -228,7 +228,7 @@ class _Reader:
         return self._config.release
 
     def rules_of(self, source: Source) -> Choice | None:
-        """What graded a source that was read just now; None where it doesn't say."""
+        """What graded a source that was read just now; None if it doesn't say."""
         if isinstance(source, EvaluationOutcome):
             return source.choice
         if self._said is None:

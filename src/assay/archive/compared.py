@@ -50,7 +50,7 @@ class SharedSamples(NamedTuple):
     lost: int = 0
     """Samples that the newest lacks; of large evaluations, how many fewer runs it has."""
     reason: str = ""
-    """Why the counts don't show which evaluation is better; empty where they do."""
+    """Why the counts don't show which evaluation is better; empty if they do."""
 
 
 _shared: dict[tuple[str, str, str, str, int], SharedSamples] = {}
@@ -130,7 +130,7 @@ def _baselines(ledger: Ledger, project: str) -> Iterator[NamedBaseline]:
 
 
 def compared_with(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> ComparedWith | None:
-    """What an evaluation is compared with; None where there is nothing. An evaluation that is the
+    """What an evaluation is compared with; None if there is nothing. An evaluation that is the
     baseline itself is compared with the one before it.
     """
     of = stored.evaluation
@@ -260,9 +260,7 @@ def evaluations_of(ledger: Ledger, run: str, *, project: str) -> Iterator[Stored
 def evaluation_of_runs(
     ledger: Ledger, runs: Sequence[str], *, project: str
 ) -> StoredEvaluation | None:
-    """The newest evaluation that has exactly these runs, by their digests; None where there is
-    none.
-    """
+    """The newest evaluation with exactly these runs, by their digests; None if there is none."""
     wanted = set(runs)
     for found in evaluations_of(ledger, runs[0], project=project) if runs else ():
         if {run.digest for run in found.evaluation.runs} == wanted:

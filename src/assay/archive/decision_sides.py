@@ -17,7 +17,7 @@ class DecisionEvidence(NamedTuple):
 
 
 def evidence_of_decision(ledger: Ledger, digest: str, *, project: str) -> DecisionEvidence:
-    """What a decision names; nothing where its evidence is not stored."""
+    """What a decision names; nothing if its evidence is not stored."""
     links = ledger.links_of_many([digest], project=project)
     candidate, baseline = (
         [

@@ -103,7 +103,7 @@ def _faults(ledger: Ledger, item: Item, project: str) -> Iterator[str]:
 def _mismatch(
     evaluation: Evaluation, run: EvaluatedRun, evidence: Item, grade: Item | None
 ) -> str | None:
-    """Why a run, its record and its grade do not belong together; None where they do."""
+    """Why a run, its record and its grade do not belong together; None if they do."""
     if evidence.kind != "run" or (grade is not None and grade.kind != "grade"):
         return "is not named by a run and a grade"
     record = read_run(Document(evidence.tree(), evidence.digest))

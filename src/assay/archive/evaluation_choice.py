@@ -34,7 +34,7 @@ class ToolProfile(NamedTuple):
 
 
 class ComparedInput(NamedTuple):
-    """An input of a comparison, and the profile made for it; None where none was."""
+    """An input of a comparison, and the profile made for it; None if none was."""
 
     name: str
     made: ToolProfile | None
@@ -67,8 +67,8 @@ def own_profile(settings: Mapping[str, Any]) -> Mapping[str, Any] | None:
 def one_made_profile(
     asked: Sequence[ComparedInput], rest: Sequence[ComparedInput] = ()
 ) -> ToolProfile | None:
-    """The profile that `asked` were made with, by which `rest` are graded as well; None where none
-    was made from metrics. Results of two tools, or of one tool and of runs, can't be compared.
+    """The profile that `asked` were made with, by which `rest` are graded as well; None if none was
+    made from metrics. Results of two tools, or of one tool and of runs, can't be compared.
     """
     both = (*asked, *rest)
     known = [one.made for one in both if one.made is not None]

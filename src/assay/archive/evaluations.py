@@ -139,7 +139,7 @@ def list_evaluations(
 def find_evaluation(
     ledger: Ledger, reference: str, *, project: str, workflow: str | None = None
 ) -> StoredEvaluation | None:
-    """The evaluation that `latest`, `latest~N`, an id, a name or `NAME~N` means; None where the
+    """The evaluation that `latest`, `latest~N`, an id, a name or `NAME~N` means; None if the
     project has none. `workflow` narrows `latest` down.
     """
     matched = _REFERENCE.fullmatch(reference)

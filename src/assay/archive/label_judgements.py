@@ -116,7 +116,7 @@ def _known(ledger: Ledger, made: LabelSet, project: str) -> _KnownVerdicts:
 
 
 def _runs_of(ledger: Ledger, named: LabelledEvaluation, project: str) -> Iterator[tuple[str, str]]:
-    """The runs of an evaluation; none where it was forgotten."""
+    """The runs of an evaluation; none if it was forgotten."""
     item = ledger.get(named.digest, project=project)
     if item is not None and item.body is not None:
         for run in read_evaluation(item).evaluation.runs:
@@ -125,7 +125,7 @@ def _runs_of(ledger: Ledger, named: LabelledEvaluation, project: str) -> Iterato
 
 def _place(known: _KnownVerdicts, runs: Sequence[str]) -> tuple[str, str, bool] | None:
     """The row that a judgement is for, the run that people's label names, and whether the judge had
-    the pair the other way round; None where it is of other runs.
+    the pair the other way round; None if it is of other runs.
     """
     if len(runs) == 1:
         name = known.first.get(runs[0])

@@ -161,7 +161,7 @@ def _disagreed(stored: StoredSet, kept: Sequence[StoredLabel]) -> list[Disagreed
 
 
 def people_say(results: LabelResults, criterion: str) -> dict[str, Value | None]:
-    """One value for each labelled item of the set, by the digest of its run; None where raters are
+    """One value for each labelled item of the set, by the digest of its run; None if raters are
     level.
     """
     given = _by_person(results.labels, criterion)

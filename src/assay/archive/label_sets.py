@@ -230,9 +230,7 @@ def list_sets(ledger: Ledger, *, project: str, tag: str = "") -> Iterator[Stored
 
 
 def find_set(ledger: Ledger, reference: str, *, project: str) -> StoredSet | None:
-    """The newest set that an id, a name, a digest or `latest` means; None where the project has
-    none.
-    """
+    """The newest set that an id, a name, a digest or `latest` means; None if there is none."""
     if reference.startswith("sha256:"):
         item = ledger.get(reference, project=project)
         return read_set(item) if item is not None and item.kind == "labelset" else None

@@ -63,7 +63,7 @@ def label_draft(label: HumanLabel, *, author: str | None = None) -> Draft:
 
 def replacing(label: HumanLabel, before: Iterable[StoredLabel]) -> HumanLabel | None:
     """A label as it is stored after the rater's earlier ones: it names the one that it replaces.
-    None where that says the same already, so that a form sent twice is stored once.
+    None if that says the same already, so that a form sent twice is stored once.
     """
     own = [one for one in before if one.label.rater == label.rater and one.label.item == label.item]
     if not own:

@@ -19,7 +19,7 @@ class ReleaseSettings(Struct, frozen=True, kw_only=True):
     """
 
     config: str | None = None
-    """The assay.yaml that they come from; None where there is none."""
+    """The assay.yaml that they come from; None if there is none."""
     policy: str = "release"
     bars: Bars = Bars()
     profile: str | None = None

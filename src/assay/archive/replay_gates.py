@@ -50,8 +50,8 @@ class _Evidence:
         self.where = item.digest
 
     def behind(self, digest: str, schema: str) -> list[Item]:
-        """What a record was made of, of that schema, also what was forgotten since; nothing where
-        none of it was ever stored.
+        """What a record was made of, of that schema, also what was forgotten since; nothing if none
+        of it was ever stored.
         """
         links = self._ledger.links_of_many([digest], project=self._project)
         found = self._ledger.get_many(

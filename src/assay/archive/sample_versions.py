@@ -43,7 +43,7 @@ class SampleVersion(NamedTuple):
     """The position of the evaluation in the ledger: a higher one is newer."""
     run: SampleRun
     evidence: SampleEvidence | None
-    """None where the run was forgotten."""
+    """None if the run was forgotten."""
     repeats: int
 
 

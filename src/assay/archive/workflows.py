@@ -50,7 +50,7 @@ class WorkflowBaseline(NamedTuple):
     evaluation: StoredEvaluation | None
     """None for a baseline that is not one of the evaluations shown."""
     difference: Interval | None = None
-    """Of the pass rates, newest minus baseline; None where they can't be compared."""
+    """Of the pass rates, newest minus baseline; None if they can't be compared."""
     reason: str = ""
     """Why they can't be compared."""
     lost: int = 0

@@ -29,7 +29,7 @@ class BatchEngine(Protocol):
         """
 
     def reading_sql(self, sources: Sequence[BatchSource]) -> list[str]:
-        """The statements that read sources, the last of them a SELECT of all rows; empty where it
+        """The statements that read sources, the last of them a SELECT of all rows; empty if it
         takes more than SQL.
         """
 

@@ -33,8 +33,8 @@ def typed_text(
     numbers: Collection[str],
     verdicts: Collection[str],
 ) -> str | None:
-    """A query in DuckDB's dialect that reads columns of text as numbers and verdicts; None where
-    there is no such text.
+    """A query in DuckDB's dialect that reads columns of text as numbers and verdicts; None if there
+    is no such text.
     """
     texts = {column.name for column in columns if column.type in _TEXT}
     found = texts.intersection({*numbers, *verdicts})
@@ -56,7 +56,7 @@ def quoted_text(
     view: str, columns: Sequence[SourceColumn], *, numbers: Collection[str]
 ) -> str | None:
     """A query in DuckDB's dialect in which JSON strings keep their quotation marks where numbers
-    belong; None where nothing was read from JSON.
+    belong; None if nothing was read from JSON.
     """
     names = own_names(columns)
     if len(names) == len(columns):

@@ -37,8 +37,7 @@ class BatchRegression(NamedTuple):
     max_drop: int
     """How far the sum of the scores may fall."""
     axis_drops: tuple[int, ...]
-    """How many items' worth the mean of each axis may fall; empty where the policy has no such
-    limits.
+    """How many items' worth the mean of each axis may fall; empty if the policy has no such limits.
     """
     max_lost: int | None
     """How many items may lose the mark of an axis, whatever others gain."""

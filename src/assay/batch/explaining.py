@@ -21,7 +21,7 @@ class ExplainedBatch(NamedTuple):
     """The statements of a batch, in the dialect of its engine."""
 
     reading: tuple[str, ...]
-    """Statements that make the input readable as `batch_input`; none where SQL alone can't."""
+    """Statements that make the input readable as `batch_input`; none if SQL alone can't."""
     grades: str
     rejects: str
 

@@ -69,7 +69,7 @@ class BatchResult(NamedTuple):
     record: BatchRecord
     tally: OutputTally
     graded: tuple[str, ...]
-    """The partitions that were graded; empty where the input has none."""
+    """The partitions that were graded; empty if the input has none."""
     kept: tuple[str, ...]
     """The partitions whose grades are those of an earlier batch."""
     gone: tuple[str, ...] = ()
@@ -262,7 +262,7 @@ def _parts(sources: Sequence[BatchSource], partitions: Sequence[Partition]) -> l
 
 
 def _earlier(task: BatchTask, target: BatchTarget) -> BatchRecord | None:
-    """The record of an output that this batch may bring up to date; None where there is none."""
+    """The record of an output that this batch may bring up to date; None if there is none."""
     if not os.path.exists(target.record):
         return None
     old = read_batch_record(read_json(target.record))

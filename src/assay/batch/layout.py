@@ -68,7 +68,7 @@ class Cell(NamedTuple):
     """Of a decimal."""
     scale: int = 0
     written: str = ""
-    """The column with the text that this one was read from; empty where it never was text."""
+    """The column with the text that this one was read from; empty if it never was text."""
 
 
 class ScoreCells(NamedTuple):
@@ -84,7 +84,7 @@ class RowLayout(NamedTuple):
 
     run: Cell
     criterion: Cell | None
-    """The name of a long row's criterion; None where every criterion has its own column."""
+    """The name of a long row's criterion; None if every criterion has its own column."""
     score: ScoreCells
     """Of long rows."""
     gate: Cell | None

@@ -76,7 +76,7 @@ class RunRows(NamedTuple):
     bad_verdicts: Sequence[str] = ()
     """The gates whose columns have a text that isn't a verdict, once for each cell."""
     kept: Mapping[str, Any] = {}
-    """The columns to carry through; None where there are several values."""
+    """The columns to carry through; None if there are several values."""
     conflicts: int = 0
     """How many of them have several values."""
 

@@ -74,9 +74,7 @@ class RowExpressions:
         return [f"CAST({' + '.join(bits)} AS BIGINT)" for bits in words.values()]
 
     def bad_wide_verdicts(self) -> str | None:
-        """How many cells of a row's wide gates have a text that isn't a verdict; None where none
-        can.
-        """
+        """How many cells of a row's wide gates have text that isn't a verdict; None if none can."""
         cells = [self.layout.wide_gates[self.plan.gates[index]] for index in self.wide_gates]
         bad = [
             f"CASE WHEN {is_bad_verdict(cell)} THEN 1 ELSE 0 END" for cell in cells if cell.written

@@ -107,8 +107,8 @@ def find_sources(names: Iterable[str]) -> list[BatchSource]:
 
 
 def find_partitions(sources: list[BatchSource]) -> list[Partition]:
-    """The partitions of a single folder, in order of their names; empty where the input is
-    something else, or where some of its files are outside any partition.
+    """The partitions of a single folder, in order of their names; empty if the input is something
+    else, or if some of its files are outside any partition.
     """
     if len(sources) != 1 or not sources[0].folder or sources[0].kind in LOGGED:
         return []

@@ -125,7 +125,7 @@ class Workplace(NamedTuple):
         return os.path.basename(final)
 
     def partition_of(self, path: str) -> str | None:
-        """The partition that a written file belongs to; None where there are none."""
+        """The partition that a written file belongs to; None if there are none."""
         if not self.target.is_folder:
             return None
         below = os.path.relpath(os.path.dirname(path), self.folder).split(os.sep)[1:]
@@ -308,7 +308,7 @@ def target_of(path: str) -> BatchTarget:
 
 
 def files_of(path: str) -> list[str]:
-    """A file, or the files of data below a folder; empty where there is nothing."""
+    """A file, or the files of data below a folder; empty if there is nothing."""
     if not os.path.isdir(path):
         return [path] if os.path.exists(path) else []
     return sorted(

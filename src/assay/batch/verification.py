@@ -41,7 +41,7 @@ class RowDifference(NamedTuple):
 
     run: str
     column: str
-    """Empty where the run hasn't exactly one row: then the values are numbers of rows."""
+    """Empty if the run hasn't exactly one row: then the values are numbers of rows."""
     stored: Any
     recomputed: Any
 

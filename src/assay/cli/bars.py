@@ -23,7 +23,7 @@ def exit_code(totals: Totals) -> int:
 
 
 def pass_bar(options: argparse.Namespace) -> PassBar | None:
-    """The bar on the pass rate that the options set; None where there is none."""
+    """The bar on the pass rate that the options set; None if there is none."""
     least, confidence = (getattr(options, name, None) for name in ("min_pass_rate", "confidence"))
     if least is None and confidence is None:
         return None

@@ -139,7 +139,7 @@ def _kept_side(
 def _exam(
     options: argparse.Namespace, now: datetime, ledger: Store | None
 ) -> StoredBaseline | None:
-    """A graded exam as a baseline; None where the files are none. Every number of it is made again
+    """A graded exam as a baseline; None if the files are none. Every number of it is made again
     first.
     """
     (path, *more) = options.files

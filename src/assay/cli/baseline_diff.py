@@ -100,7 +100,7 @@ def compare_sides(before: Side, after: Side, rules: ReleaseRules, grader: Grader
 
 
 def _changed(pair: Pair) -> dict[str, Any] | None:
-    """What is different in one sample; None where nothing is."""
+    """What is different in one sample; None if nothing is."""
     ours, theirs = pair.candidate, pair.baseline
     if ours is None or theirs is None:
         return None  # listed as missing

@@ -90,7 +90,7 @@ class CommentApi:
         raise NotImplementedError
 
     def account(self) -> str | None:
-        """The account of the token; None where it can't be asked for."""
+        """The account of the token; None if it can't be asked for."""
         raise NotImplementedError
 
     def is_own(self, comment: dict[str, Any], account: str | None) -> bool:

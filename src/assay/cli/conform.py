@@ -79,7 +79,7 @@ def _check(cases: Any, file: str) -> None:
 
 
 def _annex_base(file: str) -> Any:
-    """The sound entry next to the vectors that their cases change; None where it is absent."""
+    """The sound entry next to the vectors that their cases change; None if it is absent."""
     path = os.path.join(os.path.dirname(os.path.abspath(file)), "annex-base.json")
     return read_json(path).tree if os.path.exists(path) else None
 

@@ -128,8 +128,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _graded_tools() -> list[dict[str, Any]]:
-    """The bundled tool schemas and MCP snapshot, graded from recorded scores; nothing where the
-    engine that reads modules is not installed.
+    """The bundled tool schemas and MCP snapshot, graded from recorded scores; nothing if the engine
+    that reads modules is not installed.
     """
     rules = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
     scores = read_json(os.path.join(EXAMPLES, "tools", "scores.json")).tree

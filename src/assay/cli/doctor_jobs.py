@@ -160,7 +160,7 @@ def _check_sandbox(name: str, needs: JobNeeds) -> JobCheck:
 
 
 def import_fault(module: str, package: str) -> str:
-    """Why a module can't be used; empty where it can. `module:name` also needs that name in it."""
+    """Why a module can't be used; empty if it can. `module:name` also needs that name in it."""
     path, _, name = module.partition(":")
     try:
         with _quiet():

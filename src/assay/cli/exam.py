@@ -233,7 +233,7 @@ def _graded(options: argparse.Namespace, store: Store | None) -> int:
 
 
 def _pass_line(given: float | None, exam: Exam, graded: MarkedExam) -> PassLine | UnsetType:
-    """The least score of a pass, compared exactly; none where nobody names one."""
+    """The least score of a pass, compared exactly; none if nobody names one."""
     limit = given if given is not None else exam.pass_score
     if limit is None:
         return UNSET

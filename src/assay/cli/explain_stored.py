@@ -105,7 +105,7 @@ def _whole(options: argparse.Namespace, stored: StoredInput) -> int:
 
 
 def _meant(options: argparse.Namespace, stored: StoredInput) -> str:
-    """The run that was meant by a name that none has exactly; an error where there is none."""
+    """The run that was meant by a name that none has exactly; an error if there is none."""
     if stored.evaluation is None:
         raise NotEnoughEvidence("FIL-005", "the run has no stored grade.", where=stored)
     graded = {run.run_id for run in stored.evaluation.evaluation.runs if run.grade is not None}

@@ -204,7 +204,7 @@ def score_pairs(
     *,
     planned: Sequence[str] | None = None,
 ) -> list[ScorePair]:
-    """The score of every sample on both sides; None where a side lost one."""
+    """The score of every sample on both sides; None if a side lost one."""
     aligned = align(candidate, baseline, rules)
     return [
         ScorePair(

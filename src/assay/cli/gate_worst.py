@@ -24,7 +24,7 @@ class CandidateWorst:
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> CandidateWorst | None:
-        """What the outputs of a command show; None where none of them shows any."""
+        """What the outputs of a command show; None if none of them shows any."""
         pages = any(path.endswith((".md", ".html")) for path in options.output)
         return cls() if pages or options.step_summary else None
 

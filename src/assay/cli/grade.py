@@ -135,7 +135,7 @@ class Grading:
 
     def _charting(self, stack: ExitStack) -> Any:
         """The report whose charts are asked for: the one that is written anyway, else one that is
-        thrown away; None where none are.
+        thrown away; None if none are.
         """
         if not getattr(self._options, "charts", None):
             return None
@@ -176,8 +176,8 @@ class Grading:
 
     @property
     def evaluation(self) -> Evaluation | None:
-        """The evaluation of the runs, after `finish`; None where no builder was given for it, or
-        where nothing was graded.
+        """The evaluation of the runs, after `finish`; None if no builder was given for it, or if
+        nothing was graded.
         """
         return None if self._stored is None else self._stored.evaluation
 

@@ -33,7 +33,7 @@ def command(
 
 
 def given(options: argparse.Namespace, name: str) -> list[str]:
-    """An option of the frame as it was given; nothing where it has its default, or its value from
+    """An option of the frame as it was given; nothing if it has its default, or its value from
     assay.yaml, which the command that is printed reads too.
     """
     dest, settings = COMMON[name].dest, COMMON[name].settings

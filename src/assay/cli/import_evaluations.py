@@ -38,7 +38,7 @@ MAX_NOTE = 500
 def store_evaluations(
     options: argparse.Namespace, imported: ImportedRuns, *, profile: Profile | None, folder: str
 ) -> list[MadeEvaluation]:
-    """Grade imported runs and store their evaluations; nothing where nothing is to be stored.
+    """Grade imported runs and store their evaluations; nothing if nothing is to be stored.
     `profile` was made from their metrics.
     """
     if options.name is not None:
@@ -133,7 +133,7 @@ def evaluate_file(
 
 
 def _noted(tally: ImportTally) -> dict[str, Any]:
-    """What a reader of the evaluations should know of their import; empty where nothing is."""
+    """What a reader of the evaluations should know of their import; empty if nothing is."""
     notes = [clip(one, MAX_NOTE) for one in left_out(tally)[:MAX_NOTES]]
     found: dict[str, Any] = {"notes": notes} if notes else {}
     if tally.unchecked:

@@ -250,8 +250,8 @@ def _use(options: argparse.Namespace, profile: str) -> None:
 
 
 def _made(options: argparse.Namespace, one: str, *, needed: bool) -> ToolProfile | None:
-    """The profile that was made for an input; None where it was not made from metrics. A candidate
-    is graded by the baseline's profile and needs none.
+    """The profile that was made for an input; None if it was not made from metrics. A candidate is
+    graded by the baseline's profile and needs none.
     """
     own: Any = None
     if isinstance(one, ImportedInput):

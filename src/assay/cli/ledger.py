@@ -92,8 +92,8 @@ def stored_stream(
     *,
     builder: EvaluationBuilder | None = None,
 ) -> StoredStream | None:
-    """Where a stream of grades waits for the ledger, or to become an evaluation; None where neither
-    is asked for.
+    """Where a stream of grades waits for the ledger, or to become an evaluation; None if neither is
+    asked for.
     """
     store = stack.enter_context(storing(options))
     if store is None and builder is None:
@@ -104,7 +104,7 @@ def stored_stream(
 
 
 def storing(options: argparse.Namespace) -> AbstractContextManager[Store | None]:
-    """The ledger around the work of a verb; None where nothing is to be stored. Nothing is stored
+    """The ledger around the work of a verb; None if nothing is to be stored. Nothing is stored
     before the verb calls `put`.
 
     It is the one that `--store` names. A verb with `--no-store` stores without being asked; where
@@ -140,7 +140,7 @@ def _unasked(options: argparse.Namespace, config: Config | None) -> Iterator[Sto
 
 
 def looking(options: argparse.Namespace) -> AbstractContextManager[Store | None]:
-    """The ledger of `--store` for a verb that only reads it; None where it is not given."""
+    """The ledger of `--store` for a verb that only reads it; None if it is not given."""
     if options.store is None:
         return nullcontext()
     return _opened(options, options.store, read_only=True)
@@ -148,7 +148,7 @@ def looking(options: argparse.Namespace) -> AbstractContextManager[Store | None]
 
 @contextmanager
 def storing_result(options: argparse.Namespace, verb: str) -> Iterator[Result | None]:
-    """The ledger of `--store`, around the work of a verb that only computes; None where it is not
+    """The ledger of `--store`, around the work of a verb that only computes; None if it is not
     given.
     """
     with storing(options) as store:

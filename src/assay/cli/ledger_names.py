@@ -46,7 +46,7 @@ class LedgerNames:
         self._url = options.db or getattr(options, "store", None) or ""
         self._project = options.project
         self.ledger: Ledger | None = None
-        """None where there is no ledger that can be opened; a name is then an error."""
+        """None if there is no ledger that can be opened; a name is then an error."""
 
     def __enter__(self) -> LedgerNames:
         try:
@@ -60,13 +60,13 @@ class LedgerNames:
             self.ledger.close()
 
     def opened(self, text: str) -> Ledger:
-        """The ledger, to look a name up; the error that this name deserves where there is none."""
+        """The ledger, to look a name up; the error that this name deserves if there is none."""
         if self.ledger is None:
             raise self._no_ledger(text)
         return self.ledger
 
     def get(self, text: str) -> Named:
-        """What a name stands for; an error where it stands for nothing."""
+        """What a name stands for; an error if it stands for nothing."""
         ledger = self.opened(text)
         found = self.find(ledger, text)
         if found is None:
@@ -74,7 +74,7 @@ class LedgerNames:
         return found
 
     def find(self, ledger: Ledger, text: str) -> Named | None:
-        """What a name stands for; None where it stands for nothing."""
+        """What a name stands for; None if it stands for nothing."""
         if is_relative(text):
             return self._latest(ledger, text)
         evaluation = find_evaluation(ledger, text, project=self._project)

@@ -79,7 +79,7 @@ class GradedRuns:
         raise NotImplementedError
 
     def find(self, name: str) -> FoundSample:
-        """The first run of a sample; an error with the near miss where there is none."""
+        """The first run of a sample; an error with the near miss if there is none."""
         found: list[GradedSample] = []
         others: list[str] = []
         for one in self.samples():

@@ -51,8 +51,8 @@ def gate_line(gate: Any) -> str:
 
 
 def read_patch(path: str) -> str | None:
-    """The text of a patch; None where it is not UTF-8, as with binary junk. One that is too long
-    is cut where its reader refuses it.
+    """The text of a patch; None if it is not UTF-8, as with binary junk. One that is too long is
+    cut where its reader refuses it.
     """
     with open_input(path) as stream:
         data = stream.read(4 * MAX_PATCH + 1)

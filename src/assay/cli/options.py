@@ -52,7 +52,7 @@ headers come from your own files.
 
 
 def moment(text: str | None) -> datetime | None:
-    """A moment in UTC, or None where none is given."""
+    """A moment in UTC, or None if none is given."""
     if text is None:
         return None
     try:
@@ -79,7 +79,7 @@ def shelf_of(options: argparse.Namespace) -> Shelf:
 
 
 def unless_configured(options: argparse.Namespace, verb: str, option: str, text: str) -> str:
-    """The text of an option in a hint, with a space before it; nothing where `assay.yaml` sets that
+    """The text of an option in a hint, with a space before it; nothing if `assay.yaml` sets that
     option for the verb.
     """
     config = getattr(options, "config", None)

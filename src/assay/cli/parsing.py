@@ -48,7 +48,7 @@ def add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def config_path(argv: list[str]) -> str | None:
-    """The configuration that a command line gets its defaults from; None where it gets none."""
+    """The configuration that a command line gets its defaults from; None if it gets none."""
     if {"--no-config", "-h", "--help"}.intersection(argv):
         return None
     for index, word in enumerate(argv):

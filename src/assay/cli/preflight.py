@@ -164,7 +164,7 @@ def _workflow_urls(workflow: LoadedWorkflow) -> list[str]:
 
 
 def unreachable(url: str) -> str:
-    """Why nothing listens at an address; empty where something does."""
+    """Why nothing listens at an address; empty if something does."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:

@@ -38,7 +38,7 @@ def warn_of_regrading(options: argparse.Namespace, choice: Choice) -> None:
 
 
 def _sentence(stored: StoredInput, grader: Grader, word: str) -> str:
-    """How an evaluation was graded and how it is graded now; empty where that is the same."""
+    """How an evaluation was graded and how it is graded now; empty if that is the same."""
     before: Mapping[str, Any] = stored.graded
     for document in stream_documents(stored):
         tree = getattr(document, "tree", None)

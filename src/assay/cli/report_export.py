@@ -61,8 +61,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _graded_by(options: argparse.Namespace) -> list[str] | None:
-    """The options that grade other runs as these are graded; None where their profile lives only
-    as long as this command.
+    """The options that grade other runs as these are graded; None if their profile lives only as
+    long as this command.
     """
     words = [word for name in GRADED_BY for word in given(options, name)]
     if getattr(options, "sources", {}).get("profile") in (MADE, STORED):

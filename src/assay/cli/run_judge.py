@@ -97,7 +97,7 @@ class Judging(NamedTuple):
 
     @property
     def sentences(self) -> list[str]:
-        """What is missing of it, and why; nothing where nothing is."""
+        """What is missing of it, and why; nothing if nothing is."""
         if not self.missing:
             return []
         total = sum(self.counts.values())

@@ -32,7 +32,7 @@ def extend_profile(
     scorers: Sequence[PlacedScorer] = (),
 ) -> Profile | None:
     """Make the options grade by the profile with what scorers and assertions fill, and give it;
-    None where they add nothing. It is kept in `FOLDER/profiles`, which makes the folder a library.
+    None if they add nothing. It is kept in `FOLDER/profiles`, which makes the folder a library.
     """
     profile = extended(base, additions_of(workflow, samples, scorers=scorers))
     if "+" not in str(profile.version):  # it is the base itself, which stays where it is

@@ -249,7 +249,7 @@ class Totals:
         }
 
     def check_bar(self) -> BarResult | None:
-        """Whether enough samples passed; None where no bar is set."""
+        """Whether enough samples passed; None if no bar is set."""
         if self.bar is None:
             return None
         from assay.release.pass_rate import check_pass_rate  # only where a bar is set

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 
 def console() -> Console | None:
-    """Where to print, or None where plain text is due: no terminal, CI, a dumb terminal, or no
-    rich.
-    """
+    """The console, or None for plain text: no terminal, CI, a dumb terminal, or no rich."""
     if (
         not sys.stdout.isatty()
         or os.environ.get("CI")
@@ -154,7 +152,7 @@ def _plain_table(table: Table) -> None:
 
 
 def show_table(table: Table) -> bool:
-    """Print a table where there is a screen for it; False where plain text is due."""
+    """Print a table where there is a screen for it; False if plain text is due."""
     out = console()
     if out is not None:
         out.print(_rich_table(table))

@@ -164,8 +164,8 @@ def owners(tree: Tree, names: list[str]) -> list[tuple[str, str]]:
 
 
 def keep(store: Store | None, tree: Tree, pairs: list[tuple[str, str]]) -> None:
-    """Store the entries and the index of these namespaces and selections; nothing where no store
-    was asked for. What is there already is not stored again.
+    """Store the entries and the index of these namespaces and selections; nothing if no store was
+    asked for. What is there already is not stored again.
     """
     if store is not None:
         from assay.archive.records import tree_drafts

@@ -108,7 +108,7 @@ def _scored(
 
 
 def _state(workdir: str, schema: ToolSchema) -> dict[str, Any]:
-    """The state of a grading; empty where its prompts were not written here."""
+    """The state of a grading; empty if its prompts were not written here."""
     path = os.path.join(workdir, slug(schema.schema_id), "state.json")
     if not os.path.exists(path):
         return {}

@@ -51,7 +51,7 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _selection(path: str | None) -> dict[str, Any] | None:
-    """The selection that a file holds; None where it holds something else."""
+    """The selection that a file holds; None if it holds something else."""
     if not path or not path.endswith(".json") or not os.path.isfile(path):
         return None
     tree = read_json(path, lone_surrogates=True).tree

@@ -276,7 +276,7 @@ class ShelfError(InputError):
     """A profile, policy or rubric is malformed, unknown or has changed."""
 
     of_shelf = False
-    """True where a file on the shelf is at fault and not the evidence: no other document would fare
+    """True if a file on the shelf is at fault and not the evidence: no other document would fare
     better.
     """
 

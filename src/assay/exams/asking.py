@@ -47,7 +47,7 @@ class Tutor(Protocol):
     """Who answers: one call, one prompt."""
 
     def ask(self, prompt: str) -> Any:
-        """The response, text or object. Raises NoAnswerError where there is none."""
+        """The response, text or object. Raises NoAnswerError if there is none."""
 
 
 class CommandTutor:

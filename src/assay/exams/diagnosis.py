@@ -69,8 +69,8 @@ def _all(axes: int) -> str:
 def shared_by(
     rows: list[Marked], rules: ExamRules, groups: Iterable[TagGroup] | None = None
 ) -> str:
-    """What items share: a tag, such as a tense or a topic, that all or most of them have; empty
-    where there is none. Without groups every tag of the items is tried.
+    """What items share: a tag, such as a tense or a topic, that all or most of them have; empty if
+    there is none. Without groups every tag of the items is tried.
     """
     if not rows:
         return ""

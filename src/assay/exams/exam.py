@@ -138,7 +138,7 @@ class Exam(NamedTuple):
 
     @property
     def pass_score(self) -> Any:
-        """The least score of a pass, or None where the exam names none."""
+        """The least score of a pass, or None if the exam names none."""
         named = self.files[0].pass_score
         return None if named is UNSET else named
 
@@ -176,7 +176,7 @@ def _rubric_from(named: str | None, path: str) -> str | None:
 
 def named_rubric(paths: list[str]) -> str | None:
     """The rubric that the first file of an exam names, before anything else of it is checked; None
-    where it names none.
+    if it names none.
     """
     tree = read_document(paths[0]).tree
     named = tree.get("rubric") if isinstance(tree, dict) else None

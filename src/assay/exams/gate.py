@@ -248,7 +248,7 @@ def axis_drops(
     regression: CheckedExam, baseline: CheckedExam, rules: ExamRules
 ) -> dict[str, AxisDrop]:
     """Each axis against its limits, item by item: a small axis that collapses hardly moves the
-    total, and marks that move from some items to others don't move the mean. Empty where the policy
+    total, and marks that move from some items to others don't move the mean. Empty if the policy
     has no limits for axes.
     """
     limits = rules.policy.regression_axes

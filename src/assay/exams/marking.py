@@ -99,7 +99,7 @@ class Marking:
         return tuple(axis for axis, rule in self.rules.items() if isinstance(rule, TextRule))
 
     def axis_of_kind(self, kind: str) -> str | None:
-        """The first axis with a rule of that kind; None where the rubric has none."""
+        """The first axis with a rule of that kind; None if the rubric has none."""
         return next((axis for axis, rule in self.rules.items() if rule.kind == kind), None)
 
     def marks(self, bits: int) -> dict[str, int]:
@@ -191,7 +191,7 @@ class Marking:
 
 
 def _key(axis: str, rule: MarkingRule) -> str:
-    """The key of an item's expectations that an axis looks at; empty where it looks at none."""
+    """The key of an item's expectations that an axis looks at; empty if it looks at none."""
     own = isinstance(rule, ExpectingRule) and not rule.fixed
     return (getattr(rule, "expects", None) or axis) if own else ""
 
@@ -238,7 +238,7 @@ class MarkedExam(NamedTuple):
         return sum(not one.bits & bit for one in self.marked)
 
     def p50_ms(self) -> Decimal | None:
-        """The median latency of the answers that have one, exact; None where none has."""
+        """The median latency of the answers that have one, exact; None if none has."""
         return median(self.latencies)
 
 

@@ -38,7 +38,7 @@ RULES: dict[str, type[MarkingRule]] = {
 def read_rule(
     tree: dict[str, Any], at: Path, add: Callable[[Path, str, str], None]
 ) -> MarkingRule | None:
-    """The rule of an axis; None where it has faults, which go to `add` with their place."""
+    """The rule of an axis; None if it has faults, which go to `add` with their place."""
     kind = tree.get("kind")
     if kind not in RULES:
         known = f"Rules are {', '.join(RULES)}."

@@ -105,7 +105,7 @@ class Quantity(ExpectingRule, frozen=True):
         return check
 
     def _found(self, got: Any, unit: str) -> Fraction | None:
-        """The number that was answered, with the right unit; None where there is none."""
+        """The number that was answered, with the right unit; None if there is none."""
         if isinstance(got, dict):
             given = got.get("unit", "")
             named = given == unit or (self.any_unit and not unit and isinstance(given, str))

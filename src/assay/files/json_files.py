@@ -54,7 +54,7 @@ class StoredInput(str):
     file: str
     digest: str
     evaluation: Any = None
-    """The stored evaluation; None where the name is that of a run."""
+    """The stored evaluation; None if the name is that of a run."""
     grades: str | None = None
     """A file with the stored grades of the runs, in the same order, where a command asked for
     them.

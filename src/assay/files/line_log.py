@@ -214,7 +214,7 @@ _HEAD = len(b'{"crc":"00000000","entry":')
 
 
 def checked(line: bytes) -> dict[str, Any] | None:
-    """The entry of a line, or None where it is not as it was written."""
+    """The entry of a line, or None if it is not as it was written."""
     body = line[_HEAD:-2]
     if not line.endswith(b"}\n") or line[:_HEAD] != _head(body):
         return None

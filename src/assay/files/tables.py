@@ -47,7 +47,7 @@ def table_rows(path: str) -> Rows:
 
 
 def line_of(place: str) -> int | None:
-    """The line in the place of a row; None where rows are not on lines.
+    """The line in the place of a row; None if rows are not on lines.
 
     >>> line_of("line 12"), line_of("[3]")
     (12, None)

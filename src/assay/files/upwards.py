@@ -15,8 +15,8 @@ CONFIG_FILE = "assay.yaml"
 
 
 def find_config(start: str = "") -> str | None:
-    """The configuration of a project: `assay.yaml` in the working folder or above it; None where
-    there is none.
+    """The configuration of a project: `assay.yaml` in the working folder or above it; None if there
+    is none.
     """
     found = find_upwards(CONFIG_FILE, start)
     if found is None and (other := find_upwards("assay.yml", start)):
@@ -32,8 +32,8 @@ def find_config(start: str = "") -> str | None:
 
 
 def find_upwards(name: str, start: str = "") -> str | None:
-    """The path of the nearest file of that name, from `start` (the working folder) upwards; None
-    where there is none. It is relative where that is shorter.
+    """The path of the nearest file of that name, from `start` (the working folder) upwards; None if
+    there is none. It is relative where that is shorter.
     """
     begin = os.path.abspath(start or os.curdir)
     folder = begin

@@ -322,8 +322,8 @@ class _AliasBuilder(_YamlBuilder):
 
 
 def locate(source: bytes) -> dict[str, int]:
-    """The line of each part of a JSON text, by its path as people write it; nothing where the text
-    is too large or no YAML would read it.
+    """The line of each part of a JSON text, by its path as people write it; nothing if the text is
+    too large or no YAML would read it.
     """
     try:
         lines = parse_yaml(source, "").lines or {}

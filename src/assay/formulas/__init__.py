@@ -159,8 +159,7 @@ def _raw_floor(value: object, formula_id: str, params: Mapping[str, Any]) -> int
 
 
 def raw_of(norm: int, formula_id: str, raw: Any, params: Mapping[str, Any]) -> Any:
-    """A raw score whose norm is at least the given one, or None where the scale has no single
-    answer.
+    """A raw score whose norm is at least the given one, or None if the scale has no single answer.
 
     >>> raw_of(700000000, "likert_1_5", 4, {})
     Decimal('3.8')

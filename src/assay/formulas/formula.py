@@ -38,7 +38,7 @@ class Formula(NamedTuple):
     check_params: Callable[[Mapping[str, Any]], object] = dict
     """Raises `FormulaError` for parameters this formula cannot work with."""
     steps: bool = False
-    """True where only whole steps exist between two norms, so that a change has to land on one."""
+    """True if only whole steps exist between two norms, so that a change has to land on one."""
 
     def sheet(self) -> dict[str, Any]:
         """The data sheet, as `assay library show formula ID` prints it."""

@@ -46,7 +46,7 @@ def grade(
 ) -> Grade:
     """The grade of a scorecard. Raises `EvidenceError` with every fault of the card.
 
-    `judges` says of each judge, by its whole identity, why it may not gate, or None where it may.
+    `judges` says of each judge, by its whole identity, why it may not gate, or None if it may.
     `measured` names the criteria that our own code read off the evidence; the card itself cannot
     say that. `calibrated` and `both_orders` are what the profile asks of judges, whatever the
     policy.

@@ -45,9 +45,7 @@ class Move(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """What would gain the next letter and what would lose this one; None where nothing single
-    does.
-    """
+    """What would gain the next letter and what would lose this one; None if nothing single does."""
 
     standing: str
     """The letter with the gates left aside: the band, capped by missed floors."""

@@ -168,7 +168,7 @@ class Rules(NamedTuple):
     tie_window: int
     inconsistency_warning: exact.Ratio
     judge_terms: JudgeTerms | None = None
-    """None where any judge may gate."""
+    """None if any judge may gate."""
     cards: CardTerms = CardTerms()
 
     @property

@@ -94,7 +94,7 @@ def judge_fault(
     calibrated: bool = False,
     both_orders: bool = False,
 ) -> str | None:
-    """Why a score that we did not measure may not gate; None where the judge that gave it may.
+    """Why a score that we did not measure may not gate; None if the judge that gave it may.
 
     The layer and the kind of the source are what the evidence says of itself. They do not count:
     otherwise renaming a judge to a person would help.
@@ -127,7 +127,7 @@ def judge_fault(
 
 
 def disagreement(criterion: Criterion) -> int | None:
-    """How far apart those who judged a criterion were, in billionths of its scale; None where the
+    """How far apart those who judged a criterion were, in billionths of its scale; None if the
     evidence does not say. Raises `FormulaError`.
     """
     found = criterion.disagreement

@@ -32,7 +32,7 @@ _VERDICTS = {
 
 
 def present(value: Any) -> Any:
-    """The value of a cell; None where it stands for none.
+    """The value of a cell; None if it stands for none.
 
     >>> present("NaN"), present(" "), present("no")
     (None, None, 'no')
@@ -53,7 +53,7 @@ def number_in(value: Any, what: str, where: str) -> Decimal | int | bool | None:
 
 
 def number_of(value: Any) -> Decimal | int | bool | None:
-    """The number in a cell; None where there is none. Raises ValueError for anything else.
+    """The number in a cell; None if there is none. Raises ValueError for anything else.
 
     >>> number_of("0.50"), number_of("True"), number_of(""), number_of(0.1)
     (Decimal('0.50'), True, None, Decimal('0.1'))
@@ -141,7 +141,7 @@ def amount_of(value: Any, factor: int = 1) -> Decimal | int | None:
 
 
 def mean_of(values: Sequence[Any]) -> Any:
-    """The mean of several scores of one name; None where one of them is missing.
+    """The mean of several scores of one name; None if one of them is missing.
 
     >>> mean_of([1]), mean_of([1, Decimal("0.5")]), mean_of([1, None])
     (1, Decimal('0.75'), None)

@@ -72,7 +72,7 @@ class CaseMetric(NamedTuple):
 
     @property
     def is_lower(self) -> bool | None:
-        """Whether its verdict says that lower is better; None where it doesn't tell."""
+        """Whether its verdict says that lower is better; None if it doesn't tell."""
         known = is_number(self.score) and is_number(self.threshold) and self.success is not None
         if not known or self.error or self.score == self.threshold:
             return None

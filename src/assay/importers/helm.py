@@ -147,7 +147,7 @@ def _spool_stats(path: str, spool: IO[bytes], tally: ImportTally) -> None:
 
 
 def _mean(stat: Mapping[str, Any], label: str, where: str) -> Any:
-    """The mean of a statistic; None where it counts nothing."""
+    """The mean of a statistic; None if it counts nothing."""
     count = shaped(stat.get("count", 0), int, f"the count of {label!r}", where)
     mean, total = stat.get("mean"), stat.get("sum", 0)
     if count == 0 or mean is None:

@@ -51,7 +51,7 @@ class Importer(NamedTuple):
     read: Callable[[Sequence[str], Wanted, ImportTally], Iterator[dict[str, Any]]]
     """The runs of files, one by one. What is read, left out or stated is counted on the way."""
     profile: str | None = None
-    """The profile on the shelf that measures what these runs carry; None where one is made from the
+    """The profile on the shelf that measures what these runs carry; None if one is made from the
     file's metrics.
     """
     apart: bool = False

@@ -79,7 +79,7 @@ def revision_text(found: Any) -> str:
 
 
 def _moment(text: Any) -> str | None:
-    """A moment as a log writes it; None where it is none.
+    """A moment as a log writes it; None if it is none.
 
     >>> _moment("2026-10-15T10:00:00+00:00"), _moment("yesterday")
     ('2026-10-15T10:00:00+00:00', None)
@@ -151,7 +151,7 @@ def _scores(sample: dict[str, Any], where: str, tally: ImportTally, scorer: str)
 
 
 def number(value: Any) -> Decimal | int | bool | None:
-    """The number that inspect_ai takes a value for; None where it is none.
+    """The number that inspect_ai takes a value for; None if it is none.
 
     >>> [number(value) for value in ("C", "P", "N", "yes", True, "0.5", "blue")]
     [Decimal('1'), Decimal('0.5'), Decimal('0'), Decimal('1'), True, Decimal('0.5'), None]
@@ -239,5 +239,5 @@ def limited(size: int | None, limit: Any) -> int | None:
 
 
 def count_of(value: Any) -> int | None:
-    """A count; None where it is none."""
+    """A count; None if it is none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

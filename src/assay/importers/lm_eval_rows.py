@@ -48,7 +48,7 @@ def inputs_of(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def answer_of(row: Mapping[str, Any]) -> Any:
-    """What the model answered, as the filter left it; None where there is nothing."""
+    """What the model answered, as the filter left it; None if there is nothing."""
     given = row.get("filtered_resps", row.get("resps"))
     while isinstance(given, list) and len(given) == 1:
         given = given[0]

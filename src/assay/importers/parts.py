@@ -43,7 +43,7 @@ def shaped(value: Any, kind: type[T], what: str, where: str) -> T:
 
 
 def optional(value: Any, kind: type[T], what: str, where: str) -> T | None:
-    """The value, if it is of this type; None where there is none."""
+    """The value, if it is of this type; None if there is none."""
     return None if value is None else shaped(value, kind, what, where)
 
 

@@ -121,8 +121,8 @@ class _Annotations:
 
     @property
     def means(self) -> dict[str, Any]:
-        """The score of each annotation, the mean where there are several; None where one of them
-        is missing.
+        """The score of each annotation, the mean where there are several; None if one of them is
+        missing.
         """
         return {name: mean_of(values) for name, values in self.scores.items()}
 
@@ -134,7 +134,7 @@ class _Annotations:
 
 
 def _graded(label: Any) -> int | None:
-    """The score that a label means; None where it doesn't say which way is better."""
+    """The score that a label means; None if it doesn't say which way is better."""
     return _LABELS.get(_word(label), verdict_of(label))
 
 

@@ -245,7 +245,7 @@ def _state(stats: Any, metrics: list[dict[str, Any]], tally: ImportTally) -> Non
 
 
 def _metrics(columns: Any) -> list[dict[str, Any]]:
-    """What promptfoo counted for each prompt; nothing where it did not for one of them."""
+    """What promptfoo counted for each prompt; nothing if it did not for one of them."""
     listed = columns if isinstance(columns, list) else []
     found = [one.get("metrics") for one in listed if isinstance(one, dict)]
     metrics = [one for one in found if isinstance(one, dict)]

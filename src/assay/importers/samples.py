@@ -96,11 +96,10 @@ def sample_run(
     **more: Any,
 ) -> dict[str, Any]:
     """The run of one sample. `scores` are by the metric's label in the tool; a value is a number,
-    true or false, or None where there is none. `reason` says why the verdict or the status is what
-    it is. `line` is where the sample is in its file. `unused` is what the file has of the sample
-    and the run leaves out: only its digest is kept, so that two samples that differ there are not
-    taken for one. `more` are other parts of `assay.run/1`, such as `expected`, `latency_ms` or
-    `steps`.
+    true or false, or None if there is none. `reason` says why the verdict or the status is what it
+    is. `line` is where the sample is in its file. `unused` is what the file has of the sample and
+    the run leaves out: only its digest is kept, so that two samples that differ there are not taken
+    for one. `more` are other parts of `assay.run/1`, such as `expected`, `latency_ms` or `steps`.
     """
     workflow, dataset = wanted.workflow or origin.workflow, wanted.dataset or origin.dataset
     if tally.apart and tally.results.setdefault((workflow, dataset), origin.run) != origin.run:

@@ -65,7 +65,7 @@ class _Row(NamedTuple):
         return InputError("SCO-011", f"the column {column!r} {message}", where=self.where)
 
     def text(self, column: str | None) -> Any:
-        """A cell; None where it is empty."""
+        """A cell; None if it is empty."""
         if column is None:
             return None
         value = self.cells.get(column)
@@ -103,7 +103,7 @@ class _Row(NamedTuple):
         return word in _TRUE
 
     def error(self, column: str | None) -> str:
-        """Why the sample has no result; empty where it has one."""
+        """Why the sample has no result; empty if it has one."""
         value = self.text(column)
         no_error = not value or str(value).strip().lower() in _NO_ERROR
         return "" if no_error else str(value)

@@ -51,7 +51,7 @@ class Metric:
         """Samples whose value is a word that has no place on a scale."""
 
     def add(self, value: Decimal | int | None, sample_id: str = "") -> None:
-        """Count the value of one sample; None where it has none."""
+        """Count the value of one sample; None if it has none."""
         if value is None:
             self.missing += 1
             return

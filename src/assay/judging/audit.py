@@ -50,7 +50,7 @@ class Looked(NamedTuple):
     answers: Mapping[Order, Answer]
 
     def places(self) -> list[int] | None:
-        """+1 where the first won, -1 where the second, 0 for a tie; None where an order has no
+        """+1 where the first won, -1 where the second, 0 for a tie; None if an order has no
         verdict.
         """
         found = [answer.verdict.place for answer in self.answers.values() if answer.verdict]
@@ -58,7 +58,7 @@ class Looked(NamedTuple):
         return [worth[place or "tie"] for place in found] if len(found) == 2 else None
 
     def winners(self) -> list[str] | None:
-        """Who won in each order; None where an order has no verdict."""
+        """Who won in each order; None if an order has no verdict."""
         found = [answer.verdict.winner for answer in self.answers.values() if answer.verdict]
         return [winner or "tie" for winner in found] if len(found) == 2 else None
 

@@ -40,7 +40,7 @@ class Term(NamedTuple):
 
     id: str
     holds: bool | None
-    """None where it was not measured; that does not hold either."""
+    """None if it was not measured; that does not hold either."""
     value: Any
     limit: Any
     sentence: str
@@ -155,7 +155,7 @@ def newest(cards: Iterable[JudgeCard]) -> dict[str, list[JudgeCard]]:
 
 
 def admitted(cards: Sequence[Any], terms: JudgeTerms, *, now: datetime) -> dict[str, str | None]:
-    """Of each judge that has a card, why it may not gate under the terms; None where it may. Of
+    """Of each judge that has a card, why it may not gate under the terms; None if it may. Of
     several new cards the worst counts.
     """
     return {
@@ -219,7 +219,7 @@ def admit(card: JudgeCard, terms: JudgeTerms, *, now: datetime) -> Admission:
 
 
 def age_days(card: JudgeCard, now: datetime) -> float | None:
-    """How old a card is; None where it has no date."""
+    """How old a card is; None if it has no date."""
     made = _moment(card.made_at)
     return None if made is None else (now.astimezone(UTC) - made) / timedelta(days=1)
 

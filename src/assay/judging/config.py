@@ -230,7 +230,7 @@ def _url_faults(spec: JudgeSpec) -> list[tuple[str, str]]:
 
 
 def key_of(spec: JudgeSpec) -> str | None:
-    """The key of a judge, from the environment; None where it needs none."""
+    """The key of a judge, from the environment; None if it needs none."""
     if spec.key_env is None:
         return None
     key = os.environ.get(spec.key_env, "").strip()

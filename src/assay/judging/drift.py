@@ -123,7 +123,7 @@ def _calibrated(tree: Any) -> CalibratedCard:
 
 
 def _unlike(then: CalibratedCard, now: CalibratedCard) -> str:
-    """Why two cards are not of one judge on one set; nothing where they are."""
+    """Why two cards are not of one judge on one set; nothing if they are."""
     old, new = then.card, now.card
     if old.model != new.model:
         return f"another model: {old.model} then, {new.model} now"

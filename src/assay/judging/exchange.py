@@ -166,7 +166,7 @@ def read_answers(paths: Iterable[str]) -> dict[str, Reply]:
 
 
 def _answer(document: Document) -> tuple[str, Reply | None]:
-    """A line's question and its reply; None where the batch has an error in its place, which leaves
+    """A line's question and its reply; None if the batch has an error in its place, which leaves
     the question open.
     """
     tree = document.tree

@@ -48,9 +48,7 @@ _SLACK = Decimal("1e-9")
 
 
 def impossible(document: Mapping[str, Any]) -> str | None:
-    """The first figure of a card or a calibration that cannot be, and why; None where there is
-    none.
-    """
+    """The first impossible figure of a card or calibration, and why; None if there is none."""
     body = {
         name: value
         for name, value in document.items()

@@ -42,7 +42,7 @@ class Item(NamedTuple):
 
     @property
     def run_digest(self) -> str | None:
-        """The digest of the run, as a ledger has it; None where the item came without one."""
+        """The digest of the run, as a ledger has it; None if the item came without one."""
         return None if self.run is None else digest(self.run)
 
 

@@ -48,7 +48,7 @@ class Scale(NamedTuple):
     name: str
     """binary, comparison, categories, ordinal or continuous."""
     kind: Kind | None
-    """How means are estimated; None where values have no worth."""
+    """How means are estimated; None if values have no worth."""
     positive: str | None
     worth: dict[str, float]
     """Of each value by its text."""

@@ -61,7 +61,7 @@ def take_all(
 
 
 def refuse(faults: list[Fault], *, where: str = "", fix: str = "") -> None:
-    """Raise one error with the first faults and the count of all; nothing where there are none."""
+    """Raise one error with the first faults and the count of all; nothing if there are none."""
     if faults:
         first = faults[0]
         error = InputError(

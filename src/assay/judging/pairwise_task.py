@@ -57,7 +57,7 @@ class Compared(NamedTuple):
 
     @property
     def consistent(self) -> bool | None:
-        """Whether both orders of the first pass agree; None where one of them has no verdict."""
+        """Whether both orders of the first pass agree; None if one of them has no verdict."""
         first = [look.winner for look in self.looks if look.round == 0]
         return None if None in first else first[0] == first[1]
 

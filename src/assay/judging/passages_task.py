@@ -39,7 +39,7 @@ class AskedPassage(NamedTuple):
 
 def passages_of(items: Sequence[Item], *, again: bool = False) -> list[AskedPassage]:
     """What to ask: the passages that nobody decided, or all of them, and the statements of each
-    expected answer. Nothing where the dataset names the relevant passages.
+    expected answer. Nothing if the dataset names the relevant passages.
     """
     found: list[AskedPassage] = []
     for item in items:

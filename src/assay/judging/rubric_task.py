@@ -55,8 +55,8 @@ class Judged(NamedTuple):
     answers: tuple[Answer, ...]
     group: str | None = None
     disagreement: dict[str, Any] | None = None
-    """How far several samples or judges were apart, as it appears in a score; None where only one
-    was asked.
+    """How far several samples or judges were apart, as it appears in a score; None if only one was
+    asked.
     """
     run: str | None = None
     """The digest of the run, where the item is one."""
@@ -170,7 +170,7 @@ async def judge_rubric(
 
 
 def apart(between: str, scores: Sequence[Any]) -> dict[str, Any] | None:
-    """How far scores of the same thing are apart; None where fewer than two were given."""
+    """How far scores of the same thing are apart; None if fewer than two were given."""
     return (
         {"between": between, "n": len(scores), "low": min(scores), "high": max(scores)}
         if len(scores) > 1

@@ -43,7 +43,7 @@ class BatchCheck(NamedTuple):
 
     name: str
     faults: tuple[str, ...]
-    """What differs; empty where it is as the record says."""
+    """What differs; empty if it is as the record says."""
     note: str
     """What was compared."""
 

@@ -25,7 +25,7 @@ class DocumentKind(NamedTuple):
 
     @property
     def record(self) -> type | None:
-        """The record that reads it; None where only its schema is known."""
+        """The record that reads it; None if only its schema is known."""
         value = home_value(self.home) if "[" not in self.home else None
         return value if isinstance(value, type) else None
 

@@ -106,8 +106,8 @@ class Grader:
         )
 
     def _plan_of(self, card: Scorecard) -> ScoringPlan | None:
-        """The plan of the profile that a card was scored by; None where it names none, or none that
-        is on the shelf.
+        """The plan of the profile that a card was scored by; None if it names none, or none that is
+        on the shelf.
         """
         if card.profile is None:
             return None
@@ -193,9 +193,7 @@ class Grader:
 def _admitted(
     cards: Sequence[Mapping[str, Any]], rules: Rules, now: datetime | None
 ) -> dict[str, str | None]:
-    """Of each judge that has a card, why it may not gate under the policy's terms; None where it
-    may.
-    """
+    """Why each judge with a card may not gate under the policy's terms; None if it may."""
     terms = rules.judge_terms
     if terms is None or not cards:
         return {}

@@ -47,7 +47,7 @@ class ImportedRuns(NamedTuple):
 
     def made_profile(self) -> Profile | None:
         """The profile made from the metrics, with a note for each metric that it leaves out; None
-        where the importer's runs are scored by their evidence.
+        if the importer's runs are scored by their evidence.
         """
         if not self.tally.samples or self.importer.profile is not None:
             return None

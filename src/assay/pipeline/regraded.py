@@ -13,9 +13,7 @@ _BY = ("profile", "rubric", "policy")
 def regraded(
     name: str, before: Mapping[str, Any], now: Mapping[str, Any], word: str = "decision"
 ) -> str:
-    """How a run of an evaluation was graded and how it is graded now; empty where that is the
-    same.
-    """
+    """How a run of an evaluation was graded and how it is graded now; empty if that is the same."""
     other = [kind for kind in _BY if _graded_by(before, kind) != _graded_by(now, kind)]
     if not other:
         return ""

@@ -53,7 +53,7 @@ def select_profile(
 def select_rubric(
     shelf: Shelf, asked: str | None, named: str | None, *, said_by: str
 ) -> tuple[Rubric | None, str]:
-    """The rubric, and why it is that one; None where neither a person nor the evidence names one.
+    """The rubric, and why it is that one; None if neither a person nor the evidence names one.
 
     A run's rubric is not passed here where a profile was asked for: who asks for a profile does not
     leave its weights and floors to the run.

@@ -30,7 +30,7 @@ _BYTES = ("head", "piece_of", "joint", "foot")
 
 @cache
 def outsider(group: str, name: str) -> Any:
-    """The entry that an installed plugin has under this name; None where no plugin has one."""
+    """The entry that an installed plugin has under this name; None if no plugin has one."""
     point = find_point(group, name)
     if point is None:
         return None

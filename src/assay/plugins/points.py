@@ -37,7 +37,7 @@ class InstalledPlugin(NamedTuple):
     name: str
     origin: PackageVersion
     fault: str
-    """Why it can't be used, as far as that is known before it is loaded; empty where it can."""
+    """Why it can't be used, as far as that is known before it is loaded; empty if it can."""
 
 
 def installed(group: str) -> list[InstalledPlugin]:
@@ -79,7 +79,7 @@ def _name_fault(point: EntryPoint) -> str:
 
 @cache
 def find_point(group: str, name: str) -> EntryPoint | None:
-    """The entry point of that name; None where there is none. One that can't be used is an error,
+    """The entry point of that name; None if there is none. One that can't be used is an error,
     never skipped: what it provides was asked for.
     """
     from importlib.metadata import entry_points  # slow to load, and only a plugin needs it

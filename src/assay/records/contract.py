@@ -111,7 +111,7 @@ class Contract:
 
     @property
     def problem(self) -> str:
-        """Why this is not a usable JSON Schema; nothing where it is one."""
+        """Why this is not a usable JSON Schema; nothing if it is one."""
         return "" if self._validator is not None else _problem(self._text)
 
     def check(self, value: Any) -> Checked:

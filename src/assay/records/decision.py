@@ -25,7 +25,7 @@ class RuleResult(Struct, frozen=True, kw_only=True):
     id: str
     """The rule."""
     holds: bool | None
-    """None where it could not be judged."""
+    """None if it could not be judged."""
     violated: bool
     """Shown to be violated; a rule may fail to hold without that."""
     reason: str
@@ -195,7 +195,7 @@ class PolicyOverride(Struct, frozen=True, kw_only=True):
     field: str
     """The number that was set."""
     policy: float | None
-    """What the policy says; None where it says nothing."""
+    """What the policy says; None if it says nothing."""
     used: float
     """The value that was used."""
     eases: bool

@@ -79,7 +79,7 @@ class LostMark(_ExamPart, frozen=True, kw_only=True):
     expected: str
     """What would have earned the mark."""
     given: str
-    """Empty where nothing was given."""
+    """Empty if nothing was given."""
 
 
 AxisResults = dict[str, AxisResult]
@@ -241,7 +241,7 @@ class DropCheck(_ExamPart, frozen=True, kw_only=True):
 
 
 class SoftGate(_ExamPart, frozen=True, kw_only=True):
-    """A soft gate. `warn` is None where there was nothing to judge."""
+    """A soft gate. `warn` is None if there was nothing to judge."""
 
     id: str
     warn: bool | None

@@ -67,7 +67,7 @@ class GradedCriterion(Struct, frozen=True, kw_only=True):
     role_floor_units: int | None = None
     """The policy's floor for its role, also where an override holds in its place."""
     disagreement_units: int | None = None
-    """How far apart those who judged it were, on 0..1; None where that was not measured."""
+    """How far apart those who judged it were, on 0..1; None if that was not measured."""
     was_measured: bool = False
     """Whether our own code read it off the evidence."""
 
@@ -181,7 +181,7 @@ _ENDED = re.compile(r"the run ended with status '(\w+)': (.+)", re.DOTALL)
 
 
 def ended_by(reason: str) -> str:
-    """What ended a run, by the reason of its gate; empty where nothing is stated.
+    """What ended a run, by the reason of its gate; empty if nothing is stated.
 
     >>> ended_by("the run ended with status 'error': 429"), ended_by("no critical step failed")
     ('error: 429', '')

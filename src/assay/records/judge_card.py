@@ -183,7 +183,7 @@ class AuditRecord(Struct, frozen=True):
 
 
 class CardTerm(Struct, frozen=True):
-    """One thing that a policy asks of a judge. `holds` is None where it was not measured."""
+    """One thing that a policy asks of a judge. `holds` is None if it was not measured."""
 
     id: str
     """What is asked for."""

@@ -35,7 +35,7 @@ class _NoBound(Exception):
 
 
 def weight_of(schema: Any) -> int | None:
-    """The weight, or None where there is no bound or it is beyond `MAX_WEIGHT`.
+    """The weight, or None if there is no bound or it is beyond `MAX_WEIGHT`.
 
     >>> weight_of({"type": "object"}), weight_of({"$ref": "#"})
     (18, None)

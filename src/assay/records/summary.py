@@ -14,7 +14,7 @@ class ValueInterval(Struct, frozen=True, kw_only=True):
     """A value with the ends of its interval; without ends there is a reason."""
 
     value: float | None
-    """The value; null where there is none."""
+    """The value; null if there is none."""
     low: float | None
     """The lower end of the interval."""
     high: float | None

@@ -19,7 +19,7 @@ class SchemaRule(NamedTuple):
     """One sentence: what is so where nothing is wrong."""
     fix: str
     spec: str | None = None
-    """The id of the public FlowMCP specification with this meaning; None where there is none."""
+    """The id of the public FlowMCP specification with this meaning; None if there is none."""
 
 
 class SchemaFinding(NamedTuple):

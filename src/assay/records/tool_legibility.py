@@ -99,10 +99,10 @@ class LegibilityReport(NamedTuple):
     """Files that could not be read. Each counts as 0."""
     score: int
     minimum: int | None = None
-    """What every schema and every tool must reach; None where nothing is asked."""
+    """What every schema and every tool must reach; None if nothing is asked."""
 
     def below(self) -> list[str]:
-        """What falls short of the minimum, in words; empty where nothing is asked."""
+        """What falls short of the minimum, in words; empty if nothing is asked."""
         if self.minimum is None:
             return []
         short = [f"{path} could not be read" for path in self.unread]

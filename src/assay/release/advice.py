@@ -78,8 +78,8 @@ def _names(items: Sequence[Mapping[str, str]], key: str = "sample") -> str:
 
 
 def decidable_margin(seen: Seen, rules: ReleaseRules) -> float | None:
-    """The least margin that the score rule would hold under; None where the policy's own needs no
-    thousands of samples, or where no margin would do.
+    """The least margin that the score rule would hold under; None if the policy's own needs no
+    thousands of samples, or if no margin would do.
     """
     scored = next(rule for rule in seen.rules if rule.id == SCORE_RULE)
     if scored.holds is not False or scored.violated:
@@ -96,7 +96,7 @@ def decidable_margin(seen: Seen, rules: ReleaseRules) -> float | None:
 
 def samples_to_show(seen: Seen, rules: ReleaseRules) -> int | None:
     """About how many pairs would show that the drop is below the margin, with this difference and
-    spread; None where no number would.
+    spread; None if no number would.
     """
     difference = seen.comparison.difference
     if difference.value is None or difference.low is None:

@@ -73,8 +73,8 @@ class Statement(Struct, frozen=True, kw_only=True):
 
 
 class Check(NamedTuple):
-    """One thing that was looked at. `holds` is None where it was not asked for, or could not be
-    looked at.
+    """One thing that was looked at. `holds` is None if it was not asked for, or could not be looked
+    at.
     """
 
     id: str

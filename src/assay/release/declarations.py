@@ -25,7 +25,7 @@ class Declarations(NamedTuple):
     other_steps: frozenset[str]
     step_failed: bool
     handoffs: frozenset[tuple[str, str]] | None
-    """The handoffs that are allowed; None where nothing is said."""
+    """The handoffs that are allowed; None if nothing is said."""
     output_schema: str | None
     expected: str | None
     tests: tuple[int, int]

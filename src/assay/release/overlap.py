@@ -26,12 +26,12 @@ class Aligned(NamedTuple):
     candidate: Side
     baseline: Side
     overlap: SampleOverlap | None
-    """What the two datasets share; None where both sides have the same samples of one version."""
+    """What the two datasets share; None if both sides have the same samples of one version."""
 
 
 def content_of(run: Run) -> SampleContent | None:
     """What the sample of a run was: what went in, what was expected and asserted; and the row it
-    came from, where our own runner recorded that. None where the run does not say.
+    came from, where our own runner recorded that. None if the run does not say.
     """
     row = run.metadata.get("sample_digest")
     expected, asserted = run.expected, run.metadata.get("assertions")

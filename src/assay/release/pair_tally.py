@@ -67,7 +67,7 @@ def _all(items: Iterable[Any]) -> NameList:
 
 
 def lost_things(rows: Iterable[Row | None], *kinds: str) -> LostThings | None:
-    """What the candidate's samples lost of these kinds; None where that is nothing."""
+    """What the candidate's samples lost of these kinds; None if that is nothing."""
     lost = lost_of(rows, *kinds)
     return LostThings(NameList(lost, len(lost)), lost_said(lost)) if lost else None
 

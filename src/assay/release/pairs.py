@@ -114,8 +114,8 @@ def _attempts(side: Side, other: Side, name: str) -> frozenset[int]:
 
 
 def groups_of(pairs: Sequence[Pair]) -> list[str | None] | None:
-    """The group of each pair; None where no two samples share one, or where the groups are too few
-    to tell their spread.
+    """The group of each pair; None if no two samples share one, or if the groups are too few to
+    tell their spread.
 
     With fewer than five groups no interval over groups holds what it promises. The comparison is
     then one of these samples in these groups, and says so.

@@ -53,7 +53,7 @@ class PassBar(NamedTuple):
 
 
 class BarResult(NamedTuple):
-    """Whether the bar is reached; None where there are too few samples to tell."""
+    """Whether the bar is reached; None if there are too few samples to tell."""
 
     holds: bool | None
     reason: str
@@ -110,7 +110,7 @@ least 95% with 0.95 confidence; about 73 would be enough at this rate
 
 
 def samples_needed(rate: Fraction, bar: PassBar) -> int | None:
-    """How many samples at this rate would reach the bar; None where none would, or too many.
+    """How many samples at this rate would reach the bar; None if none would, or too many.
 
     >>> samples_needed(Fraction(1), PassBar(Fraction(95, 100), 0.95))
     73

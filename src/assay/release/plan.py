@@ -112,7 +112,7 @@ def needed_samples(
     rules: ReleaseRules, *, effect: float, power: float, sd: float | None, looks: int = 1
 ) -> int | None:
     """How many pairs show that the drop is below the margin, when the true difference is `effect`;
-    None where no number does.
+    None if no number does.
 
     Never fewer than the policy asks for. Without a spread, and for the interval that assumes
     nothing, at least so many that a rare total loss is excluded.
@@ -286,7 +286,7 @@ def check_plan(tree: Any, *, where: str) -> dict[str, Any]:
 
 
 def changes(declared: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """A sentence for each field that is not as it was declared; empty where the plan was kept.
+    """A sentence for each field that is not as it was declared; empty if the plan was kept.
 
     >>> changes({"policy": "release@1", "margin": 1.0}, {"policy": "release@1", "margin": 2.0})
     ['the margin was declared as 1 and is 2']

@@ -54,13 +54,13 @@ class Promotion(NamedTuple):
     adjusted_difference: float | None
     missing: MissingSamples
     pairs: tuple[Pair, ...]
-    """Empty where they were counted elsewhere."""
+    """Empty if they were counted elsewhere."""
     n_paired: int
     would_change: tuple[str, ...]
     decidable_margin: float | None = None
     """The margin that these samples could decide, where the policy's would need thousands."""
     tally: PairTally | None = None
-    """What the rules were judged on; None where the sides are not paired."""
+    """What the rules were judged on; None if the sides are not paired."""
 
 
 def promote(
@@ -231,7 +231,7 @@ def _decided(promotion: Promotion, rules: ReleaseRules) -> Promotion:
 
 
 def lost_could(tally: ScoreTally, rules: ReleaseRules) -> LostRuns | None:
-    """How low the lower end could have been, whatever the lost runs came to; None where nothing is
+    """How low the lower end could have been, whatever the lost runs came to; None if nothing is
     missing, or the interval cannot gain by it.
 
     The end is lowest where each lost run is at one end of its range; those that would be the

@@ -42,9 +42,7 @@ class LostRuns(NamedTuple):
 
     samples: int
     low: float | None
-    """The lowest that the lower end could have been; None where there are too many to work it
-    out.
-    """
+    """The lowest that the lower end could have been; None if there are too many to work it out."""
 
 
 def rule(
@@ -61,7 +59,7 @@ def rule(
 
 
 def _add_lost(evidence: Evidence, lost: LostThings | None) -> str:
-    """What the candidate lost, added to the evidence, and in words; empty where it lost nothing."""
+    """What the candidate lost, added to the evidence, and in words; empty if it lost nothing."""
     if lost is None:
         return ""
     evidence.update(lost=lost.items.first[:SHOWN], lost_count=lost.items.total)

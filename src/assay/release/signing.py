@@ -31,7 +31,7 @@ class Signature(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Signed(NamedTuple):
-    """Whether the key that was asked for signed; None where none was asked for."""
+    """Whether the key that was asked for signed; None if none was asked for."""
 
     holds: bool | None
     reason: str

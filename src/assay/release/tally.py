@@ -93,8 +93,8 @@ class ScoreTally(NamedTuple):
     clusters: int
     """How many groups there are; a sample without one is its own group."""
     groups: Groups | None
-    """What each group comes to, without those in `members`; None where samples don't share groups,
-    or there are too few of them.
+    """What each group comes to, without those in `members`; None if samples don't share groups, or
+    there are too few of them.
     """
     lost_count: int
     """Pairs of which something was lost."""
@@ -206,7 +206,7 @@ class PairTally(NamedTuple):
     missing_baseline: NameList
     compared: ComparedSides
     of_baseline: ComparedSides | None
-    """Without the samples that are the candidate's alone; None where there are none."""
+    """Without the samples that are the candidate's alone; None if there are none."""
     gates: GateTally
     floors: FloorTally
     severe: SevereTally

@@ -1,6 +1,6 @@
-"""An assertion and its conditions, each checked on one value: True, False, or None where the
-condition doesn't apply to the value. None stays None when an assertion is negated, so that an
-output of another type never passes for one without what is forbidden.
+"""An assertion and its conditions, each checked on one value: True, False, or None if the condition
+doesn't apply to the value. None stays None when an assertion is negated, so that an output of
+another type never passes for one without what is forbidden.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def is_refusal(value: Any) -> tuple[bool | None, str]:
 
 
 def decimal_of(value: Any, *, text: bool = True) -> Decimal | None:
-    """A number as it is written; None where the value is none, or one of very many digits."""
+    """A number as it is written; None if the value is none, or one of very many digits."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
         return None
     if isinstance(value, str) and (not text or len(value) > 400):
@@ -217,7 +217,7 @@ def decimal_of(value: Any, *, text: bool = True) -> Decimal | None:
 
 
 def path_steps(path: str) -> list[str | int] | None:
-    """The steps of a path; None where it is none.
+    """The steps of a path; None if it is none.
 
     >>> path_steps("$.items[0].name"), path_steps("a['b c'][-1]"), path_steps("$..x")
     (['items', 0, 'name'], ['a', 'b c', -1], None)

@@ -54,7 +54,7 @@ the share that hold; or that criterion, added with a weight.
 
 
 class Held(NamedTuple):
-    """Whether an assertion holds; None where that could not be determined. And what was found."""
+    """Whether an assertion holds; None if that could not be determined. And what was found."""
 
     holds: bool | None
     reason: str
@@ -105,7 +105,7 @@ def _fault(where: str, place: str, message: str) -> EvidenceError:
 
 
 def _problem(one: Assertion, outputs: Sequence[str]) -> str:
-    """What is wrong with an assertion; nothing where it can be checked."""
+    """What is wrong with an assertion; nothing if it can be checked."""
     given = [name for name in CONDITIONS if getattr(one, name) is not UNSET]
     if len(given) > 1:
         return f"has {' and '.join(given)}; write one assertion for each."
@@ -144,7 +144,7 @@ def _problem(one: Assertion, outputs: Sequence[str]) -> str:
 
 
 def _foregone(one: Assertion) -> str:
-    """Why an assertion holds whatever the output is; nothing where it checks something."""
+    """Why an assertion holds whatever the output is; nothing if it checks something."""
     if "" in (one.contains if isinstance(one.contains, list) else [one.contains]):
         return "`contains` has an empty text, which every text contains."
     if isinstance(one.regex, str) and _is_in_all(one.regex):

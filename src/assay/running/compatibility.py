@@ -36,7 +36,7 @@ class PreparedSample(NamedTuple):
     tags: list[str]
     row: Mapping[str, Any]
     assertions: tuple[Assertion, ...] | None = None
-    """What the row asserts about the outputs; None where no row of the dataset asserts anything."""
+    """What the row asserts about the outputs; None if no row of the dataset asserts anything."""
 
 
 class Misfit(InputError):

@@ -205,7 +205,7 @@ class Config(NamedTuple):
         return {name: self._reference(f"{kind}s.{name}", given) for name, given in entries.items()}
 
     def chosen(self, kind: Kind) -> str | None:
-        """The one that is used where the command line names no other; None where there is none."""
+        """The one that is used where the command line names no other; None if there is none."""
         given, named = getattr(self.spec, kind), self.named(kind)
         if isinstance(given, str) and given in named:
             return named[given]

@@ -59,7 +59,7 @@ def _outside(config: Config, workflow: str | None) -> Iterator[tuple[Path, str]]
 
 
 def _key_of(config: Config, workflow: str | None) -> Path | None:
-    """The key that describes or names this workflow; None where the command line named it."""
+    """The key that describes or names this workflow; None if the command line named it."""
     if workflow is None:
         return None
     for name, reference in config.named("workflow").items():

@@ -31,8 +31,8 @@ MAX_FAULTS = 20
 
 
 class DatasetFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A dataset, as its YAML file holds it. Fields are named by their paths in a sample, with dots
-    for what is nested.
+    """A dataset, as written in its YAML file. Fields are named by their paths in a sample, with
+    dots for what is nested.
     """
 
     dataset: Annotated[str, Meta(min_length=1, max_length=200)]
@@ -111,7 +111,7 @@ class LoadedDataset:
         ]
 
     def expected(self, row: Mapping[str, Any]) -> Any:
-        """What is expected of a workflow for this sample; None where the sample does not say."""
+        """What is expected of a workflow for this sample; None if the sample does not say."""
         if self._gold is None:
             names = ["expected", *(name for name in row if name.lower() in ("expected", "gold"))]
             return next((row[name] for name in names if row.get(name) is not None), None)

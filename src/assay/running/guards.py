@@ -143,9 +143,7 @@ def _import_root(file: str, there: Collection[str]) -> str:
 
 
 def _test_folder(file: str) -> str:
-    """The outermost folder of tests above a test's file; empty where tests and code share a
-    folder.
-    """
+    """The outermost folder of tests above a test's file; empty if tests and code share a folder."""
     parts = file.split("/")[:-1]
     return next(
         (

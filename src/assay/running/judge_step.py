@@ -140,7 +140,7 @@ class JudgeStep:
         return self.counts.total() - self.counts["scored"]
 
     async def ask(self, question: Question, *, sample: int = 0) -> Answer:
-        """The answer to a question; an error where the judge is down."""
+        """The answer to a question; an error if the judge is down."""
         answer: Answer | None = None
         why = "" if self.client.has(question, sample=sample) else self._refusal()
         if not why:
@@ -157,7 +157,7 @@ class JudgeStep:
         return answer
 
     def _refusal(self) -> str:
-        """Why a new question is not asked; empty where it is."""
+        """Why a new question is not asked; empty if it is."""
         if self.down is not None:
             return str(self.down)
         if self._max_calls is not None and self._new >= self._max_calls:

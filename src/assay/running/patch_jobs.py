@@ -53,7 +53,7 @@ class PatchJob(NamedTuple):
 
 
 class _JobRecord(Struct, frozen=True, kw_only=True):
-    """A job as a file holds it; other keys are ignored."""
+    """A job as written in a file; other keys are ignored."""
 
     instance_id: Text
     tree: Text
@@ -178,5 +178,5 @@ def command_for(job: PatchJob, test: str) -> list[str]:
 
 
 def report_of(job: PatchJob) -> str:
-    """Where the command writes its report; empty where it writes none."""
+    """Where the command writes its report; empty if it writes none."""
     return REPORT if any("{report}" in word or REPORT in word for word in job.command) else ""

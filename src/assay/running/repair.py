@@ -67,8 +67,8 @@ def repair_of(workflow: LoadedWorkflow) -> PostRun:
 
 
 def lacking() -> str:
-    """What this machine lacks for judging patches, and the line to install it; empty where nothing
-    is missing.
+    """What this machine lacks for judging patches, and the line to install it; empty if nothing is
+    missing.
     """
     if shutil.which("git") is None:
         return (

@@ -42,8 +42,8 @@ def is_repository(folder: str) -> bool:
 
 
 def read_revision(folder: str, revision: str) -> Revision:
-    """The files of a revision. Raises InputError SCO-038 where there is no such revision, or its
-    tree is too large or is none.
+    """The files of a revision. Raises InputError SCO-038 if there is no such revision, or its tree
+    is too large or is none.
     """
     if not _REVISION.fullmatch(revision):
         raise InputError(

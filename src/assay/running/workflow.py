@@ -179,7 +179,7 @@ class Repository(_WorkflowPart, frozen=True):
 
 
 class WorkflowFile(_WorkflowPart, frozen=True):
-    """A workflow, as its YAML file holds it."""
+    """A workflow, as written in its YAML file."""
 
     workflow: Annotated[str, Meta(min_length=1, max_length=200)]
     """The workflow's name."""

@@ -276,7 +276,7 @@ class Box:
             self.ended = time.monotonic()
 
     def stop(self, why: Kind | None) -> None:
-        """Ask the supervisor to end everything; `why` is None where the run is simply over."""
+        """Ask the supervisor to end everything; `why` is None if the run is simply over."""
         if self._stopped_at is None:
             self.stopped_for, self._stopped_at = why, time.monotonic()
             self._close(self._leash)

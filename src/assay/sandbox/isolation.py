@@ -90,7 +90,7 @@ def not_available(isolation: Isolation, why: str) -> NotEnoughEvidence:
 
 
 def find_bubblewrap() -> str:
-    """The path of `bwrap`. Raises SBX-001 where there is none."""
+    """The path of `bwrap`. Raises SBX-001 if there is none."""
     check_isolation("bubblewrap")
     return str(shutil.which("bwrap"))
 

@@ -61,7 +61,7 @@ class SandboxOutcome(NamedTuple):
     was.
     """
     exit_code: int | None
-    """None where a signal ended it."""
+    """None if a signal ended it."""
     signal: int | None
     wall_s: float
     cpu_s: float
@@ -77,7 +77,7 @@ class SandboxOutcome(NamedTuple):
     reason: str
     """One sentence for a person."""
     report: bytes | None
-    """The file a command was asked to write outside its tree; None where there is none."""
+    """The file a command was asked to write outside its tree; None if there is none."""
 
     def unless(self, failed: bool) -> SandboxOutcome:
         """The record of a process that ended well, although its tests failed: it must not read as

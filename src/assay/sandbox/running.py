@@ -35,7 +35,7 @@ class ReportFindings(NamedTuple):
     """What a report shows."""
 
     fault: str = ""
-    """Why the tests have not passed; empty where they have."""
+    """Why the tests have not passed; empty if they have."""
     collected: tuple[str, ...] = ()
 
 

@@ -178,8 +178,8 @@ _NUMBER, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16
 
 
 def program(machine: str = "") -> bytes:
-    """The filter as the kernel reads it: eight bytes per instruction. Empty where it knows no
-    numbers for this machine.
+    """The filter as the kernel reads it: eight bytes per instruction. Empty if it knows no numbers
+    for this machine.
     """
     numbers = MACHINES.get(machine or platform.machine())
     if numbers is None:

@@ -55,8 +55,8 @@ def check_solution(
     `test` holds asserts, `check(candidate)`, functions `test_*` or unittest classes; it may use the
     solution's names. `support` is code of the benchmark that tests need, such as the prompt with
     its helpers: it belongs to the tests, and a solution cannot replace it. `packages` makes what is
-    installed for `python` importable, on both sides. `passed` is None where the tests are at fault,
-    or never call the solution.
+    installed for `python` importable, on both sides. `passed` is None if the tests are at fault, or
+    never call the solution.
 
     >>> check_solution(
     ...     "def twice(x): return 2 * x", "def check(f): assert f(4) == 8", "twice"
@@ -148,7 +148,7 @@ def _together(setup: BoxSetup, token: str) -> SandboxVerdict:
 
 
 def _answer(answer: bytes, token: str | None = None) -> tuple[str, str]:
-    """The word and the reason; two empty texts where there is none, or one without the token."""
+    """The word and the reason; two empty texts if there is none, or one without the token."""
     try:
         message = values.decode(answer[8:], lambda handle: None)
     except (ValueError, TypeError, RecursionError):

@@ -161,8 +161,8 @@ def _step_fault(seen: list[tuple[str, str]]) -> str:
 
 
 def _held(names: list[str], steps: list[list[str]], wanted: int) -> str | None:
-    """An assertion that cannot hold, and did; None where all failed as they must. One that a
-    fixture of the project stopped has not held either.
+    """An assertion that cannot hold, and did; None if all failed as they must. One that a fixture
+    of the project stopped has not held either.
     """
     if len(set(names)) != wanted:
         return "assertions that must fail did not run"

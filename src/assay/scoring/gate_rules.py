@@ -59,7 +59,7 @@ def is_absent(value: Any) -> bool:
 
 
 def resolve(name: str, values: Mapping[str, Any]) -> Any:
-    """The value of a name, or of a dotted path into nested objects; None where there is none."""
+    """The value of a name, or of a dotted path into nested objects; None if there is none."""
     if name in values:
         return values[name]
     found: Any = values
@@ -219,7 +219,7 @@ def parseable(run: Run, params: Mapping[str, Any]) -> GateResult:
 
 
 def _declared_types(properties: Any, name: str) -> list[str]:
-    """The structured types that a schema declares for an output; none where text will do."""
+    """The structured types that a schema declares for an output; none if text will do."""
     declared = properties.get(name) if isinstance(properties, dict) else None
     found = declared.get("type") if isinstance(declared, dict) else None
     kinds = found if isinstance(found, list) else [found]

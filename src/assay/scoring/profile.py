@@ -152,7 +152,7 @@ def _is_share(value: Any) -> bool:
 
 
 class PlannedGate(NamedTuple):
-    """A gate to evaluate. `gate` is None where only the run knows the verdict."""
+    """A gate to evaluate. `gate` is None if only the run knows the verdict."""
 
     id: str
     gate: Gate | None

@@ -78,7 +78,7 @@ class EvidenceSource(NamedTuple):
     of: Literal["criterion", "gate"]
     kind: Kind
     name: str
-    """The measure, the gate's rule, the judge's task or the scorer; empty where there is none."""
+    """The measure, the gate's rule, the judge's task or the scorer; empty if there is none."""
     reads: tuple[str, ...] = ()
     """The fields of the run that it reads."""
     lacks: str = ""

@@ -15,7 +15,7 @@ from assay.store.listing import grades_of
 
 
 def execution_evaluation(services: Services, job: Job, placed: Sequence[Placed]) -> Draft | None:
-    """The evaluation of the runs of an execution; None where one of them left no evidence, because
+    """The evaluation of the runs of an execution; None if one of them left no evidence, because
     totals without it would be too good.
     """
     digests = [one.digest for one in placed if one.digest is not None]

@@ -1,9 +1,9 @@
 """What people would have said on average, from few human labels and many verdicts of a judge.
 
-A row has a verdict of the judge, or None where it could not be read, and a human label, or None
-where nobody looked. The labelled rows must be a random part of all rows: labels of the hard cases
-only say nothing about the rest. Scores of kind "rate" lie from 0 to 1 and take few values (a pass
-is 1, a tie a half); those of kind "number" are on any scale. `naive` asks the judge alone, and its
+A row has a verdict of the judge, or None if it could not be read, and a human label, or None if
+nobody looked. The labelled rows must be a random part of all rows: labels of the hard cases only
+say nothing about the rest. Scores of kind "rate" lie from 0 to 1 and take few values (a pass is 1,
+a tie a half); those of kind "number" are on any scale. `naive` asks the judge alone, and its
 interval is of the judge's own mean, not of the truth. `ppi` and the functions of
 `misclassification` aim at the truth. Their coverage is simulated in tests/campaign_calibration.py;
 where a method does not hold its level it refuses.

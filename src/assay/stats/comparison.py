@@ -40,7 +40,7 @@ from assay.stats.rates import McNemar, mcnemar, paired_rate_difference
 
 
 class Claims(NamedTuple):
-    """What an interval shows against a margin; all None where it has no ends."""
+    """What an interval shows against a margin; all None if it has no ends."""
 
     non_inferior: bool | None
     """The lower end is above minus the margin."""
@@ -63,7 +63,7 @@ class Comparison(NamedTuple):
     margin: float
     claims: Claims
     p_non_inferior: float | None
-    """One-sided; None where there is no interval, or it was combined from two."""
+    """One-sided; None if there is no interval, or it was combined from two."""
     p_superior: float | None
     p_equivalent: float | None
     """The larger of the two one-sided p-values (TOST)."""
@@ -76,8 +76,8 @@ class Comparison(NamedTuple):
     sd: float | None
     clusters: int | None
     minimum_detectable_effect: float | None
-    """The smallest improvement that would be shown with the given power; None where the spread is
-    not known.
+    """The smallest improvement that would be shown with the given power; None if the spread is not
+    known.
     """
 
 

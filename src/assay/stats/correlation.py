@@ -159,7 +159,7 @@ def _ranked(values: Sequence[Number]) -> _Ranks:
 
 def _standard(ranked: _Ranks) -> list[float] | None:
     """The distinct values, moved and scaled so that the items have mean 0 and mean square 1,
-    without overflow; None where they are too close to tell apart.
+    without overflow; None if they are too close to tell apart.
     """
     n = sum(ranked.counts)
     shift = frexp(max(abs(float(value)) for value in ranked.values))[1]

@@ -153,7 +153,7 @@ def by_bound(
     clusters: int | None = None,
     range: Range | None = None,
 ) -> Estimate:
-    """The bounded interval; none where the range is not known."""
+    """The bounded interval; none if the range is not known."""
     counted = tuple(sorted(masses))
     if range is None:
         value = sum(mass.value * mass.size * mass.times for mass in counted) / sum(

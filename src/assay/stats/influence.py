@@ -62,7 +62,7 @@ def thin(masses: Sequence[float], *, ordered: bool) -> list[CategoryMass]:
 
 
 def few(n: int) -> str:
-    """Why there is no interval for n items; empty where there is one."""
+    """Why there is no interval for n items; empty if there is one."""
     return (
         f"{n} item{'s' if n != 1 else ''}; an interval needs at least {MIN_ITEMS}"
         if n < MIN_ITEMS

@@ -131,7 +131,7 @@ def _group(scores: Sequence[float]) -> _LabelGroup:
 
 def _where_below(square: float, linear: float, constant: float) -> tuple[float, float]:
     """The hull of where `square * x^2 + linear * x + constant` is at most 0 between 0 and 1; all of
-    it where there is no such place.
+    it if there is no such place.
     """
     inside = [x for x in (0.0, 1.0) if (square * x + linear) * x + constant <= 0]
     root = linear * linear - 4 * square * constant
@@ -235,7 +235,7 @@ def _three_classes(
 
 
 def _solve(matrix: list[list[float]], right: list[float]) -> list[float] | None:
-    """The solution of a small linear system, or None where there is no single one."""
+    """The solution of a small linear system, or None if there is no single one."""
     lines = [[*row, value] for row, value in zip(matrix, right, strict=True)]
     size = len(lines)
     for column in range(size):

@@ -28,7 +28,7 @@ _SIDE: dict[str | None, int] = {"a": 1, "tie": 0, "b": -1, None: 0}
 
 
 class JudgedPair(NamedTuple):
-    """A pair of candidates: the verdict by order ("ab": a came first), None where it could not be
+    """A pair of candidates: the verdict by order ("ab": a came first), None if it could not be
     read, and which is known to be better.
     """
 

@@ -64,8 +64,8 @@ def samples_for_mean(
     paired: bool = True,
     design_effect: float = 1.0,
 ) -> int | None:
-    """How many pairs show it with that power; None where no number does, because nothing of the
-    kind is there.
+    """How many pairs show it with that power; None if no number does, because nothing of the kind
+    is there.
 
     >>> samples_for_mean(effect=5.0, sd=10.0)
     34
@@ -216,7 +216,7 @@ def detectable_rate(
     n: int, *, discordant: float, margin: float = 0.0, power: float = 0.8, level: float = 0.95
 ) -> float | None:
     """The smallest true difference of two rates that n pairs show, when this share of pairs
-    differs; None where even the largest is not shown.
+    differs; None if even the largest is not shown.
 
     >>> round(detectable_rate(200, discordant=0.2), 3)
     0.087

@@ -29,7 +29,7 @@ class KeptBaseline(NamedTuple):
 
 
 def find_baseline(ledger: Ledger, name: str, *, project: str) -> KeptBaseline | None:
-    """The newest baseline of a name, or one by its digest; None where the project has none."""
+    """The newest baseline of a name, or one by its digest; None if the project has none."""
     if _DIGEST.fullmatch(name):
         item = ledger.get(name, project=project)
         return (

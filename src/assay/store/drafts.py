@@ -100,7 +100,7 @@ class Stored(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A record as it is stored. `body` is None where it was forgotten."""
+    """A record as it is stored. `body` is None if it was forgotten."""
 
     project: str
     seq: int
@@ -295,8 +295,8 @@ def graded_drafts(
     reason: str | None = None,
     links: Sequence[Link] = (),
 ) -> list[Draft]:
-    """A grade with all it rests on: the evidence as it came, the scorecard that was graded, the
-    grade, and the links between them.
+    """A grade with everything it depends on: the evidence as it came, the scorecard that was
+    graded, the grade, and the links between them.
 
     `evidence` is a run, a scorecard, or the draft of one. Where it is the very scorecard that was
     graded, it is stored once.

@@ -122,7 +122,7 @@ def add(
     head: bytes | None = None,
     after: int | None = None,
 ) -> int | None:
-    """Add events; the number of events there are then, or None where the run is not in one of the
+    """Add events; the number of events there are then, or None if the run is not in one of the
     states it must be in (see `RunUpdate`).
     """
     made = RunUpdate(run_id, events, of, state, head, digest, after)
@@ -171,7 +171,7 @@ def append(connection: Connection, project: str, updates: Iterable[RunUpdate]) -
 def _rows(
     project: str, run_id: str, events: Sequence[Event], *, first: int
 ) -> list[dict[str, Any]]:
-    """Events at their positions, as the table holds them."""
+    """Events at their positions, as the table stores them."""
     return [
         {
             "project": project,

@@ -195,7 +195,7 @@ class Ledger:
     # --- reading
 
     def get(self, digest: str, *, project: str = DEFAULT_PROJECT) -> Item | None:
-        """The record of a digest; None where there is none in this project."""
+        """The record of a digest; None if there is none in this project."""
         return next(iter(self.get_many([digest], project=project).values()), None)
 
     def get_many(

@@ -43,7 +43,7 @@ def ensure(database: Database, *, read_only: bool = False) -> None:
 
 
 def current(connection: Connection) -> str | None:
-    """The version of the tables; None where Assay has no tables."""
+    """The version of the tables; None if Assay has no tables."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
     return connection.execute(

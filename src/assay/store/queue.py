@@ -36,7 +36,7 @@ def claim(
     since_ms: int = 0,
     is_dead: Callable[[str], bool] = lambda _owner: False,
 ) -> Row[Any] | None:
-    """Claim the oldest row that waits, or whose owner is dead; None where there is no such row.
+    """Claim the oldest row that waits, or whose owner is dead; None if there is no such row.
 
     `waiting` and `held` say which rows wait and which are in somebody's hands. Those become free
     when their last heartbeat is `stale_ms` ago, or before `since_ms`, or when `is_dead` is true of

@@ -233,8 +233,8 @@ def _item(row: Any) -> Item:
 
 
 def _few(connection: Connection, project: str, kind: str, filters: Filters) -> list[int] | None:
-    """The records in a span of time, where they are few; None where they are many, or no span is
-    asked for.
+    """The records in a span of time, where they are few; None if they are many, or no span is asked
+    for.
     """
     span = {name: value for name, value in filters.items() if name in _SPAN}
     if not span:

@@ -41,7 +41,7 @@ class Brief(NamedTuple):
 
 
 class RunSearch(NamedTuple):
-    """Digests of runs, and the place to look further from; None where everything was looked at."""
+    """Digests of runs, and the place to look further from; None if everything was looked at."""
 
     digests: tuple[str, ...]
     next_cursor: int | None

@@ -199,7 +199,7 @@ def _add_late(
 
 
 def _placed(edge: ChainLink, known: Mapping[bytes, Known]) -> tuple[int, str, int]:
-    """A link as the table holds it: by the positions of its ends."""
+    """A link as the table stores it: by the positions of its ends."""
     return known[edge.source].seq, edge.relation, known[edge.target].seq
 
 

@@ -231,7 +231,7 @@ class Mean(NamedTuple):
 
     @property
     def value(self) -> Fraction | None:
-        """The mean; None where nothing counts."""
+        """The mean; None if nothing counts."""
         return self.total / self.weight if self.weight else None
 
 

@@ -32,7 +32,7 @@ BOOLEAN, SCALE = "boolean", "scale-1-5"
 
 
 def read_catalogue(root: str) -> dict[str, dict[str, Any]]:
-    """The catalogue that a tree keeps; empty where nobody has given one."""
+    """The catalogue that a tree keeps; empty if nobody has given one."""
     try:
         with open(os.path.join(root, QUESTIONS), "rb") as stream:
             found = parse_json(stream.read())
@@ -184,7 +184,7 @@ def has_evidence(answer: GradedAnswer) -> bool:
 def _unproven(
     answer: GradedAnswer, catalogue: Catalogue, before: set[tuple[str, str]]
 ) -> str | None:
-    """Why an answer, or its absence, cannot be relied on; None where it can."""
+    """Why an answer, or its absence, cannot be relied on; None if it can."""
     question = answer.question_id
     if answer.score == "n/a":
         allowed = answer.na_reason in catalogue.get(question, {}).get("naReasons", ())
@@ -205,7 +205,7 @@ def shortfall(
     catalogue: Catalogue,
     rules: SchemaRules,
 ) -> str | None:
-    """Why the grade of an entry makes no node stable; None where it does. `older` are the entries
+    """Why the grade of an entry makes no node stable; None if it does. `older` are the entries
     before it.
     """
     faults = answer_faults(entry.gradings, entry.area, catalogue)

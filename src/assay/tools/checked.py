@@ -179,7 +179,7 @@ def _required(schema: Any) -> set[str]:
 
 
 def _type(schema: Mapping[str, Any], depth: int = 0) -> str:
-    """The type of a parameter in words; empty where it has none.
+    """The type of a parameter in words; empty if it has none.
 
     >>> _type({"type": ["string", "null"]}), _type({"type": "array", "items": {"type": "number"}})
     ('string or null', 'list of number')

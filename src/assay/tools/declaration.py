@@ -85,7 +85,7 @@ class Declaration(_Part, frozen=True):
         return made
 
     def reason(self, what: str) -> str | None:
-        """Why something does not apply; None where it does."""
+        """Why something does not apply; None if it does."""
         reason: str | None = getattr(self.not_applicable, what)
         return reason
 
@@ -119,7 +119,7 @@ def check_declaration(document: Document) -> Declaration:
 
 
 def declaration_of(schema: ToolSchema) -> Declaration | None:
-    """The declaration that was given for the tools of a server; None where none was."""
+    """The declaration that was given for the tools of a server; None if none was."""
     stated = schema.main.get("declaration") if schema.kind == "mcp" else None
     if stated is None:
         return None

@@ -156,7 +156,7 @@ def _complete(
 
 
 def agreed_value(values: Iterable[Any], what: str) -> Any:
-    """The one value that all who give it agree on; None where nobody gives it. Two answers to one
+    """The one value that all who give it agree on; None if nobody gives it. Two answers to one
     question are refused, not chosen from.
     """
     given: list[Any] = []

@@ -350,7 +350,7 @@ def nodes_of(
 
 def next_ungraded(index: NamespaceIndex | SelectionIndex) -> str | None:
     """The next node to grade: tools before what sums them up, members before their selection. None
-    where nothing is pending.
+    if nothing is pending.
     """
     order = sorted(nodes_of(index), key=lambda pair: -pair[0].count("."))
     return next((path for path, node in order if node.status == PENDING), None)

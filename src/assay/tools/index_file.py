@@ -96,7 +96,7 @@ class _Frozen(msgspec.Struct, rename="camel"):
 
 
 def frozen_lock(data: bytes) -> bytes | None:
-    """The bytes of `lockSnapshot` in an index file, exactly as written; None where there is none.
+    """The bytes of `lockSnapshot` in an index file, exactly as written; None if there is none.
     Raises ValueError.
     """
     try:

@@ -101,7 +101,7 @@ def _tokens(name: str) -> list[str]:
 
 
 def brand_of(name: str) -> str:
-    """The words of a key's name that say whose it is, joined; empty where it says nobody's.
+    """The words of a key's name that say whose it is, joined; empty if it says nobody's.
 
     >>> brand_of("CMC_API_KEY"), brand_of("API_KEY_V2"), brand_of("coinGeckoApiKey")
     ('cmc', '', 'coingecko')

@@ -70,7 +70,7 @@ def tools_of(main: dict[str, Any]) -> dict[str, Any]:
 
 
 def about_text(main: dict[str, Any]) -> bytes | None:
-    """The About page that a schema or selection declares inline, as bytes; None where it declares
+    """The About page that a schema or selection declares inline, as bytes; None if it declares
     none.
     """
     resources = main.get("resources")
@@ -105,7 +105,7 @@ def flowmcp_version(main: dict[str, Any]) -> str:
 
 
 def manifest_of(schema: ToolSchema) -> Manifest:
-    """The manifest of a schema, or an error where a name in it cannot be a folder."""
+    """The manifest of a schema, or an error if a name in it cannot be a folder."""
     tools = {}
     for name, tool in tools_of(schema.main).items():
         tests = tool.get("tests") if isinstance(tool, dict) else None
@@ -137,7 +137,7 @@ def manifest_name(snapshot_file: str) -> str:
 
 
 def read_manifest(folder: str, snapshot: Snapshot) -> Manifest | None:
-    """The manifest of a snapshot; None where another program made the snapshot without one."""
+    """The manifest of a snapshot; None if another program made the snapshot without one."""
     path = os.path.join(folder, manifest_name(snapshot.file))
     try:
         with open(path, "rb") as stream:

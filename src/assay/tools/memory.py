@@ -131,7 +131,7 @@ def _rejecting(node: Any) -> Iterator[str]:
 
 
 def _read_index(home: str) -> dict[str, Any]:
-    """The index of a namespace or selection as its file has it; empty where there is none. Raises
+    """The index of a namespace or selection as its file has it; empty if there is none. Raises
     InputError where it cannot be read.
     """
     path = os.path.join(home, "index.json")

@@ -315,8 +315,8 @@ def file_stamp(name: str) -> datetime | None:
 
 
 def latest(files: Iterable[str], logical_name: str) -> str | None:
-    """The newest version among `<logicalName>--...` by its parsed time, then by its name; None
-    where there is no version.
+    """The newest version among `<logicalName>--...` by its parsed time, then by its name; None if
+    there is no version.
 
     A plain sort of the names would be wrong: persona segments come before the time.
     """

@@ -179,8 +179,8 @@ def judge(
     lost: Sequence[LostEntry] = (),
     catalogue: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Node:
-    """The status of a node from its entries, oldest first, the hash of what it grades now (None
-    where that is not known) and the entries it has lost.
+    """The status of a node from its entries, oldest first, the hash of what it grades now (None if
+    that is not known) and the entries it has lost.
 
     The catalogue says what an entry must answer for its grade to make the node stable.
     """

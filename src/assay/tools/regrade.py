@@ -36,7 +36,7 @@ class ScoringChange(Protocol):
         """Whether the same evidence may score differently now."""
 
     def rescore(self, answer: GradedAnswer) -> GradedAnswer | None:
-        """The answer scored again from its stored evidence; None where it must be asked again."""
+        """The answer scored again from its stored evidence; None if it must be asked again."""
 
 
 class NodePlace(NamedTuple):

@@ -13,7 +13,7 @@ class Module(NamedTuple):
 
     name: str
     version: str | None
-    """As the schema states it; None where it states none."""
+    """As the schema states it; None if it states none."""
     source: str
     """How it is asked for: `import`, `export from`, `dynamic import`, `require` or
     `requiredLibraries`.
@@ -47,7 +47,7 @@ class ToolSchema(NamedTuple):
     version, description (its instructions) and tools.
     """
     tools_text: str
-    """What `JSON.stringify(main.tools)` gives in a JavaScript engine; `{}` where there are none."""
+    """What `JSON.stringify(main.tools)` gives in a JavaScript engine; `{}` if there are none."""
     source: bytes
     """The bytes that `schemaHash` of a report covers: the file as it was read."""
     modules: tuple[Module, ...] = ()

@@ -155,9 +155,7 @@ def schema_status(tools: Sequence[object], aggregate: object) -> str:
 
 
 def rollup_grade(grades: Iterable[object]) -> str | None:
-    """The grade of a whole: REJECTED if any is, else the worst letter; None where nothing is
-    graded.
-    """
+    """The rollup grade: REJECTED if any is, else the worst letter; None if nothing is graded."""
     found = list(grades)
     for grade in found:
         if grade != REJECTED and grade not in LETTERS:

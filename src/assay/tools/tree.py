@@ -78,8 +78,8 @@ class Tree:
         return self.inside(os.path.join(self.root, kind, segment(name, OWNERS[kind])))
 
     def inside(self, path: str) -> str:
-        """The path, or an error where a link leads elsewhere: what is written there would not be
-        in the tree.
+        """The path, or an error if a link leads elsewhere: what is written there would not be in
+        the tree.
         """
         relative = os.path.relpath(path, self.root)
         real = os.path.join(os.path.realpath(self.root), relative)
@@ -249,8 +249,8 @@ class Tree:
         return {name: snapshot for name, snapshot in found.items() if snapshot is not None}
 
     def manifests(self, namespace: str) -> dict[str, Manifest | None]:
-        """The schemas of a namespace that have a snapshot, each with what it holds; None where
-        another program made it.
+        """The schemas of a namespace that have a snapshot, each with what it holds; None if another
+        program made it.
         """
         home = self.home("providers", namespace)
         return {

@@ -39,7 +39,7 @@ def check_trigger(trigger: object) -> str:
 
 
 def trigger_of(veto: object) -> str | None:
-    """The trigger of a veto as somebody gave it; None where there is no veto."""
+    """The trigger of a veto as somebody gave it; None if there is no veto."""
     if veto is None:
         return None
     return check_trigger(veto.get("triggeredBy") if isinstance(veto, dict) else None)

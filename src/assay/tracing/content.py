@@ -30,14 +30,14 @@ _MAX_MESSAGES = 100_000
 
 def inputs_of(span: Span) -> dict[str, Any] | None:
     """What a span was given: the keys of an object as they are; `input` is the last thing a user
-    said. None where it is not recorded.
+    said. None if it is not recorded.
     """
     return _side(span, _GIVEN, "input", _ASKING, "inputs")
 
 
 def outputs_of(span: Span) -> dict[str, Any] | None:
     """What a span made: the keys of an object as they are; `answer` is the last text of a model.
-    None where it is not recorded.
+    None if it is not recorded.
     """
     return _side(span, _MADE, "answer", _ANSWERING, "outputs")
 
@@ -100,7 +100,7 @@ def _text(fields: Mapping[str, Any]) -> str | None:
 
 def reported_tokens(span: Span) -> int | None:
     """The tokens of the answers that a node's output holds and its input did not, by their own
-    account; None where there are none.
+    account; None if there are none.
 
     A node that hands on what an earlier one said counts it not again.
     """

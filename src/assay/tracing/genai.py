@@ -102,8 +102,8 @@ def _status(trace: Trace) -> str:
 
 
 def _sum(trace: Trace, steps: list[TracedStep], name: str) -> Any:
-    """The sum over the steps; None where a model did not say its part. A workflow's own larger
-    count holds.
+    """The sum over the steps; None if a model did not say its part. A workflow's own larger count
+    holds.
     """
     outermost = [
         key

@@ -26,7 +26,7 @@ class _Unclear(Exception):  # no error: it ends the search
 
 
 def handoffs(trace: Trace, steps: list[TracedStep]) -> list[dict[str, Any]] | None:
-    """Every handoff in its order; None where it is not known."""
+    """Every handoff in its order; None if it is not known."""
     explicit = _explicit(trace)
     if explicit:
         return [{"from": source, "to": to} for source, to in explicit]

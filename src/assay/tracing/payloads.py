@@ -116,7 +116,7 @@ def _message(value: Any) -> Mapping[str, Any]:
 
 
 def _arguments(given: Any) -> dict[str, Any] | None:
-    """The arguments of a call as an object; None where they are not clear.
+    """The arguments of a call as an object; None if they are not clear.
 
     >>> _arguments({"input_str": "{'a': 2}", "tags": []}), _arguments("two")
     ({'a': 2}, None)
@@ -158,7 +158,7 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 
 def calls_of(attributes: Mapping[str, Any]) -> tuple[RequestedCall, ...] | None:
-    """The tool calls in a model's answer; None where the answer is not recorded."""
+    """The tool calls in a model's answer; None if the answer is not recorded."""
     messages = tree(attributes.get("gen_ai.output.messages"))
     if isinstance(messages, list):
         parts = [
@@ -211,8 +211,8 @@ def _written(given: Any) -> Any:
 
 
 def offered_of(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The tools that a model or an agent was shown, with the JSON Schema of each; None where the
-    span does not say.
+    """The tools that a model or an agent was shown, with the JSON Schema of each; None if the span
+    does not say.
     """
     listed = tree(attributes.get("gen_ai.tool.definitions"))
     if listed is None:
@@ -267,7 +267,7 @@ def told_with(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def asks_for_tools(attributes: Mapping[str, Any]) -> bool | None:
-    """Whether a model ended its answer in order to call tools; None where it does not say how it
+    """Whether a model ended its answer in order to call tools; None if it does not say how it
     ended.
     """
     reasons = tree(attributes.get("gen_ai.response.finish_reasons"))
@@ -286,7 +286,7 @@ def asks_for_tools(attributes: Mapping[str, Any]) -> bool | None:
 
 
 def documents_of(attributes: Mapping[str, Any]) -> tuple[RetrievedDocument, ...] | None:
-    """What was retrieved, the best first; None where the span does not list it."""
+    """What was retrieved, the best first; None if the span does not list it."""
     listed = tree(attributes.get("gen_ai.retrieval.documents"))
     if isinstance(listed, list):
         found = [one for one in listed if isinstance(one, dict)]
@@ -316,7 +316,7 @@ def documents_of(attributes: Mapping[str, Any]) -> tuple[RetrievedDocument, ...]
 
 
 def _documents(value: Any) -> tuple[RetrievedDocument, ...] | None:
-    """The documents of LangChain's that a retriever put out; None where it is not they."""
+    """The documents of LangChain's that a retriever put out; None if it is not they."""
     output = tree(value)
     listed = output.get("documents") if isinstance(output, dict) else None
     if not isinstance(listed, list) or not all(

@@ -24,7 +24,7 @@ from assay.tracing.steps import milliseconds
 Notify = Callable[[str, dict[str, Any]], None]
 """Called with `step_start` or `step_end` and the fields of the event."""
 ToolCheck = Callable[[str, Any], bool | None]
-"""Whether a tool's arguments keep its schema; None where nobody knows the tool."""
+"""Whether a tool's arguments keep its schema; None if nobody knows the tool."""
 
 SUCCESS, SKIPPED = "success", "skipped"
 
@@ -48,7 +48,7 @@ class Recorder:
         check: ToolCheck | None = None,
     ) -> None:
         self.clock = clock
-        """Nanoseconds that only go up; None where no time is measured."""
+        """Nanoseconds that only go up; None if no time is measured."""
         self.steps: list[OpenStep] = []
         """The steps in the order in which they began."""
         self._notify = tell

@@ -147,7 +147,7 @@ def not_carried_out(call: RequestedCall, offered: Mapping[str, Any] | None) -> C
 
 def offered_tools(tools: Any) -> dict[str, Any] | None:
     """The tools that a model was shown, with the JSON Schema of each, in the form of OpenAI, of
-    Anthropic or of the conventions; None where nobody says.
+    Anthropic or of the conventions; None if nobody says.
 
     >>> offered_tools(
     ...     [

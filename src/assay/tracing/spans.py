@@ -29,7 +29,7 @@ class Span(NamedTuple):
     name: str
     start_ns: int
     end_ns: int | None
-    """None where it never ended."""
+    """None if it never ended."""
     attributes: Mapping[str, Any]
     events: Sequence[tuple[str, Mapping[str, Any]]]
     error: str | None
@@ -52,7 +52,7 @@ class RetrievedDocument(NamedTuple):
 
 class RequestedCall(NamedTuple):
     """A tool call that a model asked for. `arguments` is the text itself where it cannot be read as
-    an object, None where nobody recorded any.
+    an object, None if nobody recorded any.
     """
 
     name: str
@@ -61,7 +61,7 @@ class RequestedCall(NamedTuple):
 
 
 class Meaning(NamedTuple):
-    """What a span says in our words; None where it does not say."""
+    """What a span says in our words; None if it does not say."""
 
     kind: Kind
     name: str
@@ -77,12 +77,11 @@ class Meaning(NamedTuple):
     total_tokens: int | None = None
     """The sum as the span states it, where it does not state both parts."""
     calls: tuple[RequestedCall, ...] | None = None
-    """The tool calls that a model's answer asks for; None where the answer is not recorded."""
+    """The tool calls that a model's answer asks for; None if the answer is not recorded."""
     asks_for_tools: bool | None = None
     """Whether a model's answer ended in order to call tools, by its finish reason."""
     offered: Mapping[str, Any] | None = None
-    """The tools that a model or agent was shown, with the JSON Schema of each; None where nobody
-    says.
+    """The tools that a model or agent was shown, with the JSON Schema of each; None if nobody says.
     """
     valid: bool | None = None
     refused: bool = False
@@ -101,7 +100,7 @@ class Meaning(NamedTuple):
 
     @property
     def tokens(self) -> int | None:
-        """Tokens in and out together; None where a part is not known."""
+        """Tokens in and out together; None if a part is not known."""
         if self.input_tokens is None or self.output_tokens is None:
             return self.total_tokens
         return self.input_tokens + self.output_tokens
@@ -168,6 +167,6 @@ def tree(value: Any) -> Any:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """An object, written as JSON or as it is; nothing where it is none."""
+    """An object, written as JSON or as it is; nothing if it is none."""
     found = tree(value)
     return found if isinstance(found, dict) else {}

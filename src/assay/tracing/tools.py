@@ -29,8 +29,8 @@ class _Asked(NamedTuple):
 
 
 def tool_calls(trace: Trace, steps: list[TracedStep]) -> list[dict[str, Any]] | None:
-    """Every call in its order; empty where every model is known to have asked for none, None where
-    nobody can tell.
+    """Every call in its order; empty if every model is known to have asked for none, None if nobody
+    can tell.
     """
     names = {key: step.name for step in steps for key in step.keys}
     speakers = trace.speakers

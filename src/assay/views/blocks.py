@@ -195,7 +195,7 @@ class Figure(Block, frozen=True):
 
     @property
     def source(self) -> str:
-        """Where the picture is; empty where there is none."""
+        """Where the picture is; empty if there is none."""
         if self.chart.spec is None or not self.draw or not can_draw():
             return ""
         if self.url:

@@ -20,7 +20,7 @@ Movement = Literal["worse", "missing", "same", "better", "new", "neither"]
 
 
 class ComparedSample(Struct, frozen=True):
-    """One sample of every evaluation, in their order; None where one lacks it."""
+    """One sample of every evaluation, in their order; None if one lacks it."""
 
     sample: str
     rows: tuple[SampleRow | None, ...]
@@ -54,11 +54,11 @@ class ComparedSample(Struct, frozen=True):
 
     @property
     def difference(self) -> float | None:
-        """The candidate's score less the baseline's; None where one of them is missing."""
+        """The candidate's score less the baseline's; None if one of them is missing."""
         return self.difference_of(self.judged)
 
     def difference_of(self, place: int) -> float | None:
-        """The score of one evaluation less the baseline's; None where that was forgotten."""
+        """The score of one evaluation less the baseline's; None if that was forgotten."""
         row, base = self.rows[place], self.base
         return (
             None if row is None or base is None or base.grade_forgotten else row.score - base.score

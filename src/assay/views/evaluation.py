@@ -108,7 +108,7 @@ def evaluation_view(
 
 
 def _counts(totals: EvaluationTotals, floors: Mapping[str, int]) -> list[Part]:
-    """What fails and what is missing, most often first; nothing where nothing does."""
+    """What fails and what is missing, most often first; nothing if nothing does."""
     columns = ("Gate that fails", Column("Runs", "n"), Column("Of", "n"))
     absent = ("Criterion without a score", Column("Runs", "n"), Column("Of", "n"))
     below = ("Criterion below its floor", Column("Runs", "n"), Column("Of", "n"))

@@ -28,7 +28,7 @@ _HEAD = ("Name", "Workflow", "Dataset", Column("Runs", "n"), "Pass rate", "Mean 
 
 
 def unchecked(evaluation: Evaluation) -> str:
-    """How many answers the tool of an import passed without a check; empty where it did not."""
+    """How many answers the tool of an import passed without a check; empty if it did not."""
     found = evaluation.settings.get("unchecked")
     if not isinstance(found, dict) or not isinstance(found.get("n"), int):
         return ""

@@ -12,7 +12,7 @@ _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
 
 
 class EvidenceText(NamedTuple):
-    """The three texts of a run; None where there is none."""
+    """The three texts of a run; None if there is none."""
 
     input: str | None = None
     output: str | None = None

@@ -65,7 +65,7 @@ class ReportTitle(NamedTuple):
     """What a report is about."""
 
     name: str
-    """The evaluation; empty where the runs are of none."""
+    """The evaluation; empty if the runs are of none."""
     lead: str
     """What ran on what, and when."""
     rate: Callable[[int, int], ValueInterval]
@@ -92,7 +92,7 @@ class Format:
         reported: Callable[[Workflow], Sequence[str]],
     ) -> None:
         """Learn, before anything else, which file is written and which options of `assay grade`
-        grade the runs in the same way; None where no options do. `reported` names the gates and
+        grade the runs in the same way; None if no options do. `reported` names the gates and
         criteria of a workflow that only somebody's report fills. Few formats care.
         """
 

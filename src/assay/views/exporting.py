@@ -51,7 +51,7 @@ class Sent(NamedTuple):
 def configured(
     endpoint: str | None = None, *, environment: Mapping[str, str] | None = None
 ) -> OtlpTarget | None:
-    """The exporter that an option or the environment names; None where neither does.
+    """The exporter that an option or the environment names; None if neither does.
 
     >>> configured(environment={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318/"}).endpoint
     'http://localhost:4318/v1/logs'
@@ -143,8 +143,8 @@ class Outbox(NamedTuple):
 
     @classmethod
     def of(cls, endpoint: str | None, stack: ExitStack) -> Outbox | None:
-        """What an option or the environment asks for; None where neither does. The file goes with
-        the stack.
+        """What an option or the environment asks for; None if neither does. The file goes with the
+        stack.
         """
         found = configured(endpoint)
         return (

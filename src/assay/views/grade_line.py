@@ -52,13 +52,13 @@ class GradeLine(Struct, frozen=True):
     floor_failures: Sequence[str] = ()
     explanation: Sequence[str] = ()
     cause: str = ""
-    """What ended the run, such as an error of the provider; empty where nothing is stated."""
+    """What ended the run, such as an error of the provider; empty if nothing is stated."""
     status: str | None = None
     """How the run ended."""
 
     @property
     def why(self) -> str:
-        """Why it did not pass, in a few words; empty where it passed.
+        """Why it did not pass, in a few words; empty if it passed.
 
         >>> GradeLine(hard_gate_failures=["clean", "signed"]).why, GradeLine(passed=True).why
         ('gates clean, signed do not pass', '')
@@ -163,7 +163,7 @@ _CHANGES = ("To get any better grade", "Smallest change", "No single criterion")
 
 
 def change_text(result: Mapping[str, Any]) -> str:
-    """The smallest change that would move a grade up, in the words of its explanation; empty where
+    """The smallest change that would move a grade up, in the words of its explanation; empty if
     there is no better grade.
     """
     sentences = result.get("explanation") or ()

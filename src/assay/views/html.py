@@ -55,9 +55,9 @@ from assay.views.report_spool import SampleSpool
 from assay.views.run import SYSTEMS
 
 ROWS = 10_000
-"""Rows of the table at the most."""
+"""Rows of the table at most."""
 EVIDENCE = 200
-"""Samples with their evidence at the most, and the bytes that it may take."""
+"""Samples with their evidence at most, and the bytes that it may take."""
 EVIDENCE_BYTES = 700_000
 OPENED = 3
 """The worst samples, whose evidence is open, and the least number of samples that have any."""

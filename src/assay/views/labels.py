@@ -104,7 +104,7 @@ class LabelResults(NamedTuple):
     """Of these, once another rater's label of the item was there to be seen."""
     preferred: ValueInterval | None = None
     """The share of pairs in which the first version is preferred; a tie, and a pair on which raters
-    are level, counts half. None where the set has no pairs.
+    are level, counts half. None if the set has no pairs.
     """
     preferred_n: int = 0
     """The pairs that it rests on."""

@@ -61,7 +61,7 @@ class Media(NamedTuple):
         )
 
     def content(self) -> bytes | None:
-        """Its bytes; None where they are not base64."""
+        """Its bytes; None if they are not base64."""
         try:
             return b64decode(self.encoded)
         except (Error, ValueError):
@@ -69,7 +69,7 @@ class Media(NamedTuple):
 
 
 def sniffed(start: bytes) -> str:
-    """The type of a file by its first bytes; empty where they are not known.
+    """The type of a file by its first bytes; empty if they are not known.
 
     >>> sniffed(b"%PDF-1.7"), sniffed(b"<svg")
     ('application/pdf', '')

@@ -66,7 +66,7 @@ class EvidenceFold(Block, frozen=True):
 
 
 def kept_evidence(run: Run | None) -> dict[str, Any]:
-    """What a report keeps of a run, cut to a bound; nothing where only the grade is known."""
+    """What a report keeps of a run, cut to a bound; nothing if only the grade is known."""
     if run is None:
         return {}
     texts = {

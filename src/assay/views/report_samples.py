@@ -123,7 +123,7 @@ def _bar(norm: float | None, low: bool) -> SampleBar:
 
 
 def cut(text: str, most: int) -> str:
-    """A text on one line, of so many bytes in HTML at the most.
+    """A text on one line, of so many bytes in HTML at most.
 
     >>> cut("two  words", 99), cut("abcdefghij", 6), cut("<<<<", 8)
     ('two words', 'abc…', '<…')

@@ -253,7 +253,7 @@ class OtherAnswer(NamedTuple):
     compare: str
     older: bool
     answer: str | None
-    """None where the run did not answer."""
+    """None if the run did not answer."""
     run: SampleRun
     forgotten: bool = False
     same_outputs: bool = False

@@ -293,7 +293,7 @@ class SamplePage(NamedTuple):
     pages: int
     total: int
     first: int
-    """The place of the first row among all, from 1; 0 where there are none."""
+    """The place of the first row among all, from 1; 0 if there are none."""
 
 
 def page_of(rows: Sequence[SampleRow], number: int, *, on_a_page: int = ON_A_PAGE) -> SamplePage:

@@ -231,7 +231,7 @@ def _why(row: SampleRow) -> str:
 
 
 def _change(row: SampleRow, base: SampleRow | None) -> list[str]:
-    """What differs from the baseline; nothing where nothing does."""
+    """What differs from the baseline; nothing if nothing does."""
     change = change_of(row, base)
     if base is None:
         return [line(badge("not in the baseline", "open"))]

@@ -86,7 +86,7 @@ class SampleRun(Struct, frozen=True, gc=False):
 
     run_id: str
     digest: str = ""
-    """Of the stored run; empty where nothing is stored."""
+    """Of the stored run; empty if nothing is stored."""
     grade: SampleGrade | None = None
     """None for a run that could not be graded."""
     sample: str = ""
@@ -144,7 +144,7 @@ class SampleRow(Struct, frozen=True, gc=False):
 
     @property
     def letter(self) -> str:
-        """The letter of the worst run; empty where it has none."""
+        """The letter of the worst run; empty if it has none."""
         return (self.worst.grade.grade or "") if self.worst.grade else ""
 
     @property
@@ -174,18 +174,18 @@ class SampleRow(Struct, frozen=True, gc=False):
 
     @property
     def causes(self) -> list[str]:
-        """Why it did not pass, without numbers, to be counted; empty where it passed."""
+        """Why it did not pass, without numbers, to be counted; empty if it passed."""
         failed = [run.grade for run in self.runs if not run.passed]
         return _union(["not graded"] if grade is None else grade.counted for grade in failed)
 
     @property
     def why(self) -> str:
-        """Why it did not pass, in a few words; empty where it passed."""
+        """Why it did not pass, in a few words; empty if it passed."""
         grade = self.worst.grade
         return "not graded" if grade is None else grade.why
 
     def norm(self, criterion: str) -> float | None:
-        """The mean of a criterion over the repeats; None where any of them lacks a score, which the
+        """The mean of a criterion over the repeats; None if any of them lacks a score, which the
         grade counts as 0.
         """
         found = [
@@ -239,7 +239,7 @@ _SAMPLED = msgspec.json.Decoder(_SampledRun)
 
 
 def sample_name(body: bytes) -> str:
-    """The sample that a stored run is of; empty where it names none."""
+    """The sample that a stored run is of; empty if it names none."""
     try:
         dataset = _SAMPLED.decode(body).dataset
     except msgspec.DecodeError:
@@ -283,7 +283,7 @@ def with_evidence(row: SampleRow, evidence: SampleEvidence | None) -> SampleRow:
 
 
 def sample_title(metadata: Any) -> str:
-    """The description of a sample that an importer kept; empty where there is none."""
+    """The description of a sample that an importer kept; empty if there is none."""
     found = metadata.get(DESCRIPTION) if isinstance(metadata, Mapping) else None
     return " ".join(found[:MAX_TITLE].split()) if isinstance(found, str) else ""
 

@@ -84,7 +84,7 @@ class Sarif(Spooled):
     """Grades as SARIF."""
 
     def row(self, result: Payload, source: ResultSource) -> Any:
-        """The results of one run; None where it passed."""
+        """The results of one run; None if it passed."""
         if result["passed"] is True:
             return None
         return [

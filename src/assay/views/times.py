@@ -18,8 +18,8 @@ def instant(time: str) -> datetime | None:
 
 
 def ago(time: str, now: datetime | None) -> str:
-    """How long before `now` a time was; empty where that is longer than a month, in the future, or
-    not known.
+    """How long before `now` a time was; empty if that is longer than a month, in the future, or not
+    known.
 
     >>> now = datetime(2026, 11, 15, 10, tzinfo=UTC)
     >>> [ago(f"2026-11-15T{clock}Z", now) for clock in ("09:59:58", "09:57:00", "07:30:00")]
@@ -46,7 +46,7 @@ def ago(time: str, now: datetime | None) -> str:
 
 
 def duration(value: Any) -> str:
-    """A time in milliseconds as a person reads it; empty where it is not known.
+    """A time in milliseconds as a person reads it; empty if it is not known.
 
     >>> duration(340), duration(8120), duration(None)
     ('340 ms', '8.1 s', '')

@@ -79,7 +79,7 @@ class RowHistory(NamedTuple):
     changed: bool = False
     """What was graded has changed since."""
     old: Sequence[str] | None = ()
-    """Answers that are too old by now; None where their age is unknown."""
+    """Answers that are too old by now; None if their age is unknown."""
 
 
 # --- one namespace or selection

@@ -85,7 +85,7 @@ def pointer(at: str, name: str | int) -> str:
 
 
 def part_at(tree: Any, at: str) -> Any:
-    """The part of a value that a JSON pointer leads to; KeyError where there is none."""
+    """The part of a value that a JSON pointer leads to; KeyError if there is none."""
     for step in at.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(tree, Mapping):

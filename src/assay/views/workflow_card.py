@@ -68,7 +68,7 @@ class CardBaseline(NamedTuple):
     name: str
     evaluation: Evaluation | None
     difference: Any = None
-    """Of the pass rates, with its interval; None where they can't be compared."""
+    """Of the pass rates, with its interval; None if they can't be compared."""
     reason: str = ""
     lost: int = 0
     """Samples that the newest lacks; in the difference they count as failed."""

@@ -53,7 +53,7 @@ def keep_worst_sample(found: list[WorstSample], one: WorstSample) -> None:
 
 
 def worst_samples(found: Sequence[WorstSample]) -> str:
-    """The samples as a part of a page; empty where there are none."""
+    """The samples as a part of a page; empty if there are none."""
     if not found:
         return ""
     lines = ["### Worst samples\n\n"]

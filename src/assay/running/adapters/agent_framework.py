@@ -3,8 +3,8 @@ builds one.
 
 The evidence comes from the framework's own OpenTelemetry spans: a span processor gives each span to
 the run in whose context it began, so that concurrent runs don't mix. A tracer provider that the
-program has set stays in place and keeps its exporters; where there is none, one without exporters
-is set. Spans contain tool arguments only if the framework records content; a program with its own
+program has set stays in place and keeps its exporters; if there is none, one without exporters is
+set. Spans contain tool arguments only if the framework records content; a program with its own
 exporters must allow that with `content: true`.
 """
 

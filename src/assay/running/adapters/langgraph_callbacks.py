@@ -54,8 +54,8 @@ def _chosen(choice: Any, ends: Mapping[Any, str] | None) -> set[str]:
 
 
 def routes_of(graph: Any) -> Routes | None:
-    """The edges of a graph; None where it is not built from nodes and edges, so that nobody can
-    tell which node led to which.
+    """The edges of a graph; None if it is not built from nodes and edges, so that nobody can tell
+    which node led to which.
     """
     while not hasattr(graph, "builder") and hasattr(graph, "bound"):
         graph = graph.bound

@@ -154,7 +154,7 @@ def described(error: BaseException) -> tuple[list[str], str]:
 
 
 def line_of(error: BaseException) -> int:
-    """The line of the solution at which an exception was raised; 0 where there is none."""
+    """The line of the solution at which an exception was raised; 0 if there is none."""
     if isinstance(error, SyntaxError):
         return error.lineno or 0
     trace, line = error.__traceback__, 0

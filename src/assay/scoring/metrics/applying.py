@@ -27,7 +27,7 @@ class Patched(NamedTuple):
 
     applies: Applies
     files: dict[str, PatchedFile | None]
-    """By path; None where there is no file afterwards. Empty where the patch does not apply."""
+    """By path; None if there is no file afterwards. Empty if the patch does not apply."""
 
 
 class PatchedFile(NamedTuple):

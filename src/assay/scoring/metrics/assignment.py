@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 
 def assign(weights: Sequence[Sequence[int]]) -> list[int | None]:
-    """The column of each row, None where there are more rows than columns. Every row is paired as
-    long as there are columns.
+    """The column of each row, None if there are more rows than columns. Every row is paired as long
+    as there are columns.
 
     >>> assign([[3, 2], [3, 0]]), assign([[1], [5]]), assign([])
     ([1, 0], [None, 0], [])

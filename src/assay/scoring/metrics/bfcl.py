@@ -100,7 +100,7 @@ def _kind(value: Any) -> str:
 
 
 def _declared(details: Any) -> str | None:
-    """The type a parameter declares, in the leaderboard's words; None where it declares none."""
+    """The type a parameter declares, in the leaderboard's words; None if it declares none."""
     declared = details.get("type") if isinstance(details, dict) else None
     if isinstance(declared, list):
         declared = next((name for name in declared if name != "null"), None)
@@ -122,7 +122,7 @@ def _folded(value: Any) -> Any:
 
 
 def argument_fault(value: Any, details: Any, possible: Sequence[Any]) -> str | None:
-    """What is wrong with the value of one argument, in the leaderboard's words; None where it is
+    """What is wrong with the value of one argument, in the leaderboard's words; None if it is
     right.
 
     >>> (
@@ -268,7 +268,7 @@ def call_fault(
     required: frozenset[str],
     possible: Mapping[str, Sequence[Any]],
 ) -> str | None:
-    """What is wrong with a call of the right tool; None where it is right."""
+    """What is wrong with a call of the right tool; None if it is right."""
     if not required <= arguments.keys():
         return f"{_SIMPLE}:missing_required"
     for name, value in arguments.items():

@@ -40,7 +40,7 @@ class Expected(NamedTuple):
 
     name: str
     accepted: Mapping[str, list[Any]] | None
-    """None where nothing can match: the expectation itself is broken."""
+    """None if nothing can match: the expectation itself is broken."""
     required: int
     """How many arguments may not be left out."""
     declared: Mapping[str, Any] | None = None

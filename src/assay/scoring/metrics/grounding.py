@@ -64,7 +64,7 @@ def ranked(retrieval: Sequence[Retrieved]) -> list[Retrieved]:
 
 
 def _relevant_ids(run: Run) -> frozenset[str] | None:
-    """The ids that `expected.relevant_ids` names; None where it is not there."""
+    """The ids that `expected.relevant_ids` names; None if it is not there."""
     if not isinstance(run.expected, dict) or "relevant_ids" not in run.expected:
         return None
     listed = run.expected["relevant_ids"]
@@ -112,7 +112,7 @@ def _context_share(run: Run, _params: Mapping[str, Any]) -> Any:
 
 
 def found_of_relevant(run: Run) -> Ratio | None:
-    """How many of `expected.relevant_ids` were retrieved; None where there are no such ids."""
+    """How many of `expected.relevant_ids` were retrieved; None if there are no such ids."""
     ids = _relevant_ids(run)
     if ids is None:
         return None

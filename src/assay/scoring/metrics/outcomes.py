@@ -41,7 +41,7 @@ class Instance(NamedTuple):
 
     instance_id: str
     fail_to_pass: Share | None
-    """None where the tests did not run, because there was no patch or it did not apply."""
+    """None if the tests did not run, because there was no patch or it did not apply."""
     pass_to_pass: Share | None
     generated: bool
     applied: bool

@@ -76,7 +76,7 @@ def mean_pass(tasks: Sequence[AttemptedTask], k: int) -> Means:
 
 def report(tasks: Sequence[AttemptedTask], ks: Iterable[int]) -> dict[str, Any]:
     """The JSON form of `assay measure pass-at-k`: a value for each k, null with its reason under
-    `reasons` where there is none.
+    `reasons` if there is none.
     """
     made: dict[str, Any] = {}
     reasons: dict[str, str] = {}

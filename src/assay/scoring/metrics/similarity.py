@@ -111,13 +111,11 @@ class Overlap(NamedTuple):
     expected: int
 
     def recall(self) -> Ratio | None:
-        """The share of the expected tokens that the actual text has; None where none are
-        expected.
-        """
+        """The share of the expected tokens that the actual text has; None if none are expected."""
         return Ratio(self.shared, self.expected) if self.expected else None
 
     def f1(self) -> Ratio | None:
-        """The harmonic mean of recall and precision; None where neither side has tokens."""
+        """The harmonic mean of recall and precision; None if neither side has tokens."""
         return (
             Ratio(2 * self.shared, self.actual + self.expected)
             if self.actual + self.expected
@@ -138,8 +136,8 @@ def token_overlap(actual: str, expected: str) -> Overlap:
 
 
 def rouge_l(actual: str, expected: str) -> Ratio | None:
-    """ROUGE-L F1: twice the longest common subsequence of tokens over the tokens of both; None
-    where neither has any. Advice only.
+    """ROUGE-L F1: twice the longest common subsequence of tokens over the tokens of both; None if
+    neither has any. Advice only.
 
     >>> rouge_l("the cat sat", "the fat cat sat")
     Ratio(num=6, den=7)
@@ -153,8 +151,8 @@ def rouge_l(actual: str, expected: str) -> Ratio | None:
 
 
 def bleu(actual: str, expected: str, *, order: int = 4) -> float | None:
-    """Sentence BLEU on tokens, 0 to 1, zero counts smoothed by halving (sacrebleu's `exp`); None
-    where either side has no tokens. Advice only.
+    """Sentence BLEU on tokens, 0 to 1, zero counts smoothed by halving (sacrebleu's `exp`); None if
+    either side has no tokens. Advice only.
 
     >>> round(bleu("the cat sat on the mat", "the cat sat on a mat"), 4)
     0.5373

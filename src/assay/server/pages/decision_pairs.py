@@ -39,7 +39,7 @@ class Pairs(NamedTuple):
     """The scores of every pair, and the address of each sample's run on either side."""
 
     pairs: Sequence[ScorePair] | None
-    """None where there are too many, or no evidence is stored."""
+    """None if there are too many, or no evidence is stored."""
     runs: dict[str, str]
     """Of the candidate."""
     before: dict[str, str]

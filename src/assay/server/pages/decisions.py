@@ -296,7 +296,7 @@ def _compared(names: Mapping[str, str | None]) -> Part:
 
 
 def _release(item: Item) -> Decision | None:
-    """A release decision; None where the record is something else."""
+    """A release decision; None if the record is something else."""
     try:
         return read_decision(item.body or b"{}")
     except msgspec.ValidationError:

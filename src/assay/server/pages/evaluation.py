@@ -148,7 +148,7 @@ def _people(services: Services, project: str, stored: StoredEvaluation, view: Sa
 
 
 def _decision(services: Services, project: str, stored: StoredEvaluation) -> str:
-    """The newest decision on these runs as candidates, as a link; empty where there is none."""
+    """The newest decision on these runs as candidates, as a link; empty if there is none."""
     runs = stored.evaluation.runs
     if not runs:
         return ""

@@ -175,7 +175,7 @@ def show_exam(
 
 
 def _evidence(services: Services, project: str, digest: str) -> dict[str, Any]:
-    """The questions and answers that a result was made of; empty where they are not stored."""
+    """The questions and answers that a result was made of; empty if they are not stored."""
     links = services.ledger.links_of(digest, project=project, relation="evidence_of", limit=50)
     found = services.ledger.get_many(
         [link.source for link in links if link.source is not None and link.target == digest],
@@ -189,8 +189,8 @@ def _evidence(services: Services, project: str, digest: str) -> dict[str, Any]:
 
 
 def _lost(services: Services, result: ExamResult, evidence: dict[str, Any]) -> list[LostMark]:
-    """What was expected and given where a mark was lost; nothing where the shelf has another
-    rubric, or none.
+    """What was expected and given where a mark was lost; nothing if the shelf has another rubric,
+    or none.
     """
     marking = on_shelf(services, "rubrics", result.rubric, result.digests.rubric, ExamRubric)
     if isinstance(marking, str) or not evidence:

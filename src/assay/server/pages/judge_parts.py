@@ -66,7 +66,7 @@ def age_of(card: JudgeCard, now: datetime) -> str:
 
 
 def stored_card(item: Item) -> StoredCard | None:
-    """A card of the ledger; None where it was forgotten."""
+    """A card of the ledger; None if it was forgotten."""
     if item.body is None:
         return None
     return StoredCard(item, read_card(item.tree(), where=item.digest))

@@ -95,7 +95,7 @@ def overview(
 
 
 def _evaluations(watched: Sequence[WorkflowState], total: int) -> str:
-    """The newest evaluations that were looked at, in words; empty where there are none."""
+    """The newest evaluations that were looked at, in words; empty if there are none."""
     n = sum(bool(state.evaluations) for state in watched)
     if not n:
         return ""

@@ -25,7 +25,7 @@ Text = Annotated[str | None, Query(max_length=500)]
 
 
 class Listed(NamedTuple):
-    """Records, the newest first, and the places to go on from; None where that way ends."""
+    """Records, the newest first, and the places to go on from; None if that way ends."""
 
     items: tuple[Item, ...]
     newer: str | None
@@ -85,14 +85,14 @@ def mapped(value: Any) -> dict[str, Any]:
 
 
 def rows_of(value: Any) -> list[dict[str, Any]]:
-    """The mappings in a list; nothing where there is no list."""
+    """The mappings in a list; nothing if there is no list."""
     return (
         [one for one in value if isinstance(one, dict)] if isinstance(value, list | tuple) else []
     )
 
 
 def texts(value: Any) -> list[str]:
-    """The members of a list as text; nothing where there is no list."""
+    """The members of a list as text; nothing if there is no list."""
     return [str(one) for one in value] if isinstance(value, list | tuple) else []
 
 

@@ -2,7 +2,7 @@
 
 Every route of a page is a `PageRoute`: its errors are pages too, and users who aren't logged in are
 sent to `/login` and back. A page that changes or computes something takes a POST that came from a
-page of this very server; `form` sees to that.
+page of this server; `form` sees to that.
 """
 
 from __future__ import annotations

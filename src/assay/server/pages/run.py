@@ -52,7 +52,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 @router.post("/runs/{run_id:path}/replay")
 async def replay_grade(request: Request, run_id: str) -> Response:
-    """Make the stored grade again from its stored evidence, and say whether it is the same to the
+    """Make the stored grade again from its stored evidence, and say whether it is the same byte for
     byte. Nothing is stored.
     """
     await form(request)

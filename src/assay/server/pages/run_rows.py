@@ -57,7 +57,7 @@ def brief_runs(services: Services, project: str, digests: Sequence[str]) -> list
 
 
 def part_of(item: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The workflow or the dataset of a run; empty where none is stated."""
+    """The workflow or the dataset of a run; empty if none is stated."""
     found = item.get(name)
     return found if isinstance(found, dict) else {}
 

@@ -63,7 +63,7 @@ class RunningNow(NamedTuple):
 
 
 def running_section(services: Services, principal: Principal) -> Part | None:
-    """The section about what runs now; None where nothing does."""
+    """The section about what runs now; None if nothing does."""
     now = _running(services, principal)
     return _section(now) if now.rows else None
 

@@ -124,7 +124,7 @@ def _profile(shelf: Shelf, loaded: Any) -> Profile | None:
 
 
 def _good(formula: str) -> Any:
-    """A good score, not the best, on the scale of a formula; None where what is scored is measured
+    """A good score, not the best, on the scale of a formula; None if what is scored is measured
     instead.
     """
     return next(

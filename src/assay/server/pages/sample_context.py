@@ -43,7 +43,7 @@ def opened(
     services: Services, project: str, request: Request, name: str
 ) -> tuple[Shown | None, SampleContext]:
     """The run that `?in=` means by a name, and its evaluation. An id may be given in many
-    evaluations, so the one of the address decides; None where it names none.
+    evaluations, so the one of the address decides; None if it names none.
     """
     query = read_query(request.query_params.getlist)
     reference = request.query_params.get("in", "")

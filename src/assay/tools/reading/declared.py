@@ -59,7 +59,7 @@ def declare(
 
 
 def launched_package(command: Sequence[str]) -> str | None:
-    """The package that a command fetches and runs; None where it runs a program that is here.
+    """The package that a command fetches and runs; None if it runs a program that is here.
 
     >>> launched_package(["npx", "-y", "@scope/pkg@1.2", "--port", "3"])
     '@scope/pkg'

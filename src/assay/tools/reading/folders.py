@@ -50,8 +50,8 @@ class Folder(NamedTuple):
 
 
 def read_folder(path: str, *, engine: Engine | None = None) -> Folder:
-    """Every tool schema in a folder and the folders below it. Raises InputError where there is
-    none, or where the engine is not installed.
+    """Every tool schema in a folder and the folders below it. Raises InputError if there is none,
+    or where the engine is not installed.
     """
     found = _walk(path)
     if engine is not None:
@@ -175,7 +175,7 @@ def _modules_below(folder: str) -> int:
 
 
 def _judge(entry: os.DirEntry[str], root: str) -> _Found | None:
-    """What to do with a name that is not a folder; None where it is not one of our files."""
+    """What to do with a name that is not a folder; None if it is not one of our files."""
     is_named_so = entry.name.lower().endswith((*MODULES, *DATA)) and entry.name not in SKIPPED_FILES
     try:
         real = os.path.realpath(entry.path, strict=True)

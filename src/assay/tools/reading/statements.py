@@ -127,7 +127,7 @@ def marks(node: Node) -> frozenset[str]:
 
 def nearest_double(literal: str) -> bytes | None:
     """A long number as the double next to it. The engine rounds many integers beyond 2**53 to the
-    wrong side; None where it is left to the engine.
+    wrong side; None if it is left to the engine.
     """
     digits = literal.replace("_", "").lower()
     if digits.endswith("n"):

@@ -18,7 +18,7 @@ class AlikeNames(NamedTuple):
     first: str
     second: str
     same: bool
-    """True where only case and separators tell them apart."""
+    """True if only case and separators tell them apart."""
 
 
 def fold(name: str) -> str:

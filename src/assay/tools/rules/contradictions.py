@@ -71,7 +71,7 @@ def _inner(node: dict[str, Any], where: str) -> Iterator[tuple[dict[str, Any], s
 
 
 def _types(node: dict[str, Any]) -> list[str]:
-    """The types that a schema names; empty where it takes any."""
+    """The types that a schema names; empty if it takes any."""
     kind = node.get("type")
     return [one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str)]
 

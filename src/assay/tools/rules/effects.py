@@ -69,7 +69,7 @@ def _words_of(name: str) -> list[str]:
 
 
 def _verb_of(words: list[str]) -> str | None:
-    """The verb in a name that plainly changes something; None where there is none. The second word
+    """The verb in a name that plainly changes something; None if there is none. The second word
     counts where the first is a subject, as in `file_delete`.
     """
     if not words or _READS.fullmatch(words[0]):

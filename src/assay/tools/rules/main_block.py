@@ -82,8 +82,8 @@ def placeholders(text: str) -> list[str]:
 
 
 def check(schema: ToolSchema, found: SchemaFindings) -> dict[str, Any]:
-    """Check everything but the tools; return the tools under their key, empty where
-    there are none to look at.
+    """Check everything but the tools; return the tools under their key, empty if there are none to
+    look at.
     """
     main = schema.main
     for place in schema.not_data:

@@ -35,9 +35,9 @@ class ShownTool(NamedTuple):
     fields: dict[str, str]
     """Where each parameter is in the file."""
     annotations: dict[str, Any]
-    """What it says about its effects, in the words of MCP; empty where it says nothing."""
+    """What it says about its effects, in the words of MCP; empty if it says nothing."""
     writes: bool
-    """Whether it is called with PUT or DELETE. False where nobody says."""
+    """Whether it is called with PUT or DELETE. False if nobody says."""
 
     def text(self) -> str:
         """The definition as a client puts it before a model, in the spelling of

@@ -59,7 +59,7 @@ class Parameter(NamedTuple):
 
     @property
     def values(self) -> tuple[str, ...] | None:
-        """What an enum allows; None where it is not an enum, or where a shared list decides."""
+        """What an enum allows; None if it is not an enum, or if a shared list decides."""
         match = _PRIMITIVE.match(self.primitive)
         if match is None or match[2] is None or "{{" in match[2]:
             return None

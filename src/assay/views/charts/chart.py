@@ -95,7 +95,7 @@ class Chart(NamedTuple):
     sentence: str
     """What it shows, with its numbers; also its alternative text."""
     spec: Spec | None
-    """Vega-Lite; None where there is nothing to draw, and then the sentence says why."""
+    """Vega-Lite; None if there is nothing to draw, and then the sentence says why."""
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     """The table, in words and numbers as a reader sees them; a missing value is said."""
@@ -188,7 +188,7 @@ def labels(values: Iterable[object], most: int = MAX_LABEL) -> list[str]:
 
 
 def number(value: object) -> float | None:
-    """A number to draw, or None where it is none.
+    """A number to draw, or None if it is none.
 
     >>> number(2), number(True), number("2"), number(float("nan"))
     (2.0, None, None, None)
@@ -197,7 +197,7 @@ def number(value: object) -> float | None:
 
 
 def whole(value: object) -> int | None:
-    """A count, or None where it is none."""
+    """A count, or None if it is none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 

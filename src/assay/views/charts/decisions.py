@@ -37,7 +37,7 @@ SQUARE = 330
 
 
 class ScorePair(NamedTuple):
-    """The score of one sample on each side; None where a side lacks it."""
+    """The score of one sample on each side; None if a side lacks it."""
 
     sample: str
     candidate: float | None

@@ -35,8 +35,8 @@ def history(
 ) -> Chart:
     """The exam's scores over time, next to the stored distribution of item scores.
 
-    `distribution` is that of the stored result, or None where none is stored. `limit` is the score
-    of the hard gate.
+    `distribution` is that of the stored result, or None if none is stored. `limit` is the score of
+    the hard gate.
     """
     name, title = "exam-history", "Exam scores over time"
     if not points:

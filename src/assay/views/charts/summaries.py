@@ -96,7 +96,7 @@ def score_bins(scores: Iterable[object]) -> list[dict[str, Any]]:
 
 
 def bin_of(score: object) -> int | None:
-    """The bar of a score, from 0 on; None where it is not a number."""
+    """The bar of a score, from 0 on; None if it is not a number."""
     value = number(score)
     return None if value is None else min(100 // BIN - 1, max(0, int(value // BIN)))
 

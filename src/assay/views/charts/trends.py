@@ -28,7 +28,7 @@ from assay.views.charts.chart import (
 
 
 def moment(text: object) -> datetime | None:
-    """A moment, or None where the text is none. One without a time zone is read as UTC."""
+    """A moment, or None if the text is none. One without a time zone is read as UTC."""
     try:
         found = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
     except ValueError:
