@@ -19,8 +19,9 @@ How to write a page:
   is written, not run. A second block with that title replaces the file.
 - ```` ```json ````, ```` ```jsonl ````, ```` ```yaml ```` and ```` ```toml ```` must parse. A document with a `schema` must be valid, and
   a profile, policy, rubric or `assay.yaml` must load. With a title they are files too.
-- `<!-- prepare: COMMANDS -->` runs commands that the page doesn't show. `$EXAMPLES` is the folder
-  of the bundled examples.
+- Nothing is prepared out of sight: a page makes every file that it reads. git has an author, pip
+  builds without the package index, and `PORT` is a free port, for pages that start something at
+  `${PORT:-8321}`.
 - `<!-- not run: REASON -->` right before a block leaves it out, because it needs something that a
   test can't have: a key, a cluster, the package index. Python and JSON must still parse.
 
@@ -37,6 +38,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -49,7 +51,6 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parent.parent
-EXAMPLES = ROOT / "src" / "assay" / "cli" / "examples"
 GENERATED = ("docs/reference/", "CHANGELOG.md")
 """Pages without blocks to run: `docs/generate.py` writes the reference from the code."""
 VARYING = (
@@ -62,14 +63,22 @@ VARYING = (
 """What differs between machines and days: the head of the ledger, versions, and times."""
 ITEM = re.compile(
     r"^(?P<indent> *)(?P<fence>```+)(?P<language>\w*)(?P<info>[^\n`]*)\n(?P<body>.*?)"
-    r"^(?P=indent)(?P=fence) *$\n?|<!-- (?P<order>prepare|not run):(?P<words>.*?)-->\n?",
+    r"^(?P=indent)(?P=fence) *$\n?|<!-- not run:(?P<reason>.*?)-->\n?",
     re.DOTALL | re.MULTILINE,
 )
 TITLE = re.compile(r'\btitle="([^"]+)"')
 SIMPLE = re.compile(r"[\w\s./:,@%+=#'\"^-]*")
 """Commands without anything that only a shell understands."""
 EXIT = re.compile(r"\(exit \d+\)\n\Z")
-SETTINGS = {"COLUMNS": "100", "NO_COLOR": "1"}
+SETTINGS = {
+    "COLUMNS": "100",
+    "NO_COLOR": "1",
+    "GIT_AUTHOR_NAME": "Ada",
+    "GIT_AUTHOR_EMAIL": "ada@example.com",
+    "GIT_COMMITTER_NAME": "Ada",
+    "GIT_COMMITTER_EMAIL": "ada@example.com",
+    "PIP_NO_BUILD_ISOLATION": "0",  # so pip reads it: build with what is installed
+}
 PLAIN = ("json", "jsonl", "yaml", "toml", "csv")
 
 
@@ -106,9 +115,9 @@ def pages() -> list[str]:
 def skipped(text: str) -> list[Skipped]:
     """The blocks of a page that are not run."""
     return [
-        Skipped(_line(text, item), " ".join(item["words"].split()))
+        Skipped(_line(text, item), " ".join(item["reason"].split()))
         for item in ITEM.finditer(text)
-        if item["order"] == "not run"
+        if item["reason"] is not None
     ]
 
 
@@ -149,7 +158,7 @@ class Reader:
         self._home = self._at = folder
         self._run = run
         tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        self._env = {**SETTINGS, "PATH": tools}
+        self._env = {**SETTINGS, "PATH": tools, "PORT": _free_port()}
         self._names: dict[str, object] = {"__name__": "__main__"}
         self._shells: list[int] = []
 
@@ -165,19 +174,16 @@ class Reader:
             parts.append(between)
             done = item.end()
             try:
-                if item["order"] == "not run":
-                    reason = item["words"].strip()
+                if item["reason"] is not None:
+                    reason = item["reason"].strip()
                     if not reason:
                         raise PageError("`not run` needs a reason")
                     parts.append(item[0])
                     continue
                 if reason and between.strip():
                     raise PageError("`not run` must be right before a block")
-                if item["order"]:
-                    self._script(item["words"], {"EXAMPLES": str(EXAMPLES)})
-                    parts.append(item[0])
-                elif reason:
-                    _parse(item["language"], textwrap.dedent(item["body"]), self._run)
+                if reason:
+                    _parse(item["language"], textwrap.dedent(item["body"]), self._assay)
                     parts.append(item[0])
                 else:
                     after = ITEM.match(text, _skip(text, done))
@@ -197,7 +203,7 @@ class Reader:
             path = self._at / title[1]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(body, encoding="utf-8")
-            _parse(language, body, self._run)
+            _parse(language, body, self._assay)
             return item[0]
         if language == "console":
             return _fenced(item, self._console(body))
@@ -215,15 +221,20 @@ class Reader:
                 f"a block with the language '{language}' can't be run or checked; docs/blocks.py"
                 " lists the languages"
             )
-        _parse(language, body, self._run)
+        _parse(language, body, self._assay)
         return item[0]
+
+    def _assay(self, words: list[str], folder: Path, env: Mapping[str, str]) -> Printed:
+        """Run the command, in a new process where the page has put packages on the path."""
+        run = run_assay if "PYTHONPATH" in self._env else self._run
+        return run(words, folder, {**self._env, **env})
 
     def _console(self, body: str) -> str:
         shown = []
         for command, was in _commands(body):
             words = _words(command)
             if words[0] == "assay" and SIMPLE.fullmatch(command):
-                done = self._run(words[1:], self._at, self._env)
+                done = self._assay(words[1:], self._at, self._env)
             else:
                 done = self._shell(command)
             ended = f"(exit {done.code})\n" if done.code else ""
@@ -235,14 +246,14 @@ class Reader:
             shown.append(f"$ {command}\n{kept}")
         return "".join(shown)
 
-    def _script(self, code: str, env: Mapping[str, str] | None = None) -> None:
-        done = self._shell(f"set -euo pipefail\n{textwrap.dedent(code)}", env)
+    def _script(self, code: str) -> None:
+        done = self._shell(f"set -euo pipefail\n{textwrap.dedent(code)}")
         if done.code:
             raise PageError(f"exit {done.code}\n{done.text}")
 
-    def _shell(self, code: str, env: Mapping[str, str] | None = None) -> Printed:
+    def _shell(self, code: str) -> Printed:
         """Run a script; what it starts in the background goes on until the page ends."""
-        before = {**os.environ, **self._env, **(env or {})}
+        before = {**os.environ, **self._env}
         with tempfile.TemporaryDirectory() as scratch:
             state = Path(scratch) / "state"
             leave = f"trap 'pwd -P > {state}; env -0 >> {state}' EXIT\n"
@@ -297,6 +308,12 @@ def reading(folder: Path, run: Run) -> Iterator[Reader]:
         yield reader
     finally:
         reader.leave()
+
+
+def _free_port() -> str:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return str(listener.getsockname()[1])
 
 
 def _commands(body: str) -> Iterator[tuple[str, str]]:

@@ -185,23 +185,15 @@ def test_varying_and_shortened_output_stays_but_never_the_exit_code(
     assert "(exit 1)" in follow(run, tmp_path, open_end)
 
 
-def test_hidden_preparation_runs_and_exceptions_need_a_reason(
-    run: blocks.Run, tmp_path: Path
-) -> None:
-    page = """<!-- prepare: cp "$EXAMPLES/scorecards.jsonl" . -->
-```console
-$ ls
-scorecards.jsonl
-```
-
-<!-- not run: it needs a cluster -->
+def test_exceptions_need_a_reason(run: blocks.Run, tmp_path: Path) -> None:
+    page = """<!-- not run: it needs a cluster -->
 
 ```sh
 exit 9
 ```
 """
     assert follow(run, tmp_path, page) == page
-    assert blocks.skipped(page) == [blocks.Skipped(7, "it needs a cluster")]
+    assert blocks.skipped(page) == [blocks.Skipped(1, "it needs a cluster")]
     for wrong, why in {
         "<!-- not run: -->\n```sh\ntrue\n```\n": "reason",
         "<!-- not run: x -->\nWords.\n```sh\ntrue\n```\n": "right before",

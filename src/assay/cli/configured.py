@@ -30,9 +30,11 @@ ENVIRONMENT = {"db": "ASSAY_DB", "store": "ASSAY_DB", "library": "ASSAY_LIBRARY"
 """Options that an environment variable sets before the file does."""
 NEVER = ("trust", "config_file", "no_config", "json", "help")
 """Options that only a person at the command line can give."""
-_GRADING = ("run", "grade", "explain", "report rank", "report summary")
+_GRADING = ("run", "grade", "explain", "report rank", "report summary", "report export")
 _COMPARING = ("gate", "baseline set", "baseline diff")
-_JUDGING = ("judge rubric", "judge pairwise", "judge claims", "judge audit", "judge ask")
+_JUDGING = tuple(
+    f"judge {action}" for action in ("rubric", "pairwise", "claims", "passages", "audit", "ask")
+)
 
 
 class OptionPlace(NamedTuple):
