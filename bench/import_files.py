@@ -9,6 +9,7 @@ import json
 import random
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, cycle, islice
+from multiprocessing import Process
 from pathlib import Path
 from typing import Any
 
@@ -201,25 +202,49 @@ def junit(path: Path, count: int) -> Items:
     return ({"classname": "tests.sums", "name": f"case {n}", "time": 0.01} for n in range(count))
 
 
+def ragas_rows(count: int, contexts: Any) -> Items:
+    """Rows of ragas."""
+    for row in rows(count):
+        yield {
+            "user_input": row["question"],
+            "retrieved_contexts": contexts,
+            "response": row["output"],
+            "reference": row["expected"],
+            "faithfulness": row["faithfulness"],
+            "answer_relevancy": row["relevance"],
+        }
+
+
 def ragas(path: Path, count: int) -> Items:
     """A table of ragas as CSV."""
-
-    def scored() -> Items:
-        for row in rows(count):
-            yield {
-                "user_input": row["question"],
-                "retrieved_contexts": "['a passage', 'another passage']",
-                "response": row["output"],
-                "reference": row["expected"],
-                "faithfulness": row["faithfulness"],
-                "answer_relevancy": row["relevance"],
-            }
-
+    listed = "['a passage', 'another passage']"
     with path.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, next(scored()))
+        writer = csv.DictWriter(stream, next(ragas_rows(1, listed)))
         writer.writeheader()
-        writer.writerows(scored())
-    return scored()
+        writer.writerows(ragas_rows(count, listed))
+    return ragas_rows(count, listed)
+
+
+LISTED = ["a passage", "another passage"]
+
+
+def write_parquet(path: Path, count: int) -> None:
+    """A table of ragas as pandas writes it: one row group for all."""
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.Table.from_pylist(list(ragas_rows(count, LISTED)))
+    pyarrow.parquet.write_table(table, path)
+
+
+def ragas_parquet(path: Path, count: int) -> Items:
+    """A table of ragas as Parquet, written by another process: a process that is started from a
+    large one counts that one's memory as its peak.
+    """
+    writer = Process(target=write_parquet, args=(path, count))
+    writer.start()
+    writer.join()
+    return ragas_rows(count, LISTED)
 
 
 def mlflow(path: Path, count: int) -> None:
@@ -289,5 +314,6 @@ FORMATS: dict[str, tuple[str, Callable[[Path, int], Items | None]]] = {
     "promptfoo": ("output.json", promptfoo),
     "pydantic-evals": ("report.json", pydantic_evals),
     "ragas": ("ragas.csv", ragas),
+    "ragas Parquet": ("ragas.parquet", ragas_parquet),
     "swe_bench": ("report.json", swe_bench),
 }

@@ -258,7 +258,7 @@ def _text_lines(stream: IO[bytes], path: str) -> Iterator[str]:
 
 def parquet_rows(path: str) -> Rows:
     """The rows of a Parquet file, a few at a time."""
-    with _parquet(path) as cursor:
+    with _parquet(path, "select *") as cursor:
         names = [column[0] for column in cursor.description or ()]
         number = 0
         while batch := cursor.fetchmany(_BATCH):
@@ -268,12 +268,12 @@ def parquet_rows(path: str) -> Rows:
 
 
 def _parquet_columns(path: str) -> list[str]:
-    with _parquet(path) as cursor:
-        return [column[0] for column in cursor.description or ()]
+    with _parquet(path, "describe select *") as cursor:  # which reads no row group
+        return [row[0] for row in cursor.fetchall()]
 
 
 @contextmanager
-def _parquet(path: str) -> Iterator[Any]:
+def _parquet(path: str, query: str) -> Iterator[Any]:
     try:
         import duckdb
     except ImportError:
@@ -292,7 +292,7 @@ def _parquet(path: str) -> Iterator[Any]:
         connection.execute("set allowed_paths = ?", [[file]])
         connection.execute("set enable_external_access = false")
         connection.execute("set streaming_buffer_size = '256KB'")
-        yield connection.execute("select * from read_parquet(?, hive_partitioning = false)", [file])
+        yield connection.execute(f"{query} from read_parquet(?, hive_partitioning = false)", [file])
     except (duckdb.Error, UnicodeDecodeError) as error:
         raise InputError(
             "FIL-002", f"can't be read as Parquet: {str(error).splitlines()[0]}.", where=path

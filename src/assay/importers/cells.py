@@ -22,6 +22,7 @@ MAX_STRUCTURE = 1024 * 1024
 """Characters of a cell that are looked into for a list or an object."""
 LOOKED_AT = 500
 """Rows that tell what a column is."""
+_read_json = json.JSONDecoder(parse_float=Decimal).decode
 _ABSENT = frozenset({"", "nan", "none", "null", "na", "n/a", "<na>", "nat"})
 _TRUTHS = {"true": True, "false": False}
 _VERDICTS = {
@@ -58,7 +59,7 @@ def number_of(value: Any) -> Decimal | int | bool | None:
     >>> number_of("0.50"), number_of("True"), number_of(""), number_of(0.1)
     (Decimal('0.50'), True, None, Decimal('0.1'))
     """
-    if value is None or isinstance(value, bool | int):
+    if value is None or isinstance(value, int):  # or a bool
         return value
     value = present(value)
     if value is None:
@@ -112,7 +113,7 @@ def structure_of(value: Any) -> Any:
     if text[:1] not in ("[", "{") or text[-1:] not in ("]", "}"):
         return value
     try:
-        return _plain(json.loads(text, parse_float=Decimal))
+        return _plain(_read_json(text))
     except (ValueError, RecursionError, InvalidOperation):
         pass
     try:

@@ -21,8 +21,8 @@ from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_stream import stream_json
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import exact, is_number, optional, shaped
-from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run
+from assay.importers.parts import is_number, optional, refused, shaped
+from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, is_immense, sample_run
 from assay.importers.spool import Spool
 from assay.importers.tally import ImportTally
 from assay.records.evidence import CHECKS
@@ -102,8 +102,8 @@ def _measured(case: dict[str, Any], path: str) -> list[CaseMetric]:
         error = metric.get("error")
         score, line = None if error else metric.get("score"), metric.get("threshold")
         for what, value in (("score", score), ("threshold", line)):
-            if is_number(value):
-                exact(value, f"the {what} of {name[:60]!r}", path)
+            if is_number(value) and is_immense(value):
+                raise refused(f"the {what} of {name[:60]!r} is out of range.", path, "")
         if score is not None and not is_number(score):
             raise InputError(
                 "SCO-011",

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard, TypeVar
 from assay.errors import InputError
 from assay.files.json_files import open_input
 from assay.importers.head import HEAD, Head
-from assay.importers.samples import MAX_EXPONENT
+from assay.importers.samples import NUMBERS, is_immense
 
 T = TypeVar("T")
 NEAR = Fraction(1, 10**6)
@@ -63,12 +63,12 @@ def name_of(value: Any, what: str, where: str) -> str:
 
 def is_number(value: Any) -> TypeGuard[int | Decimal]:
     """Whether this can be a score."""
-    return isinstance(value, int | Decimal)
+    return isinstance(value, NUMBERS)
 
 
 def exact(value: int | Decimal, what: str, where: str) -> Fraction:
     """A number as a fraction. One of hundreds of digits is refused: it would fill the memory."""
-    if value and abs(Decimal(value).adjusted()) > MAX_EXPONENT:
+    if is_immense(value):
         raise InputError("SCO-011", f"{what} is out of range.", where=where)
     return Fraction(value)
 

@@ -64,10 +64,12 @@ class _ReportSurvey:
     def _look(self, case: dict[str, Any], at: str, path: str) -> None:
         self.cases += 1
         self.failed += bool(case.get("evaluator_failures"))
-        self.scores |= _results(case, "scores", at, path).keys()
-        self.assertions.update(_results(case, "assertions", at, path).keys())
-        for kind in ("scores", "assertions"):
-            for name, result in _results(case, kind, at, path).items():
+        scores = _results(case, "scores", at, path)
+        assertions = _results(case, "assertions", at, path)
+        self.scores |= scores.keys()
+        self.assertions.update(assertions.keys())
+        for results in (scores, assertions):
+            for name, result in results.items():
                 source = result.get("source")
                 if isinstance(source, dict) and "judge" in str(source.get("name", "")).lower():
                     self.judged.add(name)

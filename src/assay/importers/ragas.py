@@ -81,6 +81,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
     for path in paths:
         name = NameVersion(TOOL, UNVERSIONED)
         judged: set[str] = set()
+        used: dict[str, bool] = {}
         origin = ResultOrigin(TOOL, name, name, file_id(path), judged=judged)
         first = (row for row, _ in table_rows(path))
         metrics = MetricColumns(first, tally, other=KNOWN_COLUMNS, is_metric=_is_metric)
@@ -91,12 +92,12 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
                 answers = not row.keys().isdisjoint(ANSWER)
                 origin = origin._replace(answers=answers)
             tally.read["rows"] += 1
-            scores = {
-                label: value
-                for label, value in metrics.scores(row).items()
-                if _is_score(label, tally)
-            }
-            judged |= {label for label in scores if not _is_plain(label)}
+            scores = metrics.scores(row)
+            for label in [label for label in scores if label not in used]:
+                used[label] = _is_score(label, tally)
+                if used[label] and not _is_plain(label):
+                    judged.add(label)
+            scores = {label: value for label, value in scores.items() if used[label]}
             question, reference = _question(row), first_of(row, REFERENCE)
             sample_id = short_id(_content(row, question, reference), index)
             seen[sample_id] += 1

@@ -27,6 +27,8 @@ MAX_ID = 120
 MAX_EXPONENT = 100
 """Orders of magnitude that a score may have; sums of larger ones are a way to fill the memory."""
 MAX_RUN_ID = 500
+NUMBERS = (int, Decimal)
+"""The types of numbers that readers of files give."""
 
 
 class ResultOrigin(NamedTuple):
@@ -105,17 +107,17 @@ def sample_run(
     if tally.apart and tally.results.setdefault((workflow, dataset), origin.run) != origin.run:
         raise _merged(tally.results[workflow, dataset], origin.run, workflow, dataset)
     attempted = "" if attempt == 1 else f"/{attempt}"
-    given = {key: value for key, value in (outputs or {}).items() if value is not None}
-    needed = sorted(outputs) if outputs else ["answer"] if origin.answers else []
+    asked, answered = inputs or {}, outputs or {}
+    needed = sorted(answered) if answered else ["answer"] if origin.answers else []
     run: dict[str, Any] = {
         "schema": RUN_SCHEMA,
         "run_id": _short(f"{origin.run}/{sample_id}{attempted}"),
         "workflow": {"id": workflow.id, "version": workflow.version},
         "dataset": {"id": dataset.id, "version": dataset.version, "sample_id": sample_id},
         "status": status,
-        "inputs": dict(inputs or {}),
-        "required_inputs": sorted(inputs or {}),
-        "outputs": given,
+        "inputs": dict(asked),
+        "required_inputs": sorted(asked),
+        "outputs": {key: value for key, value in answered.items() if value is not None},
         "required_outputs": needed,
         "output_schema": {"type": "object", "required": needed},
         "steps": [{"name": origin.tool, "status": status, "critical": True}],
@@ -132,8 +134,9 @@ def sample_run(
         run["gates"] = {gate_name(origin.tool): {"passed": known, "reason": reason[:2000]}}
         tally.verdicts += known is not None
         tally.passed += known is True
+    metadata = more.get("metadata") or {}
     if reason and (status != "success" or not origin.verdicts):
-        more["metadata"] = {"reason": reason[:2000], **(more.get("metadata") or {})}
+        metadata = {"reason": reason[:2000], **metadata}
     imported: dict[str, Any] = {"from": origin.tool}
     if line is not None:
         imported["line"] = line
@@ -141,21 +144,27 @@ def sample_run(
         # not `digest`: what nobody uses may be what JSON can't express, such as an infinite number
         text = repr(sorted(unused.items())).encode("utf-8", "surrogatepass")
         imported["unused"] = f"sha256:{sha256(text).hexdigest()}"
-    more["metadata"] = {**(more.get("metadata") or {}), IMPORTED: imported}
     if scores:
         run["scores"] = {
             tally.metric(label): _score(origin, tally, label, value, sample_id)
             for label, value in scores.items()
         }
+        scaled = scores.items() if tally.scales else ()
         written = {
             label: value
-            for label, value in scores.items()
+            for label, value in scaled
             if value is not None and tally.metrics[tally.metric(label)].scale is not None
         }
         if written:
-            more["metadata"] = {"as_written": written, **(more.get("metadata") or {})}
+            metadata = {"as_written": written, **metadata}
+    more["metadata"] = {**metadata, IMPORTED: imported}
     run |= {key: value for key, value in more.items() if value is not None}
     return run
+
+
+def is_immense(value: int | Decimal) -> bool:
+    """Whether a number is beyond the orders of magnitude that a score may have."""
+    return value != 0 and abs(Decimal(value).adjusted()) > MAX_EXPONENT
 
 
 def _merged(first: str, second: str, workflow: NameVersion, dataset: NameVersion) -> UsageError:
@@ -183,13 +192,13 @@ def _score(
 ) -> dict[str, Any]:
     if isinstance(value, bool):
         value = int(value)
-    if value is not None and not isinstance(value, int | Decimal):
+    if value is not None and not isinstance(value, NUMBERS):
         raise InputError(
             "SCO-011",
             f"the sample {sample_id!r} has {value!r} as its {label!r}; a score is a number.",
             where=origin.run,
         )
-    if value and abs(Decimal(value).adjusted()) > MAX_EXPONENT:
+    if value is not None and is_immense(value):
         raise InputError(
             "SCO-011",
             f"the sample {sample_id!r} has a {label!r} beyond all measure:"
