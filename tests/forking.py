@@ -53,7 +53,7 @@ asked = socket.socket(fileno=int(sys.argv[1]))
 libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
-def become(told, streams):
+def become(message, streams):
     for number, (stream, name) in enumerate(zip(streams, ("stdin", "stdout", "stderr"))):
         os.dup2(stream, number)
         was = getattr(sys, name)
@@ -63,18 +63,18 @@ def become(told, streams):
         setattr(sys, f"__{name}__", made)
     os.closerange(3, 1024)
     faulthandler.enable()
-    if told["stays"]:
+    if message["stays"]:
         os.setsid()
         if libc is not None:
             libc.prctl(1, signal.SIGKILL)  # a test run that is killed leaves nothing behind
-    os.chdir(told["cwd"])
+    os.chdir(message["cwd"])
     os.environ.clear()
-    os.environ.update(told["env"])
-    sys.argv[:] = ["assay", *told["arguments"]]
-    sys.path[0] = told["cwd"]
+    os.environ.update(message["env"])
+    sys.argv[:] = ["assay", *message["arguments"]]
+    sys.path[0] = message["cwd"]
     try:
-        if told["code"]:
-            exec(compile(told["code"], "<code>", "exec"), {"__name__": "__main__"})
+        if message["code"]:
+            exec(compile(message["code"], "<code>", "exec"), {"__name__": "__main__"})
         else:
             runpy.run_module("assay", run_name="__main__", alter_sys=True)
     except SystemExit as said:
@@ -93,15 +93,15 @@ while True:
     data, streams, _, _ = socket.recv_fds(asked, 1 << 20, 3)
     if not data:
         break
-    told = json.loads(data)
-    if "ended" in told:
-        pid, status = os.waitpid(told["ended"], os.WNOHANG)
+    message = json.loads(data)
+    if "ended" in message:
+        pid, status = os.waitpid(message["ended"], os.WNOHANG)
         answer(os.waitstatus_to_exitcode(status) if pid else None)
         continue
     pid = os.fork()
     if pid == 0:
         asked.close()
-        code = become(told, streams)
+        code = become(message, streams)
         # all that an exit does but to take apart what was loaded, which costs more than the command
         threading._shutdown()
         atexit._run_exitfuncs()
@@ -111,10 +111,10 @@ while True:
     for stream in streams:
         os.close(stream)
     answer(pid)
-    if not told["stays"]:
+    if not message["stays"]:
         answer(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
-# The tests start some thousand processes. Where Python is told to keep no bytecode, each of them
+# The tests start some thousand processes. Where Python writes no bytecode, each of them
 # would compile what it loads, and so would each run the tests.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

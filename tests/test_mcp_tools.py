@@ -373,7 +373,7 @@ def test_arguments_that_do_not_fit_are_refused_with_all_their_faults(
         ({"evaluation": ""}, "shorter than 1 character"),
         ({"evaluation": "x" * 501}, "longer than 500"),
         ({"evaluation": "latest", "limit": 51}, "greater than the maximum of 50"),
-        ({"evaluation": "nightly"}, "no evaluation and no run is named 'nightly'"),
+        ({"evaluation": "nightly"}, "no evaluation or run is named 'nightly'"),
         ({"evaluation": "lates"}, "Did you mean 'latest'?"),
         ({"evaluation": "latest~9"}, "has 2 evaluations"),
         ({"evaluation": "cand", "sample": "s0"}, "Did you mean 's-0'?"),

@@ -214,8 +214,8 @@ def test_a_key_that_the_tools_name_is_not_talked_away() -> None:
 def test_a_declaration_that_does_not_fit_the_server_is_refused_with_every_reason() -> None:
     command = ["npx", "-y", "@bees/scale@2"]
     cases: list[tuple[dict[str, Any], Launch, str]] = [
-        ({"server": "other"}, Launch(), "it is about 'other', and this server is 'Bee Server'"),
-        ({"version": "1.1"}, Launch(), "it is about version '1.1'"),
+        ({"server": "other"}, Launch(), "for 'other', but this server is 'Bee Server'"),
+        ({"version": "1.1"}, Launch(), "for version '1.1'"),
         ({"notApplicable": {"modules": "x"}}, Launch(command), "its modules run here"),
         (CLEAN, Launch(command), "the command runs the package '@bees/scale'"),
         (CLEAN, Launch(env=["HIVE_API_KEY"]), "is handed the key HIVE_API_KEY"),

@@ -175,7 +175,7 @@ class _Reader:
     def __init__(self, store: str | None, project: str | None) -> None:
         self._store = store
         self._project = project
-        self._said: dict[str, str] | None = None
+        self._graded_by: dict[str, str] | None = None
         """What graded the stored evaluation that was read last."""
         self.taken: StoredBaseline | None = None
         """The stored baseline that was read by its name."""
@@ -192,11 +192,11 @@ class _Reader:
         library: str | None,
     ) -> Choice:
         """What to grade by: what is given, else the configuration's, else the evaluation's."""
-        config, said = self._config, self._said or {}
+        config, graded_by = self._config, self._graded_by or {}
         return Choice(
-            policy or config.policy or said.get("policy") or DEFAULT_POLICY,
-            profile or config.profile or said.get("profile"),
-            rubric or config.rubric or said.get("rubric"),
+            policy or config.policy or graded_by.get("policy") or DEFAULT_POLICY,
+            profile or config.profile or graded_by.get("profile"),
+            rubric or config.rubric or graded_by.get("rubric"),
             library or config.library,
         )
 
@@ -231,9 +231,9 @@ class _Reader:
         """What graded a source that was read just now; None if it doesn't say."""
         if isinstance(source, EvaluationOutcome):
             return source.choice
-        if self._said is None:
+        if self._graded_by is None:
             return None
-        made, self._said = self.choice(None, None, None, None), None
+        made, self._graded_by = self.choice(None, None, None, None), None
         return made
 
     def bar(
@@ -309,11 +309,11 @@ class _Reader:
                     where=ledger.where,
                     fix="`assay evals` lists them. A path has a slash or an extension.",
                 )
-            said = self._said = {}
+            graded_by = self._graded_by = {}
             for key in ("profile", "policy", "rubric"):
                 value = found.evaluation.settings.get(key)
                 if isinstance(value, str) and not is_path(value) and "#" not in value:
-                    said[key] = value
+                    graded_by[key] = value
             for item in stored_runs(ledger, found, project=project):
                 yield Document(item.tree(), reference)
 

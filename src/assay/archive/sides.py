@@ -47,13 +47,13 @@ def keep_side(
     basis: Basis = NO_BASIS,
     author: str | None = None,
     stored: Mapping[str, Body] | None = None,
-    told: Seen | None = None,
+    seen: Seen | None = None,
 ) -> KeptSide:
     """One side as `side_of` makes it, from documents as a replay will read them. `take` gets the
     drafts of each grade with its evidence; without it nothing is drafted.
 
     `stored` has the bodies of evidence that comes from a ledger, by the digest that its document
-    has for a file. The callback gets each grade as it is made.
+    has for a file. `seen` gets each grade as it is made.
     """
     evidence: dict[str, None] = {}
     grades: dict[str, None] = {}
@@ -61,10 +61,10 @@ def keep_side(
     if take is not None and basis.drafts:
         take(list(basis.drafts))
 
-    def seen(document: Document, graded: Graded) -> None:
+    def each(document: Document, graded: Graded) -> None:
         nonlocal bare
-        if told is not None:
-            told(document, graded)
+        if seen is not None:
+            seen(document, graded)
         if take is None:
             return
         if graded.evidence is None:
@@ -79,7 +79,7 @@ def keep_side(
         take(made)
 
     read = (one if isinstance(one, Unread) else settled(one) for one in documents)
-    side = side_of(read, grader, name=name, where=where, seen=seen)
+    side = side_of(read, grader, name=name, where=where, seen=each)
     return KeptSide(side, tuple(evidence), tuple(grades), bare)
 
 
@@ -153,19 +153,19 @@ class SideReader:
         name: str,
         where: str,
         stored: Mapping[str, Body] | None = None,
-        told: Seen | None = None,
+        seen: Seen | None = None,
     ) -> Side:
         """One side, as `side_of` makes it. `stored` has the bodies of evidence that comes from a
-        ledger, by its digest. The callback gets each grade as it is made.
+        ledger, by its digest. `seen` gets each grade as it is made.
         """
 
-        def seen(document: Document, graded: Graded) -> None:
-            if told is not None:
-                told(document, graded)
+        def each(document: Document, graded: Graded) -> None:
+            if seen is not None:
+                seen(document, graded)
             if self._made_of is not None and graded.evidence is not None:
                 self._made_of((stored or {}).get(document.file, graded.evidence))
 
-        return side_of(documents, grader, name=name, where=where, seen=seen)
+        return side_of(documents, grader, name=name, where=where, seen=each)
 
     def read_baseline(self, baseline: KeptBaseline, grader: Grader, *, name: str) -> Side:
         """The side that a baseline of the ledger is."""
@@ -203,7 +203,7 @@ class SideKeeper(SideReader):
         name: str,
         where: str,
         stored: Mapping[str, Body] | None = None,
-        told: Seen | None = None,
+        seen: Seen | None = None,
     ) -> Side:
         """One side, as `side_of` makes it."""
         self.kept.append(
@@ -215,7 +215,7 @@ class SideKeeper(SideReader):
                 where=where,
                 basis=self._basis,
                 stored=stored,
-                told=told,
+                seen=seen,
             )
         )
         return self.kept[-1].side

@@ -18,7 +18,7 @@ from assay.views.decision import outcome_word, rule_word
 
 STORIES = {
     "candidate": "Version 8 of a support assistant against version 7, on the same 60 tickets",
-    "mended": "Version 8.1, which fixes what the decision named",
+    "fixed": "Version 8.1, which fixes what the decision named",
 }
 
 

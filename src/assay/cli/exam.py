@@ -99,8 +99,12 @@ def answers_of(
     """The answers, from a file or from a tutor that is asked; `only` these items are asked."""
     given = [name for name in ("answers", "command", "url") if getattr(options, name)]
     if len(given) != 1:
+        both = " and ".join(f"--{name}" for name in given)
+        problem = f"{both} are both set" if given else "no answers are given"
         raise UsageError(
-            "CLI-001", "no answers are given: use one of --answers, --command and --url."
+            "CLI-001",
+            f"{problem}: use one of --answers, --command and --url.",
+            fix="`assay config exam grade` shows what assay.yaml sets." if given else "",
         )
     if options.answers:
         return read_answers(

@@ -55,7 +55,7 @@ def read_side(
     return (
         side_of(documents, grader, name=name, where=where, seen=seen)
         if kept is None
-        else kept.read(documents, grader, name=name, where=where, told=seen)
+        else kept.read(documents, grader, name=name, where=where, seen=seen)
     )
 
 

@@ -135,7 +135,7 @@ class LedgerNames:
         listed = f" It has {', '.join(names[:SHOWN])}." if names else " It has no evaluations."
         return UsageError(
             "STO-012",
-            f"no evaluation and no run is named {text[:120]!r} in {where}."
+            f"no evaluation or run is named {text[:120]!r} in {where}."
             f"{near_miss(text, (*names, LATEST)) or listed}",
             fix=_as_file(text),
         )

@@ -114,7 +114,7 @@ def comparable(candidate: CheckedExam, baseline: CheckedExam) -> None:
     ours, theirs = candidate.result, baseline.result
     reason = fix = ""
     if theirs.set != REGRESSION:
-        reason = f"it is of the set '{theirs.set}', not of the regression set"
+        reason = f"it belongs to the set '{theirs.set}', not to the regression set"
         fix = "Grade the production tutor on the regression set."
     elif ours.rubric != theirs.rubric or ours.digests.rubric != theirs.digests.rubric:
         reason = f"it was graded with {theirs.rubric}, the candidate with {ours.rubric}"
@@ -160,11 +160,11 @@ def decide(
     given. A regression set without its baseline is not judged, and then the gate does not pass.
     """
     _check_set(
-        capstone, CAPSTONE, "the hard gate is on the capstone exam", "Give it with --regression."
+        capstone, CAPSTONE, "the hard gate is on the capstone exam", "Pass it with --regression."
     )
     if regression is not None:
-        fix = "Grade the regression set, and give that."
-        _check_set(regression, REGRESSION, "the drop is on the regression set", fix)
+        fix = "Grade the regression set and pass that result."
+        _check_set(regression, REGRESSION, "the drop is measured on the regression set", fix)
     notes = _notes(capstone, regression, baseline)
     score, policy = capstone.score, rules.policy
     holds = opens(score, rules)
@@ -219,7 +219,7 @@ def _check_set(checked: CheckedExam, wanted: str, rule: str, fix: str) -> None:
     if checked.result.set != wanted:
         raise InputError(
             "EXM-013",
-            f"is of the set '{checked.result.set}'; {rule}.",
+            f"belongs to the set '{checked.result.set}', but {rule}.",
             where=checked.where,
             fix=fix,
         )

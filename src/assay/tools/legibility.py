@@ -225,7 +225,7 @@ def _check_field(name: str, where: str, field: dict[str, Any], found: SchemaFind
             holder not in kinds or keys & field.keys(),
             "parameter-free-form",
             where,
-            f"{name!r} is {what} of anything.",
+            f"{name!r} is {what} whose contents aren't described.",
         )
     if isinstance(description, str) and "string" in kinds and "pattern" not in field:
         listed = _LISTED.search(description, 0, 2000)

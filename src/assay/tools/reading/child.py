@@ -56,7 +56,7 @@ class ByteBudget:
         """Count bytes; raise when there are too many."""
         self.received += size
         if self.received > MAX_BYTES:
-            self.fail("FMC-011", f"it sends more than {MAX_BYTES // 1024 // 1024} MiB.")
+            self.fail("FMC-011", f"the server sends more than {MAX_BYTES // 1024 // 1024} MiB.")
 
     def fail(self, code: str, message: str) -> None:
         """Keep the fault and raise it."""
@@ -95,7 +95,8 @@ class ServerProcess:
             )
         except (OSError, ValueError) as error:
             self.budget.fail(
-                "FMC-010", f"it does not start: {getattr(error, 'strerror', None) or error}."
+                "FMC-010",
+                f"the server does not start: {getattr(error, 'strerror', None) or error}.",
             )
         self._process = process
         incoming, received = anyio.create_memory_object_stream[Any](0)
@@ -148,7 +149,8 @@ class ServerProcess:
             self._first_noise = self._first_noise or line[:80].decode("utf-8", "replace")
             if self._noise > MAX_NOISE:
                 self.budget.fail(
-                    "FMC-011", f"it prints more than {MAX_NOISE} lines that are not messages."
+                    "FMC-011",
+                    f"the server prints more than {MAX_NOISE} lines that are not messages.",
                 )
             return None
 
@@ -219,7 +221,7 @@ class ServerProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def last_words(self) -> str:
-        """How the child ended by itself and what it printed last, for an error."""
+        """How the child ended by itself and its last output, for an error."""
         said = []
         code = self._code
         if code is not None:
@@ -238,6 +240,6 @@ class ServerProcess:
         ]
         if lines:
             said.append(
-                f" It printed last: {' | '.join(line[:200] for line in lines[-_SHOWN_LINES:])}."
+                f" Its last output was: {' | '.join(line[:200] for line in lines[-_SHOWN_LINES:])}."
             )
         return "".join(said)

@@ -101,13 +101,13 @@ def _contradictions(
     if declaration.server not in (name, schema.namespace):
         yield (
             "server",
-            f"it is about {declaration.server!r}, and this server is {name!r}.",
-            "Give the declaration of this server.",
+            f"the declaration is for {declaration.server!r}, but this server is {name!r}.",
+            "Use the declaration of this server.",
         )
     if declaration.version != version:
         yield (
             "version",
-            f"it is about version {declaration.version!r}, and this server is {version!r}.",
+            f"the declaration is for version {declaration.version!r}, not for {version!r}.",
             f"Check what changed, then write version: {version!r}.",
         )
     if launch.command and declaration.reason("modules") is not None:

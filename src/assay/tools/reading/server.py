@@ -144,7 +144,7 @@ def _schema(answer: _Answer, path: str, name: str) -> ToolSchema:
     except (ValueError, OverflowError, RecursionError) as error:
         raise InputError(
             "FMC-011",
-            f"it sends a value that JSON can't express: {str(error)[:200]}.",
+            f"the server sends a value that JSON can't express: {str(error)[:200]}.",
             where=path,
             fix=_fix("FMC-011", ""),
         ) from None
@@ -198,7 +198,9 @@ def _converse(connect: Callable[[], Transport], budget: ByteBudget, timeout_s: f
             raise  # Ctrl-C and the like
         raise budget.fault or _explained(leaf, budget) from None
     if answer is None:
-        raise budget.fault or ServerFault("FMC-010", f"it does not answer within {timeout_s:g} s.")
+        raise budget.fault or ServerFault(
+            "FMC-010", f"the server does not answer within {timeout_s:g} s."
+        )
     return answer
 
 
@@ -237,19 +239,21 @@ async def _all_tools(session: ClientSession) -> list[dict[str, Any]]:
         )
         for tool in page.tools:
             if tool["name"] in tools:
-                raise ServerFault("FMC-011", f"it offers two tools named {tool['name'][:80]!r}.")
+                raise ServerFault(
+                    "FMC-011", f"the server offers two tools named {tool['name'][:80]!r}."
+                )
             tools[tool["name"]] = tool
         if len(tools) > MAX_TOOLS:
-            raise ServerFault("FMC-011", f"it offers more than {MAX_TOOLS:,} tools.")
+            raise ServerFault("FMC-011", f"the server offers more than {MAX_TOOLS:,} tools.")
         cursor = page.nextCursor
         if not cursor:
             return list(tools.values())
         if cursor in seen:
             raise ServerFault(
-                "FMC-011", f"its listing goes in a circle: the cursor {cursor[:40]!r} came back."
+                "FMC-011", f"its list of tools never ends: the cursor {cursor[:40]!r} was repeated."
             )
         seen.add(cursor)
-    raise ServerFault("FMC-011", f"its listing does not end after {MAX_PAGES} pages.")
+    raise ServerFault("FMC-011", f"its list of tools does not end after {MAX_PAGES} pages.")
 
 
 def _leaf(error: BaseException) -> BaseException:
@@ -287,24 +291,26 @@ def _explained(error: Exception, budget: ByteBudget) -> ServerFault:
         where = ".".join(map(str, first["loc"]))
         return ServerFault(
             "FMC-011",
-            f"its answer is not of the protocol: {where or 'the whole'}: {first['msg'][:200]}.",
+            f"its answer breaks the protocol: {where or 'the whole'}: {first['msg'][:200]}.",
         )
     if isinstance(error, MCPError):
         if budget.status >= 400:
             return ServerFault(
-                "FMC-010", f"it answers with HTTP {budget.status}: {error.error.message[:200]}."
+                "FMC-010",
+                f"the server answers with HTTP {budget.status}: {error.error.message[:200]}.",
             )
         if error.error.code == CONNECTION_CLOSED:
-            return ServerFault("FMC-010", "it closed the connection without answering.")
+            return ServerFault("FMC-010", "the server closed the connection without answering.")
         return ServerFault(
-            "FMC-011", f"it answers with the error {error.error.code}: {error.error.message[:200]}."
+            "FMC-011",
+            f"the server answers with the error {error.error.code}: {error.error.message[:200]}.",
         )
     if isinstance(error, httpx2.HTTPError | OSError):
         return ServerFault(
-            "FMC-010", f"it cannot be reached: {str(error)[:200] or type(error).__name__}."
+            "FMC-010", f"the server cannot be reached: {str(error)[:200] or type(error).__name__}."
         )
     return ServerFault(
-        "FMC-011", f"it breaks the protocol: {str(error)[:200] or type(error).__name__}."
+        "FMC-011", f"the server breaks the protocol: {str(error)[:200] or type(error).__name__}."
     )
 
 
@@ -335,8 +341,8 @@ async def _http(
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             budget.fail(
                 "FMC-011",
-                "it packs its answers although it was asked not to; what they unpack to cannot be"
-                " limited.",
+                "the server compresses its answers although it was asked not to; their unpacked"
+                " size cannot be limited.",
             )
         response.stream = Counted(response.stream)
 
