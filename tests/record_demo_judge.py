@@ -1,5 +1,6 @@
 """Records the demo's judge anew: a real small model answers, its replies go into the journal that
-the demo replays. Run it when the questions change.
+the demo replays. Run it when the questions change, and set the moment of the card in `cli/demo.py`
+to a later one than the recording.
 
     .venv/bin/python tests/record_demo_judge.py      (about five minutes on an idle machine)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from assay.cli.main import run as run_command
+from assay.judging.answer_times import time_text
 from assay.judging.card import make_card
 from documents import run
 from forking import once
@@ -167,6 +168,7 @@ def card(
     *, good: bool = True, days: float = 2, model: str = "judge-1", now: datetime | None = None
 ) -> dict[str, Any]:
     """A judge's card, made some days ago. A bad one agrees less and obeys injections."""
+    moment = (now or datetime.now(UTC)) - timedelta(days=days)
     audit = {
         "biases": {
             "position": {
@@ -180,6 +182,7 @@ def card(
         },
         "items": {"n": 40, "source": "bundled"},
         "prompt_versions": ["pairwise/1", "rubric/1"],
+        "usage": {"answered_at": time_text(moment)},
     }
     labels = {f"l-{index}": 1 + index % 5 for index in range(60)}
     verdicts = {
@@ -214,8 +217,8 @@ def card(
             "rubric": "rag@1",
             "settings": "sha256:1",
         },
+        "answered_at": time_text(moment),
     }
-    moment = (now or datetime.now(UTC)) - timedelta(days=days)
     made = make_card(
         judge={"judge": model, "model": model, "family": "m"},
         audit=audit,

@@ -20,6 +20,7 @@ from assay.files.json_files import Document
 from assay.files.yaml_files import parse_yaml
 from assay.grading.grade import grade
 from assay.grading.policy import make_rules
+from assay.judging.answer_times import time_text
 from assay.judging.card import admit_tree, admitted, check_card, judge_of, make_card, read_card
 from assay.judging.client import Answer
 from assay.judging.injection_probe import obeyed
@@ -280,12 +281,14 @@ def good_card(*, now: datetime = NOW, **changes: Any) -> dict[str, Any]:
         },
         "items": {"n": 40},
         "prompt_versions": ["pairwise/1", "rubric/1"],
+        "usage": {"answered_at": time_text(now)},
     }
     calibration = {
         "n_labelled": 60,
         "n_unlabelled": 0,
         "agreement": {"cohen_kappa": interval(0.7, low=0.55)},
         "scorer": dict(SCORER),
+        "answered_at": time_text(now),
     }
     for key, value in changes.items():
         target: Any = {"audit": audit, "calibration": calibration}
@@ -502,9 +505,9 @@ def test_a_card_whose_calibration_does_not_name_its_judge_admits_nobody(part: st
 
 def test_a_judge_whose_audit_another_model_answered_may_not_gate() -> None:
     assert TERMS is not None
-    fine = good_card(audit__usage={"answered_by": {"m-1": 60, "m-1-2026-01-01": 20}})
+    fine = good_card(audit__usage__answered_by={"m-1": 60, "m-1-2026-01-01": 20})
     assert admit_tree(fine, TERMS, now=NOW).may_gate
-    other = good_card(audit__usage={"answered_by": {"m-1": 60, "m-1-mini": 20}})
+    other = good_card(audit__usage__answered_by={"m-1": 60, "m-1-mini": 20})
     assert "m-1-mini answered its audit, not m-1" in admit_tree(other, TERMS, now=NOW).reason
 
 

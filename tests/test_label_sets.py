@@ -206,6 +206,7 @@ def test_labels_calibrate_the_judge_of_the_runs_and_name_their_set(ledger: Ledge
     assert (document["n_labelled"], document["n_unlabelled"]) == (35, 5)
     assert document["accuracy"]["value"] == 1
     assert document["judge"]["model"] == document["scorer"]["name"] == "m-1"
+    assert document["answered_at"] is None, "runs that were judged elsewhere don't say when"
     with pytest.raises(UsageError, match="2 criteria"):
         labelled_rows(ledger, results, project="default")
 
@@ -345,6 +346,8 @@ def test_the_judge_that_a_run_was_asked_with_is_named_as_its_card_names_it(ledge
     assert found.judgements is not None
     assert found.judgements["judge"]["digest"] == spec.digest
     assert found.judgements["judge"]["judge"] == "strict"
+    document = calibrate(found.rows, minimum=1, judgements=found.judgements)
+    assert document["answered_at"] == f"{evaluation.evaluation.started[:19]}Z"
 
 
 def test_runs_without_a_judge_are_scored_by_the_rubric_of_their_family(ledger: Ledger) -> None:

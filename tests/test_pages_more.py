@@ -683,8 +683,8 @@ def test_a_judge_may_gate_under_a_named_policy_or_the_page_says_why_not(shop: Sh
     found = get(shop, "/judges")
     assert "✓ may gate under workflow-judged@1" in found.text
     assert (
-        "✗ may not gate under workflow-judged@1: its card is 45.0 days old, at most 30 allowed"
-        in found.text
+        "✗ may not gate under workflow-judged@1: its oldest answer is 45.0 days old, at most 30"
+        " allowed" in found.text
     )
     assert "the lower end of its kappa with people: 0.300, at least 0.4 needed" in found.text
     good = get(shop, f"/judges/{shop.stock.card}")

@@ -1296,7 +1296,11 @@ def test_a_grade_that_rests_on_the_card_of_a_judge_is_replayed_with_that_card_an
 ) -> None:
     made = datetime(2026, 1, 1, tzinfo=UTC)
     card = make_card(
-        judge={"judge": "j", "model": "m-1"}, audit=None, calibration=None, verdicts={}, now=made
+        judge={"judge": "j", "model": "m-1"},
+        audit={"usage": {"answered_at": "2026-01-01T00:00:00Z"}},
+        calibration=None,
+        verdicts={},
+        now=made,
     )
     judged = scorecard(
         {

@@ -199,12 +199,15 @@ def _judged(
         )
     identity = dict(stored.evaluation.settings.get("judge") or {})
     described = identity.pop("name", source.name)
-    judge = {"judge": source.name, "model": source.name}
+    judge, asked_from = {"judge": source.name, "model": source.name}, None
     if identity.get("model") == source.name:  # as `assay run` described the judge that it asked
         judge = {"judge": described, **identity, "digest": digest(identity)}
+        if stored.evaluation.source == "run":  # none of its answers is older than the evaluation
+            asked_from = f"{stored.evaluation.started[:19]}Z"
     return {
         "schema": "assay.judgements/1",
         "judge": judge,
         "scorer": to_builtins(source),
         "items": [{"id": row.id, "raw": row.judge} for row in rows],
+        "usage": {"answered_at": asked_from},
     }

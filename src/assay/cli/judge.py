@@ -9,6 +9,7 @@ import math
 import os
 import sys
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +19,7 @@ from assay.cli.ledger import storing
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, UsageError, count, printable
 from assay.files.atomic import atomic_write
+from assay.judging.answer_times import time_of
 from assay.judging.budget import price_of, tokens_of
 from assay.judging.client import Client
 from assay.judging.identity import warnings_of
@@ -249,6 +251,21 @@ def note_usage(usages: Sequence[dict[str, Any]], counts: dict[str, int]) -> None
         sys.stderr.writelines(
             printable(f"warning: {sentence}") + "\n" for sentence in usage["warnings"]
         )
+
+
+def note_age(usage: dict[str, Any]) -> None:
+    """Whether answers of the journal make a card old, on standard error."""
+    at = time_of(usage["answered_at"])
+    days = None if at is None else (datetime.now(UTC) - at) / timedelta(days=1)
+    if not usage["cached"] or (days is not None and days < 1):
+        return
+    sentence = (
+        "the journal doesn't say when some of these answers came: no judge may gate with a card"
+        " made of them"
+        if days is None
+        else f"the oldest answer is {days:.1f} days old, and so is a card made of these answers"
+    )
+    sys.stderr.write(f"note: {sentence}. To ask again, give --journal a new file.\n")
 
 
 def finish(

@@ -73,6 +73,7 @@ def _audit(options: argparse.Namespace, store: Store | None) -> int:
         "without a verdict": sum(one.lost for one in found.values()),
     }
     common.note_usage(usages, totals)
+    common.note_age(usages[0])
     known_ones = [one for name, one in found.items() if name != "self_preference"]
     return common.finish(
         options,

@@ -67,6 +67,7 @@ def _pairwise(options: argparse.Namespace, store: Store | None) -> int:
         seed=options.seed,
     )
     common.note_usage(usages, counts)
+    common.note_age(usages[0])
     return common.finish(
         options,
         store,

@@ -126,6 +126,7 @@ def _rubric(options: argparse.Namespace, store: Store | None) -> int:
         **ENGINE,
     }
     common.note_usage(usages, counts)
+    common.note_age(usages[0])
     return common.finish(
         options,
         store,

@@ -30,6 +30,8 @@ class Usage(NamedTuple):
     slowed: int
     left_out: tuple[str, ...]
     """Parts of the request that the endpoint refused."""
+    answered_at: str | None
+    """When the oldest reply that was used came; None if one from the journal has no time."""
 
 
 def tokens_of(messages: Iterable[Mapping[str, str]]) -> Decimal:

@@ -17,6 +17,7 @@ from typing import Any
 
 from assay.canon import digest
 from assay.errors import Fault, NotEnoughEvidence, UsageError
+from assay.judging.answer_times import answered_at
 from assay.judging.calibration_text import sentences
 from assay.judging.labels import Label, Scale, labels_of, scale_of, value_text
 from assay.judging.lines import refuse
@@ -52,10 +53,10 @@ def calibrate(
     """The calibration of one judge on one set of rows; `positive` names the value whose rate is
     wanted, where the values are words.
 
-    `judgements` is the document in which the judge gave the verdicts: it says who the judge is, and
-    every verdict of the rows must be in it. Without it the calibration names no judge, and no
-    card made of it lets one gate. Nothing is drawn at random as yet; the seed is written down with
-    the result.
+    `judgements` is the document in which the judge gave the verdicts: it says who the judge is and
+    when it answered, and every verdict of the rows must be in it. Without it the calibration names
+    no judge, and no card made of it lets one gate. Nothing is drawn at random as yet; the seed is
+    written down with the result.
     """
     if not 0.5 < level < 1:
         raise UsageError(
@@ -92,6 +93,7 @@ def calibrate(
         "schema": CALIBRATION_SCHEMA,
         "judge": None if judgements is None else judgements["judge"],
         "scorer": None if judgements is None else judgements["scorer"],
+        "answered_at": None if judgements is None else answered_at(judgements),
         "n_labelled": len(labelled),
         "n_unlabelled": len(items) - len(labelled),
         "n_judged": len(items) - unread,

@@ -3,7 +3,8 @@
 A card has measurements only: what was not measured is null, and a term that needs it then does not
 hold. Figures that cannot be are refused. A card belongs to one judge: a model with its version,
 prompt, rubric and settings. Whether that judge may gate is decided by the terms of a policy at a
-given moment; a card grows old, and of several the worst of the newest day counts.
+given moment. A card is as old as the oldest answer that it rests on, and of several the worst of
+the newest day counts.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from assay import exact
 from assay.canon import digest
 from assay.errors import InputError
 from assay.files.json_files import Document
+from assay.judging.answer_times import answered_at, oldest, time_of, time_text
 from assay.judging.figures import impossible
 from assay.judging.identity import others_answered
 from assay.records.evidence import IDENTITY, Source
@@ -79,6 +81,8 @@ def make_card(
     known = audit or {}
     biases = known.get("biases", {})
     prompts = known.get("prompt_versions") or []
+    times = [answered_at(audit)] if audit is not None else []
+    times += [calibration.get("answered_at")] if calibration is not None else []
     card = {
         "schema": CARD_SCHEMA,
         "judge": judge.get("judge"),
@@ -89,13 +93,13 @@ def make_card(
         "answered_by": (known.get("usage") or {}).get("answered_by"),
         "warnings": known.get("warnings") or [],
         "prompt_version": "+".join(prompts) if prompts else None,
-        "made_at": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "made_at": time_text(now),
         "agreement": None if calibration is None else calibration.get("agreement"),
         "biases": biases,
         "inconsistency_rate": (biases.get("position") or {}).get("inconsistency_rate"),
         "injection": biases.get("injection"),
         "price": known.get("price"),
-        "usage": known.get("usage"),
+        "usage": {**(known.get("usage") or {}), "answered_at": oldest(times)},
         "calibration": None if calibration is None else dict(calibration),
         "verdicts": dict(verdicts),
         "audit_items": known.get("items"),
@@ -109,9 +113,10 @@ def check_card(tree: Any, *, where: str = "", now: datetime | None = None) -> di
     that can be; with `now`, also not to be from the future.
     """
     card = read_card(tree, where=where)  # first: an infinity has no digest
-    made = _moment(card.made_at)
-    if now is not None and made is not None and made > now:
-        raise _impossible(f"made_at is {card.made_at}, in the future", where)
+    for name, text in (("made_at", card.made_at), ("answered_at", answered_at_of(card))):
+        moment = time_of(text)
+        if now is not None and moment is not None and moment > now:
+            raise _impossible(f"{name} is {text}, in the future", where)
     body = {name: value for name, value in tree.items() if name not in ("digest", "admission")}
     if digest(body) != card.digest:
         message = "was changed after it was made: its digest does not fit."
@@ -218,17 +223,19 @@ def admit(card: JudgeCard, terms: JudgeTerms, *, now: datetime) -> Admission:
     return Admission(all(term.holds is True for term in found), found)
 
 
+def answered_at_of(card: JudgeCard) -> str | None:
+    """When the oldest answer came that a card rests on; None if that is unknown."""
+    return answered_at({"usage": card.usage})
+
+
 def age_days(card: JudgeCard, now: datetime) -> float | None:
-    """How old a card is; None if it has no date."""
-    made = _moment(card.made_at)
-    return None if made is None else (now.astimezone(UTC) - made) / timedelta(days=1)
+    """How old the oldest answer is that a card rests on; None if that is unknown."""
+    return _days(answered_at_of(card), now)
 
 
-def _moment(text: Any) -> datetime | None:
-    try:
-        return datetime.strptime(str(text), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-    except ValueError:
-        return None
+def _days(time: Any, now: datetime) -> float | None:
+    moment = time_of(time)
+    return None if moment is None else (now.astimezone(UTC) - moment) / timedelta(days=1)
 
 
 def _identified(card: JudgeCard) -> Term:
@@ -258,12 +265,20 @@ def _answered(card: JudgeCard) -> Term:
 
 
 def _fresh(card: JudgeCard, terms: JudgeTerms, now: datetime) -> Term:
-    days, limit = age_days(card, now), terms.max_age_days
-    if days is None:
+    made, days, limit = _days(card.made_at, now), age_days(card, now), terms.max_age_days
+    if made is None:
         return Term("age", None, card.made_at, limit, "its card has no date")
+    if made < 0:
+        return Term("age", False, made, limit, "its card is from the future")
+    if days is None:
+        text = (
+            f"the age of its oldest answer is unknown, at most {limit} days allowed; ask it again"
+            " with a new --journal FILE, and calibrate with --judgements"
+        )
+        return Term("age", None, None, limit, text)
     if days < 0:
-        return Term("age", False, days, limit, "its card is from the future")
-    text = f"its card is {days:.1f} days old, at most {limit} allowed"
+        return Term("age", False, days, limit, "its oldest answer is from the future")
+    text = f"its oldest answer is {days:.1f} days old, at most {limit} allowed"
     return Term("age", _compare(round(days, 9), limit) <= 0, round(days, 3), limit, text)
 
 

@@ -13,6 +13,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import sha256
 from types import TracebackType
@@ -21,6 +22,7 @@ from typing import Any, Literal, NamedTuple
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence, count
 from assay.files.json_files import parse_wide_json
+from assay.judging.answer_times import oldest, time_text
 from assay.judging.apis import JUDGES
 from assay.judging.budget import Budget, Usage
 from assay.judging.config import JudgeSpec, check_spec
@@ -95,6 +97,7 @@ class Client:
         self._cached = self._retries = self._repairs = 0
         self.answered: Counter[str] = Counter()
         """Replies by the model that the endpoint named in them."""
+        self._answer_times: set[str | None] = set()
         self._budget = Budget(spec)
 
     async def __aenter__(self) -> Client:
@@ -130,6 +133,7 @@ class Client:
             self._budget.unpriced,
             self.limiter.slowed,
             tuple(sorted(self._without)),
+            oldest(self._answer_times),
         )
 
     async def ask(self, question: Question, *, sample: int = 0) -> Answer:
@@ -216,6 +220,7 @@ class Client:
         pending = self._pending.get(key)
         if stored is not None:
             self._cached += 1
+            self._answer_times.add(stored.at)
             reply, cached = _stored(stored), True
         elif pending is not None:
             reply, cached = await asyncio.shield(pending), True
@@ -245,7 +250,10 @@ class Client:
                 raise
             self._errors_in_a_row = 0
             latency = {"latency_ms": round(took * 1000, 3)}
-            self.journal.put(Entry(key, {**asked, "body": body}, {**reply._asdict(), **latency}))
+            at = time_text(datetime.now(UTC))
+            self._answer_times.add(at)
+            kept = {**reply._asdict(), **latency}
+            self.journal.put(Entry(key, {**asked, "body": body}, kept, at))
             future.set_result(reply)
             return reply
         except BaseException as error:

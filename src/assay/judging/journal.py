@@ -30,6 +30,8 @@ class Entry(NamedTuple):
     key: str
     request: dict[str, Any]
     reply: dict[str, Any]
+    at: str | None = None
+    """When the reply came; None if the journal doesn't say."""
 
 
 class Journal:
@@ -74,7 +76,8 @@ class Journal:
         if place is None or self._log is None:
             return None
         tree = self._log.read(place)
-        return Entry(key, tree["request"], tree["reply"])
+        at = tree.get("at")
+        return Entry(key, tree["request"], tree["reply"], at if isinstance(at, str) else None)
 
     def put(self, entry: Entry) -> None:
         """Store an exchange. When this returns, a killed process has not lost it."""
@@ -82,7 +85,7 @@ class Journal:
             self._kept[entry.key] = entry
             return
         self._places[entry.key] = self._log.append(
-            {"key": entry.key, "request": entry.request, "reply": entry.reply}
+            {"key": entry.key, "at": entry.at, "request": entry.request, "reply": entry.reply}
         )
 
     def _take(self, tree: dict[str, Any], place: LogPlace, number: int) -> None:

@@ -240,7 +240,9 @@ class JudgeCard(Struct, frozen=True, kw_only=True):
     price: dict[str, Any] | None = None
     """What a million tokens cost."""
     usage: dict[str, Any] | None = None
-    """Calls, tokens and cost behind the card."""
+    """Calls, tokens and cost of the audit, and `answered_at`: when the oldest answer behind the
+    card came, from which its age counts.
+    """
     calibration: CalibrationRecord | None = None
     """The comparison with human labels."""
     verdicts: dict[str, Any]

@@ -87,10 +87,10 @@ def age_text(days: float | None) -> str:
     """The age of a card in words.
 
     >>> age_text(0.5), age_text(1.2), age_text(40), age_text(None)
-    ('less than a day', '1 day', '40 days', 'its card has no date')
+    ('less than a day', '1 day', '40 days', 'unknown')
     """
     if days is None:
-        return "its card has no date"
+        return "unknown"
     if days < 0:
         return "from the future"
     return "less than a day" if days < 1 else count(round(days), "day")
@@ -150,7 +150,7 @@ def judge_view(
             "Pairs judged by their order",
             estimate(card.inconsistency_rate, n_pairs, percent=True),
         ),
-        *([("Age of the card", age)] if age else []),
+        *([("Age of its oldest answer", age)] if age else []),
         ("Family", shown(card.family)),
     ]
     return [
@@ -294,13 +294,14 @@ def _origin(card: JudgeCard, more: Sequence[tuple[str, str]]) -> Section:
         ("Model", card.model),
         ("Wording of the questions", shown(card.prompt_version)),
         ("Made", moment(card.made_at)),
+        ("Oldest answer", moment((card.usage or {}).get("answered_at"))),
         (
             "Price for a million tokens, in and out",
             shown(None)
             if price is None
             else f"{price['input_per_million']} and {price['output_per_million']} US dollars",
         ),
-        ("Usage of the audit", shown(card.usage)),
+        ("Usage", shown(card.usage)),
         ("Audited on", "no items" if items is None else f"{shown(items.n)} pairs ({items.source})"),
         ("Digest of the card", digest(card.digest)),
         *more,

@@ -61,7 +61,7 @@ def admissions(card: JudgeCard, terms: dict[str, JudgeTerms], now: datetime) -> 
 
 
 def age_of(card: JudgeCard, now: datetime) -> str:
-    """The age of a card in words."""
+    """The age of a card's oldest answer in words."""
     return age_text(age_days(card, now))
 
 
