@@ -4,6 +4,7 @@ own for those that kill it or its workers.
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +60,13 @@ def test_sources_become_one_view_whose_columns_are_matched_by_name(
         ("r5", None, None, None, 2, "01"),
     ]
     assert engine.relation(f"SELECT count(*) FROM {view}").collect() == [(5,)]
+    (tmp_path / "z.tsv.gz").write_bytes(gzip.compress(b"run\traw\nr1,1\t0.50\n"))
+    (tmp_path / "z.ndjson.gz").write_bytes(gzip.compress(b'{"run": "r1,1", "raw": 0.50}\n'))
+    for name in ("z.tsv.gz", "z.ndjson.gz"):
+        for place in (f"{tmp_path}/{name}", f"file://{tmp_path}/{name}"):
+            assert engine.rows(f"SELECT run, raw FROM {engine.attach([place])}") == [
+                ("r1,1", "0.50")
+            ]
     again = engine.attach_relation(engine.relation(f"SELECT run FROM {view} WHERE run = 'r1'"))
     assert engine.rows(f"SELECT * FROM {engine.define(f'SELECT * FROM {again}')}") == [("r1",)]
     assert engine.rows(f"SELECT * FROM {engine.attach([f'table:{again}'])}") == [("r1",)]
@@ -138,6 +146,13 @@ def test_an_input_that_cannot_be_read_stops_the_batch(engine: SparkEngine, tmp_p
     for name in ("_hidden.parquet", "x.arrow"):
         assert refused(UsageError, read, name).startswith("BAT-020")
     assert not (tmp_path / "out").exists()
+    (tmp_path / "lake" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "lake" / "_delta_log" / "0.json").write_text("{}\n")
+    (tmp_path / "lake" / "day=1").mkdir()
+    (tmp_path / "lake" / "day=1" / "x.parquet").write_bytes(bytes_)
+    for place, what in (("", "is a"), ("/day=1", "is part of a"), ("/day=1/x.parquet", "of a")):
+        said = refused(InputError, engine.attach, [f"file://{tmp_path}/lake{place}"])
+        assert f"{what} table with a log (_delta_log)" in said
     assert "nope" in refused(InputError, engine.attach, ["table:nope"])
     assert refused(InputError, read, "none.parquet").startswith("FIL-001")
 

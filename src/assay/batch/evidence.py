@@ -3,9 +3,9 @@
 CSV and JSON Lines give text. A text that isn't a number, or has more digits than a batch computes
 exactly, becomes NaN, and one that isn't a verdict becomes NULL; the text itself stays in a column
 next to it, so that the plan rejects the row and shows what was written. A JSON string such as "5"
-or "true" is neither a number nor a verdict, as on a scorecard: it keeps its quotation marks. The
-output of an earlier batch gives norms: they are graded again as scores from 0 to 1, so no evidence
-is read.
+or "true" is neither a number nor a verdict, as on a scorecard: it keeps its quotation marks. A JSON
+value such as 1.5, true or [1] names nothing, and 1.0 is not a sample size. The output of an earlier
+batch gives norms: they are graded again as scores from 0 to 1, so no evidence is read.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from assay.batch.quoting import identifier, text
 
 _FEW_DIGITS = r"^[+-]?0*[.]?0*[0-9]{1,15}([eE][+-]?[0-9]{1,3})?\z"
 _MAX_DIGITS = 15
+_WHOLE = r"^-?[0-9]+\z"
 _TEXT = ("VARCHAR", "STRING")
 _NAN = "CAST('NaN' AS DOUBLE)"
 _VERDICTS = ("true", "t", "false", "f")
@@ -32,9 +33,11 @@ def typed_text(
     *,
     numbers: Collection[str],
     verdicts: Collection[str],
+    sizes: Collection[str] = (),
+    words: Collection[str] = (),
 ) -> str | None:
-    """A query in DuckDB's dialect that reads columns of text as numbers and verdicts; None if there
-    is no such text.
+    """A query in DuckDB's dialect that reads columns of text as numbers, verdicts and the names of
+    runs, criteria and gates; None if there is no such text. Some of the numbers are sample sizes.
     """
     texts = {column.name for column in columns if column.type in _TEXT}
     found = texts.intersection({*numbers, *verdicts})
@@ -42,9 +45,9 @@ def typed_text(
         part
         for name in own_names(columns)
         for part in (
-            _typed(name, columns, is_number=name in numbers)
+            _typed(name, columns, is_number=name in numbers, is_size=name in sizes)
             if name in found
-            else [identifier(name)]
+            else [_word(name, columns) if name in words else identifier(name)]
         )
     ]
     if not found and len(made) == len(columns):
@@ -77,18 +80,49 @@ def _written(name: str, columns: Sequence[SourceColumn]) -> str:
     """A text as it was written: in quotation marks where it is a JSON string that would pass for a
     number or a verdict without them.
     """
-    own, noted = identifier(name), IN_QUOTES + name
-    if all(column.name != noted for column in columns):
+    own, in_quotes = identifier(name), _in_quotes(name, columns)
+    if in_quotes is None:
         return own
     passes = f"(REGEXP_MATCHES({own}, {text(NUMBER)}) OR {_is_verdict(own)})"
-    in_quotes = f"CAST({identifier(noted)} AS VARCHAR) = 'true'"
-    return f"CASE WHEN {in_quotes} AND {passes} THEN '\"' || {own} || '\"' ELSE {own} END"
+    return f"CASE WHEN {in_quotes} = 'true' AND {passes} THEN '\"' || {own} || '\"' ELSE {own} END"
 
 
-def _typed(name: str, columns: Sequence[SourceColumn], *, is_number: bool) -> list[str]:
+def _word(name: str, columns: Sequence[SourceColumn]) -> str:
+    """A name as text; NULL where it is a JSON value other than a string or a whole number."""
+    other = _is_other(name, columns)
+    own = identifier(name)
+    return own if other is None else f"CASE WHEN {other} THEN NULL ELSE {own} END AS {own}"
+
+
+def _is_other(name: str, columns: Sequence[SourceColumn]) -> str | None:
+    """Whether a text was a JSON value other than a string or a whole number; None if it was never
+    JSON.
+    """
+    in_quotes = _in_quotes(name, columns)
+    if in_quotes is None:
+        return None
+    return f"{in_quotes} = 'false' AND NOT REGEXP_MATCHES({identifier(name)}, {text(_WHOLE)})"
+
+
+def _in_quotes(name: str, columns: Sequence[SourceColumn]) -> str | None:
+    """What a reader noted about a column: 'true' for a JSON string, 'false' for another JSON value;
+    None if the column was never JSON.
+    """
+    noted = IN_QUOTES + name
+    if all(column.name != noted for column in columns):
+        return None
+    return f"CAST({identifier(noted)} AS VARCHAR)"
+
+
+def _typed(
+    name: str, columns: Sequence[SourceColumn], *, is_number: bool, is_size: bool
+) -> list[str]:
     """A column of text as numbers or verdicts, and the text."""
     written = _written(name, columns)
     value = _number(written) if is_number else _verdict(written)
+    other = _is_other(name, columns) if is_size else None
+    if other is not None:
+        value = f"CASE WHEN {other} THEN {_NAN} ELSE {value} END"
     return [f"{value} AS {identifier(name)}", f"{written} AS {identifier(WRITTEN + name)}"]
 
 
@@ -98,10 +132,12 @@ def _number(name: str) -> str:
         f"(REGEXP_MATCHES({name}, {text(_FEW_DIGITS)})"
         f" OR LENGTH(REPLACE({digits}, '.', '')) <= {_MAX_DIGITS})"
     )
+    value = f"TRY_CAST({name} AS DOUBLE)"
+    vanishes = f"{value} = 0 AND REGEXP_MATCHES({digits}, '[1-9]')"  # too small for a double
     return (
         f"CASE WHEN {name} IS NULL THEN NULL"
-        f" WHEN REGEXP_MATCHES({name}, {text(NUMBER)}) AND {fits}"
-        f" THEN COALESCE(TRY_CAST({name} AS DOUBLE), {_NAN}) ELSE {_NAN} END"
+        f" WHEN REGEXP_MATCHES({name}, {text(NUMBER)}) AND {fits} AND NOT ({vanishes})"
+        f" THEN COALESCE({value}, {_NAN}) ELSE {_NAN} END"
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -152,7 +153,7 @@ def run_batch(
                 passed=tally.passed,
                 invalid=tally.invalid,
                 grades=tally.grades,
-                rejects={reject.code: reject.n for reject in tally.rejects},
+                rejects=_by_code(tally),
             ),
         )
         write_file(work.record, json.format(json.encode(record), indent=2) + b"\n")
@@ -346,6 +347,14 @@ def _inputs(sources: Sequence[BatchSource], parts: Sequence[_BatchPart]) -> list
         for source in sources
         if source.kind in kinds or any(map(is_uri, source.files))
     ]
+
+
+def _by_code(tally: OutputTally) -> dict[str, int]:
+    """Rejected rows by code; several reasons may share one."""
+    counted: Counter[str] = Counter()
+    for reject in tally.rejects:
+        counted[reject.code] += reject.n
+    return dict(counted)
 
 
 def _written(work: Workplace, paths: Sequence[str]) -> list[BatchFile]:

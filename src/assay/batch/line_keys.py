@@ -14,18 +14,27 @@ from assay.errors import InputError, NotEnoughEvidence
 MAX_COLUMNS = 10_000
 """Columns of a file, and shapes of its lines."""
 
-_LONG_NUMBER = r"-?[0-9][0-9.]{15,}(?:[eE][+-]?[0-9]+)?|-?[0-9][0-9.]*[eE][+-]?[0-9]{3,}"
-"""A number that may have more digits than a double, or be too large: parsers would round it."""
+NUMBERS = r"-?[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?"
+LONG_NUMBERS = r"-?[0-9][0-9.]{15,}(?:[eE][+-]?[0-9]+)?|-?[0-9][0-9.]*[eE][+-]?[0-9]+"
+"""Numbers that may have more digits than a double, or be too large or small: parsers would round
+them, or write them with more digits.
+"""
 
 
-def long_numbers(name: str) -> str:
-    """A regular expression for the long numbers under a key. The same key inside a nested value
-    matches too: only a text of the same number is this one, and of several the longest, which is
-    rejected first.
+def numbers_under(name: str, numbers: str) -> str:
+    """A regular expression for the numbers under a key, however it is escaped. The same key inside
+    a nested value matches too: only a text of the same number is this one, and of several the
+    longest, which is rejected first.
     """
-    escaped = dumps(name)[1:-1]
-    spellings = dict.fromkeys((name, escaped, escaped.replace("/", r"\/")))
-    return rf'"(?:{"|".join(map(in_pattern, spellings))})"\s*:\s*({_LONG_NUMBER})'
+    return rf'"{"".join(map(_spelled, name))}"\s*:\s*({numbers})'
+
+
+def _spelled(char: str) -> str:
+    """A character of a JSON string, by itself or escaped."""
+    units = char.encode("utf-16-be").hex()
+    escaped = "".join(rf"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
+    short = in_pattern("\\/" if char == "/" else dumps(char, ensure_ascii=False)[1:-1])
+    return f"(?:{in_pattern(char)}|{short}|(?i:{escaped}))"
 
 
 def in_pattern(name: str) -> str:

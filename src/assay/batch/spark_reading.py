@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from assay.batch.line_keys import MAX_COLUMNS, line_keys
+from assay.batch.layout import IN_QUOTES
+from assay.batch.line_keys import MAX_COLUMNS, NUMBERS, line_keys, numbers_under
+from assay.batch.quoting import in_dialect, text
 from assay.batch.sources import LOGGED, BatchSource, CsvHead, csv_head, is_uri
 from assay.batch.spark_output import escaped, spark_path
 from assay.errors import InputError, UsageError
 
 _CSV = {"header": True, "multiLine": True, "escape": '"', "emptyValue": "", "mode": "FAILFAST"}
-# What others than Spark don't take for JSON.
-_JSON = {"mode": "FAILFAST", "allowSingleQuotes": False, "allowNonNumericNumbers": False}
+_VALUES = "assay_values"
+_NOT_BLANK = "trim(value) <> ''"
 
 
 def read_source(session: Any, source: BatchSource) -> Any:
@@ -53,30 +55,47 @@ _LOGS = ("_delta_log", "metadata/*.metadata.json", ".hoodie")
 
 
 def _check_plain(session: Any, uri: str) -> None:
-    """Refuse a table whose log says which of its rows count: as files, deleted rows would count."""
-    for log in _LOGS:
-        try:
-            _ = session.read.text(f"{uri.rstrip('/')}/{log}").schema  # asks where the files are
-        except Exception as error:
-            if "PATH_NOT_FOUND" in str(error):
-                continue
-            raise
-        raise InputError(
-            "BAT-020",
-            f"is a table with a log ({log}), and its files may contain deleted rows.",
-            where=uri,
-            fix="Name it as table:NAME of Spark's catalog, or export it to Parquet.",
-        )
+    """Refuse a table whose log says which of its rows count, and any part of one: as files, deleted
+    rows would count. A folder above the one that was named may be closed to this user.
+    """
+    scheme, _, named = uri.rstrip("/").partition("://")
+    folder = named
+    while folder:
+        for log in _LOGS:
+            place = f"{scheme}://{escaped(folder)}/{log}"
+            try:
+                _ = session.read.text(place).schema  # asks where the files are
+            except Exception as error:
+                if "PATH_NOT_FOUND" in str(error) or folder != named:
+                    continue
+                raise
+            raise InputError(
+                "BAT-020",
+                f"is {'' if folder == named else 'part of '}a table with a log ({log}), and its"
+                " files may contain deleted rows.",
+                where=uri,
+                fix="Name it as table:NAME of Spark's catalog, or export it to Parquet.",
+            )
+        folder = folder.rpartition("/")[0]
 
 
-def _loaded(reader: Any, source: BatchSource, files: Sequence[str] = ()) -> Any:
-    """The files of a source, with a column for each `key=value` in their paths."""
+def _loaded(
+    reader: Any,
+    source: BatchSource,
+    files: Sequence[str] = (),
+    *,
+    columns: Sequence[str] | None = None,
+) -> Any:
+    """The files of a source, with a column for each `key=value` in their paths. `columns` are those
+    of the files where the reader doesn't know them.
+    """
     paths = [escaped(spark_path(file)) for file in files or source.files]
     frame = reader.load(paths)
     keys = _partition_keys(source)
     if not keys:
         return frame
-    twice = next((name for name in frame.columns if name.lower() in keys), None)
+    own = frame.columns if columns is None else columns
+    twice = next((name for name in own if name.lower() in keys), None)
     if twice is not None:
         raise InputError(
             "BAT-020",
@@ -101,7 +120,7 @@ def _csv(session: Any, source: BatchSource) -> Any:
     """Files of this machine by their own first lines; on a cluster Spark compares these lines."""
     reader = session.read.format("csv").options(**_CSV)
     if is_uri(source.files[0]):
-        tab = "\t" if source.files[0].lower().endswith(".tsv") else ","
+        tab = "\t" if source.files[0].lower().endswith((".tsv", ".tsv.gz")) else ","
         return _loaded(reader.options(sep=tab, enforceSchema=False), source)
     by_head: dict[CsvHead, list[str]] = {}
     for file in source.files:
@@ -119,7 +138,7 @@ def _jsonl(session: Any, source: BatchSource) -> Any:
     """Every value as text. The keys come from all lines, not from a sample of them."""
     lines = session.read.text([escaped(spark_path(file)) for file in source.files])
     shapes = (
-        lines.where("trim(value) <> ''")
+        lines.where(_NOT_BLANK)
         .selectExpr(
             "CASE WHEN json_array_length(concat('[', value, ']')) = 1"
             " THEN json_object_keys(value) END AS keys"
@@ -131,8 +150,30 @@ def _jsonl(session: Any, source: BatchSource) -> Any:
     )
     ordered = sorted(shapes, key=lambda shape: shape[0] or [])
     names = line_keys([(keys, count) for keys, count in ordered], source, engine="Spark")
-    reader = session.read.format("json").options(**_JSON).schema(_texts(names))
-    return _loaded(reader, source)
+    lines = _loaded(session.read.format("text"), source, columns=[*names, "value"])
+    parsed = f"CAST(parse_json(value) AS MAP<STRING, VARIANT>) AS {_VALUES}"
+    columns = [f"{_json_text(name)} AS {quoted(name)}" for name in names]
+    columns += [
+        f"schema_of_variant({_value(name)}) = 'STRING' AS {quoted(IN_QUOTES + name)}"
+        for name in names
+    ]
+    columns += [quoted(name) for name in lines.columns if name != "value"]
+    return lines.where(_NOT_BLANK).selectExpr("*", parsed).selectExpr(*columns)
+
+
+def _json_text(name: str) -> str:
+    """The value under a key as text, with every digit that was written."""
+    value, number = _value(name), in_dialect(text(numbers_under(name, NUMBERS)), "spark")
+    plain = f"CAST({value} AS STRING)"
+    same = f"x -> try_cast(x AS DOUBLE) = try_cast({plain} AS DOUBLE)"
+    texts = f"filter(regexp_extract_all(value, {number}, 1), {same})"
+    longest = f"aggregate({texts}, '', (a, b) -> if(length(a) < length(b), b, a))"
+    is_decimal = f"schema_of_variant({value}) LIKE 'D%'"  # DECIMAL or DOUBLE: others have no zeros
+    return f"CASE WHEN {is_decimal} THEN coalesce(nullif({longest}, ''), {plain}) ELSE {plain} END"
+
+
+def _value(name: str) -> str:
+    return f"{_VALUES}[{in_dialect(text(name), 'spark')}]"
 
 
 def _texts(names: Sequence[str]) -> str:

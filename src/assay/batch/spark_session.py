@@ -220,7 +220,7 @@ def _fault(doing: str, where: str, error: Exception) -> AssayError:
     reason = _reason(error)
     if doing == "start":
         return UsageError("BAT-030", f"Spark can't be reached: {reason}", where=where)
-    if doing == "read" or "[FAILED_READ_FILE" in reason:
+    if doing == "read" or reason.startswith(_BAD_INPUT):
         return InputError(
             "BAT-032",
             f"Spark can't read it: {reason}",
@@ -239,6 +239,7 @@ _CONNECTOR = (
     "Start Spark with the connector of that format and pass the session, or export the table to"
     " Parquet and grade that."
 )
+_BAD_INPUT = ("[FAILED_READ_FILE", "[MALFORMED_RECORD_IN_PARSING")
 _ENDED = "its Java process ended."
 _LIMIT = 400
 

@@ -103,12 +103,16 @@ def grading_task(plan: BatchPlan, names: Mapping[str, str], keep: Sequence[str])
     for item in plan.criteria:
         ends = ("", "_n", *(f"_{key}" for key in COUNTS.get(item.formula, ())))
         numbers |= {f"{item.name}{end}" for end in ends}
-    numbers -= {names.get(role, role) for role in _WORDS}
+    words = {names.get(role, role) for role in _WORDS}
+    numbers -= words
+    sizes = numbers & {names.get("n", "n"), *(f"{item.name}_n" for item in plan.criteria)}
     verdicts = {*plan.gates, names.get("verdict", "verdict")}
     return _task(plan, partial(_queries, plan, dict(names), tuple(keep)))._replace(
         names=dict(names),
         keep=tuple(keep),
-        evidence=partial(typed_text, numbers=numbers, verdicts=verdicts),
+        evidence=partial(
+            typed_text, numbers=numbers, verdicts=verdicts, sizes=sizes, words=words - verdicts
+        ),
     )
 
 

@@ -1,0 +1,223 @@
+"""Odd JSON values: `assay grade` and `assay batch`, on DuckDB and on Spark, give the same letter for
+each of them, or all refuse it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from assay.library.shelf import Shelf
+from assay.pipeline.batching import plan_batch
+from spark import spark_address
+
+__all__ = ["spark_address"]
+
+OWN = """
+profile: own
+version: 1
+title: Own
+family: own
+gates: [{id: own_gate, verdict: true}]
+criteria:
+  - {id: right, label: Right, weight: 1, layer: 1, formula: binary, role: correctness}
+  - {id: speed, label: Speed, weight: 1, layer: 3, formula: lower_is_better,
+     params: {slo_good: 2, slo_bad: 10}}
+  - {id: tests, label: Tests, weight: 1, layer: 1, formula: ratio}
+"""
+USUAL = {"right": "1", "n": "1", "speed": "2", "passed": "3", "total": "4", "gate": "true"}
+TYPES = ("[1]", "{}", "true", "false", '"1"', '""', '"one"')
+ODD = {
+    "n": (*TYPES, "1.0", "1e3", "10e-1", "1.5", "0", "0.0", "-0", "-1", "1e400", "1e999999999"),
+    "right": (*TYPES, "null", "1.0", "0.1e1", "1E0", "-0.0", "2", "1e400", "1e-310", "1e-400"),
+    "speed": (
+        *TYPES,
+        "null",
+        "3.14159265358979",
+        "5e-1",
+        "1e20",
+        "-1e300",
+        "1e301",
+        "1e-400",
+        "1e-310",
+        "8.41E21",
+        "0.0000000000000000005e19",
+        '"NaN"',
+    ),
+    "passed": (*TYPES, "null", "3.0", "3e0", "3.5", "-1", "5", "0", "1e10"),
+    "total": (*TYPES, "null", "4.0", "0", "-4", "2000000000"),
+    "gate": (*TYPES, "null", "1", "0", "1.0", '"true"', '"T"', '{"passed": true}'),
+    "run": (
+        '"é"',
+        '"a\\nb"',
+        '" "',
+        '"😀"',
+        '""',
+        "null",
+        "true",
+        "1.0",
+        "1e0",
+        '["a"]',
+        '{"a": 1}',
+        f'"{"x" * 500}"',
+        f'"{"y" * 501}"',
+        '"twice"',
+        '"twice"',
+    ),
+}
+TOO_PRECISE = {
+    "right": ("1.00000000000000000",),
+    "speed": ("3.141592653589793", "12345678901234567890", "1.00000000000000000000000001"),
+    "total": ("2000000001",),
+    "n": ("99999999999999999999",),
+}
+"""What a batch refuses by name, because it can't compute it exactly; `assay grade` can."""
+
+
+def given(values: dict[str, tuple[str, ...]]) -> list[dict[str, str]]:
+    odd = [{column: value} for column, texts in values.items() for value in texts]
+    return [{"run": f'"r-{index}"', **USUAL, **one} for index, one in enumerate(odd)]
+
+
+def card(one: dict[str, str], gates: list[str]) -> str:
+    """The scorecard of a run."""
+
+    def criterion(name: str, formula: str, raw: str, more: str) -> str:
+        missing = ', "missing": "nobody scored it"' * (raw == "null")
+        return (
+            f'{{"name": "{name}", "raw_score": {raw}, "formula_id": "{formula}", "weight": 1,'
+            f" {more}{missing}}}"
+        )
+
+    verdicts = "".join(f', "{gate}": true' for gate in gates)
+    counts = f'{{"passed": {one["passed"]}, "total": {one["total"]}}}'
+    criteria = (
+        criterion("right", "binary", one["right"], f'"role": "correctness", "n": {one["n"]}'),
+        criterion(
+            "speed", "lower_is_better", one["speed"], '"params": {"slo_good":2,"slo_bad":10}'
+        ),
+        criterion("tests", "ratio", counts, '"layer": 1'),
+    )
+    return (
+        f'{{"schema": "assay.scorecard/1", "run_id": {one["run"]}, "hard_gates": {{"own_gate":'
+        f' {one["gate"]}{verdicts}}}, "criteria": [{", ".join(criteria)}]}}\n'
+    )
+
+
+def row(one: dict[str, str], gates: list[str]) -> str:
+    """The row of a run."""
+    verdicts = "".join(f', "{gate}": true' for gate in gates)
+    return (
+        f'{{"run": {one["run"]}, "right": {one["right"]}, "right_n": {one["n"]}, "speed":'
+        f' {one["speed"]}, "tests_passed": {one["passed"]}, "tests_total": {one["total"]},'
+        f' "own_gate": {one["gate"]}{verdicts}}}\n'
+    )
+
+
+@pytest.fixture
+def gates(tmp_path: Path) -> list[str]:
+    """The gates that every profile has, and the profile in the folder of the test."""
+    (tmp_path / "own.yaml").write_text(OWN)
+    plan = plan_batch(Shelf(), profile=str(tmp_path / "own.yaml"))
+    return [gate for gate in plan.gates if gate != "own_gate"]
+
+
+def made(path: Path, name: str = "g") -> dict[str, Any]:
+    """The letters and scores of an output."""
+    columns = "run, grade, passed, CAST(score AS DOUBLE), CAST(adjusted_score AS DOUBLE)"
+    found = duckdb.sql(f"SELECT {columns} FROM '{path}/{name}.parquet' WHERE grade IS NOT NULL")
+    return {run: rest for run, *rest in found.fetchall()}
+
+
+@pytest.mark.req("W-033")
+def test_a_batch_gives_the_letters_of_scorecards_or_both_refuse(
+    assay: Any, gates: list[str], tmp_path: Path
+) -> None:
+    all_of_them = given(ODD)
+    cards = [card(one, gates) for one in all_of_them]
+    (tmp_path / "all.jsonl").write_text("".join(cards))
+    graded = assay("grade", "all.jsonl", "--json")
+    assert graded.code == 3
+    refused = {fault["line"] - 1 for fault in graded.json()["faults"]}
+    refused.add(next(i for i, one in enumerate(all_of_them) if one["run"] == '"twice"'))
+    sound = [text for index, text in enumerate(cards) if index not in refused]
+    (tmp_path / "sound.jsonl").write_text("".join(sound))
+    letters = {
+        one["run_id"]: [
+            one[name] for name in ("grade", "passed", "weighted_score", "weighted_score_adjusted")
+        ]
+        for one in assay("grade", "sound.jsonl", "--json").json()["results"]
+    }
+    (tmp_path / "rows.jsonl").write_text("".join(row(one, gates) for one in all_of_them))
+    done = assay("batch", "rows.jsonl", "-o", "g.parquet", "--profile", "own.yaml", "--json")
+    assert done.code == 3, done.err
+    assert made(tmp_path) == letters
+    assert len(letters) == len(sound) > 25
+    examples = [text for one in done.json()["rejected"] for text in one["examples"]]
+    assert any(text.endswith('= "1"') for text in examples), "the quotation marks are the reason"
+
+
+def test_what_a_batch_cannot_compute_exactly_is_refused_by_name(
+    assay: Any, gates: list[str], tmp_path: Path
+) -> None:
+    odd = given(TOO_PRECISE)
+    (tmp_path / "cards.jsonl").write_text("".join(card(one, gates) for one in odd))
+    assert assay("grade", "cards.jsonl", "--json").json()["faults"] == []
+    (tmp_path / "rows.jsonl").write_text("".join(row(one, gates) for one in odd))
+    done = assay("batch", "rows.jsonl", "-o", "g.parquet", "--profile", "own.yaml", "--json")
+    assert done.code == 3
+    assert done.json()["record"]["counts"]["rejects"] == {"BAT-010": 5, "BAT-011": 1}
+    assert made(tmp_path) == {}
+
+
+def test_json_without_a_scorecards_rules_means_the_same_in_every_spelling(
+    assay: Any, gates: list[str], tmp_path: Path
+) -> None:
+    usual = {"run": '"r-0"', **USUAL}
+    spelled = {
+        "null": {"n": "null"},  # as an empty cell of a table: nothing was said
+        "whole": {"run": "7"},  # as a column of whole numbers
+    }
+    for name, odd in spelled.items():
+        (tmp_path / f"{name}.jsonl").write_text(row({**usual, **odd}, gates))
+        done = assay("batch", f"{name}.jsonl", "-o", f"{name}.parquet", "--profile", "own.yaml")
+        assert done.code == 0, done.out
+    long = row({**usual, "right": "0." + "9" * 60}, gates).replace('"right"', '"r\\u0069ght"')
+    (tmp_path / "long.jsonl").write_text(long)
+    done = assay("batch", "long.jsonl", "-o", "long.parquet", "--profile", "own.yaml")
+    assert done.code == 3, "an escaped key hides no digits"
+    forged = json.loads(row(usual, gates)) | {"right": "1", "assay_in_quotes:right": False}
+    (tmp_path / "forged.jsonl").write_text(json.dumps(forged))
+    done = assay("batch", "forged.jsonl", "-o", "f.parquet", "--profile", "own.yaml")
+    assert done.code == 3, done.out
+    assert "the key 'assay_in_quotes:right' is reserved" in done.err
+    (tmp_path / "rows.csv").write_text("run,right,own_gate\nr-1,1,true\nr-2,1,t\n")
+    own = assay("batch", "rows.csv", "-o", "c.parquet", "--profile", "own.yaml", "--json").json()
+    assert own["record"]["counts"]["rejects"] == {}, "in CSV everything is text"
+
+
+@pytest.mark.req("W-033")
+def test_spark_gives_the_letters_and_rejects_of_duckdb_and_verifies_them(
+    assay: Any, gates: list[str], spark_address: str, tmp_path: Path
+) -> None:
+    lines = [row(one, gates) for odd in (ODD, TOO_PRECISE) for one in given(odd)]
+    (tmp_path / "rows.jsonl").write_text("".join(lines))
+    on_spark = ("--engine", "spark", "--remote", spark_address)
+    for out, more in (("here", ()), ("there", on_spark)):
+        own = ("batch", "rows.jsonl", "-o", f"{out}.parquet", "--profile", "own.yaml")
+        assert assay(*own, *more).code == 3
+    assert made(tmp_path, "there") == made(tmp_path, "here")
+    reasons = "SELECT run, criterion, gate, code, reason FROM '{}/{}.rejects.parquet'"
+    there, here = (
+        sorted(map(str, duckdb.sql(reasons.format(tmp_path, out)).fetchall()))
+        for out in ("there", "here")
+    )
+    assert there == here
+    done = assay(*own, "--verify", *on_spark)
+    assert done.code == 0, done.out + done.err
+    record = json.loads((tmp_path / "there.batch.json").read_text())
+    assert sum(record["counts"]["rejects"].values()) == len(there), "also two reasons of one code"
