@@ -17,6 +17,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from assay.running.local_code import code_digest
 from assay.views.event_schema import SCHEMA
 from examples import repeats
 from forking import Forked
@@ -347,6 +348,7 @@ def test_a_polite_end_says_how_to_go_on(tmp_path: Path) -> None:
     ("change", "words"),
     [
         ("data", "another dataset"),
+        ("code", "another version of the workflow's code"),
         ("workflow", "another workflow digest"),
         ("damage", "damaged"),
         ("busy", "another job"),
@@ -363,6 +365,8 @@ def test_a_run_is_not_gone_on_with_when_what_it_runs_has_changed(
         project(tmp_path, [sample("a", "one"), sample("b", "another")])
     elif change == "workflow":
         project(tmp_path, [sample("a", "one"), sample("b", "two")], required_outputs=[])
+    elif change == "code":
+        (tmp_path / "flow.py").write_text(FLOW.replace(".upper()", ".lower()"))
     elif change == "damage":
         lines = journal.read_bytes().splitlines(keepends=True)
         journal.write_bytes(lines[0] + lines[1].replace(b"success", b"sucess!", 1) + lines[2])
@@ -376,6 +380,44 @@ def test_a_run_is_not_gone_on_with_when_what_it_runs_has_changed(
         lock.close()
     assert done.code in (2, 3)
     assert words in done.err
+
+
+def test_the_code_of_a_workflow_is_what_its_adapter_names_and_imports_from_its_folder(
+    tmp_path: Path,
+) -> None:
+    files = {
+        "flow.py": "import json, near\nfrom pack import part\n",
+        "near.py": "def f():\n    from far import late\n",
+        "far/__init__.py": "",
+        "far/late.py": "from .. import up\nfrom . import side\n",
+        "far/side.py": "",
+        "pack/__init__.py": "",
+        "pack/part.py": "import flow\n",
+        "run.py": "import near\n",
+        "prompt.txt": "Answer.",
+        "unused.py": "",
+        "wrong.py": "def",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    def changes(*names: str) -> set[str]:
+        """The files whose change changes the digest of the code that these names lead to."""
+        places = [(name, tmp_path) for name in names]
+        before, found = code_digest(places), set()
+        for name, text in files.items():
+            (tmp_path / name).write_text(text + "#")
+            if code_digest(places) != before:
+                found.add(name)
+            (tmp_path / name).write_text(text)
+        return found
+
+    near = {"near.py", "far/__init__.py", "far/late.py", "far/side.py"}
+    assert changes("flow:answer") == {"flow.py", "pack/__init__.py", "pack/part.py", *near}
+    assert changes("python", "-u", "run.py", "prompt.txt") == {"run.py", "prompt.txt", *near}
+    assert changes("wrong:answer") == {"wrong.py"}
+    assert code_digest([("json:loads", tmp_path), (sys.executable, tmp_path)]) is None
 
 
 def test_a_reordered_dataset_is_the_same_dataset(assay: Any, tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ other data is refused, because mixed evidence would describe neither.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError, UsageError
 from assay.files.line_log import LineLog, LogPlace, Words
+from assay.running.local_code import code_digest
 
 if TYPE_CHECKING:
     from assay.running.dataset import LoadedDataset
@@ -28,6 +28,7 @@ _WORDS = Words(
     damaged="Restore the file, or run in another folder with --work.",
     full="Finished samples are kept: free some disk space and run again with --resume.",
 )
+_CODE = {"scorers": "version of the scorers", "code": "version of the workflow's code"}
 
 
 class Header(NamedTuple):
@@ -42,6 +43,8 @@ class Header(NamedTuple):
     now: str | None
     scorers: str | None = None
     """The digest of the scorers and their code: finished runs carry their verdicts."""
+    code: str | None = None
+    """The digest of the workflow's code in its folder."""
 
     @classmethod
     def of(
@@ -61,16 +64,13 @@ class Header(NamedTuple):
             settings.repeat,
             settings.now,
             _digest_of(scorers) if scorers else None,
+            code_digest((name, workflow.folder) for name in workflow.code),
         )
 
 
 def _digest_of(scorers: Sequence[PlacedScorer]) -> str:
-    found = []
-    for scorer, folder, _ in scorers:
-        file = folder.joinpath(*scorer.target.partition(":")[0].split(".")).with_suffix(".py")
-        code = sha256(file.read_bytes()).hexdigest() if file.is_file() else None
-        found.append([scorer, code])
-    return digest(found)
+    code = code_digest((scorer.target, folder) for scorer, folder, _ in scorers)
+    return digest([[scorer for scorer, _, _ in scorers], code])
 
 
 class RunJournal:
@@ -122,7 +122,7 @@ class RunJournal:
         for name, wanted in self.header._asdict().items():
             found = tree.get(name)
             if found != wanted:
-                what = "version of the scorers" if name == "scorers" else name.replace("_", " ")
+                what = _CODE.get(name) or name.replace("_", " ")
                 raise UsageError(
                     "RUN-005",
                     f"this run was begun with another {what}: {_short(found)}, and not"

@@ -234,13 +234,13 @@ class WorkflowFile(_WorkflowPart, frozen=True):
     """Labels that every run gets."""
 
 
-def _adapter_kinds(spec: WorkflowFile) -> set[str]:
+def _adapters(spec: WorkflowFile) -> list[dict[str, Any]]:
     adapters = [
         spec.adapter,
         *(step.adapter for step in spec.steps or ()),
         *(agent.adapter for agent in (spec.agents or {}).values()),
     ]
-    return {str(adapter.get("kind")) for adapter in adapters if adapter is not None}
+    return [adapter for adapter in adapters if adapter is not None]
 
 
 class LoadedWorkflow:
@@ -262,10 +262,19 @@ class LoadedWorkflow:
         self.required_outputs: list[str] = list(
             self.outputs if spec.required_outputs is None else spec.required_outputs
         )
-        found = ADAPTERS.fingerprints(_adapter_kinds(spec))
+        found = ADAPTERS.fingerprints({str(adapter.get("kind")) for adapter in _adapters(spec)})
         self.plugins = {"plugins": found} if found else {}
         """What each plugin that this workflow is called by does, as a digest."""
         self.digest = digest([spec, found]) if found else digest(spec)
+
+    @property
+    def code(self) -> list[str]:
+        """What its adapters call: `module:name`, and the words of commands."""
+        found: list[str] = []
+        for adapter in _adapters(self.spec):
+            found += filter(None, [adapter.get("target")])
+            found += adapter.get("command") or ()
+        return [name for name in found if isinstance(name, str)]
 
     @property
     def required_inputs(self) -> list[str]:

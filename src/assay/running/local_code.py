@@ -1,0 +1,74 @@
+"""The code of a project behind a workflow or a scorer: the files that a target or a command names,
+and the modules that those import from the same folder.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from pathlib import Path
+
+from assay.canon import digest
+
+
+def code_digest(places: Iterable[tuple[str, Path]]) -> str | None:
+    """The digest of all code that these names lead to, each a `module:name` or a file in its
+    folder; None if they lead to no file. Installed packages and files that the code reads when it
+    runs don't count.
+    """
+    found: dict[str, str] = {}
+    for name, folder in places:
+        queue = list(_files_of(name, folder))
+        while queue:
+            file = queue.pop()
+            key = os.path.relpath(file, folder)
+            if key in found:
+                continue
+            source = file.read_bytes()
+            found[key] = sha256(source).hexdigest()
+            if file.suffix == ".py":
+                queue += _imported(source, file, folder)
+    return digest(sorted(found.items())) if found else None
+
+
+def _files_of(name: str, folder: Path) -> Iterator[Path]:
+    file = folder / name
+    if file.is_file() and file.resolve().is_relative_to(folder.resolve()):
+        yield file
+    else:
+        yield from _module_files(name.partition(":")[0], folder)
+
+
+def _module_files(module: str, folder: Path) -> Iterator[Path]:
+    """The files that importing a dotted name runs, as far as they are in this folder."""
+    place = folder
+    for part in module.strip(".").split("."):
+        if not part.isidentifier():
+            return
+        place /= part
+        for file in (place.with_suffix(".py"), place / "__init__.py"):
+            if file.is_file():
+                yield file
+
+
+def _imported(source: bytes, file: Path, folder: Path) -> Iterator[Path]:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return  # running it says what is wrong
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names, roots = [alias.name for alias in node.names], [folder, file.parent]
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            names = [f"{module}.{alias.name}" for alias in node.names]
+            roots = [folder, file.parent]
+            if node.level:
+                roots = [file.parents[min(node.level, len(file.parents)) - 1]]
+        else:
+            continue
+        for name in names:
+            for root in roots:
+                yield from _module_files(name, root)
