@@ -98,6 +98,12 @@ def test_a_run_is_judged_graded_stored_and_shown(assay: Any, tmp_path: Path) -> 
         assert again.code == 1, again.err
         assert len(endpoint.seen) == 4 * 3
         assert (tmp_path / "calls.txt").read_text().count("\n") == 4
+        for name in ("journal.jsonl", "runs.jsonl"):
+            (tmp_path / "assay-runs" / "e1" / name).unlink()
+        refused = assay(*RUN, "--judge", "judge.yaml")
+        assert (refused.code, "already contains a run" in refused.err) == (2, True), (
+            "the answers in judge.journal are older than a new evaluation"
+        )
 
 
 def test_without_the_judge_it_says_before_it_starts_what_will_be_missing(

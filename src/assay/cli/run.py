@@ -15,7 +15,7 @@ from assay.cli import options as opt
 from assay.cli.bars import pass_bar
 from assay.cli.frame import BARS, CHOICES, STORE, Command, arg
 from assay.cli.grade import Grading, choice_of
-from assay.cli.run_judge import ARGUMENTS, RunJudge, calls_of, judge_of, report
+from assay.cli.run_judge import ARGUMENTS, JOURNAL, RunJudge, calls_of, judge_of, report
 from assay.cli.run_screen import already_begun, report_repeats, resume_command, say, show_evaluation
 from assay.cli.run_settings import (
     DEFAULT_FOLDER,
@@ -69,7 +69,9 @@ def run(options: argparse.Namespace) -> int:
     check_name(settings.name)
     folder = options.work or os.path.join(DEFAULT_FOLDER, settings.name)
     path = os.path.join(folder, "journal.jsonl")
-    if not options.resume and os.path.exists(path):
+    # old judge answers are older than a new evaluation, and a card counts from when that started
+    begun = any(os.path.exists(one) for one in (path, os.path.join(folder, JOURNAL)))
+    if begun and not options.resume:
         raise already_begun(options, folder)
     scorers = configured_scorers(options)
     own = extend_profile(options, planned.profile, workflow, samples, folder, scorers)
