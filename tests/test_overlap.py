@@ -373,7 +373,7 @@ def test_gate_takes_bars_and_says_what_was_eased(assay: Any, tmp_path: Path) -> 
     assert found.code == 0, found.err
     for page in ("d.html", "d.md"):
         assert "easier to pass" in (tmp_path / page).read_text()
-    assert "margin is 5 for this decision: the policy says 1, easier to pass" in found.out
+    assert "margin is 5 for this decision, which is easier to pass; the policy sets 1" in found.out
     assert "1 sample, not compared; 1 of them fail a gate: d/new" in found.out
     assert assay(*common, "--margin", "5", "--min-pass-rate", "0.98").code == 1
     few = assay(

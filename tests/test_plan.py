@@ -284,7 +284,7 @@ def test_the_plan_says_in_words_what_it_takes(assay: Any, tmp_path: Path) -> Non
     assert "which is NOT enough" in assay("gate", "--plan", "--baseline", "base.jsonl").out
     assert "which is enough" in assay("gate", "--plan", "--baseline", "base.jsonl", "--sd", "2").out
     assert (
-        "no number of samples shows it"
+        "no number of samples is enough"
         in assay("gate", "--plan", "--sd", "4", "--effect", "-2").out
     )
     assert "not known" in assay("gate", "--plan").out

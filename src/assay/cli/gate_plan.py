@@ -149,7 +149,7 @@ def _print(made: dict[str, Any], rules: ReleaseRules) -> None:
     about = "about " if made["looks"] > 1 else ""
     if needed is None:
         out.write(
-            "needed      no number of samples shows it: the true difference of"
+            "needed      no number of samples is enough: the true difference of"
             f" {made['effect']:+g} is not above -{made['margin']:g}\n"
         )
     else:
@@ -159,7 +159,7 @@ def _print(made: dict[str, Any], rules: ReleaseRules) -> None:
         )
     if sd is None and needed is not None:
         out.write(
-            "            as many as exclude a rare total loss, if no sample differs\n"
+            "            enough to exclude a rare total loss if no sample differs\n"
             if needed > made["min_pairs"]
             else "            the policy's minimum\n"
         )
@@ -174,8 +174,8 @@ def _print(made: dict[str, Any], rules: ReleaseRules) -> None:
         out.write(f"this set    {count(made['n'], 'sample')}{verdict}\n")
         if made["smallest_effect"] is not None and made["looks"] == 1:
             out.write(
-                f"sees        true differences of {made['smallest_effect']:+.2f} points or more, as"
-                f" not below -{made['margin']:g}\n"
+                "detects     non-inferiority, if the true difference is at least"
+                f" {made['smallest_effect']:+.2f} points\n"
             )
         rates = made["rates"]
         if rates["seen_once"] is not None:
@@ -185,12 +185,12 @@ def _print(made: dict[str, Any], rules: ReleaseRules) -> None:
             )
         if rates["detectable_increase"] is not None:
             out.write(
-                f"            a rise of {100 * rates['detectable_increase']:.1f} percentage points"
-                " would be shown by its interval\n"
+                "            the interval of the rate would show a rise of"
+                f" {100 * rates['detectable_increase']:.1f} percentage points\n"
             )
     if sd is not None and made["looks"] == 1:
         out.write(
-            "\n   pairs   smallest true difference that is shown     true difference   pairs"
+            "\n   pairs      smallest detectable true difference     true difference   pairs"
             " needed\n"
         )
         effects = sorted(

@@ -219,7 +219,7 @@ def _tell(imported: ImportedRuns, profile: Profile | None, out: IO[str], *, save
     if tally.mapping:
         what = "columns" if imported.importer.name == "table" else "scales"
         how = "" if saved else " (--save-map writes it)"
-        out.write(f"  the {what}, as assay.yaml has them{how}:\n")
+        out.write(f"  the {what} as a block for assay.yaml{how}:\n")
         out.writelines(f"    {printable(line)}\n" for line in map_lines(tally.mapping))
     if tally.samples:
         _tell_totals(tally, out)

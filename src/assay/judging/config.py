@@ -213,7 +213,7 @@ def _url_faults(spec: JudgeSpec) -> list[tuple[str, str]]:
             )
         ]
     if parts.query or parts.fragment:
-        return [("has a query or a fragment, where keys tend to hide.", "Give the path only.")]
+        return [("has a query or a fragment, which may contain a key.", "Give the path only.")]
     if (
         parts.scheme == "http"
         and spec.key_env

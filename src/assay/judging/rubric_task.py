@@ -265,7 +265,7 @@ def scored_runs(
                     "JDG-005",
                     f"the run {item.id!r} already has a score '{one.criterion}'.",
                     fix=(
-                        "Say --replace to put the judge's in its place, or judge others with"
+                        "Use --replace to put the judge's in its place, or judge others with"
                         " --criterion."
                     ),
                 )

@@ -131,8 +131,8 @@ def _profile(tree: dict[str, Any], shelf: Shelf) -> Iterator[Lint]:
             "uncalibrated-judge",
             ("criteria",),
             "a judge scores here, but no setting requires that it agrees with people.",
-            "Add `judge: {calibration: required}`, and no score passes a floor without a card of"
-            " its judge; `by_policy` leaves that to the policy's terms.",
+            "Add `judge: {calibration: required}`, so that no score passes a floor without a card"
+            " for its judge; `by_policy` leaves that to the policy's terms.",
         )
     if (
         any(item.get("formula") == "pairwise" for _, item in criteria)

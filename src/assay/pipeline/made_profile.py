@@ -112,7 +112,7 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
     if not any(tally.metrics[one.id].n for one in criteria):
         lacking = f" {notes[0]}." if notes else " Its samples have no scores."
         option = map_option(tally, reasons)
-        way = f"Say its scale with {option}, or give" if option else "Give"
+        way = f"Set its scale with {option}, or pass" if option else "Pass"
         raise NotEnoughEvidence(
             "SCO-010",
             f"there is nothing to grade: no metric has values on a known scale.{lacking}",

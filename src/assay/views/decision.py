@@ -247,9 +247,12 @@ def overlap_facts(decision: Decision) -> list[tuple[str, str]]:
 
 def override_sentence(item: PolicyOverride) -> str:
     """A number that was set otherwise than in the policy, in words."""
-    said = "the policy sets none" if item.policy is None else f"the policy says {item.policy:g}"
+    usual = "no value" if item.policy is None else f"{item.policy:g}"
     harder = "easier" if item.eases else "harder"
-    return f"{item.field} is {item.used:g} for this decision: {said}, {harder} to pass"
+    return (
+        f"{item.field} is {item.used:g} for this decision, which is {harder} to pass; the policy"
+        f" sets {usual}"
+    )
 
 
 def interval_line(decision: Decision, *, width: int = 61) -> str:
