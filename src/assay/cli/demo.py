@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 from datetime import UTC, datetime
 from typing import Any
@@ -278,8 +279,9 @@ def _tell(
 
 
 def _tell_where(written: list[str]) -> None:
-    command = sys.argv[0] if os.path.basename(sys.argv[0]) == "assay" else "assay"
-    shown = os.path.relpath(command) if os.sep in command else command
+    path = sys.argv[0]
+    found = os.path.basename(path) != "assay" or path == shutil.which("assay")
+    shown = "assay" if found else os.path.relpath(path)
     opt.print_lines(
         [
             f"\nThe report is {written[0]} (open it in a browser); the grades are in {written[1]}.",
