@@ -169,6 +169,9 @@ def test_errors_invalidated_samples_and_limits(tmp_path) -> None:
     ]
     assert [raw(run) for run in runs] == [{}, {}, {"match": 1}, {}, {}]
     assert runs[2]["tags"] == ["limit:token"]
+    read(tmp_path, log(sample(1), sample(2, invalidation={"author": "x"}), invalidated=True))
+    with pytest.raises(InputError, match="doesn't mark which"):
+        read(tmp_path, log(sample(1), sample(2), invalidated=True))
 
 
 def test_old_logs_have_one_score_and_name_its_scorer_once(tmp_path) -> None:

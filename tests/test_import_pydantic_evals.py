@@ -144,3 +144,6 @@ def test_a_damaged_report_is_refused_in_words_or_read(tmp_path: Path) -> None:
     path.write_text(json.dumps(tree))
     with pytest.raises(InputError, match="must be true or false; here it is 'yes'"):
         imported(NAME, path)
+    path.write_text(json.dumps([tree]))
+    with pytest.raises(InputError, match="the report must be an object; here it is a list"):
+        imported(NAME, path)

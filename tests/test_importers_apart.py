@@ -1,8 +1,15 @@
-"""A file of one tool is never taken for another's."""
+"""A file of one tool is never taken for another's, and a broken one never for a whole one."""
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
+
+import pytest
+
+from assay.errors import AssayError
 from assay.importers.known import KNOWN
+from assay.pipeline.importing import import_runs
 from peer_files import RECORDED, SHARED, needs_shared, takers
 
 NOT_RESULTS = {"made.json", "expected.json"}
@@ -29,3 +36,60 @@ def test_every_recorded_file_is_taken_by_the_importer_of_its_tool_alone() -> Non
 @needs_shared
 def test_every_shared_file_is_taken_by_the_importer_of_its_tool_alone() -> None:
     assert strangers(SHARED) == {}
+
+
+FIRST = {
+    OTHER_NAMES.get(path.parent.name, path.parent.name): path
+    for path in sorted(RECORDED.glob("*/*"), reverse=True)
+    if path.is_file() and path.name not in NOT_RESULTS
+}
+"""One recorded file of each tool."""
+
+
+def refusal(path: Path, folder: Path, kind: str | None) -> str:
+    """Why a file isn't imported; anything but a refusal in our words fails the test."""
+    place = folder / "runs"
+    place.mkdir(exist_ok=True)
+    with pytest.raises(AssayError) as refused:
+        import_runs([str(path)], str(place), kind=kind)
+    for left in place.iterdir():  # a caller drops the folder with what was read before the fault
+        left.unlink()
+    return f"{refused.value.message} {refused.value.fix}"
+
+
+@pytest.mark.parametrize("tool", sorted(FIRST))
+def test_a_named_kind_reads_no_file_that_another_tool_wrote(tool: str, tmp_path: Path) -> None:
+    for kind in sorted(KNOWN):
+        if kind not in (tool, "table"):
+            told = refusal(FIRST[tool], tmp_path, kind)
+            assert f"looks like {KNOWN[tool].title}, not {KNOWN[kind].title}" in told
+            assert f"--from {tool}" in told
+
+
+@pytest.mark.parametrize("kind", [None, *sorted(KNOWN)])
+def test_packed_empty_and_utf_16_files_are_named_as_such(kind: str | None, tmp_path: Path) -> None:
+    text = (RECORDED / "autoevals" / "scores.json").read_text()
+    path = tmp_path / "scores.json"
+    for data, told in (
+        (gzip.compress(text.encode()), "gzip"),
+        (text.encode("utf-16"), "UTF-16"),
+        (text.encode("utf-16-be"), "UTF-16"),
+        (b" \n", "the file is empty"),
+    ):
+        path.write_bytes(data)
+        assert told in refusal(path, tmp_path, kind)
+
+
+def test_xml_may_be_utf_16(tmp_path: Path) -> None:
+    path = tmp_path / "junit.xml"
+    path.write_bytes((FIRST["junit"]).read_text().replace("utf-8", "utf-16").encode("utf-16"))
+    assert takers(path) == ["junit"]
+    assert import_runs([str(path)], str(tmp_path)).n == 8
+
+
+def test_a_file_that_is_cut_off_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_bytes(FIRST["pydantic-evals"].read_bytes()[:40])
+    assert "it is cut off" in refusal(path, tmp_path, None)
+    path.write_bytes(FIRST["pydantic-evals"].read_bytes()[:-3])
+    assert "it ends in the middle of a value" in refusal(path, tmp_path, None)

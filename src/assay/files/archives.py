@@ -198,7 +198,7 @@ class Archive:
             or name[1:2] == ":"
         ):
             raise self._fault(
-                "FIL-002", f"an entry has the name {name[:80]!r}, which is not a name."
+                "FIL-002", f"an entry is named {name[:80]!r}, which isn't a plain relative path."
             )
         if flags & 0x2041:
             raise self._fault(

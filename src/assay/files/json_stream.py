@@ -185,7 +185,7 @@ class _StreamReader:
                 value, end = _decode(self._text, self._at)
             except json.JSONDecodeError as error:
                 if not self._fill(double=True):
-                    words = error.msg[:1].lower() + error.msg[1:]
+                    words = error.msg[:1].lower() + error.msg[1:].removesuffix(" at")
                     raise self._fault(f"{words}.", error.pos) from None
             except _Refused as error:
                 raise self._fault(str(error)) from None
@@ -211,7 +211,7 @@ class _StreamReader:
         try:
             more = self._decoder.decode(data, final=not data)
         except UnicodeDecodeError:
-            raise self._fault("is not UTF-8 text.") from None
+            raise _not_text(f"{self._path}:{self._line}") from None
         self._text, self._at = self._text[self._at :] + more, 0
         self._ended = not data
         return bool(data)
@@ -219,7 +219,8 @@ class _StreamReader:
     def _fault(self, message: str, at: int | None = None) -> InputError:
         at = self._at if at is None else at
         line = self._line + self._text.count("\n", 0, at)
-        cut = self._ended and at >= len(self._text.rstrip())
+        is_open = message.startswith("unterminated string")
+        cut = self._ended and (is_open or at >= len(self._text.rstrip()))
         words = "it ends in the middle of a value." if cut else message
         fix = "The file is cut off." if cut else ""
         code = "FIL-003" if "twice" in message else "FIL-002"
@@ -249,7 +250,11 @@ def _text(data: bytes, path: str, line: int | None) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         where = path if line is None else f"{path}:{line}"
-        raise InputError("FIL-002", "is not UTF-8 text.", where=where) from None
+        raise _not_text(where) from None
+
+
+def _not_text(where: str) -> InputError:
+    return InputError("FIL-002", "is not UTF-8 text.", where=where, fix="Save it as UTF-8.")
 
 
 def _large(path: str, line: int) -> InputError:

@@ -203,8 +203,9 @@ def csv_records(path: str, *, opened: IO[bytes]) -> Iterator[tuple[list[str], in
             if fields:
                 yield fields, reader.line_num
     except csv.Error as error:
+        fix = "The file may be cut off." if "unexpected end" in str(error) else ""
         raise InputError(
-            "FIL-002", f"is not CSV: line {reader.line_num}: {error}.", where=path
+            "FIL-002", f"is not CSV: line {reader.line_num}: {error}.", where=path, fix=fix
         ) from None
     finally:
         csv.field_size_limit(limit)
@@ -295,7 +296,10 @@ def _parquet(path: str, query: str) -> Iterator[Any]:
         yield connection.execute(f"{query} from read_parquet(?, hive_partitioning = false)", [file])
     except (duckdb.Error, UnicodeDecodeError) as error:
         raise InputError(
-            "FIL-002", f"can't be read as Parquet: {str(error).splitlines()[0]}.", where=path
+            "FIL-002",
+            f"can't be read as Parquet: {str(error).splitlines()[0]}.",
+            where=path,
+            fix="The file may be cut off.",
         ) from None
     finally:
         connection.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from functools import cached_property
 
 from assay.files.own_files import HEAD as HEAD
@@ -24,9 +25,21 @@ class Head:
         """Whether it is a ZIP archive."""
         return self.data[:4] in (b"PK\x03\x04", b"PK\x05\x06")
 
+    @property
+    def is_utf16(self) -> bool:
+        """Whether it is text as some Windows programs save it."""
+        start = self.data[:64]
+        halves = (start[::2], start[1::2])
+        is_plain = len(start) > 3 and any(not half.strip(b"\x00") for half in halves)
+        return start[:2] in (BOM_UTF16_LE, BOM_UTF16_BE) or (is_plain and any(start))
+
     @cached_property
     def text(self) -> str:
         """The bytes as text; empty for a binary file."""
+        if self.is_utf16:
+            is_big = self.data[:2] == BOM_UTF16_BE or self.data[:1] == b"\x00"
+            text = self.data.decode("utf-16-be" if is_big else "utf-16-le", "replace")
+            return text.lstrip("\ufeff").lstrip()
         if b"\x00" in self.data[:512]:
             return ""
         return self.data.decode("utf-8-sig", "replace").lstrip()

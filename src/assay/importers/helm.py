@@ -66,8 +66,9 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
     for path in paths:
         kind = _kind(head_of(path))
         if kind is None or kind in files:
-            words = "isn't a file of a HELM run" if kind is None else f"a second {kind}"
-            raise refused(f"{words}.", path, "Import the runs one by one.")
+            if kind is None:
+                raise refused("isn't a file of a HELM run.", path, f"Give {', '.join(KINDS)}.")
+            raise refused(f"a second {kind}.", path, "Import the runs one by one.")
         files[kind] = path
     main = files.get("per_instance_stats.json")
     if main is None:

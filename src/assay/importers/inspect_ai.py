@@ -192,6 +192,13 @@ class _Log:
                 fix="Let the evaluation end, or repeat it with `inspect eval-retry`.",
             )
         absent = self._absent(declared)
+        if self._header.get("invalidated") and not absent and not self._errors:
+            raise InputError(
+                "FIL-010",
+                "the log says that samples were invalidated, and doesn't mark which.",
+                where=self._path,
+                fix="Write the log again with inspect_ai, or repeat it with `inspect eval-retry`.",
+            )
         yield from self._missing(origin, absent)
         # what was cancelled after its last sample lacks nothing
         if status not in ("success", "cancelled") and not absent and not self._errors:

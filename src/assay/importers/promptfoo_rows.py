@@ -332,7 +332,7 @@ def _number(text: str | None) -> Decimal | None:
 
 def _csv(path: str, stream: Any) -> Iterator[Part]:
     records = csv_records(path, opened=stream)
-    names = next(records)[0]
+    names = next(records, ([], 0))[0]
     starts = [index for index, name in enumerate(names) if COLUMN.fullmatch(name)]
     if not starts:
         raise InputError(
@@ -379,7 +379,9 @@ def _csv_cell(text: str, more: dict[str, str], where: str) -> dict[str, Any]:
             )
         return cell
     if status not in ("PASS", "FAIL", "ERROR"):
-        raise InputError("SCO-011", f"a status is {status[:60]!r}.", where=where)
+        raise InputError(
+            "SCO-011", f"a status is {status[:60]!r}, not PASS, FAIL or ERROR.", where=where
+        )
     reason = more.get("Grader Reason", "")
     listed = more.get("Named Scores")
     named = loads(listed.encode(), where) if listed else {}

@@ -53,7 +53,9 @@ class _ReportSurvey:
         """Cases with an evaluator that failed."""
         self.judged: set[str] = set()
         for place, value in stream_json(path, _LISTS):
-            if place[0] == "cases" and len(place) == 2:
+            if not place:
+                shaped(value, dict, "the report", path)
+            elif place[0] == "cases" and len(place) == 2:
                 self._look(shaped(value, dict, _at(place), path), _at(place), path)
             elif len(place) == 1:
                 self.names[str(place[0])] = value

@@ -42,6 +42,7 @@ def importer_named(kind: str) -> Importer:
 def importer_of(path: str, mapping: Mapping[str, str] | None = None) -> Importer:
     """The one importer that takes a file for its own."""
     head = head_of(path)
+    _check_encoding(head)
     fits = fitting(head, mapping)
     if not fits:
         raise unrecognised(head)
@@ -61,7 +62,10 @@ def importer_of_all(
 ) -> Importer:
     """The one importer of several files that belong together."""
     if kind is not None:
-        return importer_named(kind)
+        importer = importer_named(kind)
+        for path in paths:
+            _check_kind(head_of(path), importer)
+        return importer
     found = {path: importer_of(path, mapping) for path in paths}
     names = {importer.name: path for path, importer in reversed(found.items())}
     if len(names) > 1:
@@ -72,6 +76,33 @@ def importer_of_all(
             fix="Import the files of one kind at a time.",
         )
     return found[paths[0]]
+
+
+def _check_kind(head: Head, importer: Importer) -> None:
+    """Refuse a file that another importer takes for its own and the named one doesn't. Anything may
+    be read as a table.
+    """
+    _check_encoding(head)
+    if not head.data.strip():
+        raise unrecognised(head)
+    if importer.name == "table" or importer.fits(head):
+        return
+    others = [one for one in fitting(head) if one.name != "table"]
+    if others:
+        raise UsageError(
+            "CLI-001",
+            f"the file looks like {others[0].title}, not {importer.title}.",
+            where=head.path,
+            fix=f"Omit --from, or give --from {others[0].name}.",
+        )
+
+
+def _check_encoding(head: Head) -> None:
+    """Refuse packed files and UTF-16. XML may be UTF-16: its parser reads that."""
+    if head.data[:2] == b"\x1f\x8b":
+        raise InputError("FIL-002", "is a gzip file.", where=head.path, fix="Unpack it first.")
+    if head.is_utf16 and not head.text.startswith("<"):
+        raise InputError("FIL-002", "is UTF-16 text.", where=head.path, fix="Save it as UTF-8.")
 
 
 def unrecognised(head: Head) -> InputError:
@@ -127,8 +158,8 @@ def described(head: Head) -> str:
     'text with the columns id, answer'
     """
     if head.is_zip:
-        entries = f" with the entries {_entries(head.path)}" if os.path.isfile(head.path) else ""
-        return f"a ZIP archive{entries}"
+        entries = _entries(head.path) if os.path.isfile(head.path) else ""
+        return f"a ZIP archive with the entries {entries}" if entries else "a ZIP archive"
     if head.data.startswith(b"PAR1"):
         return "a Parquet file"
     if not head.text:
@@ -139,7 +170,9 @@ def described(head: Head) -> str:
     if head.keys:
         top = sorted(key for key in head.keys if "." not in key.removeprefix("[]."))
         what = "a JSON list of objects" if top and top[0].startswith("[]") else "JSON"
-        return f"{what} with the keys {_listed([key.removeprefix('[].') for key in top])}"
+        is_cut = len(head.data) < HEAD and not head.text.rstrip().endswith(("}", "]"))
+        end = "; it is cut off" if is_cut else ""
+        return f"{what} with the keys {_listed([key.removeprefix('[].') for key in top])}{end}"
     if head.text.startswith(("{", "[")):
         return "JSON without keys"
     columns = [one.strip().strip('"') for one in _COLUMNS.split(head.first_line)]
