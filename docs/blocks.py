@@ -36,6 +36,7 @@ import io
 import json
 import os
 import re
+import select
 import shlex
 import signal
 import socket
@@ -79,6 +80,25 @@ SETTINGS = {
     "GIT_COMMITTER_EMAIL": "ada@example.com",
     "PIP_NO_BUILD_ISOLATION": "0",  # so pip reads it: build with what is installed
 }
+ASSAY = r"""
+trap 'pwd -P > SCRATCH/state; env -0 >> SCRATCH/state; echo > SCRATCH/calls' EXIT
+assay() {
+  if [ "$1" = serve ]; then command assay "$@"; return; fi
+  local call code
+  call=$(mktemp -d -p SCRATCH)
+  mkfifo "$call/code"
+  { pwd -P; env -0; } > "$call/state"
+  printf '%s\0' "$@" > "$call/words"
+  echo "$call" > SCRATCH/calls
+  read -r code < "$call/code"
+  cat "$call/err" >&2
+  cat "$call/out"
+  return "$code"
+}
+"""
+"""What a script begins with: it leaves its folder and variables, and calls back to run a command
+other than a server, so that a test needs no new process for it.
+"""
 PLAIN = ("json", "jsonl", "yaml", "toml", "csv")
 
 
@@ -86,7 +106,13 @@ class Printed(NamedTuple):
     """What a command left: its exit code, and what it printed."""
 
     code: int
-    text: str
+    out: str
+    err: str
+
+    @property
+    def text(self) -> str:
+        """Both streams."""
+        return self.err + self.out
 
 
 class Skipped(NamedTuple):
@@ -148,7 +174,7 @@ def run_assay(words: list[str], folder: Path, env: Mapping[str, str]) -> Printed
         text=True,
         check=False,
     )
-    return Printed(done.returncode, done.stderr + done.stdout)
+    return Printed(done.returncode, done.stdout, done.stderr)
 
 
 class Reader:
@@ -253,31 +279,56 @@ class Reader:
 
     def _shell(self, code: str) -> Printed:
         """Run a script; what it starts in the background goes on until the page ends."""
-        before = {**os.environ, **self._env}
         with tempfile.TemporaryDirectory() as scratch:
-            state = Path(scratch) / "state"
-            leave = f"trap 'pwd -P > {state}; env -0 >> {state}' EXIT\n"
-            with open(Path(scratch) / "printed", "w+b") as printed:
+            folder = Path(scratch)
+            os.mkfifo(folder / "calls")
+            calls = os.open(folder / "calls", os.O_RDWR)
+            with open(folder / "printed", "w+b") as printed:
                 shell = subprocess.Popen(
-                    ["bash", "-c", leave + code],
+                    ["bash", "-c", ASSAY.replace("SCRATCH", scratch) + code],
                     cwd=self._at,
-                    env=before,
+                    env={**os.environ, **self._env},
                     stdin=subprocess.DEVNULL,
                     stdout=printed,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
                 )
                 self._shells.append(shell.pid)
+                ended = False
+                while not ended:
+                    if not select.select([calls], [], [], 300)[0]:
+                        raise TimeoutError("a script ran for 5 minutes")
+                    for call in os.read(calls, 4096).decode().splitlines():
+                        ended = ended or not call
+                        if call:
+                            self._answer(Path(call))
+                os.close(calls)
                 exit_code = shell.wait(timeout=300)
                 printed.seek(0)
                 text = printed.read().decode("utf-8", "replace")
-            folder, _, variables = state.read_text(encoding="utf-8").partition("\n")
-        self._at = Path(folder)
-        for variable in filter(None, variables.split("\0")):
-            name, _, value = variable.partition("=")
-            if before.get(name) != value and name not in ("_", "PWD", "OLDPWD", "SHLVL"):
-                self._env[name] = value
-        return Printed(exit_code, text)
+            self._at, changed = self._state(folder / "state")
+        self._env.update(changed)
+        return Printed(exit_code, text, "")
+
+    def _answer(self, call: Path) -> None:
+        """Run the command for a script that calls it."""
+        folder, changed = self._state(call / "state")
+        words = (call / "words").read_text(encoding="utf-8").split("\0")[:-1]
+        done = self._assay(words, folder, changed)
+        (call / "out").write_text(done.out, encoding="utf-8")
+        (call / "err").write_text(done.err, encoding="utf-8")
+        (call / "code").write_text(f"{done.code}\n", encoding="utf-8")
+
+    def _state(self, path: Path) -> tuple[Path, dict[str, str]]:
+        """Where a shell is, and the variables that it has changed."""
+        folder, _, variables = path.read_text(encoding="utf-8").partition("\n")
+        before = {**os.environ, **self._env}
+        pairs = (variable.partition("=") for variable in variables.split("\0") if variable)
+        return Path(folder), {
+            name: value
+            for name, _, value in pairs
+            if before.get(name) != value and name not in ("_", "PWD", "OLDPWD", "SHLVL")
+        }
 
     def _python(self, code: str, line: int) -> str:
         printed = io.StringIO()

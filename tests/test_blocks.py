@@ -34,7 +34,7 @@ RUN = [page for page in blocks.pages() if "```" in (ROOT / page).read_text("utf-
 def run(commands: Commands) -> blocks.Run:
     def run_command(words: list[str], folder: Path, env: Mapping[str, str]) -> blocks.Printed:
         done = commands.run(words, stdin=b"", cwd=folder, env=dict(env), timeout=300)
-        return blocks.Printed(done.code, done.err + done.out)
+        return blocks.Printed(done.code, done.out, done.err)
 
     return run_command
 
