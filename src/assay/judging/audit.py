@@ -128,7 +128,7 @@ def _from_looks(
 
 def position(looked: Sequence[Looked]) -> MeasuredBias:
     """How much more often the first place wins than the second, over both orders: 0 for a judge
-    that does not care, 1 for one that only cares.
+    that ignores position, 1 for a judge that decides by position alone.
     """
     values = [sum(places) / 2 for one in looked if (places := one.places()) is not None]
     winners = [found for one in looked if (found := one.winners()) is not None]
@@ -193,7 +193,7 @@ def padded(pairs: Sequence[Pair], paddings: Sequence[str]) -> list[Pair]:
 
 
 def padding(looked: Sequence[Looked]) -> MeasuredBias:
-    """How much more often a text wins with padding than without: above 0 empty words pay."""
+    """How much more often a text wins with padding than without: above 0, padding helps."""
     values = [value for one in looked if (value := one.leaning("a")) is not None]
     return _from_looks(
         values,
@@ -277,8 +277,8 @@ async def self_agreement(
 async def sycophancy(
     client: Asker, criterion: RubricCriterion, pairs: Sequence[Pair]
 ) -> MeasuredBias:
-    """How far a stated score pulls the judge: 0 for not at all, 1 from one end of the scale to the
-    other.
+    """How far a stated score moves the judge: 0 is not at all, 1 is from one end of the scale to
+    the other.
     """
     low, high = criterion.scale
     answers = await _ask_each(

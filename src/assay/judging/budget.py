@@ -1,7 +1,7 @@
 """What a job has spent, and what is set aside for requests on their way. Amounts are exact.
 
-A reply that does not say its tokens costs what it may have cost at most. Were it counted as
-nothing, an endpoint that says nothing would never reach the limit.
+A reply without a token count is charged at the most it may have cost. Otherwise an endpoint that
+reports no tokens would never reach the limit.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import NamedTuple
 from assay.judging.config import JudgeSpec, Price
 
 BYTES_PER_TOKEN = 3
-"""Below what texts of most languages have, so that an estimate errs to the dear side."""
+"""Fewer than in texts of most languages, so that estimates err on the high side."""
 
 
 class Usage(NamedTuple):
-    """What a job cost. `unpriced` counts replies that did not say how many tokens they took."""
+    """What a job cost. `unpriced` counts replies that did not report their tokens."""
 
     calls: int
     cached: int
@@ -47,7 +47,7 @@ def tokens_of(messages: Iterable[Mapping[str, str]]) -> Decimal:
 
 
 def price_of(price: Price, input_tokens: Decimal | int, output_tokens: Decimal | int) -> Decimal:
-    """What so many tokens cost, in US dollars."""
+    """What this many tokens cost, in US dollars."""
     return (
         input_tokens * Decimal(str(price.input_per_million))
         + output_tokens * Decimal(str(price.output_per_million))
@@ -64,12 +64,12 @@ class Budget:
         self._aside = Decimal(0)
 
     def cost(self) -> Decimal | None:
-        """What the replies that said their tokens cost; None without a price."""
+        """The cost of the replies that reported their tokens; None without a price."""
         price = self._spec.price
         return None if price is None else price_of(price, self.input_tokens, self.output_tokens)
 
     def most(self, messages: Iterable[Mapping[str, str]]) -> Decimal:
-        """What a request may cost, with as long a reply as is allowed; 0 where there is no limit to
+        """What a request may cost with the longest allowed reply; 0 where there is no limit to
         keep.
         """
         if self._spec.price is None or self._spec.limits.max_usd is None:
@@ -93,11 +93,11 @@ class Budget:
         self._aside -= amount
 
     def assume(self, amount: Decimal) -> None:
-        """Something may have been paid, and nobody said how much."""
+        """Count a payment whose amount is unknown."""
         self._assumed += amount
 
     def pay(self, input_tokens: int | None, output_tokens: int | None, *, at_most: Decimal) -> None:
-        """A reply came, with what it took, where it says so."""
+        """Count a reply, with its token usage if it reports that."""
         self.input_tokens += input_tokens or 0
         self.output_tokens += output_tokens or 0
         if input_tokens is None or output_tokens is None:

@@ -1,5 +1,5 @@
-"""A judge held against human labels: agreement, bias, and what people would have said of everything
-the judge has seen.
+"""Compares a judge with human labels: agreement, bias, and an estimate of what people would have
+said about everything the judge has seen.
 
 A verdict that could not be read counts against the judge wherever agreement is measured: as the
 value farthest from the label where values have an order, and as a separate category where they
@@ -31,11 +31,11 @@ from assay.stats.misclassification import misclassification
 
 CALIBRATION_SCHEMA = "assay.judge-calibration/1"
 MINIMUM_LABELS = 30
-"""Labels with a readable verdict below which nothing is said, where no policy says otherwise."""
+"""The minimum number of labels with a readable verdict, unless a policy sets another."""
 UNREAD = "(unparsable)"
 FAR = 2.576
-"""Standard errors between the judge's mean on labelled and on other rows, from which the labels
-look picked.
+"""From this many standard errors between the judge's means on labelled and other rows, the labels
+look hand-picked.
 """
 
 
@@ -55,8 +55,8 @@ def calibrate(
 
     `judgements` is the document in which the judge gave the verdicts: it says who the judge is and
     when it answered, and every verdict of the rows must be in it. Without it the calibration names
-    no judge, and no card made of it lets one gate. Nothing is drawn at random as yet; the seed is
-    written down with the result.
+    no judge, and no card made of it lets one gate. Nothing is drawn at random yet; the seed is
+    stored with the result.
     """
     if not 0.5 < level < 1:
         raise UsageError(
@@ -235,7 +235,7 @@ def agreement_block(
 
 
 def _read(scale: Scale, verdict: Any, label: float, low: float, high: float) -> float:
-    """A verdict's worth; one that could not be read is as wrong as the scale allows."""
+    """The value of a verdict; an unreadable one is as wrong as the scale allows."""
     if verdict is None:
         return low if label - low >= high - label else high
     return scale.worth[value_text(verdict)]
@@ -247,8 +247,8 @@ def _or_none(reason: str | None, level: float, made: Any) -> dict[str, Any]:
 
 
 def _confusion(labels: Sequence[Any], verdicts: Sequence[Any]) -> dict[str, Any]:
-    """How often the judge said what where people said what; a row for each label, a column for each
-    verdict, the unread ones last.
+    """The confusion matrix: a row for each human label, a column for each verdict, unreadable ones
+    last.
     """
     counts = Counter(
         (value_text(label), UNREAD if verdict is None else value_text(verdict))

@@ -1,10 +1,10 @@
 """A judge's card: what is known about one judge, and whether that is enough for it to gate.
 
 A card has measurements only: what was not measured is null, and a term that needs it then does not
-hold. Figures that cannot be are refused. A card belongs to one judge: a model with its version,
-prompt, rubric and settings. Whether that judge may gate is decided by the terms of a policy at a
-given moment. A card is as old as the oldest answer that it rests on, and of several the worst of
-the newest day counts.
+hold. Impossible figures are refused. A card belongs to one judge: a model with its version, prompt,
+rubric and settings. Whether that judge may gate is decided by the terms of a policy at a given
+moment. A card is as old as the oldest answer that it rests on, and of several the worst of the
+newest day counts.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 AGAIN = "Make it again with `assay judge card`."
 REQUIRED = ("name", "prompt_version", "rubric", "settings")
-"""What a calibration must say of its judge. Many models have no version, and not every endpoint
-names the model that answered.
+"""What a calibration must state about its judge. Many models have no version, and not every
+endpoint names the model that answered.
 """
 
 
@@ -109,8 +109,8 @@ def make_card(
 
 
 def check_card(tree: Any, *, where: str = "", now: datetime | None = None) -> dict[str, Any]:
-    """A card that somebody hands in, checked to be one, to be unchanged, and to have only figures
-    that can be; with `now`, also not to be from the future.
+    """A card from outside, checked to be complete, unchanged and free of impossible figures; with
+    `now`, also not from the future.
     """
     card = read_card(tree, where=where)  # first: an infinity has no digest
     for name, text in (("made_at", card.made_at), ("answered_at", answered_at_of(card))):
@@ -126,7 +126,7 @@ def check_card(tree: Any, *, where: str = "", now: datetime | None = None) -> di
 
 
 def read_card(tree: Any, *, where: str = "") -> JudgeCard:
-    """A card as its record: of the right shape, with figures that can be."""
+    """A card as its record: of the right shape, with possible figures."""
     if not isinstance(tree, dict) or tree.get("schema") != CARD_SCHEMA:
         raise InputError(
             "JDG-009", f"not a judge's card: its schema is not {CARD_SCHEMA}.", where=where
@@ -143,7 +143,7 @@ def _impossible(wrong: str, where: str) -> InputError:
 
 
 def judge_of(card: JudgeCard) -> str:
-    """Whose card it is: the text by which the source of a score finds it."""
+    """The judge that a card belongs to, as the text by which a score's source finds it."""
     known = {name: (card.scorer or {}).get(name) for name in IDENTITY}
     return Source(kind="llm", name=card.model, **known).judge
 
@@ -173,9 +173,7 @@ def admitted(cards: Sequence[Any], terms: JudgeTerms, *, now: datetime) -> dict[
 
 
 def admit_tree(tree: Any, terms: JudgeTerms, *, now: datetime) -> Admission:
-    """Whether a judge may gate by a card as it is written. One that cannot be, or that is not a
-    card, admits nobody.
-    """
+    """Whether a judge may gate by a card as written. An invalid card admits no judge."""
     if tree is None:
         return Admission(False, (Term("card", None, None, None, "it has no card"),))
     try:
@@ -239,7 +237,7 @@ def _days(time: Any, now: datetime) -> float | None:
 
 
 def _identified(card: JudgeCard) -> Term:
-    """A calibration that names no judge could be of any: then the card vouches for nobody."""
+    """Whether the calibration names its judge; if not, the card vouches for none."""
     scorer = card.scorer or {}
     lacks = [name for name in REQUIRED if not isinstance(scorer.get(name), str)]
     text = "its calibration says which judge gave the verdicts"

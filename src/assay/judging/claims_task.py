@@ -1,4 +1,4 @@
-"""Groundedness through a judge: for each claim of a run, whether what it retrieved bears it out.
+"""Groundedness through a judge: for each claim of a run, whether the retrieved passages support it.
 
 Only claims that nobody has decided are asked, and only the judge's `no` or a quoted `yes` counts. A
 claim whose question has no verdict stays undecided, and the gate on groundedness then fails closed.
@@ -54,8 +54,8 @@ def context_of(run: Run) -> str:
 
 
 async def judge_claims(client: Asker, asked: Sequence[AskedClaim]) -> list[Answer]:
-    """Ask about every claim. One that has no context at all is asked too: nothing bears it out, and
-    the judge should say so.
+    """Ask about every claim. A claim without any context is asked too: nothing supports it, and the
+    judge should say so.
     """
 
     async def one(work: AskedClaim) -> Answer:

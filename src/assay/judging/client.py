@@ -34,9 +34,7 @@ from assay.judging.replies import Verdict, read_verdict
 from assay.judging.transport import Exchange, Transport, UnreachableError
 
 GIVE_UP_AFTER = 25
-"""Questions in a row that all end in an error, with no answer between: then the endpoint is not
-there, and nothing more is asked.
-"""
+"""After this many consecutive errors the endpoint counts as down, and nothing more is asked."""
 TEXTS = ("text", "refusal", "finish", "model")
 """The parts of a reply that are text."""
 _BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -63,7 +61,9 @@ class Errored(Exception):
 
 
 class Unaffordable(Errored):
-    """It was not asked, for want of money. This says nothing of the endpoint."""
+    """The question was not asked because the budget is used up. This says nothing about the
+    endpoint.
+    """
 
 
 class Client:
@@ -121,7 +121,7 @@ class Client:
 
     @property
     def usage(self) -> Usage:
-        """What was asked and paid until now."""
+        """What was asked and paid so far."""
         return Usage(
             self._transport.requests,
             self._cached,
@@ -341,7 +341,7 @@ class Client:
         return True
 
     def _read(self, data: bytes, price: Decimal) -> tuple[Reply | None, str]:
-        """The reply of the endpoint, or why it is none."""
+        """The endpoint's reply, or why it is unusable."""
         try:
             dialect = JUDGES[self.spec.api].dialect or DIALECTS["openai"]
             reply = dialect.read(parse_wide_json(data))

@@ -1,13 +1,13 @@
-"""Drift: a judge's latest card against its own past. The same name may answer otherwise tomorrow;
-only the same items can show it.
+"""Drift: a judge's latest card against its own past. A model may change under the same name; only
+the same items can show it.
 
 Two cards are comparable when
 model, prompt version and calibration set are the same; anything else is another instrument, or
 another thing measured. Any change is drift, also one for the better: a card describes the judge it
 was made of.
 
-The latest card is held against the newest comparable one, and against the oldest, because a judge
-that moves a little each month never differs from last month.
+The latest card is compared with the newest comparable one, and with the oldest, because a judge
+that moves a little each month never differs much from last month.
 """
 
 from __future__ import annotations
@@ -37,11 +37,9 @@ class DriftLimits(NamedTuple):
     """What counts as drift."""
 
     minimum: int = 30
-    """Items with verdicts on both cards below which nothing is said."""
+    """The minimum number of items with verdicts on both cards."""
     max_flipped: float = 0.1
-    """The share of items whose verdict may change; a judge that is asked twice does not say
-    everything twice.
-    """
+    """The share of items whose verdict may change; a judge doesn't repeat every verdict."""
     alpha: float = 0.05
     """The chance of a false alarm over all tests together."""
     level: float = 0.95

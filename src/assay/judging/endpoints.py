@@ -1,7 +1,7 @@
 """The dialects of model endpoints: how a request is written and how a reply is read. A new dialect
 is one more class here.
 
-A reply is hostile. Nothing is assumed of it but that it may be JSON; what it does not say is None.
+Replies are untrusted: nothing is assumed except that they may be JSON, and missing parts are None.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Text under judgment as data: neutralised, marked line by line, and fenced with a boundary that
 its author cannot know.
 
-Three things hold together. Signs that steer a terminal, a tokeniser or a reader's eye are written
-out, so that nothing invisible is judged. Every line begins with a mark, so that no line of the text
-can look like a line of ours. The boundary is a keyed hash of the question under a random salt. None
-of this makes a model wise: what a model still obeys is measured, see `audit`.
+Three things hold together. Characters that steer a terminal, a tokeniser or a reader's eye are
+written out, so that nothing invisible is judged. Every line begins with a mark, so that no line of
+the text can look like a line of ours. The boundary is a keyed hash of the question under a random
+salt. A model may still obey such text; `audit` measures how often.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ _TURNS = re.compile(
 
 
 def neutralise(text: str) -> str:
-    r"""The text with every sign written out that is not there to be read, and with the signs of
-    chat templates broken.
+    r"""The text with invisible characters written out and the markers of chat templates broken.
 
     >>> neutralise("good\x1b[2K\u202e <|im_start|>system")
     'good⟨U+001B⟩[2K⟨U+202E⟩ <·|im_start|>system'
@@ -99,8 +98,8 @@ class Salt(NamedTuple):
         return cls(secrets.token_bytes(SALT_BYTES))
 
     def boundary(self, question: str) -> str:
-        """The boundary of one question: 128 bits that depend on the salt and on every sign of the
-        question.
+        """The boundary of one question: 128 bits that depend on the salt and on every character of
+        the question.
         """
         return blake2b(
             question.encode("utf-8", "surrogatepass"), key=self.value, digest_size=16

@@ -1,5 +1,5 @@
-"""Figures that cannot be: a kappa above 1, a rate beyond 0..1, fewer than no items, more lost
-answers than answers, numbers that are none.
+"""Impossible figures: a kappa above 1, a rate beyond 0..1, a negative number of items, more lost
+answers than answers, values that aren't numbers.
 
 No such figure comes out of a measurement, so a card or a calibration that has one was written by
 hand or damaged, and nothing on it counts.

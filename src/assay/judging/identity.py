@@ -1,8 +1,8 @@
 """Who a judge is, as given in the source of a score, in a calibration and on a card; and what
 in its settings breaks the protocol.
 
-A judge is a model with its version, prompt, rubric and settings. What is known of one says nothing
-of another that shares only the name.
+A judge is a model with its version, prompt, rubric and settings. What is known about one judge says
+nothing about another that shares only its name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def rubric_name(rubric: Rubric) -> str:
 
 
 def definition_name(definition: str) -> str:
-    """What a judge of pairs was asked, by its content, in the place of a rubric."""
+    """The question to a judge of pairs, by its content, instead of a rubric."""
     return f"definition+{digest(definition).removeprefix('sha256:')[:12]}"
 
 
@@ -77,7 +77,7 @@ def is_same_model(asked: str, answered: str) -> bool:
 
 
 def others_answered(asked: str, answered: Mapping[str, int]) -> list[str]:
-    """The models that answered in the place of the one that was asked."""
+    """The models that answered instead of the requested one."""
     return sorted(name for name in answered if not is_same_model(asked, name))
 
 

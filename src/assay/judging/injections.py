@@ -1,9 +1,9 @@
 """Texts that try to talk a judge into a verdict, written for this project: many techniques, many
 languages.
 
-They are ammunition for a measurement and never part of a prompt: each is set into a candidate and
-goes through the same fence as any other text. `audit` counts what a judge obeys. The
-texts are in `data/injections.jsonl`; invisible characters are written there as escapes.
+They are test inputs for a measurement and never part of a prompt: each is set into a candidate and
+goes through the same fence as any other text. `audit` counts what a judge obeys. The texts are in
+`data/injections.jsonl`; invisible characters are written there as escapes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 Wants = Literal["high", "first", "tie", "refuse", "leak"]
 GUESS = "{boundary_guess}"
-"""Marks the place in a text where an attacker would put the boundary if he could guess it."""
+"""Marks the place in a text where an attacker would put the boundary if they could guess it."""
 
 
 class Injection(NamedTuple):

@@ -2,9 +2,8 @@
 
 A row is `{"id", "human", "judge"}` and perhaps `group`. A human null says that nobody looked; a
 judge null that the verdict could not be read: it is counted, and never left out of a denominator.
-One file is on one scale: truth values, numbers, or words. Words have no order and no worth until
-somebody says which one is the positive one; only `a`, `b` and `tie` do, as the verdicts of a
-comparison.
+One file is on one scale: truth values, numbers, or words. Words have no order and no value until
+the positive one is named, except `a`, `b` and `tie`, the verdicts of a comparison.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ MOST_CLASSES = 20
 there.
 """
 LARGEST = 1e50
-"""A score beyond this is none: the powers that statistics take of it would not fit."""
+"""A larger score is invalid: its powers would overflow in the statistics."""
 ABSENT = {"human": "an unlabelled item", "judge": "a verdict that could not be read"}
 """What null means for each value."""
 COMPARISON = {"a": 1.0, "tie": 0.5, "b": 0.0}
@@ -96,7 +95,9 @@ def _fault(path: str, message: str, fix: str = "", code: str = "JDG-008") -> Fau
 
 
 def _mixed(row: Label, kinds: list[str]) -> Iterator[Fault]:
-    """Values on another scale than those before: `kinds` begins with what the file began with."""
+    """The fault of values on another scale than those before; `kinds` starts with the first kind in
+    the file.
+    """
     for key, value in (("human", row.human), ("judge", row.judge)):
         kind = kind_of(value)
         if kind:

@@ -1,8 +1,8 @@
 """How many requests may be on their way at once: one more after each full round of successes, half
-as many when the endpoint says it is too much.
+as many when the endpoint reports overload.
 
-Waiting is measured by a clock that cannot be set back. A pause that the endpoint asks for holds for
-every request, not just for the one that was refused.
+Waiting is measured with a monotonic clock. A pause that the endpoint asks for holds for every
+request, not just for the one that was refused.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ class Limiter:
                 raise
 
     def release(self) -> None:
-        """Give a place back."""
+        """Release a place."""
         self.in_flight -= 1
         self._wake()
 
     def succeeded(self) -> None:
-        """An answer came: allow a little more."""
+        """After an answer, allow a little more."""
         if self.limit < self.ceiling:
             self.limit = min(float(self.ceiling), self.limit + 1 / self.limit)
             self._wake()
 
     def refused(self, *, started: float, retry_after_s: float | None) -> None:
-        """The endpoint said it is too much. Requests that were already on their way when we slowed
+        """The endpoint reported overload. Requests that were already on their way when we slowed
         down do not slow us down again.
         """
         now = self._clock()

@@ -102,7 +102,7 @@ class Compared(NamedTuple):
 
 
 def first_order(pair_id: str, seed: int) -> Order:
-    """Which order of a pair is asked first: by chance, and the same chance for the same seed.
+    """Which order of a pair is asked first: at random, but always the same for the same seed.
 
     >>> first_order("p-1", 0) == first_order("p-1", 0)
     True

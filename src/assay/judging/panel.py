@@ -17,7 +17,7 @@ Vote = Literal["mean", "majority"]
 
 
 class Seat(NamedTuple):
-    """What one member said of one criterion of one item."""
+    """One member's verdict on one criterion of one item."""
 
     judge: str
     raw: Any

@@ -25,7 +25,7 @@ PAIRWISE_PROMPT = "pairwise/1"
 CLAIM_PROMPT = "claim/1"
 PASSAGE_PROMPT = "passage/1"
 LONGEST_REASON = 1200
-"""Signs of a reason; a limit keeps a small model from writing until its tokens run out."""
+"""Characters of a reason; the limit keeps a small model from writing until its tokens run out."""
 
 Order = Literal["ab", "ba"]
 
@@ -363,8 +363,8 @@ class Asked(NamedTuple):
 
 
 def put(question: Question, salt: Salt) -> Asked:
-    """A question in its final words. The boundary cannot stand in a text: the text would have to
-    hold a hash of itself.
+    """A question in its final words. The boundary can't occur in a text: the text would have to
+    contain a hash of itself.
     """
     schema = question.schema()
     words = "\x00".join(message["content"] for message in question.messages(""))

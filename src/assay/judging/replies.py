@@ -1,5 +1,5 @@
-"""From what an endpoint said to a verdict, strictly: the asked shape, on the scale, with quotes
-that are in the text; otherwise no verdict, and why.
+"""Reads a verdict from a reply, strictly: it must have the requested shape, be on the scale, and
+quote the text. Otherwise there is no verdict, with the reason.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Verdict(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What a reply amounts to. Without a verdict, `fault` says why, and `repairable` whether asking
-    to repair it makes sense.
+    """The result of reading a reply. Without a verdict, `fault` says why, and `repairable` whether
+    asking to repair it makes sense.
     """
 
     outcome: Literal["scored", "tie", "unparsable", "refused"]

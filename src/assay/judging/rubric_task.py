@@ -1,7 +1,7 @@
 """Rubric scoring: each item, each criterion, each sample is one question; an item's raw score is
 the exact mean of its samples.
 
-A criterion has a raw score only when every sample of it was scored. Were the others left out, a
+A criterion has a raw score only when every sample of it was scored. If the others were left out, a
 judge that refuses bad answers would raise their mean.
 """
 
@@ -33,7 +33,7 @@ RAW_DIGITS = 6
 
 
 class Asker(Protocol):
-    """Who answers questions: a client, or a file of answers."""
+    """A source of answers: a client, or a file."""
 
     @property
     def width(self) -> int:
@@ -213,7 +213,7 @@ def exact_mean(scores: Sequence[Any]) -> Any:
 
 
 def counts_of(answers: Iterable[Answer]) -> dict[str, int]:
-    """How many answers came out how; each outcome is named, also where there was none."""
+    """How many answers had each outcome; every outcome is listed, even with a count of 0."""
     found = Counter(answer.outcome for answer in answers)
     return {name: found[name] for name in OUTCOMES}  # type: ignore[index]
 

@@ -1,4 +1,4 @@
-"""Sends one request to a judge's endpoint and brings its reply back, without the key in it.
+"""Sends one request to a judge's endpoint and returns the reply, with the key masked.
 
 Redirects are not followed: they would carry the key and the texts wherever they point. A reply is
 read up to a limit. Retrying, pacing and paying are the client's; see `client`.
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 MAX_REPLY = 1024 * 1024
 SHORTEST_KEY = 8
-"""A key below this is a stand-in of a local server ("none", "EMPTY"): masking it would tear replies
-apart.
+"""A shorter key is a placeholder of a local server ("none", "EMPTY"): masking it would corrupt
+replies.
 """
 _CHUNK = 64 * 1024
 
@@ -72,7 +72,7 @@ class Transport:
         without: frozenset[str],
         timeout_s: float,
     ) -> Exchange:
-        """One exchange. Raises UnreachableError where none came about."""
+        """One exchange. Raises UnreachableError if there was no reply."""
         send = (
             self._http
             if self._dialect is not None

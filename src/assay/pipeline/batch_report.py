@@ -20,8 +20,8 @@ from assay.registry import near_miss
 def summarise_batch(
     engine: BatchEngine, side: BatchSide, plan: BatchPlan, *, slices: Sequence[str] = ()
 ) -> SummaryBlock:
-    """What a batch comes to, and each slice of it by the kept columns that `slices` names. `plan`
-    is what the shelf makes of its profile and policy.
+    """The summary of a batch and of each slice of it by the kept columns that `slices` names.
+    `plan` is what the shelf makes of its profile and policy.
     """
     check_plan(plan, side)
     for column in slices:

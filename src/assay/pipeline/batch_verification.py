@@ -35,7 +35,7 @@ from assay.records.batch import BatchFile, BatchRecord, read_batch_record
 from assay.scoring.profile import ScoringPlan
 
 SAMPLE = 100
-"""Runs whose rows are made again unless some are named."""
+"""How many runs are recomputed if none are named."""
 
 
 class BatchCheck(NamedTuple):

@@ -103,7 +103,7 @@ def family_queries(
 
 
 def _refuse(policy: str, **given: object) -> None:
-    """Refuse what the policy's family has no use for: ignored, it would seem to have counted."""
+    """Refuse options that the policy's family doesn't use: if ignored, they would seem to count."""
     for name, value in given.items():
         if value:
             raise UsageError(

@@ -39,7 +39,7 @@ MAX_FAULTS = 20
 
 
 class Terms(NamedTuple):
-    """How a decision is asked for, besides its policy."""
+    """The options of a decision besides its policy."""
 
     allow_unpaired: bool = False
     quarantine: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class Declared(NamedTuple):
 def declared(
     plan: Mapping[str, Any] | None, rules: ReleaseRules, *, looks: int, slices: Sequence[str]
 ) -> Declared:
-    """What a decision says of its plan: every field that is not as it was declared is named.
+    """How a decision compares with its plan: every field that differs from the plan is named.
     Without a plan nothing was declared.
     """
     now = {**rules.declared(), "looks": looks, "slices": sorted(slices)}
@@ -95,8 +95,8 @@ def declared(
 def check_kept_age(
     record: Mapping[str, Any], rules: ReleaseRules, *, where: str, now: datetime | None = None
 ) -> None:
-    """A baseline that a ledger keeps may be no older than one in a folder; one that does not say
-    when it was made is refused.
+    """Apply the age limit to a baseline in a ledger, as to one in a folder; one without a date is
+    refused.
     """
     made_at = moment_of(str(record.get("made_at")), where)
     check_age(

@@ -19,7 +19,7 @@ from assay.records.scorecard import SCORECARD_SCHEMA
 
 
 def grades_of(document: Document, grader: Grader) -> Iterator[Graded]:
-    """What one document comes to: a run or a scorecard is graded, a grade is made again from its
+    """The grades of one document: a run or a scorecard is graded, a grade is recomputed from its
     own numbers.
     """
     tree = document.tree
@@ -50,7 +50,7 @@ def _refused(document: Document, message: str) -> InputError:
 
 
 def again(result: Any, grader: Grader, *, where: str) -> Grade:
-    """A grade made again from its own result. A result that its numbers do not bear out is
+    """A grade recomputed from its own result. A result that its numbers don't support is
     refused.
     """
     run_id = result.get("run_id") if isinstance(result, dict) else None

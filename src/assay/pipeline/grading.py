@@ -204,7 +204,8 @@ def _admitted(
 
 class Graded:
     """A grade and the evidence it came from: a run, or a scorecard as it was given. A grade that
-    was made again from its own numbers has none. Who reads documents may note the one it is of.
+    was made again from its own numbers has none. A reader of documents may record which one it came
+    from.
     """
 
     __slots__ = ("document", "evidence", "grade", "run")
@@ -274,8 +275,8 @@ def _grader(policy: str, profile: str | None, rubric: str | None, *library: str)
 
 
 def _from_python(value: Any, what: str, read: Callable[[Document], R]) -> R:
-    """A mapping as a document. What JSON could not say (other keys than text, half a surrogate
-    pair, an object) is refused here, by name.
+    """A mapping as a document. Values that JSON can't represent (keys other than text, half a
+    surrogate pair, an object) are refused by name.
     """
     if not isinstance(value, Mapping):
         raise EvidenceError(

@@ -36,7 +36,7 @@ _CLOSE = Fraction(1, 10_000)
 
 
 class ImportedRuns(NamedTuple):
-    """What files came to: a .jsonl file of runs, and the account of it."""
+    """The result of an import: a .jsonl file of runs, and its tally."""
 
     files: tuple[str, ...]
     importer: Importer
@@ -139,7 +139,9 @@ def _file(path: str, folder: str) -> str:
 
 
 def _note_id(run_id: str, seen: set[bytes], where: str) -> None:
-    """Two runs of one id would be one run to the next reader. 128 bits stand for each."""
+    """Refuse a second run with the same id: later readers would see only one. Ids are remembered as
+    128 bits.
+    """
     digest = blake2b(run_id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     if digest in seen:
         raise InputError(

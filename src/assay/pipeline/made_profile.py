@@ -4,7 +4,7 @@ equal weights, no floors and no roles; the tool's own verdict is a gate.
 A metric counts where all of its values are from 0 to 1, the one scale that needs no explanation, or
 where somebody says its scale. One that has other values, or where less may be better, is named and
 not graded; one with values of both kinds is refused. A metric without any value counts as well, as
-missing from every sample: a judge that failed each time must not be forgotten.
+missing from every sample: a judge that failed every time must not be ignored.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
 
 
 def _taken_as_better(tally: ImportTally, criteria: Iterable[ProfileCriterion]) -> list[str]:
-    """Metrics of which nobody says that more is better."""
+    """Metrics that nobody declared as "higher is better"."""
     metrics = [tally.metrics[one.id] for one in criteria if one.id != PASSED]
     return [one.label for one in metrics if one.scale is None and one.label not in tally.told]
 

@@ -1,4 +1,4 @@
-"""The document in which a grade leaves: `assay.grades/1`, with everything that explains it."""
+"""The document of a grade: `assay.grades/1`, with everything that explains it."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def payload(grade: Grade, run: Run | None = None, *, identity: str | None = None
 
 @lru_cache(maxsize=256)
 def _maxima(weights: tuple[int, ...]) -> tuple[float, ...]:
-    """The points that each criterion can bring."""
+    """The maximum points of each criterion."""
     total = sum(weights)
     return tuple(
         exact.shown(exact.quantise(100 * weight, total, exact.SCORE_DIGITS), exact.SCORE_DIGITS)

@@ -55,8 +55,8 @@ def select_rubric(
 ) -> tuple[Rubric | None, str]:
     """The rubric, and why it is that one; None if neither a person nor the evidence names one.
 
-    A run's rubric is not passed here where a profile was asked for: who asks for a profile does not
-    leave its weights and floors to the run.
+    A run's rubric is not passed here where a profile was asked for: with an explicit profile, the
+    run doesn't choose the weights and floors.
     """
     if asked is not None:
         return shelf.rubric(asked), "asked for with --rubric"
@@ -66,7 +66,9 @@ def select_rubric(
 
 
 def shelf_name(name: str, kind: str) -> str:
-    """A name on the shelf. Evidence is hostile: it may name an item there, never a file to open."""
+    """A name on the shelf. Evidence is untrusted: it may name an item there, but never a file to
+    open.
+    """
     if is_yaml_name(name) or "/" in name or "\\" in name or name.startswith("."):
         raise ShelfError(
             "LIB-001",

@@ -24,8 +24,8 @@ MAX_PATTERN = 2_000
 
 
 class Assertion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """One assertion. Exactly one of the conditions is given; `json_path` alone asks that there is
-    something.
+    """One assertion. Exactly one of the conditions is given; `json_path` alone requires that the
+    path exists.
     """
 
     contains: str | Annotated[list[str], Meta(min_length=1)] | UnsetType = UNSET
@@ -265,7 +265,7 @@ def _parsed(value: Any) -> Any:
 
 
 def short(value: Any) -> str:
-    """A value as a reason shows it."""
+    """A value in the form that a reason shows."""
     text = repr(value) if isinstance(value, str) else _json(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 

@@ -29,11 +29,13 @@ class NotOffered(InputError):
 
 
 class Ambiguous(InputError):
-    """There are several versions, and none was named."""
+    """There are several versions, and the request names none."""
 
 
 class OfferedFile(NamedTuple):
-    """What a file says it is. A data file alone has the version that its content gives it."""
+    """The id and version that a file states. The version of a data file by itself follows from its
+    content.
+    """
 
     id: str
     version: str | None
@@ -85,9 +87,7 @@ class Offered:
         return head.path, found
 
     def check(self) -> None:
-        """Read everything that is offered, so that a slip shows when the server
-        starts.
-        """
+        """Read everything that is offered, so that mistakes show when the server starts."""
         for head in self._heads(self.workflows, "workflow", strict=True):
             if head is not None:
                 _offered(head.path)
@@ -222,7 +222,7 @@ def _chosen(
 
 
 def _unique(heads: Iterator[OfferedFile] | Sequence[OfferedFile]) -> None:
-    """Refuse two files of one id and version: nobody could say which of them ran."""
+    """Refuse two files with the same id and version: it would be unclear which of them ran."""
     seen: dict[tuple[str, str | None], str] = {}
     for head in heads:
         before = seen.setdefault((head.id, head.version), head.path)

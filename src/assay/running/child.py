@@ -42,11 +42,11 @@ from assay.running.workflow import read_workflow
 from assay.tracing.failures import describe
 
 SPARE_S = 10
-"""How long after the time of a call this process may be silent before it is taken to hang."""
+"""How long after a call's time limit this process may be silent before it counts as hung."""
 AFTER_S = 900
-"""How long what is measured after a run may take."""
+"""How long the measurements after a run may take."""
 GRACE_S = 2
-"""How long the work may take to end after it was asked to stop."""
+"""How long the work may take to end after a request to stop."""
 MAX_EVENT = 1024 * 1024
 MAX_RUN = 64 * 1024 * 1024
 """Bytes of one line; larger evidence is refused."""
@@ -99,7 +99,7 @@ class ReportingRunner(Runner):
         return head
 
     async def one(self, work: SampleWork) -> dict[str, Any]:
-        """The evidence of one run. What is measured after it may hang too, and so has a limit."""
+        """The evidence of one run. Measurements after it may hang too, so they have a limit."""
         try:
             async with asyncio.timeout(self._whole_s):
                 run = await super().one(work)
@@ -164,8 +164,8 @@ def _end_line(run: dict[str, Any]) -> bytes:
 
 
 def _step_line(run_id: str, kind: str, fields: dict[str, Any]) -> bytes:
-    """An event of a step. What a workflow reports of a step may be nonsense or huge: then only its
-    name and how it ended are passed on.
+    """An event of a step. If a workflow's report of a step is nonsense or huge, only its name and
+    how it ended are passed on.
     """
     step = fields["step"]
     try:
@@ -269,8 +269,8 @@ def _dataset(order: dict[str, Any]) -> LoadedDataset:
 
 
 async def _keep_alive(seconds: float) -> None:
-    """Wind up a clock that ends this process unless it is wound up again: neither a lock of the
-    interpreter nor a blocked loop stops it.
+    """Reset the timer that ends this process when it expires; neither the interpreter lock nor a
+    blocked event loop stops it.
     """
     while True:
         faulthandler.dump_traceback_later(seconds, exit=True)

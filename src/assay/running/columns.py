@@ -34,7 +34,7 @@ class ColumnUse(NamedTuple):
 
     @property
     def words(self) -> str:
-        """In words."""
+        """The column and its meaning as text."""
         return f"{self.name}: {self.use}"
 
 

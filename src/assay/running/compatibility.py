@@ -170,7 +170,7 @@ def _find(name: str, mapped: str | None, row: Mapping[str, Any]) -> tuple[bool, 
 
 
 def touches(path: str, gold: Iterable[str]) -> bool:
-    """Whether a path is, holds or lies within one that leads to an expected value."""
+    """Whether a path equals, contains or is inside a path to an expected value."""
     return any(
         path == other or path.startswith(f"{other}.") or other.startswith(f"{path}.")
         for other in gold

@@ -81,11 +81,11 @@ class RunLimits(_ConfigFilePart, frozen=True):
     concurrency: Positive | None = None
     """Calls at the same time."""
     samples: Positive | None = None
-    """Only the first so many samples of the dataset."""
+    """Run only this many samples, from the start of the dataset."""
     judge_calls: Positive | None = None
-    """The most questions that the judge is asked."""
+    """The maximum number of questions to the judge."""
     judge_usd: Amount | None = None
-    """The most US dollars that the judge may cost; it needs a price."""
+    """The maximum cost of the judge in US dollars; needs a price."""
 
 
 class ReleaseBars(_ConfigFilePart, frozen=True):
@@ -115,16 +115,16 @@ class OutputFiles(_ConfigFilePart, frozen=True):
 
 
 class LedgerPlace(_ConfigFilePart, frozen=True):
-    """Where evidence and results are kept."""
+    """Where evidence and results are stored."""
 
     url: str | None = None
     """sqlite:///FILE or postgresql://HOST/NAME; $ASSAY_DB comes first."""
     store: bool | None = None
-    """Whether results are kept without being asked for."""
+    """Whether results are stored by default."""
 
 
 class ConfigFile(_ConfigFilePart, frozen=True):
-    """The configuration of a project, as `assay.yaml` holds it."""
+    """The configuration of a project, as written in `assay.yaml`."""
 
     project: str | None = None
     """The project of the ledger; also the name of the only workflow."""
@@ -139,13 +139,13 @@ class ConfigFile(_ConfigFilePart, frozen=True):
     judges: dict[str, JudgeEntry | str] = {}
     """Judges by name."""
     judge: str | None = None
-    """The judge that judges: one of `judges`, or the path of a judge's file."""
+    """The judge to use: one of `judges`, or the path of a judge's file."""
     profile: str | dict[str, Any] | None = None
-    """By name, name@version or YAML file; or the keys of a profile."""
+    """The profile, as a name, name@version or YAML file; or its keys."""
     rubric: str | dict[str, Any] | None = None
     """The rubric that overrides criteria, by name, name@version or YAML file; or its keys."""
     policy: str | dict[str, Any] | None = None
-    """The policy that grades, by name, name@version or YAML file; or its keys."""
+    """The policy to grade by, as a name, name@version or YAML file; or its keys."""
     scorers: list[Scorer] = []
     """Functions that score every run."""
     gates: list[Scorer] = []
@@ -163,7 +163,7 @@ class ConfigFile(_ConfigFilePart, frozen=True):
     map: dict[str, str] = {}
     """What the columns of a table of results are: `{id: ticket, "score:quality": "stars:1..5"}`."""
     ledger: LedgerPlace = LedgerPlace()
-    """Where evidence and results are kept."""
+    """Where evidence and results are stored."""
     library: str | None = None
     """A folder with profiles/, policies/ and rubrics/."""
     commands: dict[str, dict[str, OptionValue]] = {}
@@ -180,7 +180,7 @@ class Config(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """The folder of the file, from which its paths go."""
+        """The folder of the file, to which its paths are relative."""
         return os.path.dirname(self.path)
 
     def line(self, *key: str | int) -> int | None:
@@ -193,7 +193,7 @@ class Config(NamedTuple):
         return self.path if line is None else f"{self.path}:{line}"
 
     def resolve(self, path: str) -> str:
-        """A path of the file, as it is from the working folder."""
+        """A path in the file, relative to the working folder."""
         if os.path.isabs(path):
             return path
         joined = os.path.join(self.folder, path)
@@ -214,7 +214,7 @@ class Config(NamedTuple):
         return next(iter(named.values())) if len(named) == 1 else None
 
     def find(self, kind: Kind, name: str) -> str:
-        """What somebody names: one that the file describes, or a path."""
+        """What a name refers to: an entry of the file, or a path."""
         named = self.named(kind)
         if name not in named and not is_path(name) and not os.path.exists(name):
             raise UsageError(

@@ -91,7 +91,9 @@ class LoadedDataset:
         self.samples = samples
         self.where = where
         self.digest = digest(sorted(digest(sample.row) for sample in samples))
-        """Of the samples alone, in no order: the same data is the same wherever it lies."""
+        """The digest of the samples alone, whatever their order: the same data has the same digest
+        wherever it is stored.
+        """
         self.version = version if version is not None else self.digest.removeprefix("sha256:")[:12]
         named = spec.expected
         if isinstance(named, str):
@@ -120,7 +122,7 @@ class LoadedDataset:
         return {name: lookup(row, path)[1] for name, path in self._gold.items()}
 
     def group(self, row: Mapping[str, Any]) -> str | None:
-        """The group of a sample, of those that are not independent of each other."""
+        """The group of a sample; samples of a group are not independent of each other."""
         value = lookup(row, "group" if self.spec.group is None else self.spec.group)[1]
         return None if value is None else str(value)
 
@@ -171,7 +173,7 @@ def read_dataset(path: str) -> LoadedDataset:
 
 
 def from_rows(rows: list[Any], *, id: str, version: str | None, where: str) -> LoadedDataset:
-    """A dataset of samples that are already here, as an API gets them."""
+    """A dataset of samples in memory, as sent to the API."""
     placed = ((row, f"samples[{index}]") for index, row in enumerate(rows))
     return _dataset(_unnamed(id), placed, version=version, where=where)
 

@@ -47,8 +47,8 @@ class PlacedTest(NamedTuple):
 
 
 def find_test(test: str, kind: str, entries: Collection[str]) -> PlacedTest:
-    """The file of a test, among the paths of the tree without the patch. A test that is nowhere
-    gets a file that is not there.
+    """The file of a test, among the paths of the tree without the patch. A test that isn't found
+    gets a file that doesn't exist.
 
     >>> find_test("tests.test_a.Case.test_b", "unittest", {"tests/test_a.py"})
     PlacedTest(file='tests/test_a.py', name='Case.test_b')
@@ -117,8 +117,8 @@ def guarded_paths(
         return any(_takes_name(path, root) for root in roots if not root or is_within(path, root))
 
     def _takes_name(path: str, root: str) -> bool:
-        """Whether it is a new module where imports look first, under a name that is taken: it would
-        stand in for another.
+        """Whether a path is a new module where imports look first, under a name that another module
+        has: it would replace that module.
         """
         first, slash, _ = path[len(root) + 1 if root else 0 :].partition("/")
         place = f"{root}/{first}" if root else first

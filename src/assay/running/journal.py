@@ -54,7 +54,7 @@ class Header(NamedTuple):
         settings: RunSettings,
         scorers: Sequence[PlacedScorer] = (),
     ) -> Header:
-        """What these are."""
+        """The header for this workflow and data."""
         return cls(
             settings.name,
             f"{workflow.id}@{workflow.version}",
@@ -98,7 +98,7 @@ class RunJournal:
         return len(self._places)
 
     def put(self, run: dict[str, Any]) -> None:
-        """Keep a finished run."""
+        """Record a finished run."""
         self._places[run["run_id"]] = self._log.append(run)
 
     def run(self, run_id: str) -> bytes:

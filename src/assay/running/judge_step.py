@@ -1,5 +1,5 @@
-"""The judge's part of an evaluation: the claims and passages of each run decided and its rubric
-scored, once the run is over.
+"""The judge's part of an evaluation: it decides the claims and passages of each run and scores its
+rubric, once the run is over.
 
 A question without a verdict leaves its score missing, and the evaluation goes on: a judge that is
 down, refuses or answers nonsense costs verdicts, never runs. Once the endpoint is known to be down,
@@ -40,9 +40,9 @@ WEIGHED = ("retrieval[].relevant", "expected_claims[].supported")
 BY_RUBRIC = "judge rubric"
 """How a source names scores by a rubric."""
 ANSWER_TOKENS = 400
-"""What an estimate takes for an answer that nobody has seen yet."""
+"""The length that an estimate assumes for an answer, in tokens."""
 LOOKED_AT = 50
-"""Samples that an estimate is made from."""
+"""Samples that an estimate is based on."""
 
 
 class JudgeTask(NamedTuple):
@@ -81,10 +81,10 @@ def task_of(sources: Sequence[EvidenceSource], rubric: Rubric | None) -> JudgeTa
 
 
 class JudgeEstimate(NamedTuple):
-    """What judging an evaluation takes, before anything is known of its answers."""
+    """The estimated cost of judging an evaluation, before its answers are known."""
 
     calls: int
-    """Without those about claims, which nobody can count before the runs."""
+    """Without questions about claims, which can't be counted before the runs."""
     input_tokens: int
     cost_usd: Decimal | None
     """With the longest replies; None without a price."""
@@ -93,7 +93,7 @@ class JudgeEstimate(NamedTuple):
 def estimate(
     task: JudgeTask, spec: JudgeSpec | None, inputs: Sequence[Mapping[str, Any]], *, runs: int
 ) -> JudgeEstimate:
-    """What so many runs on samples like these take."""
+    """The estimate for this many runs on samples like these."""
     criteria = [] if task.rubric is None else task.rubric.criteria
     asked = [one for one in criteria if one.name in task.criteria]
     seen = inputs[:: max(1, len(inputs) // LOOKED_AT)][:LOOKED_AT]
@@ -127,7 +127,7 @@ class JudgeStep:
         self.first_fault = ""
         """Why the first answer without a verdict has none."""
         self.down: NotEnoughEvidence | None = None
-        """Why the judge is not asked any more."""
+        """Why the judge is no longer asked."""
 
     @property
     def width(self) -> int:
@@ -157,7 +157,7 @@ class JudgeStep:
         return answer
 
     def _refusal(self) -> str:
-        """Why a new question is not asked; empty if it is."""
+        """Why a new question may not be asked; empty if it may."""
         if self.down is not None:
             return str(self.down)
         if self._max_calls is not None and self._new >= self._max_calls:

@@ -31,7 +31,7 @@ _SETS = ("fail_to_pass", "pass_to_pass")
 
 
 class EndedTest(NamedTuple):
-    """How one test ended, once."""
+    """How one run of a test ended."""
 
     passed: bool
     outcome: SandboxOutcome
@@ -40,7 +40,7 @@ class EndedTest(NamedTuple):
     """The tests that the runner found under this name."""
 
     def document(self) -> dict[str, Any]:
-        """As the result shows it."""
+        """The document for the result."""
         return {
             "passed": self.passed,
             "status": self.outcome.status,
@@ -84,7 +84,7 @@ class Repair(NamedTuple):
         )
 
     def instance(self) -> Instance:
-        """As `assay measure tests` counts it."""
+        """The instance in the form that `assay measure tests` reads."""
         return Instance(
             self.job.instance_id,
             self._share("fail_to_pass"),

@@ -34,7 +34,7 @@ class Trees(NamedTuple):
     not_there: tuple[str, ...] = ()
     """Paths to restore where nothing was: nothing is there after the patch either."""
     guarded: tuple[str, ...] = ()
-    """Paths that the patch changes and that are the original ones all the same: see `guards`."""
+    """Paths that the patch changes but that are restored: see `guards`."""
 
 
 def read_files(folder: str) -> list[TreeEntry]:

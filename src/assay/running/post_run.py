@@ -108,9 +108,9 @@ def idle_scorers(
     scorers: Sequence[PlacedScorer],
     runs: Iterable[Mapping[str, Any]] | None = None,
 ) -> list[str]:
-    """Scorers that count for nothing, one sentence each: those without a weight or a gate that fill
-    no criterion. Where the profile has criteria that they may return by name, only the runs can
-    tell, so those are reported with `runs`, and the others without.
+    """Scorers without any effect, one sentence each: those without a weight or a gate that fill no
+    criterion. Where the profile has criteria that they may return by name, only the runs can tell,
+    so those are reported with `runs`, and the others without.
     """
     measured = {item.id: item.measure is not None for item in profile.criteria}
     idle = {

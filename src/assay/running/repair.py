@@ -67,7 +67,7 @@ def repair_of(workflow: LoadedWorkflow) -> PostRun:
 
 
 def lacking() -> str:
-    """What this machine lacks for judging patches, and the line to install it; empty if nothing is
+    """What this machine lacks for testing patches, and the line to install it; empty if nothing is
     missing.
     """
     if shutil.which("git") is None:
@@ -248,8 +248,8 @@ def _read(folder: str, base: str | None) -> _Tree:
 
 
 def _nothing_known(_tree: str, _hidden: str) -> dict[str, EndedTest]:
-    """The runs without a patch that are known of a tree: none yet. They are a property of the tree,
-    not of the patch.
+    """An empty record of runs without a patch. They are a property of the tree, not of the
+    patch.
     """
     return {}
 
@@ -303,7 +303,7 @@ def _not_run(
     gate: str = NOTHING_RAN,
     about: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The evidence where no test ran: no count of tests, and a gate that is open and so fails."""
+    """The evidence if no test ran: no count of tests, and an undetermined gate, which fails."""
     violation = {"passed": None, "reason": gate}
     return {
         **({} if applies is None else {"patch_applies": applies}),

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     """What is measured after a run: from the sample and its evidence to more evidence."""
 
 BACKOFF_S = 0.2
-"""Before the second try; each further one waits twice as long."""
+"""The wait before the second try; each further one waits twice as long."""
 END_FIELDS = ("status", "latency_ms", "cost_usd", "tokens", "retries")
 """What the event `workflow_end` carries."""
 _decode = msgspec.json.Decoder().decode
@@ -46,9 +46,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class RunSettings(NamedTuple):
-    """How to run. `now` fixes the clock: then no time is measured, because a stopped clock measures
-    nothing.
-    """
+    """How to run. `now` fixes the clock; then no time is measured."""
 
     name: str
     concurrency: int = 8
@@ -67,7 +65,7 @@ class SampleWork(NamedTuple):
 
 
 def work_of(samples: Iterable[PreparedSample], settings: RunSettings) -> list[SampleWork]:
-    """All that is to be run, in the order of the samples."""
+    """All the work, in the order of the samples."""
     return [
         SampleWork(
             sample,
@@ -122,7 +120,7 @@ class Runner:
         self._check = _tool_check(workflow)
 
     async def run(self, work: Iterable[SampleWork]) -> None:
-        """Run all of it. Each finished run is kept before the next begins in its place."""
+        """Run everything. Each finished run is recorded before the next one starts."""
         queue = iter(work)
         try:
             async with asyncio.TaskGroup() as group:
@@ -238,7 +236,7 @@ class Runner:
         return made
 
     def _head(self, work: SampleWork, started: str) -> dict[str, Any]:
-        """What is known of a run before it begins."""
+        """What is known about a run before it begins."""
         spec, sample = self.workflow.spec, work.sample
         head: dict[str, Any] = {
             "schema": "assay.run/1",
@@ -281,8 +279,8 @@ class Runner:
 
 
 def _count_earlier(run: dict[str, Any], spent: list[Recorder]) -> None:
-    """Add what the tries before the last one used: they were paid for. One whose use is unknown
-    makes the sum unknown.
+    """Add the usage of earlier tries, which were paid for. If the usage of one is unknown, so is
+    the sum.
     """
     if not spent:
         return
@@ -298,7 +296,7 @@ def _count_earlier(run: dict[str, Any], spent: list[Recorder]) -> None:
 
 
 def _valid(run: dict[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
-    """The run if it is one; else one that carries the reason why its own evidence was refused."""
+    """The run if it is valid; else a run with the reason why its evidence was refused."""
     try:
         read_run(Document(run, "the workflow's evidence"))
         _encode(run)
@@ -310,8 +308,8 @@ def _valid(run: dict[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tool_check(workflow: LoadedWorkflow) -> ToolCheck | None:
-    """Whether the arguments of a call keep the schema that the workflow declares for the tool. A
-    tool that is not declared breaks it.
+    """Whether the arguments of a call match the schema that the workflow declares for the tool;
+    False for an undeclared tool.
     """
     tools = workflow.spec.tools
     if tools is None:
@@ -323,7 +321,7 @@ def _tool_check(workflow: LoadedWorkflow) -> ToolCheck | None:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error of a group that is not a mere cancellation."""
+    """The first error of a group that isn't just a cancellation."""
     for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):
             return _first(error)

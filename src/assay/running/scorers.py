@@ -65,7 +65,7 @@ def placed_scorers(
 
 
 def check_scorers(scorers: Iterable[PlacedScorer]) -> None:
-    """Refuse names that are none, times that are none, and a gate that two scorers would fill."""
+    """Refuse invalid names, invalid time limits, and a gate that two scorers would fill."""
     seen: dict[str, str] = {}
     for scorer, _, where in scorers:
         for name in (scorer.id, *scorer.gates):

@@ -53,7 +53,7 @@ class CallPlan:
 
 
 class Unfinished(CallFailed):
-    """The workflow ended without reaching its own aim; what it had by then is its output."""
+    """The workflow ended without reaching its goal; its output is what it had by then."""
 
     def __init__(self, message: str, outputs: Outputs) -> None:
         super().__init__(message, again=False, status="failed")

@@ -3,7 +3,7 @@ scored.
 
 The file says everything the runner needs; nothing is guessed from the code it names. `strategy`
 sets how it proceeds (see `strategies`) and, where the file names neither profile nor family, which
-profile scores it. `inputs` is the complete list of what the workflow gets to see of a sample.
+profile scores it. `inputs` is the complete list of what the workflow sees of a sample.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Input(_WorkflowPart, frozen=True):
 
 
 class CallLimits(_WorkflowPart, frozen=True):
-    """What one call may take. `retries` is how often a call that failed is made again."""
+    """The limits of one call. `retries` is how often a failed call is repeated."""
 
     timeout_s: Annotated[Any, Meta(extra_json_schema={"type": "number", "exclusiveMinimum": 0})] = (
         300
@@ -70,8 +70,8 @@ class CallLimits(_WorkflowPart, frozen=True):
 
 
 class DeclaredTool(_WorkflowPart, frozen=True):
-    """A tool that the workflow may call; the arguments of its calls are held to `parameters`, a
-    JSON Schema.
+    """A tool that the workflow may call; the arguments of its calls must match `parameters`, a JSON
+    Schema.
     """
 
     name: str
@@ -83,7 +83,7 @@ class DeclaredTool(_WorkflowPart, frozen=True):
 
 
 class Stage(_WorkflowPart, frozen=True):
-    """A step of a `dag`: what it needs to be done before it, and how it is called. `inputs` maps
+    """A step of a `dag`: the steps that must finish before it, and how it is called. `inputs` maps
     its inputs to `inputs.NAME` or `STEP.OUTPUT`.
     """
 
@@ -92,9 +92,9 @@ class Stage(_WorkflowPart, frozen=True):
     adapter: dict[str, Any]
     """How the step is called."""
     agent: str | None = None
-    """The agent that the step counts for."""
+    """The agent that the step belongs to."""
     needs: list[str] = []
-    """Steps that must be done before."""
+    """Steps that must finish first."""
     inputs: dict[str, str] | None = None
     """The step's inputs: `inputs.NAME`, or `STEP.OUTPUT`."""
     critical: bool = True
@@ -115,10 +115,10 @@ class Agent(_WorkflowPart, frozen=True):
 
 
 class Iterations(_WorkflowPart, frozen=True):
-    """How an `iterative` workflow goes on: at most so many rounds, until an output is true."""
+    """How an `iterative` workflow goes on: at most this many rounds, until an output is true."""
 
     maximum: Annotated[int, Meta(ge=1, le=1000)] = 3
-    """The most rounds."""
+    """The maximum number of rounds."""
     until: str | None = None
     """The output that ends the loop once it is true."""
 
@@ -127,12 +127,12 @@ class Repository(_WorkflowPart, frozen=True):
     """The tree that a code-repair workflow patches, and the tests that judge the patch: see
     `repair`.
 
-    A text in the place of a list of tests names the field of the sample that holds it. No such
+    A text instead of a list of tests names the field of the sample that contains the list. No such
     field, nor `test_patch`, is ever an input.
     """
 
     path: str
-    """A folder, from the workflow file: a plain tree, or a git repository."""
+    """A folder, relative to the workflow file: a plain tree, or a git repository."""
     path_from: str | None = None
     """The field of the sample that names a folder below `path`, where each sample has its own tree.
     """
@@ -143,7 +143,7 @@ class Repository(_WorkflowPart, frozen=True):
     base_from: str | None = "base"
     """The field of the sample that names its own revision."""
     patch: str = "patch"
-    """The output that holds the patch."""
+    """The output that contains the patch."""
     fail_to_pass: list[str] | str = "fail_to_pass"  # noqa: S105
     """Tests that must pass after the patch, or the field that lists them."""
     pass_to_pass: list[str] | str = "pass_to_pass"  # noqa: S105
@@ -157,23 +157,23 @@ class Repository(_WorkflowPart, frozen=True):
     `{report}`, in them.
     """
     restore: list[str] = []
-    """Files and folders that a patch cannot change: they are the original ones when the tests
-    run.
-    """
+    """Files and folders that a patch can't change: they are restored before the tests run."""
     readable: list[str] = []
-    """Folders next to the tree that tests may read, as a virtual environment; from the workflow
-    file.
+    """Folders next to the tree that tests may read, such as a virtual environment; relative to the
+    workflow file.
     """
     timeout_s: Annotated[Any, Meta(extra_json_schema={"type": "number", "exclusiveMinimum": 0})] = (
         60
     )
-    """For one run of one test."""
+    """Time limit for one run of one test, in seconds."""
     memory_mb: Positive = 1024
-    """Memory for one run of one test, in megabytes."""
+    """Memory limit for one run of one test, in megabytes."""
 
     @property
     def test_fields(self) -> list[str]:
-        """The fields of a sample that hold tests: as much an answer as an expected value."""
+        """The fields of a sample that contain tests; like expected values, they are never
+        inputs.
+        """
         fields = (self.fail_to_pass, self.pass_to_pass, self.test_patch)
         return [name for name in fields if isinstance(name, str)]
 
@@ -202,7 +202,7 @@ class WorkflowFile(_WorkflowPart, frozen=True):
     required_outputs: list[str] | None = None
     """The outputs that must be present; all of them by default."""
     output_schema: dict[str, Any] | bool | None = None
-    """The JSON Schema that the outputs must keep."""
+    """The JSON Schema that the outputs must match."""
     adapter: dict[str, Any] | None = None
     """How the workflow is called: `python`, `command`, `http`, `langgraph` and others."""
     steps: list[Stage] | None = None
@@ -212,7 +212,7 @@ class WorkflowFile(_WorkflowPart, frozen=True):
     start: str | None = None
     """The agent that begins."""
     max_handoffs: Annotated[int, Meta(ge=0, le=1000)] = 20
-    """The most handoffs before the run fails."""
+    """The maximum number of handoffs before the run fails."""
     iterations: Iterations = Iterations()
     """When an `iterative` workflow ends."""
     tools: list[DeclaredTool] | None = None
@@ -264,7 +264,7 @@ class LoadedWorkflow:
         )
         found = ADAPTERS.fingerprints({str(adapter.get("kind")) for adapter in _adapters(spec)})
         self.plugins = {"plugins": found} if found else {}
-        """What each plugin that this workflow is called by does, as a digest."""
+        """A digest of the behaviour of each plugin that calls this workflow."""
         self.digest = digest([spec, found]) if found else digest(spec)
 
     @property
@@ -303,7 +303,7 @@ class LoadedWorkflow:
 
     @property
     def profile_why(self) -> str:
-        """Why the profile is the one it is."""
+        """Why this profile was chosen."""
         if self.spec.profile is not None:
             return f"profile {self.spec.profile}, named by the workflow"
         if self.spec.family is not None:
@@ -341,7 +341,7 @@ _CALLED = {
 
 
 def _fits_strategy(spec: WorkflowFile, where: str) -> None:
-    """Whether the file says how to call what its strategy calls, once and no more."""
+    """Check that the file names exactly what its strategy calls."""
     given = [name for name in ("adapter", "steps", "agents") if getattr(spec, name) is not None]
     allowed = _CALLED[spec.strategy]
     if len(given) != 1 or given[0] not in allowed:

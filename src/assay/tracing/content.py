@@ -64,7 +64,7 @@ def _side(
 
 
 def _last(messages: Any, roles: tuple[str, ...]) -> str | None:
-    """The last text that one of these roles said."""
+    """The last text of one of these roles."""
     for message in reversed(messages) if isinstance(messages, list) else ():
         fields = _fields(message)
         if fields.get("role", fields.get("type")) in roles:
@@ -99,10 +99,10 @@ def _text(fields: Mapping[str, Any]) -> str | None:
 
 
 def reported_tokens(span: Span) -> int | None:
-    """The tokens of the answers that a node's output holds and its input did not, by their own
-    account; None if there are none.
+    """The reported tokens of the answers that are in a node's output but not in its input; None if
+    there are none.
 
-    A node that hands on what an earlier one said counts it not again.
+    A node that passes on an earlier answer doesn't count it again.
     """
     made = dict(_usages(_tree(span, _MADE[2:])))
     known = {key for key, _ in _usages(_tree(span, _GIVEN[2:]))}

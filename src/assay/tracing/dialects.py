@@ -72,7 +72,7 @@ _ASSOCIATED = "traceloop.association.properties."
 
 
 def meaning(span: Span) -> Meaning:
-    """What a span says.
+    """The meaning of a span.
 
     >>> found = meaning(
     ...     Span(
@@ -248,7 +248,7 @@ def _sources(triggers: Any) -> tuple[str, ...] | None:
 
 
 def _model(read: Reader, answer: Mapping[str, Any]) -> str | None:
-    """Who answered, as the answer itself says, else as the request named it."""
+    """The model that answered, as named in the answer, else in the request."""
     found = (
         name(read.attributes.get(key))
         for key in (
@@ -276,8 +276,8 @@ def _cost(read: Reader, answer: Mapping[str, Any]) -> int | Decimal | None:
 
 
 def _error(span: Span) -> str | None:
-    """What failed. A command of an inner graph to its parent leaves it as an exception and is
-    none.
+    """What failed. A command of an inner graph to its parent is raised as an exception but isn't a
+    failure.
     """
     found = span.error or _said_error(span.attributes)
     return None if found is not None and found.startswith(_COMMANDS) else found

@@ -13,12 +13,12 @@ MAX_ERROR = 2000
 """Characters of an error that are kept."""
 _MAX_PRINTED = 20_000
 _PRINTED = re.compile(r"""([A-Za-z_][\w.]*)\(((['"]).*\3)\)""", re.DOTALL)
-"""An exception as Python prints it: its type, and its words as a literal."""
+"""An exception as Python prints it: its type, and its message as a literal."""
 
 
 class CallFailed(Exception):  # part of a run, not an error of ours: it never leaves the runner
-    """A workflow gave no outputs. `again` is whether another try may help; `status` is how the run
-    ends if it does not.
+    """A workflow returned no outputs. `again` is whether another try may help; `status` is how the
+    run ends if it doesn't.
     """
 
     def __init__(self, message: str, *, again: bool = True, status: str = "error") -> None:
@@ -51,7 +51,7 @@ def error_of(
     attributes: Mapping[str, Any],
 ) -> str | None:
     """What went wrong, where the status says that something did: the type of the error and its
-    words.
+    message.
     """
     if not failed:
         return None
@@ -103,8 +103,8 @@ def _unquoted(message: str) -> str:
 
 
 def failure(error: str) -> str:
-    """How something that failed ended: `cancelled`, `failed` by its own word, else `error`. A
-    timeout is the runner's to call, and spans have none.
+    """How something that failed ended: `cancelled`, `failed` by its own word, else `error`. Only
+    the runner reports a timeout; spans don't.
 
     >>> [
     ...     failure(x)

@@ -29,12 +29,12 @@ _ORDER = ("success", "failed", "cancelled", "timeout", "error")
 
 
 def evidence(spans: Sequence[Span], *, refused: int = 0) -> dict[str, Any]:
-    """The parts of a run that its spans tell: status, steps, tool_calls, handoffs, retrieval, sums,
-    times, inputs and outputs, metadata.
+    """The parts of a run that its spans contain: status, steps, tool_calls, handoffs, retrieval,
+    sums, times, inputs and outputs, metadata.
 
     All spans are taken as one trace. Only what is known is in the result. The order of the spans
     does not matter. `refused` counts spans of the trace that came and could not be read: with one
-    of them the run is not whole.
+    of them, the run is incomplete.
 
     >>> from assay.tracing.spans import Span
     >>> model = {
@@ -102,8 +102,8 @@ def _status(trace: Trace) -> str:
 
 
 def _sum(trace: Trace, steps: list[TracedStep], name: str) -> Any:
-    """The sum over the steps; None if a model did not say its part. A workflow's own larger count
-    holds.
+    """The sum over the steps; None if a model did not say its part. If the workflow reports a
+    larger count, that one is used.
     """
     outermost = [
         key
@@ -144,7 +144,7 @@ def _times(trace: Trace) -> dict[str, Any]:
 
 
 def moment(nanoseconds: int) -> str | None:
-    """A moment in words, to the microsecond; None beyond the calendar."""
+    """A moment as text, to the microsecond; None if it is out of range."""
     try:
         return (
             (_EPOCH + timedelta(microseconds=nanoseconds // 1000))
@@ -193,7 +193,7 @@ def _retrieval(trace: Trace) -> list[dict[str, Any]] | None:
 
 
 def _otel(trace: Trace) -> dict[str, Any]:
-    """Where the run came from, what was left out and what was seen to be missing."""
+    """Where the run came from, what was left out, and what is known to be missing."""
     trace.dropped["spans_without_meaning"] += sum(kind == "other" for kind in trace.kinds.values())
     trace.dropped["repeated_spans"] += sum(trace.is_nested(key) for key in trace.spans)
     unreadable = sorted({key for found in trace.means.values() for key in found.unreadable})

@@ -66,8 +66,8 @@ def _explicit(trace: Trace) -> list[Edge]:
 
 
 class _Graph:
-    """Which steps a step had its work from. One that is only named, and is not there, is taken for
-    an agent.
+    """Which steps a step had its work from. A step that is named but missing is assumed to be an
+    agent.
     """
 
     def __init__(self, trace: Trace, steps: list[TracedStep]) -> None:
@@ -87,7 +87,7 @@ class _Graph:
         self._looks = 0
 
     def tells(self, step: TracedStep) -> bool:
-        """Whether the spans of a step say where its work came from, or that it came from
+        """Whether the spans of a step show where its work came from, or that it came from
         nowhere.
         """
         span = self._trace.spans[step.key]

@@ -104,7 +104,7 @@ class LiveRun:
             self._parts.setdefault(step, []).append(key)
 
     def _begin_step(self, key: str) -> str:
-        """The same again after a failure is the same step, tried again."""
+        """Begin a step. The same unit after a failure is a retry of the same step."""
         meant, again = self._means[key], self._failed.pop(self._place(key), None)
         if again is not None:
             del self._endings[again]
@@ -120,8 +120,8 @@ class LiveRun:
         return self._spans[key].parent_id, meant.name, meant.execution
 
     def ends(self, key: str, *, cancelled: bool = False, **known: Any) -> None:
-        """A unit of work has ended, and this much more is known of what it means. A step that
-        failed stays open, for it may begin again.
+        """A unit of work has ended; `more` adds to its meaning. A failed step stays open, because
+        it may begin again.
         """
         if key not in self._spans:
             return
@@ -162,8 +162,8 @@ class LiveRun:
         step.tokens, step.cost_usd = (traced.used[name].amount for name in ("tokens", "cost_usd"))
 
     def _close(self, *, interrupted: bool) -> None:
-        """The run is over: its spans become evidence. A tool that is still at work was cut off; a
-        step that failed for good ends so.
+        """The run is over: its spans become evidence. A tool that is still running was cut off; a
+        step that failed for good is closed as failed.
         """
         for key, span in self._spans.items():
             if span.end_ns is None and self._means[key].kind == "tool":

@@ -33,7 +33,7 @@ class Reader:
         self.unreadable: list[str] = []
 
     def first(self, read: Callable[[Any], Any], keys: Iterable[str]) -> Any:
-        """What the first of these attributes says that says something."""
+        """The value of the first of these attributes that has one."""
         for key in keys:
             given = self.attributes.get(key)
             if given is None:
@@ -46,7 +46,7 @@ class Reader:
 
 
 class ToolSpan(NamedTuple):
-    """What the span of a tool says."""
+    """The contents of a tool's span."""
 
     name: str
     arguments: Any
@@ -141,7 +141,7 @@ def _arguments(given: Any) -> dict[str, Any] | None:
 
 
 def _is_plain(value: Any, depth: int) -> bool:
-    """Whether JSON can say it."""
+    """Whether JSON can represent it."""
     if depth > 50:
         return False
     if isinstance(value, dict):
@@ -197,8 +197,8 @@ def calls_of(attributes: Mapping[str, Any]) -> tuple[RequestedCall, ...] | None:
 
 
 def _written(given: Any) -> Any:
-    """The arguments as a model wrote them: an object, nothing at all, or what is none and so breaks
-    every schema.
+    """The arguments as a model wrote them: an object, nothing at all, or text that isn't an object
+    and so breaks every schema.
 
     >>> _written('{"a": 2}'), _written(""), _written('{"a": ')
     ({'a': 2}, {}, '{"a": ')

@@ -30,7 +30,7 @@ SUCCESS, SKIPPED = "success", "skipped"
 
 
 class Recorder:
-    """The evidence of one run while it grows.
+    """The evidence of one run while it is being recorded.
 
     >>> record = Recorder(clock=None)
     >>> with record.step("plan", agent="planner") as step:
@@ -187,7 +187,7 @@ class Recorder:
             step.end(status, error=error)
 
     def evidence(self) -> dict[str, Any]:
-        """The parts of `assay.run/1` that were written down."""
+        """The parts of `assay.run/1` that were recorded."""
         lists = {"tool_calls": self._calls, **self._lists}
         return {
             "steps": [step.shown() for step in self.steps],
@@ -196,7 +196,7 @@ class Recorder:
         }
 
     def totals(self) -> dict[str, Any]:
-        """Tokens, cost and retries over all steps. A step that names a model and not what it used
+        """Tokens, cost and retries over all steps. A step that names a model but not its usage
         makes the total unknown, not smaller.
         """
         totals: dict[str, Any] = {"retries": sum(step.retries for step in self.steps)}
@@ -350,9 +350,7 @@ def exact_number(value: Any) -> Decimal:
 
 
 def json_of(value: Any, what: str) -> Any:
-    """A value as JSON has it, and a copy: what a workflow changes later does not change the
-    evidence.
-    """
+    """A JSON copy of a value, so that later changes by the workflow don't change the evidence."""
     if value is None or isinstance(value, bool | int):
         return value
     try:

@@ -171,7 +171,7 @@ def offered_tools(tools: Any) -> dict[str, Any] | None:
 
 
 class RankedPassage(NamedTuple):
-    """One retrieved passage. Without a rank nobody can tell one."""
+    """One retrieved passage. The rank is None if it is unknown."""
 
     id: str
     text: str | None
@@ -189,8 +189,8 @@ class Passages(NamedTuple):
 
 
 def passages(searches: Iterable[Sequence[tuple[str | None, str | None]]]) -> Passages:
-    """Searches that each found ids and texts, the best first. The same search done again, by a
-    retry, found nothing more.
+    """Searches that each found ids and texts, the best first. A search that a retry repeats adds
+    nothing.
 
     >>> passages([[("d1", "So."), (None, "No id.")], [("d1", "So."), (None, "No id.")]]).found[0]
     RankedPassage(id='d1', text='So.', rank=1)

@@ -36,7 +36,7 @@ class Span(NamedTuple):
     """None, or the status message or the exception's."""
     resource: Mapping[str, Any]
     links: Sequence[str] = ()
-    """Ids of the spans that caused this one without holding it: who handed the work on."""
+    """Ids of the spans that caused this one without containing it: who handed the work on."""
     remote_parent: bool = False
     """Whether the parent is known to be in another program: then it may be absent, and this is
     where our part begins.
@@ -61,7 +61,7 @@ class RequestedCall(NamedTuple):
 
 
 class Meaning(NamedTuple):
-    """What a span says in our words; None if it does not say."""
+    """What a span means in Assay's terms; None for what it doesn't state."""
 
     kind: Kind
     name: str
@@ -96,7 +96,7 @@ class Meaning(NamedTuple):
     sources: tuple[str, ...] | None = None
     """The nodes that triggered this one, where it names them."""
     unreadable: tuple[str, ...] = ()
-    """Attributes that hold something else than they must."""
+    """Attributes with an invalid value."""
 
     @property
     def tokens(self) -> int | None:

@@ -17,8 +17,8 @@ from assay.tracing.trace import Trace
 
 
 class Used(NamedTuple):
-    """How much of something was used. Without `known` somebody used some and did not say how much;
-    an amount of None is nobody's.
+    """How much of something was used. Without `known`, some was used but the amount was not
+    reported; an amount of None means that nothing was used.
     """
 
     amount: Any
@@ -104,7 +104,7 @@ class TracedStep:
         self.models = [
             model for model in (trace.means[one].model for one in ended) if model is not None
         ]
-        """Who answered, the last last."""
+        """The models that answered, in order."""
         self.retries = _repeated(trace, tried)
         self.used = {"tokens": NOBODY, "cost_usd": NOBODY}
 
@@ -175,8 +175,8 @@ def pieces(trace: Trace) -> list[TracedStep]:
 
 
 def _agent(trace: Trace, key: str, speakers: list[str]) -> str | None:
-    """The first that speaks gives the step its agent: the agent or the graph that it speaks for,
-    else the step itself.
+    """The agent of a step, from its first model call: the agent or graph that makes the call, else
+    the step itself.
     """
     stated = trace.means[key].agent
     if stated is not None and trace.kinds[key] != "agent":

@@ -22,7 +22,7 @@ from assay.tracing.trace import Trace
 class _Asked(NamedTuple):
     speaker: str
     place: tuple[int, str, int]
-    """Who asks first is matched first."""
+    """Calls are matched in the order in which they were requested."""
     within: str | None
     call: RequestedCall
     offered: Mapping[str, Any] | None

@@ -24,7 +24,7 @@ class Trace:
     """One trace, with its outermost units: a span is a step, runs in one, or belongs to none."""
 
     def __init__(self, spans: Iterable[Span], means: Mapping[str, Meaning] | None = None) -> None:
-        """`means` is what the spans mean, where somebody knows it already."""
+        """`means` has the meanings of the spans, if they are known already."""
         self.dropped: Counter[str] = Counter()
         self.gaps: Counter[str] = Counter()
         self.spans = self._unique(spans)
@@ -46,7 +46,7 @@ class Trace:
         self._hold()
         self._is_step: set[str] = set()
         self.steps: list[str] = []
-        """The spans that are a step, those that hold before those that are held."""
+        """The spans that are a step, outer ones before inner ones."""
         self._find_steps()
         self.speakers = self._speaking()
         """Models, and agents whose models nobody reports, each once, in the order they
@@ -115,8 +115,8 @@ class Trace:
         return order
 
     def _hold(self) -> None:
-        """Who holds each span: the nearest span above it that means something; an agent that holds
-        a graph is a workflow.
+        """The parent of each span: the nearest span above it with a known meaning; an agent that
+        contains a graph is a workflow.
         """
         for key in self.order:
             parent = self.up[key]
@@ -161,7 +161,7 @@ class Trace:
 
     def _speaking(self) -> list[str]:
         heard: set[str] = set()
-        """The spans inside which somebody speaks."""
+        """The spans that contain a model call."""
         found = []
         for key in reversed(self.order):
             kind = self.kinds[key]

@@ -27,8 +27,8 @@ TRACE_ID = re.compile(r"(?:0x)?([0-9a-fA-F]{32})")
 SPAN_ID = re.compile(r"(?:0x)?([0-9a-fA-F]{16})")
 _LAST_NS = 2**64
 REMOTE_KNOWN, REMOTE = 0x100, 0x200
-"""Bits of a span's flags: whether it is said that its parent is in another program, and whether it
-is.
+"""Bits of a span's flags: whether the location of its parent is known, and whether the parent is in
+another program.
 """
 
 
@@ -67,8 +67,8 @@ def is_console(tree: Any) -> bool:
 
 
 def from_json(tree: Any, *, file: str = "", line: int | None = None) -> Iterator[Span | Fault]:
-    """The spans of an `ExportTraceServiceRequest` as JSON. What is there and of another shape is
-    refused: to pass over it would be to forget it.
+    """The spans of an `ExportTraceServiceRequest` as JSON. Content of another shape is refused:
+    skipping it would lose evidence.
     """
     for found in _held(tree, "resourceSpans", ""):
         if isinstance(found, _JsonPart):

@@ -36,7 +36,7 @@ ADAPTERS: Registry[Callable[[Mapping[str, Any], Path, str], Adapter]] = Registry
     homes={f"assay.running.adapters.{module}:make": (kind,) for kind, module in _MODULES.items()},
     group="assay.adapters",
 )
-"""What makes an adapter of each kind that a workflow file may name."""
+"""The function that makes an adapter of each kind that a workflow file may name."""
 BLOCK = 65536
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 S = TypeVar("S")
@@ -75,8 +75,8 @@ class Adapter:
     """One way to call a workflow."""
 
     async def call(self, task: WorkflowTask, record: Recorder) -> Any:
-        """The outputs for a task, as the workflow gave them; the runner checks what they are.
-        Raises `CallFailed`, or whatever the workflow raises.
+        """The outputs for a task, as the workflow returned them; the runner checks them. Raises
+        `CallFailed`, or whatever the workflow raises.
         """
         raise NotImplementedError
 

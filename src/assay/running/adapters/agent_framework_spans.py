@@ -24,7 +24,7 @@ SCOPE = "agent_framework"
 
 _following: ContextVar[SpanFollower | None] = ContextVar("assay_agent_framework", default=None)
 _open_spans: WeakValueDictionary[tuple[int, int], SpanFollower] = WeakValueDictionary()
-"""The run of each open span; a run that is over keeps nothing."""
+"""The run of each open span; a finished run has none."""
 _heard_providers: WeakSet[Any] = WeakSet()
 _own_providers: WeakSet[Any] = WeakSet()
 _lock = threading.Lock()
@@ -41,7 +41,7 @@ def following(follower: SpanFollower) -> Iterator[None]:
 
 
 def listen(*, content: bool, where: str) -> None:
-    """See to it that spans are written, hold content, and come to us."""
+    """Make sure that spans are written, contain content, and reach the adapter."""
     from agent_framework.observability import OBSERVABILITY_SETTINGS as settings  # noqa: N811
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
@@ -116,7 +116,7 @@ class _Processor:
 
 
 class _GrowingAttributes(Mapping[str, Any]):
-    """The attributes of an open span, as they are whenever somebody looks."""
+    """The attributes of an open span, with their current values."""
 
     def __init__(self, span: Any) -> None:
         self._span = span

@@ -43,8 +43,8 @@ class Routes(NamedTuple):
 
 
 def _chosen(choice: Any, ends: Mapping[Any, str] | None) -> set[str]:
-    """The nodes that a choice or a `goto` names: one or several, by name, by what stands for the
-    name, or as `Send`.
+    """The nodes that a choice or a `goto` names: one or several, by name, by an alias, or as
+    `Send`.
     """
     several = choice if isinstance(choice, list | tuple) else [choice]
     return {
@@ -162,8 +162,8 @@ class _Callbacks:
         self._begin(run_id, parent_run_id, meant, sources=sources)
 
     def _sources(self, begun: _Node) -> list[str]:
-        """The steps that led here and did not lead here before; where none is known to, all that
-        ended last: a handoff left out would keep a rule.
+        """The steps that led here and have not led here before; if none is known, all that ended
+        last, because a missing handoff could hide a broken rule.
         """
         before = [node for node in self.done if node.superstep < begun.superstep]
         led = [

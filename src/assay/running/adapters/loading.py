@@ -1,6 +1,4 @@
-"""Finding the Python object that a workflow file names: `module:name`, looked for next to the file
-first.
-"""
+"""Finds the Python object that a workflow file names as `module:name`, next to the file first."""
 
 from __future__ import annotations
 
@@ -62,7 +60,7 @@ def load(target: Any, folder: Path, where: str) -> Any:
 
 
 def _near(name: str | None, folder: Path) -> str:
-    """The module next to the file that may be meant."""
+    """A module next to the file that the name may refer to."""
     try:
         return near_miss(name or "", [file.stem for file in folder.glob("*.py")][:1000])
     except OSError:
@@ -70,8 +68,8 @@ def _near(name: str | None, folder: Path) -> str:
 
 
 def _module(name: str, folder: Path) -> ModuleType:
-    """A module by its file where it lies next to the workflow, under its own name: two projects
-    may each have a `flow.py`.
+    """A module next to the workflow, loaded under a unique name: two projects may each have a
+    `flow.py`.
     """
     file = folder.joinpath(*name.split(".")).with_suffix(".py")
     if not file.is_file():
