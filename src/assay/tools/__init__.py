@@ -1,3 +1,3 @@
-"""Grading tool schemas: FlowMCP schemas and the tools of any MCP server. Reads, validates, asks,
-grades, keeps entries and their index.
+"""Grading tool schemas: FlowMCP schemas and the tools of any MCP server. Reads and validates
+schemas, asks judges, grades, and stores entries with their index.
 """

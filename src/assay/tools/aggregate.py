@@ -1,7 +1,8 @@
 """Scores to a letter, in a fixed order: veto, weighted mean, band, tier cap, and the rule that the
 best letter needs a group-bound contribution.
 
-Each step that bites leaves a note. A warning never blocks. The mean is compared unrounded.
+Each step that changes the letter leaves a note. A warning never blocks. The mean is compared
+unrounded.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ NOTHING_SCORABLE = "no scorable answers"
 
 
 class Aggregate(NamedTuple):
-    """What the answers come to. `status` is the outcome of the aggregation, never the status of a
+    """The result of the answers. `status` is the outcome of the aggregation, never the status of a
     node.
     """
 

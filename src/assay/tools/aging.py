@@ -1,7 +1,7 @@
 """Aging: an answer about the outside world goes stale; an answer about the schema itself never
 does.
 
-An old answer becomes `stale`, never `fail`: nothing was found wrong, it was only long ago. The
+An old answer becomes `stale`, never `fail`: nothing was found wrong, the answer is just old. The
 clock is passed in.
 """
 
@@ -23,7 +23,7 @@ API_DAYS = 14
 TOS_DAYS = 30
 RETENTION_DAYS = 180
 ABOUT_DAYS = 90
-"""For domain knowledge; a group may state another number, which is then recorded."""
+"""The limit for domain knowledge; a group may state another number, which is then recorded."""
 
 LIMITS: dict[str, int] = {
     "apiAvailability": API_DAYS,

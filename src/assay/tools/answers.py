@@ -2,8 +2,8 @@
 counts.
 
 A score is a number from 1 to 5, or one of four words. `pass` and `fail` are worth what the policy
-says; `n/a` and `stale` are worth nothing and count for nothing: they leave the numerator and the
-denominator. Nothing is ever substituted for an answer that is not there.
+says; `n/a` and `stale` have no value and don't count: they are in neither the numerator nor the
+denominator. A missing answer is never replaced by a value.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NA_REASONS = (
     "out-of-scope-prompt",
     "out-of-scope-procedure",
 )
-"""Why a question was not answered; closed, a new reason is a new specification."""
+"""Why a question was not answered. The list is closed: a new reason needs a new specification."""
 
 TRANSPORT_DIMENSIONS = ("whenToUse", "parameters")
 MOOT = "whenToUse"
@@ -71,7 +71,7 @@ AUTONOMOUS_DIMENSIONS = frozenset(DIMENSIONS) - {
 """Dimensions that say nothing about a group: they alone never carry an A."""
 
 TECHNICAL_PERSONAS = ("security-reviewer", "api-integration-engineer", "documentation-dx-reviewer")
-"""Reviewers of technique; they never stand for the users that an answer is given for."""
+"""Technical reviewers; they never represent the users that an answer is given for."""
 
 LEGAL_DISCLAIMER = "grader assessment, not legally binding"
 
@@ -97,7 +97,7 @@ _BY_FOLD = {folded(name): name for name in (*DIMENSIONS, *LEGACY_DIMENSIONS)}
 
 
 def check_score(score: object) -> None:
-    """Nothing if it is a score, else the error that says why not."""
+    """Raise an error that explains why a value is not a score."""
     if isinstance(score, str):
         if score not in WORDS:
             raise InputError(

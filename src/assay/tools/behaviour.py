@@ -1,5 +1,5 @@
-"""What the rules for tool schemas make of their golden inputs. Words are not behaviour and are left
-out.
+"""The results of the rules for tool schemas on their golden inputs. Wording is not behaviour and is
+left out.
 """
 
 from __future__ import annotations

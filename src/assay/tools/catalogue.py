@@ -1,5 +1,5 @@
-"""A catalogue of questions: what a grading of an area must answer, in which words, with which
-weight, and what may go without an answer.
+"""A catalogue of questions: what a grading of an area must answer, with which values and weights,
+and what may stay unanswered.
 
 The catalogue decides this, never the entry: `n/a` and `stale` leave the mean, so an entry that
 chose them for itself could leave out every bad answer. A grade that would fall without what nothing
@@ -49,7 +49,7 @@ def read_catalogue(root: str) -> dict[str, dict[str, Any]]:
 
 
 def stated(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What a catalogue says of each question; a bare text is its dimension."""
+    """What a catalogue states about each question; a bare text is its dimension."""
     made = {}
     for question, known in found.items():
         if isinstance(known, str):
@@ -77,8 +77,8 @@ def stated(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def joined(held: Catalogue, given: Catalogue, where: str) -> dict[str, dict[str, Any]]:
-    """The catalogue of a tree with the questions of another. A question never changes what it asks,
-    nor what it weighs.
+    """The catalogue of a tree with the questions of another. A question never changes its text or
+    its weight.
     """
     made = {question: dict(known) for question, known in held.items()}
     for question, known in given.items():
@@ -174,7 +174,7 @@ def answer_faults(
 
 
 def has_evidence(answer: GradedAnswer) -> bool:
-    """Whether an answer names what it rests on: evidence, or a reasoning."""
+    """Whether an answer gives its basis: evidence, or reasoning."""
     return any(
         bool(value.strip() if isinstance(value, str) else value)
         for value in (answer.evidence, answer.reasoning)

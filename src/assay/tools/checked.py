@@ -1,8 +1,8 @@
 """A check of a tool schema as a record: what a model is shown of each tool, in words, with its
 score and its findings.
 
-Everything is bounded: a hostile schema is as deep and as wide as it likes. Texts that hold a secret
-are left out; the finding says that there is one.
+Everything is bounded, because a hostile schema may have any depth and width. Texts that contain a
+secret are left out; the finding reports that there is one.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def _type(schema: Mapping[str, Any], depth: int = 0) -> str:
 
 
 def _limits(schema: Mapping[str, Any]) -> str:
-    """What a value is held to, in words."""
+    """The constraints on a value, as text."""
     return ", ".join(
         phrase.format(_text(schema[key], 100)) for key, phrase in _LIMITS.items() if key in schema
     )

@@ -2,8 +2,8 @@
 company.
 
 Each check answers clean, veto or undetermined, with its evidence. Undetermined is never clean:
-without a list of known bad modules, a schema that asks for any has not been cleared. The other two
-triggers, illegal content and a model's alarm, come in by record.
+without a list of known bad modules, a schema that requests any module has not been cleared. The
+other two triggers, illegal content and a model's alarm, come in by record.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class VetoCheck(NamedTuple):
     evidence: dict[str, Any]
 
     def document(self) -> dict[str, Any]:
-        """As a report shows it."""
+        """The check as a report shows it."""
         return self._asdict()
 
 
@@ -94,8 +94,8 @@ _SERVER_PATH = re.compile(r"npm|gh|jsr|stable|dev|x|v[0-9]+|-")
 
 
 def _spellings(specifier: str) -> set[str]:
-    """Every name by which a list may know what a specifier asks for: were one left out, a bad
-    module would get through by another address.
+    """Every name by which a list may know what a specifier asks for: if one were left out, a bad
+    module would get through under another address.
     """
     text = unquote(specifier)
     if "://" not in text:

@@ -1,10 +1,9 @@
 """What an MCP server can't show about itself, declared in a file: its modules, keys and hosts, its
 terms of service and its About page.
 
-A declaration is a claim. It is about one version of one server, it is kept with the tools that it
-was given for, and it only adds: what the tools or the way the server is started contradict is never
-cleared by it. How it joins the tools: `reading.declared`. What the veto checks make of it:
-`server_checks`.
+A declaration is a claim about one version of one server, stored with the tools it was given for. It
+can only add information: it never clears what the tools or the server's start command contradict.
+How it joins the tools: `reading.declared`. What the veto checks make of it: `server_checks`.
 """
 
 from __future__ import annotations

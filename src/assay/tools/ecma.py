@@ -170,8 +170,8 @@ def _escape(sign: re.Match[str]) -> str:
 
 
 def _joined(text: str) -> str:
-    """The same UTF-16 text with its surrogate pairs as one sign each: Python can hold the halves
-    apart, ECMAScript cannot.
+    """The same UTF-16 text with each surrogate pair as one character: Python can keep the halves
+    apart, ECMAScript can't.
     """
     return (
         text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
@@ -222,7 +222,9 @@ def document_bytes(document: Any) -> bytes:
 
 
 def script_bytes(document: Any) -> bytes:
-    """A document as a JavaScript program would write it: the same bytes no matter who makes it."""
+    """A document as a JavaScript program would write it: the same bytes, whichever program writes
+    it.
+    """
     return msgspec.json.format(stringify(document).encode(), indent=2) + b"\n"
 
 

@@ -1,9 +1,9 @@
-"""Grading entries: built and checked. The one durable thing a grader leaves.
+"""Builds and checks grading entries, the permanent record of a grading.
 
 An entry is written in the strict published form wherever that form can express the truth. For
 everything else (another harness than the one it knows, an unpublished policy, answers of which none
 counts, a blocked node) there is our extended form, which names itself in `form`. Reading entries:
-`forms`. Where they lie: `tree`.
+`forms`. Where they are stored: `tree`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ TRIGGERS = ("user-report", "scheduled", "scoring-system-bump", "grading-system-b
 
 
 def semantic_faults(entry: GradingEntry) -> list[str]:
-    """What the form allows and the rules do not: five gaps of the published schema."""
+    """What the form allows but the rules don't: five gaps in the published schema."""
     found = []
     grade, veto, area = entry.aggregate_grade, entry.categorical_veto, AREAS[entry.area]
     if (grade == REJECTED) != (veto is not None):
@@ -96,7 +96,7 @@ def consistency_faults(
     entry: GradingEntry, rules: SchemaRules, again: Aggregate | None
 ) -> list[str]:
     """What does not add up in an entry of the right form: its id, and the grade that its own
-    answers give (`again`). An entry edited by hand shows here.
+    answers give (`again`). This detects an entry that was edited by hand.
     """
     found = []
     if not entry.grading_id.startswith(f"{entry.schema_hash}--"):

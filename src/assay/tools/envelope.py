@@ -1,4 +1,4 @@
-"""What an evaluator hands in: an envelope with the answers to the questions of one area.
+"""What an evaluator submits: an envelope with the answers to the questions of one area.
 
 What an answer lacks (weight, grader, time) must be in the envelope or in a catalogue of questions:
 nothing is defaulted. Several envelopes must agree.

@@ -44,8 +44,8 @@ def published_schema(name: str) -> dict[str, Any]:
 
 @cache
 def extended_schema() -> dict[str, Any]:
-    """The JSON Schema of our extended form: the published one, opened where the truth does not fit
-    into it.
+    """The JSON Schema of our extended form: the published one, relaxed where it can't express the
+    facts.
     """
     strict = published_schema("grading-entry")
     known = strict["properties"]

@@ -1,9 +1,9 @@
 """The production gate of tool schemas: grade B or better, stable, no veto, a clean validation, and
 no failing primitive left in it.
 
-A rule holds, does not hold, or is undetermined (None). Only a gate of which every rule holds opens.
-Nothing is opened here, so that a gate can be decided again from what a ledger keeps. `cli` gathers
-the evidence from a tree.
+A rule holds, does not hold, or is undetermined (None). A gate opens only if every rule holds. No
+file is opened here, so that a gate can be decided again from a ledger. `cli` gathers the evidence
+from a tree.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class SchemaSource(NamedTuple):
 
 
 class GateEvidence(NamedTuple):
-    """All that the gate is decided on, besides its policy."""
+    """Everything that the gate's decision depends on, besides its policy."""
 
     indexes: Mapping[str, NamespaceIndex]
     """By namespace, as they are read again: keys in their one order."""

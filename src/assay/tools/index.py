@@ -1,5 +1,5 @@
-"""The index of a namespace: what its entries come to. Made from the tree alone, the same bytes for
-the same tree.
+"""The index of a namespace, which sums up its entries. It is made from the tree alone: the same
+tree gives the same bytes.
 
 Its times are those of the tree, never the time of the rebuild. The index carries over what it
 remembers of entries that are gone: see `memory`. That of a selection: `selection_index`. How the

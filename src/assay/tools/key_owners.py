@@ -1,4 +1,4 @@
-"""Whose API key is it: by the words in its name, the domains that a schema calls, and
+"""Finds the owner of an API key from the words in its name, the domains that a schema calls, and
 `data/owners.json`.
 
 The answer is clean, veto or undetermined. A veto needs a known owner: a name that speaks of nobody

@@ -1,5 +1,5 @@
-"""Whether a model can tell what the tools are for, call them right, and read them without harm.
-Holds for FlowMCP and for any MCP server.
+"""Whether a model can tell what the tools are for, call them correctly, and read them without harm.
+Applies to FlowMCP and to any MCP server.
 
 For an MCP server this is the whole deterministic validation; for FlowMCP it comes after
 `validation`. It judges the form: whether a description is true is for judges. The cost of a
@@ -22,9 +22,9 @@ from assay.tools.source import ToolSchema
 BYTES_PER_TOKEN = 4
 """The usual measure for English and JSON; a tokenizer gives 20% more or less."""
 TOOL_TOKENS = 1000
-"""A tool beyond it is read with every question, wanted or not."""
+"""A limit for one tool, because a model reads every tool with every question."""
 SET_TOKENS = 10_000
-"""A set beyond it takes a visible part of a context window before the first question."""
+"""A larger set takes up a noticeable part of a context window before the first question."""
 SET_TOOLS = 40
 """Beyond it models choose the wrong tool more often."""
 MAX_DESCRIPTION = 1024
@@ -75,7 +75,7 @@ _LISTED = re.compile(
 
 
 def findings(schema: ToolSchema) -> list[SchemaFinding]:
-    """What makes the tools of a schema hard or dangerous to read, the gravest first."""
+    """What makes the tools of a schema hard or dangerous to read, most serious first."""
     found = SchemaFindings(RULES, source=schema.source, lines=schema.kind == "flowmcp")
     tools = tools_of(schema)
     _check_server(schema, found)

@@ -32,7 +32,7 @@ from assay.tools.veto import VETO
 
 BEST = 100
 ERROR_CAP = 40
-"""A tool with an error can't be called right, or must not be read."""
+"""A tool with an error can't be called correctly, or must not be read."""
 MOST_PER_RULE = 40
 """What one rule takes off a tool, however often it is broken: 50 undocumented parameters are one
 flaw. An error has no such limit.
@@ -138,7 +138,7 @@ def report_of(
 
 
 def costs_of(findings: Iterable[SchemaFinding]) -> tuple[RuleCost, ...]:
-    """What findings cost, rule by rule, the dearest first."""
+    """What findings cost, rule by rule, most expensive first."""
     counted = Counter((finding.rule, finding.level) for finding in findings)
     costs = []
     for (rule, level), count in counted.items():
@@ -179,7 +179,7 @@ _STEP = re.compile(r"[.\[]")
 
 
 def _prefixes(path: str, longest: int) -> Iterator[str]:
-    """A path and every path above it, up to a length: a hostile path is as deep as it likes.
+    """A path and every path above it, up to a length: a hostile path may have any depth.
 
     Names of tools may hold dots, so one path can lie below two tools. Both pay: otherwise the name
     of one tool could take the costs off another.

@@ -1,5 +1,5 @@
-"""What a snapshot holds, next to the snapshot: its tools, its About page, its bytes. So that an
-index need not run a module to know which tools there are.
+"""A file next to each snapshot that lists its contents: its tools, its About page, its bytes. With
+it, an index need not run a module to know which tools there are.
 
 The list of tools comes from the source, not from the folders: otherwise deleting the folder of a
 failing tool would repair the namespace.

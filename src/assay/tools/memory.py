@@ -1,8 +1,8 @@
 """What an index remembers of the entries it was made from: the id and the digest of each, and
 whether it is a veto.
 
-An entry may never be deleted or changed. One that an index remembers and that is not there as it
-was closes its node, and a remembered veto keeps rejecting it. The memory is part of the index, so
+An entry may never be deleted or changed. If an entry that an index remembers is missing or changed,
+its node is closed, and a remembered veto keeps rejecting it. The memory is part of the index, so
 that it is rebuilt from a tree that is whole; where both the index and the entry are gone, only a
 ledger remembers.
 """

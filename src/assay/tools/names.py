@@ -29,7 +29,7 @@ NEUTRAL = "neutral"
 
 
 class Area(NamedTuple):
-    """One of the things that are graded, and where its gradings lie."""
+    """One kind of thing that is graded, and where its gradings are stored."""
 
     name: str
     tier: str
@@ -72,7 +72,7 @@ AREAS: dict[str, Area] = {
 """The eleven areas, a closed list: a new one is a new grading system."""
 
 SKEW = timedelta(minutes=5)
-"""How far the clock of a grader may be ahead of ours."""
+"""How far a grader's clock may be ahead of this machine's."""
 GRADINGS = "_gradings"
 MAX_SEGMENT = 120
 """The longest name that is part of a path; file systems stop at 255 bytes, and a snapshot's name

@@ -31,16 +31,16 @@ MAX_ENTRY = 8 * 1024 * 1024
 
 
 class StoredEntry(NamedTuple):
-    """An entry in its file, or why there is none to be had from it."""
+    """An entry in its file, or why it can't be read."""
 
     path: str
     moment: datetime
     entry: GradingEntry | None
     fault: str | None
     result: Aggregate | None = None
-    """What its answers come to, computed again."""
+    """The recomputed result of its answers."""
     digest: str = ""
-    """Of the file's content, whatever its spaces and line ends."""
+    """The digest of the file's content, whatever its spaces and line endings."""
 
 
 class LostEntry(NamedTuple):
@@ -62,7 +62,7 @@ class LostEntry(NamedTuple):
 
 
 class Home(NamedTuple):
-    """Where a node lies, and so what its entries must be about."""
+    """Where a node is stored, which determines what its entries must be about."""
 
     folder: str
     areas: tuple[str, ...]
@@ -155,7 +155,7 @@ def _misplaced(entry: GradingEntry, path: str, home: Home) -> list[str]:
 
 
 class Node(NamedTuple):
-    """What the entries of a node come to."""
+    """A node as its entries describe it."""
 
     status: str
     entry: GradingEntry | None = None

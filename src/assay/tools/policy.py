@@ -1,5 +1,5 @@
 """The policy of tool-schema grading: worth of words, bands, tier caps, selection sizes. Every
-number is a field, none is in code.
+number is a field; none is hard-coded.
 """
 
 from __future__ import annotations

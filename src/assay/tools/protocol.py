@@ -3,7 +3,7 @@ in, a report out.
 
 The sentences of the prompts and the instructions are constants of the protocol, so that
 `prompts.json` is the same no matter who makes it. Nothing here asks a model: see `scorer`. Bands,
-tier cap and veto are not of the protocol: they come from the policy.
+tier cap and veto are not part of the protocol: they come from the policy.
 """
 
 from __future__ import annotations

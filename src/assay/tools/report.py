@@ -1,5 +1,5 @@
-"""The grade report of the file protocol: what two scores and a validation come to, and the document
-that says so. Bands, tier cap and veto come from the policy.
+"""The grade report of the file protocol: the grade from two scores and a validation, and its
+document. Bands, tier cap and veto come from the policy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from assay.tools.versions import SCORING_PROTOCOL, ToolSystems
 
 
 class ReportVerdict(NamedTuple):
-    """What two scores and a validation come to."""
+    """The grade from two scores and a validation."""
 
     grade: str
     raw_grade: str | None

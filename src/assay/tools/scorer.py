@@ -2,9 +2,9 @@
 out.
 
 A judge is any command that reads a prompt on its standard input and writes JSON: an object or a
-one-element list with `score`, and if it likes `dimension` and `reasoning`. Each prompt gets a
-separate process in its own empty folder: no history, no tools, no other prompt. A judge
-that gives no valid score stops the whole: nothing is filled in.
+one-element list with `score`, and optionally `dimension` and `reasoning`. Each prompt gets a
+separate process in its own empty folder: no history, no tools, no other prompt. If a judge gives no
+valid score, everything stops: no score is filled in.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_REPLY = 1024 * 1024
 
 
 class PromptJudge(Protocol):
-    """Who scores: one call, one prompt, nothing kept between calls."""
+    """A judge of prompts: one call for each prompt, and no state between calls."""
 
     name: str
 

@@ -1,8 +1,9 @@
-"""Deterministic validation of a tool schema: what must hold before anybody is asked for an opinion.
+"""Deterministic validation of a tool schema: what must hold before a judge is asked.
 
 A schema passes when no finding is an error; warnings do not fail it. The same bytes give the same
-findings: nothing here asks a network, a clock or a model. `validate` checks the rules of FlowMCP 4,
-`legibility` those of the tools of any server, `assess` both. Nothing here grades: see `aggregate`.
+findings: nothing here uses the network, the clock or a model. `validate` checks the rules of
+FlowMCP 4, `legibility` those of the tools of any server, `assess` both. Nothing here grades: see
+`aggregate`.
 """
 
 from __future__ import annotations

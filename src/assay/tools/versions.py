@@ -1,5 +1,5 @@
-"""The versions of the two systems for tool schemas. They count apart from those of other families,
-and apart from each other.
+"""The versions of the two systems for tool schemas. They are independent of each other and of those
+of other families.
 
 `scoringSystem` moves when the score for the same input changes; `gradingSystem` when the grade for
 the same scores changes.

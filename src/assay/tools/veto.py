@@ -1,5 +1,5 @@
-"""Vetoes: four triggers, a closed list. A veto ends the matter: the grade is REJECTED and nothing
-is aggregated.
+"""Vetoes: four triggers, a closed list. A veto overrides everything else: the grade is REJECTED and
+nothing is aggregated.
 
 A veto is never undone by editing; only a whole new evaluation that names the rejected entry lifts
 it, and both stay. Which schemas earn a veto: `checks`.
@@ -24,7 +24,7 @@ NOT_APPLICABLE = "not applicable"
 """What a check for a veto can find. Only a declaration makes one not applicable, with a reason."""
 TRIGGERS = ("malicious-module", "api-key-domain-mismatch", "illegal-content", "ai-security-veto")
 REASONED = "ai-security-veto"
-"""The trigger that needs a reasoning: a model's alarm without its reason is not evidence."""
+"""The trigger that needs reasoning: a model's alarm without a reason is not evidence."""
 
 
 def check_trigger(trigger: object) -> str:

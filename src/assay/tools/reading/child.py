@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 MAX_BYTES = 16 * 1024 * 1024
 """All that a server may send in one reading."""
 MAX_NOISE = 200
-"""Lines on stdout that are not messages. Some servers greet there, against the protocol; one that
-floods it is stopped.
+"""The limit of lines on stdout that are not messages. Some servers print a greeting there, against
+the protocol; one that floods it is stopped.
 """
 GRACE_S = 1.0
 """How long a server may take to end by itself once its input is closed."""
@@ -34,7 +34,7 @@ _SHOWN_LINES = 6
 
 
 class ServerFault(Exception):
-    """A server did what it must not: the code and the sentence for the caller."""
+    """A server broke a rule: the error code and the message for the caller."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -213,7 +213,7 @@ class ServerProcess:
             await anyio.sleep(0.01)
 
     def kill(self) -> None:
-        """End the child and everything it started in its group. Says nothing if they are gone."""
+        """End the child and everything it started in its group. Does nothing if they are gone."""
         if (
             self._process is not None and not self._ended
         ):  # its number may belong to another process by then

@@ -1,9 +1,9 @@
 """Evaluating a module without trusting it: the side of the caller.
 
-A module runs in its own process (`worker`), because a regular expression can keep the engine
-busy forever and a fault of the engine must not take the caller down. One `Engine` keeps one such
-process for many modules; one that dies or is killed is replaced. The words for its answers are
-here; what a schema is, `files` knows.
+A module runs in its own process (`worker`), because a regular expression can keep the engine busy
+forever and a fault of the engine must not take the caller down. One `Engine` keeps one such process
+for many modules; one that dies or is killed is replaced. The messages for its answers are here;
+`files` knows what a schema is.
 """
 
 from __future__ import annotations

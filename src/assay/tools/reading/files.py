@@ -1,7 +1,7 @@
 """Reading a tool schema from a file: a FlowMCP module, the same as data, or what an MCP server
 answered to `tools/list`.
 
-What a module may do while it is read: `engine`. Folders: `folders`. Whether a schema is any good:
+What a module may do while it is read: `engine`. Folders: `folders`. Whether a schema is valid:
 `validation`.
 """
 

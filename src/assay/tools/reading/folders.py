@@ -1,7 +1,7 @@
 """Reading every tool schema of a folder.
 
 A folder is read whole: what could not be read is reported with its reason, what is not a schema is
-named, nothing is dropped in silence. Links that lead out of the folder are never followed.
+named, nothing is dropped silently. Links that lead out of the folder are never followed.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def _read_all(path: str, found: list[_Found], engine: Engine) -> Folder:
 
 
 def _walk(path: str) -> list[_Found]:
-    """Every name in the tree that matters, sorted by path. Links to folders are not walked, so that
-    there is no way in circles.
+    """Every name in the tree that matters, sorted by path. Links to folders are not followed, so
+    there are no cycles.
     """
     try:
         root = os.path.realpath(path)

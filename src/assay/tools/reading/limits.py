@@ -55,4 +55,4 @@ up.
 MAX_FILES = 5_000
 """Schema files of one folder; the public collection has fewer than 1,000."""
 MAX_ENTRIES = 200_000
-"""Names looked at in one folder tree, so that naming `/` by mistake ends."""
+"""Names examined in one folder tree, so that passing `/` by mistake ends soon."""

@@ -1,6 +1,6 @@
 """Reading the tools of a live MCP server, over a child process or over HTTP, with the official SDK.
 
-The server is a stranger. It gets no more of the environment than PATH, HOME, LANG and what the
+The server is untrusted. It gets no more of the environment than PATH, HOME, LANG and what the
 caller names; it is stopped with its whole process group when it is done, late or wrong; pages,
 tools and bytes are counted; what it prints never reaches the terminal but in an error, shortened
 and without the caller's secrets. No tool is ever called.
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from assay.tools.source import ToolSchema
 
 CLIENT_VERSION = "1"
-"""How we introduce ourselves. Not the version of the product: a server that answers by it would
-change its hash with every release of ours.
+"""The version the client reports. It is not the product's version: a server whose answer depends on
+it would change its hash with every release.
 """
 MAX_PAGES = 200
 """Pages of one listing. Servers of thousands of tools need fewer."""
@@ -40,7 +40,7 @@ _INHERITED = ("PATH", "HOME", "LANG")
 
 
 class _Answer(NamedTuple):
-    """What a server said about itself."""
+    """What a server reported about itself."""
 
     info: dict[str, Any]
     instructions: str | None
@@ -257,7 +257,7 @@ async def _all_tools(session: ClientSession) -> list[dict[str, Any]]:
 
 
 def _leaf(error: BaseException) -> BaseException:
-    """The one exception that counts of a group: our own first, then whatever is not a mere
+    """The exception of a group that matters: our own first, then any that isn't just a
     cancellation.
     """
     leaves: list[BaseException] = []

@@ -25,7 +25,7 @@ FUNCTIONS = frozenset(
 )
 _PROSE = frozenset(("comment", "string_fragment", "string", "template_string", "regex_pattern"))
 MAX_NAME = 300
-"""Signs of a name that is listed as it is written."""
+"""Characters of a name that is listed as written."""
 
 _ESCAPE = re.compile(
     r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-7]{1,3})|(\r\n|[\s\S]))"

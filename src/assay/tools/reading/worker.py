@@ -62,8 +62,8 @@ def _reply(source: bytes) -> bytes:
 
 
 def _greeting() -> bytes:
-    """One module before the doors close: what is imported on first use is imported now, and a
-    broken installation shows here.
+    """Evaluate one module before the restrictions apply: anything imported on first use is imported
+    now, and a broken installation shows here.
     """
     return json.dumps({"works": answer(_WARM_UP).get("outcome") == "copied"}).encode()
 
@@ -72,7 +72,7 @@ def _greeting() -> bytes:
 
 
 def answer(source: bytes) -> dict[str, Any]:
-    """What one module says, as the parent understands it: an `outcome` and what belongs to it."""
+    """The answer for one module in the parent's format: an `outcome` and its details."""
     try:
         module = Parsed(source)
     except NoModule as error:

@@ -1,5 +1,5 @@
-"""Names that are easily taken for one another: the same but for case and underscores, or one sign
-more.
+"""Names that are easily taken for one another: they differ only in case and underscores, or by one
+character.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 MIN_LENGTH = 5
-"""Shorter names differ by one sign for good reasons: lat and lot."""
+"""Shorter names differ by one character for good reasons: lat and lot."""
 
 
 class AlikeNames(NamedTuple):
@@ -31,8 +31,8 @@ def fold(name: str) -> str:
 
 
 def pairs(names: Sequence[str]) -> list[AlikeNames]:
-    """The alike pairs among some names; each name is compared with what differs by one sign only,
-    so ten thousand names cost ten thousand looks.
+    """The alike pairs among some names; each name is compared only with names that differ by one
+    character, so the cost grows linearly.
 
     >>> [
     ...     (pair.first, pair.second, pair.same)

@@ -1,4 +1,4 @@
-"""What a tool says of its effects, next to what its name and its description say."""
+"""Compares what a tool declares about its effects with its name and description."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SAYS = re.compile(
 
 
 def check(tool: ShownTool, found: SchemaFindings) -> None:
-    """Check what one tool says of its effects."""
+    """Check what one tool declares about its effects."""
     words = _words_of(tool.name)
     hints = tool.annotations
     if not {"readOnlyHint", "destructiveHint"} & hints.keys():

@@ -1,5 +1,5 @@
-"""Instructions to the model that hide in what a tool says about itself, and signs that a reader of
-the file does not see.
+"""Finds instructions to the model hidden in a tool's descriptions, and characters that a reader of
+the file can't see.
 """
 
 from __future__ import annotations

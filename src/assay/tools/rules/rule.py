@@ -1,5 +1,5 @@
-"""The rules of tool schemas, from `data/rules.json`, and the book in which a check writes down what
-it found.
+"""The rules of tool schemas, from `data/rules.json`, and the list in which a check records what it
+found.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class SchemaFindings:
 
 def _line_of(text: str, names: list[str]) -> int | None:
     """The line on which the last of some nested keys begins. Only a key at the start of a line
-    counts: a wrong line is worse than none.
+    counts, because a wrong line number is worse than none.
     """
     start = 0
     for name in names:

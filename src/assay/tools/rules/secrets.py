@@ -1,5 +1,5 @@
-"""Secrets in plain sight. A finding says where one is and how long it is, never what
-it says.
+"""Finds secrets in plain text. A finding reports where one is and how long it is, never its
+content.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _in_address(text: str) -> Secret | None:
 
 def texts(value: object, path: str) -> Iterator[tuple[str, str, str]]:
     """Every text in a tree with its path and the name of its field. Without recursion: a hostile
-    tree is as deep as it likes.
+    tree may have any depth.
     """
     stack: list[tuple[object, str, str]] = [(value, path, "")]
     while stack:
