@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+from pyarrow import parquet
 
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch
@@ -15,6 +17,14 @@ from assay.pipeline.batching import plan_batch
 PROFILE = "dag-review@2"
 PLAN = plan_batch(Shelf(), profile=PROFILE, policy="workflow")
 FIRST = PLAN.criteria[0].name
+OWN = """
+profile: own
+version: 1
+title: Own
+family: own
+gates: []
+criteria: [{id: tests, label: Tests, weight: 1, layer: 1, formula: ratio, role: correctness}]
+"""
 BEST = {"likert_1_5": 5, "zero_one": 1, "binary": 1, "likert_0_5": 5, "likert_neg2_2": 2}
 
 
@@ -94,3 +104,36 @@ def test_evidence_is_graded_even_where_an_output_next_to_it_has_its_name(
     assert done.code == 1, "the rows that are there now, not the norms of an earlier batch"
     done = assay("batch", "scores.parquet", "-o", "norms.parquet", "--profile", PROFILE)
     assert done.code == 0, done.err
+
+
+def test_a_column_never_counts_as_two_things(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(OWN)
+    gates = plan_batch(Shelf(), profile=str(tmp_path / "own.yaml")).gates
+    rows: list[Any] = [{"run": "r-1", "criterion": "tests", "passed": 0, "total": 4}]
+    write(tmp_path / "s.jsonl", rows + [{"run": "r-1", "gate": g, "verdict": True} for g in gates])
+
+    def batch(names: str) -> Any:
+        more = ("--profile", "own.yaml", "--overwrite", "--map", names)
+        return assay("batch", "s.jsonl", "-o", "g.parquet", *more)
+
+    done = batch("passed=total")
+    assert done.code == 3, "a total is not also what passed"
+    assert "some of the counts are missing" in done.out
+    done = batch("passed=total,total=total")
+    assert done.code == 3
+    assert "the column 'total' is mapped to 'passed' and to 'total'." in done.err
+    assert "the column 'run' is mapped to another name." in batch("gate=run").err
+
+
+def test_a_parquet_file_with_a_column_twice_is_refused(assay: Any, tmp_path: Path) -> None:
+    scores = [[{"a": 1, "b": 2}], *([value] for value in ("r-1", 4, 4, 0, 4))]
+    for name, second in (("same", "tests_passed"), ("case", "Tests_Passed"), ("other", "x_1")):
+        columns = ["x", "run", "tests_passed", "tests_total", second, "x_2"]
+        parquet.write_table(pa.table(scores, names=columns), tmp_path / f"{name}.parquet")
+        (tmp_path / "own.yaml").write_text(OWN)
+        done = assay("batch", f"{name}.parquet", "-o", "g.parquet", "--profile", "own.yaml")
+        if name == "other":
+            assert "not used    x, x_1, x_2" in done.out, done.err
+        else:
+            assert done.code == 3
+            assert f"a file has the column '{second}' twice." in done.err

@@ -233,10 +233,10 @@ def test_only_new_and_changed_partitions_are_graded_again(assay: Any, tmp_path: 
     run = ("batch", "in", "-o", "out", "--profile", PROFILE, "--keep", "day", "--json")
     first = assay(*run)
     assert first.code == 0, first.err
-    assert first.json()["partitions"] == {"graded": ["day=1", "day=2"], "kept": [], "gone": []}
+    assert first.json()["partitions"] == {"graded": ["day=1", "day=2"], "kept": []}
     os.utime(tmp_path / "in/day=1/a.parquet")
     again = assay(*run).json()
-    assert again["partitions"] == {"graded": [], "kept": ["day=1", "day=2"], "gone": []}
+    assert again["partitions"] == {"graded": [], "kept": ["day=1", "day=2"]}
     assert again["record"] == first.json()["record"], "touching a file changes nothing"
     write(tmp_path / "in/day=3/a.parquet", rows("range(3, 4) t(i)"))
     write(tmp_path / "in/day=2/a.parquet", rows("range(20, 25) t(i)"))
@@ -245,7 +245,6 @@ def test_only_new_and_changed_partitions_are_graded_again(assay: Any, tmp_path: 
     assert third.json()["partitions"] == {
         "graded": ["day=2", "day=3"],
         "kept": ["day=1"],
-        "gone": [],
     }
     assert third.json()["record"]["counts"]["runs"] == 9
     written = tmp_path / "out/grades/day=1/part-0.parquet"
@@ -259,7 +258,10 @@ def test_only_new_and_changed_partitions_are_graded_again(assay: Any, tmp_path: 
     fifth = assay(*run).json()["partitions"]
     assert fifth["kept"] == [], "a record that names files elsewhere doesn't count"
     shutil.rmtree(tmp_path / "in/day=3")
-    assert assay(*run).json()["partitions"]["gone"] == ["day=3"]
+    forgetful = assay(*run)
+    assert forgetful.code == 2, "its runs failed, and what is left would pass"
+    assert "has grades of day=3, which the input no longer has." in forgetful.err
+    assert assay(*run, "--overwrite").code == 0
     assert assay(*run, "--policy", "workflow", "--keep", "run").code == 2, "graded in another way"
     write(tmp_path / "in/day=4/a.parquet", rows("range(20, 21) t(i)"))
     split = assay(*run)

@@ -55,7 +55,7 @@ def test_the_command_writes_the_same_files_and_grades_only_what_is_new(
     assert files["there"] == files["here"]
     (tmp_path / "in" / "day=2" / "a.csv").write_text(f"{head}r-3,4,7\n")
     done = batch("there", *on_spark)
-    assert done.json()["partitions"] == {"graded": ["day=2"], "kept": ["day=1"], "gone": []}
+    assert done.json()["partitions"] == {"graded": ["day=2"], "kept": ["day=1"]}
     assert not list(tmp_path.glob(".*.part"))
 
 

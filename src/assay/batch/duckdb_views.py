@@ -8,6 +8,7 @@ for a comment, and none is skipped.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -132,6 +133,8 @@ def _with_partitions(connection: Any, source: BatchSource, select: str) -> str:
     the path below the folder.
     """
     columns = {row[0].lower() for row in connection.execute(f"DESCRIBE {select}").fetchall()}
+    if source.kind == "parquet":
+        _check_distinct(connection, source, columns)
     if len(columns) > MAX_COLUMNS:
         raise InputError("FIL-004", f"has more than {MAX_COLUMNS:,} columns.", where=source.name)
     keys: dict[str, None] = {}
@@ -146,6 +149,30 @@ def _with_partitions(connection: Any, source: BatchSource, select: str) -> str:
         if key.lower() not in columns
     ]
     return f"SELECT * EXCLUDE ({_FILE}){''.join(f', {column}' for column in made)} FROM ({select})"
+
+
+def _check_distinct(connection: Any, source: BatchSource, columns: set[str]) -> None:
+    """Refuse Parquet files with a column twice: DuckDB calls the second one `NAME_1`, and only the
+    first would count.
+    """
+    if not any(columns.intersection({re.sub(r"_\d+\Z", "", name)} - {name}) for name in columns):
+        return
+    sql = f"SELECT name, COALESCE(num_children, 0) FROM parquet_schema({_names(source.files)})"
+    nodes = iter(connection.execute(sql).fetchall())
+    for _, width in nodes:  # the root of the next file
+        seen: set[str] = set()
+        for _ in range(width):
+            name, inside = next(nodes)
+            while inside:  # fields of a nested column
+                inside += next(nodes)[1] - 1
+            if name.lower() in seen:
+                raise InputError(
+                    "BAT-020",
+                    f"a file has the column '{name}' twice.",
+                    where=source.name,
+                    fix="Give each column its own name.",
+                )
+            seen.add(name.lower())
 
 
 def _names(files: Iterable[str]) -> str:

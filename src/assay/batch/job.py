@@ -73,8 +73,6 @@ class BatchResult(NamedTuple):
     """The partitions that were graded; empty if the input has none."""
     kept: tuple[str, ...]
     """The partitions whose grades are those of an earlier batch."""
-    gone: tuple[str, ...] = ()
-    """The partitions of the earlier batch that the input no longer has."""
     unused: tuple[str, ...] = ()
     """The input columns that the plan ignores."""
 
@@ -106,7 +104,7 @@ def run_batch(
         partitions = find_partitions(sources)
     if options.sample or not target.is_folder:
         partitions = []
-    old = _earlier(task, target) if partitions and not options.overwrite else None
+    old = _earlier(task, target, partitions) if partitions and not options.overwrite else None
     inputs = [_input_name(source, file) for source in sources for file in source.files]
     check_target(target, inputs, overwrite=options.overwrite or old is not None)
     with open_workplace(target) as work:
@@ -160,13 +158,11 @@ def run_batch(
         if target.table:
             engine.close()  # DuckDB doesn't write to a file that it reads
         work.publish(overwrite=options.overwrite)
-    before = set() if old is None else {file.partition for file in old.inputs}
     return BatchResult(
         record,
         tally,
         tuple(part.partition for part in fresh if part.partition is not None),
         tuple(part.partition for part in kept if part.partition is not None),
-        tuple(sorted(filter(None, before - {part.partition for part in parts}))),
         tuple(grading.unused),
     )
 
@@ -262,7 +258,9 @@ def _parts(sources: Sequence[BatchSource], partitions: Sequence[Partition]) -> l
 # --- an earlier output
 
 
-def _earlier(task: BatchTask, target: BatchTarget) -> BatchRecord | None:
+def _earlier(
+    task: BatchTask, target: BatchTarget, partitions: Sequence[Partition]
+) -> BatchRecord | None:
     """The record of an output that this batch may bring up to date; None if there is none."""
     if not os.path.exists(target.record):
         return None
@@ -286,6 +284,16 @@ def _earlier(task: BatchTask, target: BatchTarget) -> BatchRecord | None:
             f"was graded in another way: {'; '.join(differences)}.",
             where=target.path,
             fix="Grade all of it again with --overwrite, or write to another -o.",
+        )
+    before = {file.partition for file in old.inputs if file.partition is not None}
+    gone = sorted(before - {one.name for one in partitions})
+    if gone:  # runs that fail could be forgotten, and what is left would pass
+        more = f" and {len(gone) - 1:,} more" if len(gone) > 1 else ""
+        raise UsageError(
+            "BAT-021",
+            f"has grades of {gone[0]}{more}, which the input no longer has.",
+            where=target.path,
+            fix="Restore it, or grade what is left with --overwrite.",
         )
     return old
 

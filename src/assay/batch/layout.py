@@ -7,7 +7,7 @@ for each criterion or gate. Files of both kinds, united by column name, make one
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from assay.batch.engine import SourceColumn
@@ -159,6 +159,21 @@ def find_layout(
     )
 
 
+def mapped_columns(roles: Iterable[str], names: Mapping[str, str]) -> dict[str, str]:
+    """What a source calls the columns of some roles. One that was given to a role is not another's:
+    counted twice, a total could pass for the number that passed.
+    """
+    given = {name: role for role, name in names.items()}
+    for role, name in names.items():
+        if given[name] != role:
+            raise InputError(
+                "BAT-017",
+                f"the column '{name}' is mapped to '{role}' and to '{given[name]}'.",
+                fix="Map each column to one name.",
+            )
+    return {role: names.get(role, role) for role in roles if role in names or role not in given}
+
+
 def _check_names(plan: BatchPlan) -> None:
     """To engines, names that differ only in case are the same column."""
     seen: set[str] = set()
@@ -217,6 +232,7 @@ class _Finder:
         }
         self._types = {column.name: column.type for column in columns}
         self._names = names
+        self._roles = mapped_columns(ROLES, names)
         self._used: set[str] = set()
         self.shown = ", ".join(self._cells) or "no columns"
         for role, name in names.items():
@@ -242,7 +258,7 @@ class _Finder:
 
     def role(self, role: str, kind: str = "any") -> Cell | None:
         """The column of a role, under whatever name."""
-        cell = self._cells.get(self._names.get(role, role))
+        cell = self._cells.get(self._roles.get(role, ""))
         return None if cell is None else self._checked(cell, kind)
 
     def needed(self, role: str, kind: str = "any") -> Cell:
@@ -302,9 +318,12 @@ class _Finder:
     def missing(self, role: str) -> InputError:
         """The error for a column that is needed."""
         name = self._names.get(role, role)
+        why = f"is missing.{near_miss(name, list(self._cells))}"
+        if role not in self._roles:
+            why = "is mapped to another name."
         return InputError(
             "BAT-003",
-            f"the column '{name}' is missing.{near_miss(name, list(self._cells))}",
+            f"the column '{name}' {why}",
             fix=f"Found: {self.shown}. Name it with `--map {role}=COLUMN`, or in Python with"
             f" `columns={{'{role}': COLUMN}}`.",
         )

@@ -21,6 +21,7 @@ from assay.batch.run_query import (
 from assay.errors import InputError, count
 from assay.exact import NORM_ONE
 
+GRADED_BY = ("profile", "policy", "scoring_system", "grading_system")
 NEEDED = (
     "run",
     "passed",
@@ -30,6 +31,7 @@ NEEDED = (
     "failed_floors",
     "missing",
     "grade",
+    *GRADED_BY,
 )
 
 
@@ -95,16 +97,8 @@ class SideCheck:
             " + ".join(f"{kind}{index}" for index, _ in numbered) or "0"
             for kind, numbered in (("g", query.gates), ("f", query.floors))
         ]
-        named = {
-            "profile": plan.profile,
-            "policy": plan.policy,
-            "scoring_system": plan.scoring_system,
-            "grading_system": plan.grading_system,
-        }
         other = " OR ".join(
-            f"COALESCE({column}, '') <> {text(value)}"
-            for column, value in named.items()
-            if column in self.side.columns
+            f"COALESCE({column}, '') <> {text(getattr(plan, column))}" for column in GRADED_BY
         )
         norms = "".join(f" OR n{index} IS NULL" for index in range(len(plan.criteria)))
         runs = query.runs(
@@ -112,7 +106,7 @@ class SideCheck:
             "grade",
             "COALESCE(ARRAY_LENGTH(failed_gates), 0) AS all_gates",
             "COALESCE(ARRAY_LENGTH(failed_floors), 0) AS all_floors",
-            f"({other or 'FALSE'}) AS other",
+            f"({other}) AS other",
             *(f"{has_item('missing', one.name)} AS a{i}" for i, one in enumerate(plan.criteria)),
         )
         checks = [

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from assay.batch.engine import SourceColumn
-from assay.batch.layout import cell_of
+from assay.batch.layout import cell_of, mapped_columns
 from assay.batch.quoting import identifier, text
 from assay.errors import InputError
 from assay.registry import near_miss
@@ -51,15 +51,18 @@ def find_columns(
                 f"'{role}' is not a column that this batch reads.{near_miss(role, known)}",
                 fix=f"It reads: {', '.join(known)}.",
             )
-    found = {}
+    found, mapped = {}, mapped_columns(known, names)
     for role in known:
         name = names.get(role, role)
-        if name in by_name:
+        if role in mapped and name in by_name:
             found[role] = by_name[name]
         elif role in required or role in names:
+            why = f"is missing.{near_miss(name, list(by_name))}"
+            if role not in mapped:
+                why = "is mapped to another name."
             raise InputError(
                 "BAT-003",
-                f"the column '{name}' is missing.{near_miss(name, list(by_name))}",
+                f"the column '{name}' {why}",
                 fix=f"Found: {shown}. Name it with `--map {role}=COLUMN`, or in"
                 f" Python with `columns={{'{role}': COLUMN}}`.",
             )

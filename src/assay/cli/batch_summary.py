@@ -42,7 +42,7 @@ def batch_document(
             for one in tally.rejects
         ],
         "unused": result.unused,
-        "partitions": {"graded": result.graded, "kept": result.kept, "gone": result.gone},
+        "partitions": {"graded": result.graded, "kept": result.kept},
     }
     if checked is not None:
         made["bar"] = checked.shown()
@@ -82,10 +82,8 @@ def batch_summary(
         if names:
             yield f"{label:<12}{_most(names)}"
     if result.graded or result.kept:
-        gone = f", {len(result.gone):,} gone from the input and left out" if result.gone else ""
         yield (
-            f"partitions  {len(result.graded):,} graded, {len(result.kept):,} unchanged and"
-            f" kept{gone}"
+            f"partitions  {len(result.graded):,} graded, {len(result.kept):,} unchanged and kept"
         )
     if result.unused:
         more = len(result.unused) - MOST_UNUSED

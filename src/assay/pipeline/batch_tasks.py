@@ -10,7 +10,7 @@ from assay.batch.earlier import Earlier
 from assay.batch.engine import SourceColumn
 from assay.batch.evidence import norms_evidence, norms_plan, quoted_text, typed_text
 from assay.batch.exam_marks import ExamBatchPlan
-from assay.batch.layout import COUNTS, ROLES
+from assay.batch.layout import COUNTS, ROLES, mapped_columns
 from assay.batch.plan import BatchPlan
 from assay.batch.relational import batch_queries
 from assay.batch.targets import record_of, target_at
@@ -99,14 +99,15 @@ def _family_task(
 
 def grading_task(plan: BatchPlan, names: Mapping[str, str], keep: Sequence[str]) -> BatchTask:
     """Rows of scores and verdicts, graded by a plan."""
-    numbers = {names.get(role, role) for role in ROLES if role not in _WORDS}
+    roles = mapped_columns(ROLES, names)
+    numbers = {name for role, name in roles.items() if role not in _WORDS}
     for item in plan.criteria:
         ends = ("", "_n", *(f"_{key}" for key in COUNTS.get(item.formula, ())))
         numbers |= {f"{item.name}{end}" for end in ends}
-    words = {names.get(role, role) for role in _WORDS}
+    words = {name for role, name in roles.items() if role in _WORDS}
     numbers -= words
-    sizes = numbers & {names.get("n", "n"), *(f"{item.name}_n" for item in plan.criteria)}
-    verdicts = {*plan.gates, names.get("verdict", "verdict")}
+    sizes = numbers & {roles.get("n"), *(f"{item.name}_n" for item in plan.criteria)}
+    verdicts = {*plan.gates, roles.get("verdict", "verdict")}
     return _task(plan, partial(_queries, plan, dict(names), tuple(keep)))._replace(
         names=dict(names),
         keep=tuple(keep),

@@ -156,6 +156,8 @@ def _undigested(tables: Sequence[BatchFile]) -> str:
 def _plan(record: BatchRecord, plan: ScoringPlan, rules: Rules) -> BatchCheck:
     now = make_batch_plan(plan, rules)
     note = f"profile {now.profile}, policy {now.policy}"
+    if record.columns:  # chosen by the user who graded it, not by the one who verifies it
+        note += f", columns {', '.join(f'{role}={name}' for role, name in record.columns.items())}"
     if now.digest == record.plan:
         return BatchCheck("plan", (), note)
     digests: Mapping[str, str] = now.digests
