@@ -17,13 +17,15 @@ import pytest
 import yaml
 
 from conftest import ROOT
-from documents import scorecard
+from documents import run, scorecard
+from forking import run_here
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 GITLAB = yaml.safe_load((ROOT / "ci" / "gitlab.yml").read_text())
 SCRIPT = ROOT / "ci" / "assay-ci.sh"
 HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
 STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
+DECIDED = "# a decision"
 HOSTILE = [
     "x; touch pwned",
     "$(touch pwned)",
@@ -67,11 +69,13 @@ def work(tmp_path: Path) -> Path:
     stub = tools / "python3"
     noted = tmp_path / "called"
     stub.write_text(
-        f"#!{sys.executable} -S\nimport json, os, sys\nwith open({str(noted)!r}, 'a') as stream:"
-        " stream.write(json.dumps(sys.argv[1:]) + '\\n')\nif sys.argv[1:3] == ['-m', 'pip']:"
-        " sys.exit(int(os.environ.get('PIP_EXIT', 0)))\nif 'COMMAND_EXIT' in os.environ:"
-        f" sys.exit(int(os.environ['COMMAND_EXIT']))\nos.execv({sys.executable!r},"
-        f" [{sys.executable!r}, *sys.argv[1:]])\n"
+        f"""#!/bin/sh
+{{ printf '%s\\037' "$@"; printf '\\036'; }} >>'{noted}'
+{DECIDED}
+if [ "$1 $2" = "-m pip" ]; then exit "${{PIP_EXIT:-0}}"; fi
+if [ -n "${{COMMAND_EXIT:-}}" ]; then exit "$COMMAND_EXIT"; fi
+exec '{sys.executable}' "$@"
+"""
     )
     stub.chmod(stub.stat().st_mode | stat.S_IXUSR)
     return folder
@@ -79,7 +83,7 @@ def work(tmp_path: Path) -> Path:
 
 def called(work: Path) -> list[list[str]]:
     noted = work.parent / "called"
-    return [json.loads(line) for line in noted.read_text().splitlines()] if noted.exists() else []
+    return [one.split("\x1f")[:-1] for one in noted.read_text().split("\x1e")[:-1]]
 
 
 def environment(work: Path) -> dict[str, str]:
@@ -260,23 +264,28 @@ def check_shut(done: Done, work: Path) -> None:
     assert not list(work.parent.rglob("pwned*"))
 
 
+def check_refused(work: Path) -> None:
+    """What the step called is refused, or shows the help, which `test_asking_for_help` is about.
+    It runs in this process.
+    """
+    _, _, *arguments = called(work)[-1]
+    for place, argument in enumerate(arguments):
+        if argument == "-o":
+            arguments[place + 1] = Path(arguments[place + 1]).name
+    done = run_here(arguments, stdin=b"", cwd=work, env={"CI": "true"})
+    assert done.code != 0 or done.out.startswith("usage: "), arguments
+    assert not list(work.parent.rglob("pwned*")), arguments
+
+
 @pytest.mark.parametrize("name", INPUTS)
-def test_no_value_runs_as_a_command(work: Path, name: str) -> None:
-    """Each value in each input, with a command that only fails: what the step runs is seen."""
+def test_no_value_runs_as_a_command_or_opens_the_gate(work: Path, name: str) -> None:
+    """Each value in each input: what the step runs is seen, and what the command makes of it."""
     cards(work / "runs.jsonl", 0.2)
     for value in HOSTILE:
         (work.parent / "output").unlink(missing_ok=True)
         done = grade(work, **{"file": "runs.jsonl", name: value}, COMMAND_EXIT="1")
         check_shut(done, work)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [(INPUTS[place % len(INPUTS)], value) for place, value in enumerate(HOSTILE)]
-)
-def test_no_value_opens_the_gate(work: Path, name: str, value: str) -> None:
-    """Each input and each value, with the real command."""
-    cards(work / "runs.jsonl", 0.2)
-    check_shut(grade(work, **{"file": "runs.jsonl", name: value}), work)
+        check_refused(work)
 
 
 def test_asking_for_help_opens_no_gate(work: Path) -> None:
@@ -310,12 +319,8 @@ def test_the_package_is_installed_as_one_argument(work: Path) -> None:
     assert not list(work.parent.rglob("pwned*"))
 
 
-def test_a_failed_installation_fails_the_step(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = (
-        (work.parent / "bin" / "python3").read_text().replace("os.environ.get('PIP_EXIT', 0)", "1")
-    )
-    (work.parent / "bin" / "python3").write_text(script)
-    assert step("Install Assay", work).code == 1
+def test_a_failed_installation_fails_the_step(work: Path) -> None:
+    assert step("Install Assay", work, PIP_EXIT="1").code == 1
 
 
 # --- the gate
@@ -327,14 +332,12 @@ def fake_gate(work: Path, code: int, text: str) -> None:
     """
     (work.parent / "said").write_text(text)
     stub = work.parent / "bin" / "python3"
-    head, rest = stub.read_text().split("if sys.argv[1:3]", 1)
-    faked = (
-        "if sys.argv[1:4] == ['-m', 'assay', 'gate']:\n   "
-        f" text = open({str(work.parent / 'said')!r}).read()\n    print(text, end='')\n"
-        "    open(sys.argv[sys.argv.index('-o') + 1], 'w').write(text)\n"
-        f"    sys.exit({code})\n"
-    )
-    stub.write_text(f"{head}{faked}if sys.argv[1:3]{rest}")
+    faked = f"""if [ "$1 $2 $3" = "-m assay gate" ]; then
+  cat '{work.parent / "said"}'
+  cat '{work.parent / "said"}' >"$6"
+  exit {code}
+fi"""
+    stub.write_text(stub.read_text().replace(DECIDED, faked))
 
 
 def decided(outcome: str, holds: bool | None) -> str:
@@ -393,8 +396,6 @@ def test_the_decision_names_the_outcome_and_the_exit_code_comes_through(
 
 
 def test_the_real_gate_decides_in_the_step(work: Path) -> None:
-    from documents import run
-
     def runs(path: Path, raw: int) -> None:
         scores = {"judge_quality": {"raw": raw}, "patch_similarity": {"raw": 1}}
         made = [
@@ -476,23 +477,13 @@ VARIABLES = [
 
 
 @pytest.mark.parametrize("name", VARIABLES)
-def test_no_variable_runs_as_a_command(work: Path, name: str) -> None:
-    """Each value in each variable, with a command that only fails: what the job runs is seen."""
+def test_no_variable_runs_as_a_command_or_opens_the_gate(work: Path, name: str) -> None:
+    """Each value in each variable: what the job runs is seen, and what the command makes of it."""
     cards(work / "runs.jsonl", 0.2)
     for value in HOSTILE:
         given = {"ASSAY_CI_FILE": "runs.jsonl", "COMMAND_EXIT": "1", name: value}
         assert gitlab(work, **given).code != 0, value
-        assert not list(work.parent.rglob("pwned*")), value
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [(VARIABLES[place % len(VARIABLES)], value) for place, value in enumerate(HOSTILE)],
-)
-def test_no_variable_opens_the_gate(work: Path, name: str, value: str) -> None:
-    """Each variable and each value, with the real command."""
-    cards(work / "runs.jsonl", 0.2)
-    assert gitlab(work, **{"ASSAY_CI_FILE": "runs.jsonl", name: value}).code != 0
+        check_refused(work)
 
 
 def test_the_job_without_a_file_is_misuse(work: Path) -> None:
@@ -518,21 +509,3 @@ def test_the_examples_of_the_how_to_use_what_exists() -> None:
     assert gitlab_example["include"]["file"] == "ci/gitlab.yml"
     assert gitlab_example["gate"]["extends"] in GITLAB
     assert set(gitlab_example["gate"]["variables"]) <= set(GITLAB[".assay"]["variables"])
-
-
-def test_the_tests_of_the_how_to_run(tmp_path: Path) -> None:
-    from importlib.metadata import entry_points
-
-    from documents import run
-
-    (block,) = re.findall(r"```python[^\n]*\n(.*?)```", PAGE, re.DOTALL)
-    (tmp_path / "test_page.py").write_text(block)
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "django-1.json").write_text(json.dumps(run()))
-    (tmp_path / "results" / "answers.jsonl").write_text(json.dumps(run("rag")))
-    load = [] if entry_points(group="pytest11", name="assay") else ["-p", "assay.pytest_plugin"]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *load]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-    assert "2 graded: 2 passed, 0 failed" in done.stdout

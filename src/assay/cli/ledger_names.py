@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.archive.evaluations import LATEST, StoredEvaluation, find_evaluation
@@ -13,7 +14,6 @@ from assay.cli.ledger import open_for, url_of
 from assay.errors import AssayError, NotEnoughEvidence, UsageError
 from assay.registry import near_miss
 from assay.release.baseline import no_baseline
-from assay.store.listing import tags_with
 
 if TYPE_CHECKING:
     import argparse
@@ -45,19 +45,23 @@ class LedgerNames:
         self._options = options
         self._url = options.db or getattr(options, "store", None) or ""
         self._project = options.project
-        self.ledger: Ledger | None = None
-        """None if there is no ledger that can be opened; a name is then an error."""
 
-    def __enter__(self) -> LedgerNames:
+    @cached_property
+    def ledger(self) -> Ledger | None:
+        """None if there is no ledger that can be opened; a name is then an error."""
         try:
-            self.ledger = open_for(self._url, read_only=True)
+            return open_for(self._url, read_only=True)
         except AssayError as error:
             self._absent = error
+            return None
+
+    def __enter__(self) -> LedgerNames:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.ledger is not None:
-            self.ledger.close()
+        ledger = self.__dict__.pop("ledger", None)  # files alone never open it
+        if ledger is not None:
+            ledger.close()
 
     def opened(self, text: str) -> Ledger:
         """The ledger, to look a name up; the error that this name deserves if there is none."""
@@ -93,7 +97,7 @@ class LedgerNames:
         workflow = _workflow(getattr(self._options, "config", None))
         if workflow is not None:
             same = ledger.count("evaluation", {"workflow": workflow}, project=self._project)
-            names = tags_with(ledger.database, self._project, "evaluation", "name:")
+            names = _evaluation_names(ledger, self._project)
             if not same.n and names:
                 raise NotEnoughEvidence(
                     "STO-012",
@@ -110,7 +114,7 @@ class LedgerNames:
         """The error for a name that stands for nothing; `baselines` are those in the folder, where
         it could have been one.
         """
-        names = tags_with(ledger.database, self._project, "evaluation", "name:")
+        names = _evaluation_names(ledger, self._project)
         where = f"the project '{self._project}' of {ledger.where}"
         if is_relative(text):
             n = ledger.count("evaluation", project=self._project).n
@@ -163,6 +167,13 @@ def _workflow(config: Config | None) -> str | None:
         return read_workflow(chosen).id
     except AssayError:
         return None  # running it reports the error
+
+
+def _evaluation_names(ledger: Ledger, project: str) -> list[str]:
+    """The names of the evaluations, the newest first."""
+    from assay.store.listing import tags_with  # loads the database, which files alone don't need
+
+    return tags_with(ledger.database, project, "evaluation", "name:")
 
 
 def _as_file(text: str) -> str:
