@@ -19,17 +19,13 @@ from starlette.testclient import TestClient
 from assay.server.app import create_app
 from assay.server.logs import Log
 from assay.server.settings import ServerSettings
-from generators.document_examples import scrubbed
+from generators.document_examples import example_of, scrubbed
 from generators.documents import loaded
 from generators.examples import BUNDLED, bundled_run
 from generators.markdown import block, brief, code, json_block, page, table
 
 SERVER = "http://127.0.0.1:8321"
-NO_EXAMPLE = {
-    "GET /api/v1/schemas/index/{path:path}": "needs `assay serve --schemas DIR`",
-    "GET /api/v1/schemas/index": "needs `assay serve --schemas DIR`",
-}
-"""Routes without an answer to show, and why."""
+TREE_FILE = "providers/tidewatch/index.json"
 
 
 class Route(NamedTuple):
@@ -115,13 +111,20 @@ def answer(inputs):
 
 
 def make_app(folder: str) -> Any:
-    """A server over an empty ledger, without tokens, that offers one workflow."""
+    """A server over an empty ledger, without tokens, with one workflow and one graded schema."""
     flows = Path(folder) / "flows"
     flows.mkdir(exist_ok=True)
     (flows / "workflow.yaml").write_text(WORKFLOW)
     (flows / "faq.py").write_text(FUNCTION)
+    tree = Path(folder) / "tree"
+    (tree / TREE_FILE).parent.mkdir(parents=True, exist_ok=True)
+    (tree / TREE_FILE).write_text(example_of("index-extended").text)
     settings = ServerSettings(
-        db=f"sqlite:///{folder}/l.db", allow_anonymous=True, rate_per_s=0.0, workflows=str(flows)
+        db=f"sqlite:///{folder}/l.db",
+        allow_anonymous=True,
+        rate_per_s=0.0,
+        workflows=str(flows),
+        schemas=str(tree),
     )
     return create_app(settings, log=Log(io.BytesIO()))
 
@@ -257,8 +260,6 @@ def _section(route: Route, made: dict[str, tuple[Any, Any, str]], client: TestCl
         else "Scope: `write`.",
         table(("parameter", "in", "meaning"), parameters),
     ]
-    if route.key in NO_EXAMPLE:
-        return [*parts, f"No example here: {NO_EXAMPLE[route.key]}."]
     if route.key in made:
         body, answer, path = made[route.key]
         if body is not None:
@@ -314,6 +315,7 @@ def _address(path: str, client: TestClient) -> str:
     """An address that has something to show: the first of its list."""
     fixed = {
         "{run_id:path}": bundled_run()["run_id"],
+        "{path:path}": TREE_FILE,
         "{run_id}": bundled_run()["run_id"],
         "{kind}/{name}": "policies/workflow@1",
         "{kind}": "policies",

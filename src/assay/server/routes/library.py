@@ -105,7 +105,7 @@ def get_schema(request: Request, name: str, principal: Principal = READ) -> Resp
 
 @router.get("/schemas/index", summary="The tree of graded tool schemas")
 def get_tree(request: Request, principal: Principal = READ) -> Response:
-    """Every JSON file of the tree that the server was started with."""
+    """Every JSON file of the tree in `assay serve --schemas DIR`; 404 without that option."""
     root = _root(request)
     found = []
     for folder, folders, files in os.walk(root):
@@ -122,7 +122,7 @@ def get_tree(request: Request, principal: Principal = READ) -> Response:
 
 @router.get("/schemas/index/{path:path}", summary="One file of the tree")
 def get_tree_file(request: Request, path: str, principal: Principal = READ) -> Response:
-    """An index or an entry. A path outside the tree is a 404."""
+    """An index or a grading entry, by its path in the tree. A path outside the tree is a 404."""
     root = _root(request)
     parts = path.split("/")
     plain = (
