@@ -58,9 +58,9 @@ class BatchCounts(ClosedRecord, frozen=True, kw_only=True):
     """What a batch comes to. Of the rows, all are counted, also the rejected ones."""
 
     rows: Count
-    """Rows that were read."""
+    """Rows that were read, rejected ones included."""
     runs: Count
-    """Runs that the rows belong to."""
+    """Runs that the rows belong to: the rows of the output."""
     passed: Count
     """Runs that passed."""
     invalid: Count
@@ -92,19 +92,19 @@ class BatchRecord(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
     grading_system: Annotated[str, Meta(pattern=GRADING_PATTERN)] = field(name="gradingSystem")
     """The version of the grading system."""
     plan: Digest
-    """Of the numbers that the engine compared: equal plans give equal letters."""
+    """The digest of the numbers that the engine compares: equal plans give equal letters."""
     digests: dict[str, Digest]
-    """Of the profile, rubric and policy."""
+    """The digests of the profile, the rubric and the policy."""
     engine: BatchEngineUsed
     """The engine that graded."""
     sql: Digest
-    """Of the query, as `--explain-sql` prints it."""
+    """The digest of the query, as `--explain-sql` prints it."""
     columns: dict[str, str] = {}
-    """The columns that `--map` named, by what they mean."""
+    """The names of the input's columns, by their meaning, where `--map` changed them."""
     keep: list[str] = []
-    """The columns that were carried through."""
+    """The columns that `--keep` carried through."""
     sample: Count | None = None
-    """How many runs were drawn; null where all of them were graded."""
+    """The number of runs that `--sample` asked for; null where all were graded."""
     inputs: list[BatchFile]
     """The files and tables that were read."""
     outputs: list[BatchFile]

@@ -23,15 +23,21 @@ class RuleResult(Struct, frozen=True, kw_only=True):
     """One promotion rule, and what it rests on."""
 
     id: str
-    """The rule."""
+    """The rule: `gate_failure_rate`, `score_non_inferiority`, `floor_regression`,
+    `severe_failures`, and `pass_rate` where a minimum is set.
+    """
     holds: bool | None
-    """None if it could not be judged."""
+    """Whether it holds; null where the evidence doesn't decide it. Only true lets the candidate
+    pass.
+    """
     violated: bool
-    """Shown to be violated; a rule may fail to hold without that."""
+    """Whether a violation is shown. A rule can fail to hold without that: the evidence is then too
+    weak.
+    """
     reason: str
     """Why, in a sentence."""
     evidence: dict[str, Any]
-    """The numbers that it rests on."""
+    """The numbers that it rests on; each rule has its own keys."""
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -55,50 +61,57 @@ class ComparisonRecord(Struct, frozen=True, kw_only=True):
     """The numbers of a comparison, on 0..100."""
 
     n_candidate: int
-    """Samples of the candidate."""
+    """How many samples the candidate has; repeats of a sample count once."""
     n_baseline: int
-    """Samples of the baseline."""
+    """How many samples the baseline has."""
     n_paired: int
     """Samples that both sides have."""
     difference: Difference
-    """Candidate minus baseline, in points."""
+    """The mean of candidate minus baseline, with its interval."""
     adjusted_difference: float | None
-    """The same on adjusted scores."""
+    """The same on adjusted scores, which count scores from few samples less; null where no sample
+    is paired.
+    """
     margin: float
     """By how many points the candidate may be worse and still count as not worse."""
     non_inferior: bool | None
     """Whether the candidate is shown to be not worse by more than the margin."""
     superior: bool | None
-    """Whether the candidate is shown to be better."""
+    """Whether the whole interval is above 0: the candidate is shown to be better."""
     equivalent: bool | None
     """Whether the difference is shown to lie within the margin on both sides."""
     p: dict[str, float | None]
-    """The p-values of the tests, by question."""
+    """The p-values for `non_inferior`, `superior` and `equivalent`; null with several looks, where
+    only the interval counts.
+    """
     mcnemar_p: float | None
-    """The p-value of the change in passing, sample by sample."""
+    """The exact two-sided p-value of McNemar's test: whether one side passes samples that the other
+    fails more often than the reverse. Null without pairs.
+    """
     minimum_detectable_effect: float | None
-    """The smallest difference that this many samples show reliably."""
+    """The smallest difference in points that this many samples would show, at the policy's power.
+    """
     wins: int | None
-    """Samples on which the candidate is better."""
+    """Paired samples on which the candidate scores higher."""
     losses: int | None
-    """Samples on which the candidate is worse."""
+    """Paired samples on which it scores lower."""
     ties: int | None
-    """Samples on which both are equal."""
+    """Paired samples with equal scores."""
     sd: float | None
     """The standard deviation of the paired differences."""
     clusters: int | None
-    """The number of groups, where samples are grouped."""
+    """The number of groups that samples share; null where none is shared."""
 
 
 class MissingSamples(Struct, frozen=True, kw_only=True):
     """Samples that a side lacks, and those that were left out by name."""
 
     candidate: list[str]
-    """Samples that the candidate lacks. They count against it."""
+    """Samples that only the baseline has. They count as 0 for the candidate."""
     baseline: list[str]
-    """Samples that the baseline lacks."""
+    """Samples that only the candidate has. They count as 100 for the baseline."""
     quarantined: list[str]
-    """Samples that were left out by name."""
+    """Samples that `--quarantine` left out."""
     candidate_total: int | UnsetType = UNSET
     """How many there are, where the list has only the first of them."""
     baseline_total: int | UnsetType = UNSET
@@ -114,7 +127,7 @@ class WorseSample(Struct, frozen=True, kw_only=True):
     """A sample on which the candidate lost."""
 
     sample: str
-    """The sample."""
+    """The sample, as `dataset/sample_id`."""
     difference: float
     """Candidate minus baseline, in points."""
     candidate: float | None
@@ -129,9 +142,9 @@ class FlakySample(Struct, frozen=True, kw_only=True):
     """A sample whose repeats disagree on passing."""
 
     sample: str
-    """The sample."""
+    """The sample, as `dataset/sample_id`."""
     side: str
-    """The side whose repeats disagree."""
+    """`candidate` or `baseline`: the side whose repeats disagree."""
     repeats: int
     """How often it ran."""
     passed: int
@@ -139,35 +152,35 @@ class FlakySample(Struct, frozen=True, kw_only=True):
     rate: ValueInterval
     """The share of repeats that passed, with its interval."""
     quarantined: bool
-    """Whether it was left out of the comparison."""
+    """Whether `--quarantine` left it out of this comparison."""
     leave_out: str
-    """The option that leaves it out."""
+    """The option that would leave it out, ready to paste."""
 
 
 class SliceComparison(Struct, frozen=True, kw_only=True):
     """The difference in one slice; `worse` goes by the corrected p-value."""
 
     slice: str
-    """The slice, as `tag:NAME`."""
+    """The slice, such as `tag: night`."""
     n: int
-    """Pairs in the slice."""
+    """Samples of either side in the slice."""
     missing: int
-    """Samples of the slice that the candidate lacks."""
+    """Of these, samples with something lost: a side that lacks them, or a score that is unknown."""
     difference: ValueInterval
     """Candidate minus baseline, in points, with its interval."""
     p_worse: float | None
-    """The p-value for being worse."""
+    """The one-sided p-value against `not worse by the margin or more`."""
     p_worse_corrected: float | None
     """The same, corrected for the number of slices."""
     worse: bool | None
-    """Whether the slice is shown to be worse."""
+    """Whether the corrected p-value shows that the slice is worse; null where there is none."""
 
 
 class SliceComparisons(Struct, frozen=True, kw_only=True):
     """The differences in every slice that was asked for."""
 
     kinds: list[str]
-    """What the samples were sliced by."""
+    """What the samples were sliced by: `tag`, `group` or `family`."""
     correction: str
     """How p-values were corrected for the number of slices."""
     limit: float
@@ -177,25 +190,27 @@ class SliceComparisons(Struct, frozen=True, kw_only=True):
     violated: list[str]
     """Slices that are shown to be worse."""
     open: list[str]
-    """Slices with too few samples to tell."""
+    """Slices that may be worse: samples in them were lost, and their mean is at or below the
+    margin.
+    """
 
 
 class Fingerprint(Struct, frozen=True, kw_only=True):
     """What both sides were made with."""
 
     digest: str
-    """Equal on both sides, or the sides cannot be compared."""
+    """The digest of `fields`, equal on both sides: otherwise they can't be compared."""
     fields: dict[str, Any]
-    """What it is made of: dataset, profile, policy, rubric, judge."""
+    """What the digest is made of: dataset, profile, policy, rubric, scorers and versions."""
 
 
 class PolicyOverride(Struct, frozen=True, kw_only=True):
     """A number of the release policy that was set otherwise for this decision."""
 
     field: str
-    """The number that was set."""
+    """The key of the release policy, such as `margin`."""
     policy: float | None
-    """What the policy says; None if it says nothing."""
+    """What the policy says; null if it says nothing."""
     used: float
     """The value that was used."""
     eases: bool
@@ -212,7 +227,7 @@ class SampleOverlap(Struct, frozen=True, kw_only=True):
     equal: int
     """Samples with equal content on both sides: those that are compared."""
     changed: list[str]
-    """On both sides, with different content."""
+    """Samples of both sides whose inputs or expected values differ."""
     new: list[str]
     """On the candidate's side alone: not compared."""
     dropped: list[str]
@@ -220,12 +235,12 @@ class SampleOverlap(Struct, frozen=True, kw_only=True):
     new_failing: list[str]
     """New samples that fail a gate."""
     share: float
-    """The equal ones, of the baseline's samples."""
+    """The equal samples as a share of the baseline's."""
     required: float
-    """The share that the policy requires."""
+    """The share from which changed samples are left out: `min_overlap`."""
     changed_set_aside: bool
-    """Whether the policy's overlap leaves the changed ones out; else they count against the
-    candidate.
+    """Whether the changed samples were left out, because `share` reaches `required`; otherwise they
+    count against the candidate.
     """
 
 
@@ -239,7 +254,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     reason: str
     """Why, in a sentence."""
     rules: list[RuleResult]
-    """Every promotion rule, and whether it holds."""
+    """Every rule of the release policy, and whether it holds."""
     comparison: ComparisonRecord
     """The statistics of the comparison."""
     would_change: list[str]
@@ -247,19 +262,23 @@ class Decision(Struct, frozen=True, kw_only=True):
     missing: MissingSamples
     """Samples that one side lacks."""
     worse: list[WorseSample]
-    """The samples on which the candidate lost the most."""
+    """The samples of both sides on which the candidate lost the most points, worst first."""
     paired: bool
-    """Whether the comparison is sample by sample."""
+    """Whether samples were compared one by one; false only under `--allow-unpaired`."""
     mismatches: list[str] | UnsetType = UNSET
-    """Settings in which the sides differ."""
+    """Fields of the fingerprint in which the sides differ, in sentences; only in an unpaired
+    decision.
+    """
     candidate: SummaryBlock
     """The summary of the candidate."""
     baseline: SummaryBlock
     """The summary of the baseline."""
     fingerprint: Fingerprint
-    """What both sides were made with."""
+    """What both sides were graded with, on which dataset."""
     plan: dict[str, Any]
-    """As it was declared, and what changed since; see `assay.plan/1`."""
+    """The plan that was declared before the run, or the policy's own terms; see `assay gate
+    --plan`.
+    """
     policy: str
     """The release policy, as name@version."""
     scoring_system: str = field(name="scoringSystem")
@@ -267,23 +286,27 @@ class Decision(Struct, frozen=True, kw_only=True):
     grading_system: str = field(name="gradingSystem")
     """The version of the grading system."""
     digests: dict[str, str]
-    """Digests of the policies, the profile and both sides."""
+    """`policy`: of the release policy; `candidate` and `baseline`: of each side's evidence;
+    `decision`: of the rest of this document.
+    """
     looks: int | UnsetType = UNSET
-    """How often the results were to be looked at."""
+    """How many looks at growing results were declared; the intervals hold at each of them."""
     flaky: list[FlakySample] | UnsetType = UNSET
-    """Samples whose repeats disagree."""
+    """Samples of either side that passed in some repeats and failed in others."""
     notes: list[str] | UnsetType = UNSET
-    """What else was noticed."""
+    """Warnings that decide nothing, such as equal evidence on both sides."""
     unplanned: list[str] | UnsetType = UNSET
-    """What differs from the declared plan."""
+    """Samples that the declared plan doesn't name; they were left out."""
     slices: SliceComparisons | UnsetType = UNSET
-    """The comparison by tag, group or family."""
+    """The comparison in each slice that `--slice` asked for."""
     overrides: list[PolicyOverride] | UnsetType = UNSET
-    """Numbers of the policy that were set otherwise."""
+    """Numbers of the release policy that an option or `assay.yaml` replaced."""
     overlap: SampleOverlap | UnsetType = UNSET
-    """What two versions of the dataset share."""
+    """Which samples are still the same; only where the dataset's version or content differs."""
     decidable_margin: float | UnsetType = UNSET
-    """The margin that these samples could decide, where the policy's would need thousands."""
+    """The smallest margin in points under which the score rule would hold; only where the policy's
+    margin would need thousands of samples.
+    """
 
     def tree(self) -> dict[str, Any]:
         """The decision as a reader of its JSON gets it."""

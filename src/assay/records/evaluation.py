@@ -17,7 +17,7 @@ class VersionedName(Struct, frozen=True, kw_only=True):
     """A workflow or a dataset, and its version."""
 
     id: str
-    """The name."""
+    """The id of the workflow or dataset."""
     version: str | None = None
     """The version; null where nobody stated one."""
 
@@ -34,9 +34,9 @@ class EvaluationTotals(Struct, frozen=True, kw_only=True):
     score: ValueInterval
     """The mean of the weighted scores, on 0..100."""
     gate_failures: dict[str, int]
-    """Runs that fail each gate; an undetermined gate counts as failed."""
+    """By gate, the runs that don't pass it, undetermined ones included."""
     missing: dict[str, int]
-    """Runs without a score, by criterion; such a score counts as 0."""
+    """By criterion, the runs without a score for it; such a score counts as 0."""
     ungraded: int = 0
     """Runs that could not be graded: counted in `n`, not passed, with a score of 0. Where no run
     was graded, the pass rate and the score are null.
@@ -49,7 +49,7 @@ class EvaluatedRun(Struct, frozen=True, kw_only=True):
     run_id: str
     """The run's id."""
     digest: str
-    """Of the stored run."""
+    """The digest of the stored run."""
     grade: str | None = None
     """The digest of the stored grade; null for a run that could not be graded."""
 

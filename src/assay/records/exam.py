@@ -27,7 +27,7 @@ class ExamFileCount(_ExamPart, frozen=True, kw_only=True):
     """A file of the exam, and how many items it has."""
 
     exam: str
-    """The exam's id."""
+    """The `exam` key of the file."""
     version: int | str
     """Its version."""
     items: int
@@ -50,7 +50,7 @@ class ItemResult(_ExamPart, frozen=True, kw_only=True):
     breakdown: AxisNumbers
     """The mark of each axis, 0 or 1."""
     weighted: AxisNumbers
-    """Each mark times its axis's weight."""
+    """Each mark times its axis's weight; the sum is `score`."""
 
     @property
     def lost(self) -> list[str]:
@@ -62,11 +62,11 @@ class AxisResult(_ExamPart, frozen=True, kw_only=True):
     """One axis over all items."""
 
     mean: Number
-    """The mean mark."""
+    """The share of items that have the mark."""
     lost: Number
     """How much this axis costs the exam's score: its weight times the share of items without it."""
     zero_items: int
-    """Items with a mark of 0."""
+    """How many items have a mark of 0."""
 
 
 class LostMark(_ExamPart, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ class ScoreCount(_ExamPart, frozen=True, kw_only=True):
     """How many items have a score."""
 
     score: Number
-    """The score."""
+    """A score that items have."""
     items: int
     """How many items have it."""
 
@@ -99,11 +99,11 @@ class PatternSeen(_ExamPart, frozen=True, kw_only=True):
     """A pattern across the items, what was seen of it, and where to look."""
 
     kind: str
-    """The pattern."""
+    """The pattern's id in the rubric."""
     evidence: dict[str, Any]
-    """What was seen."""
+    """The items and numbers that show it."""
     hint: str
-    """Where to look."""
+    """Where to look for the cause."""
 
 
 class LatencyResult(_ExamPart, frozen=True, kw_only=True):
@@ -112,14 +112,14 @@ class LatencyResult(_ExamPart, frozen=True, kw_only=True):
     p50_ms: OptionalNumber = None
     """The median time of an answer, in milliseconds."""
     n: int = 0
-    """Answers that state their time."""
+    """How many answers state their time."""
 
 
 class ExamDigests(_ExamPart, frozen=True, kw_only=True):
     """What a result was made of."""
 
     exam: str
-    """The digest of the exam."""
+    """The digest of the set and of every item."""
     rubric: str
     """The digest of the rubric."""
     policy: str = ""
@@ -134,7 +134,7 @@ class PassLine(_ExamPart, frozen=True, kw_only=True):
     holds: bool
     """Whether the score reaches it."""
     limit: Number
-    """The score that passes."""
+    """The least score that passes."""
 
 
 class ExamResult(_ExamPart, frozen=True, kw_only=True):
@@ -143,9 +143,9 @@ class ExamResult(_ExamPart, frozen=True, kw_only=True):
     schema: Literal["assay.exam/1"] = "assay.exam/1"
     """The kind and version of this document."""
     exams: list[ExamFileCount] = []
-    """The files of the exam."""
+    """The files that the exam consists of."""
     set: ExamSet = "capstone"
-    """Capstone or regression set."""
+    """Whether the exam is a capstone or a regression set; each has its own gate."""
     rubric: str
     """The rubric, as name@version."""
     policy: str = ""
@@ -157,23 +157,23 @@ class ExamResult(_ExamPart, frozen=True, kw_only=True):
     missing: list[str]
     """Items without an answer. They score 0."""
     missing_reasons: dict[str, str] = {}
-    """Why an item has no answer."""
+    """Why each of them has no answer, by the item's id."""
     unknown: list[str] = []
-    """Answers to items that the exam does not have."""
+    """Ids in the answers that the exam doesn't have; they are ignored."""
     items: Annotated[list[ItemResult], Meta(min_length=1)]
-    """Each item."""
+    """Each item with its marks, in the order of the exam."""
     axes: AxisResults | None = None
-    """Each axis over all items."""
+    """Each axis over all items, in the order of the rubric."""
     distribution: list[ScoreCount] = []
-    """How many items have which score."""
+    """How many items have which score, highest first."""
     patterns: list[PatternSeen] = []
-    """Patterns across the items."""
+    """The patterns that were found across the items."""
     diagnosis: list[str] = []
-    """What the losses have in common, in sentences."""
+    """Which axes cost the points and what those items share, in sentences."""
     latency: LatencyResult
     """How long the answers took."""
     faults: list[Any] = []
-    """Answers that could not be read."""
+    """Lines of the answers that couldn't be read, each with file, line and message."""
     notes: list[str] = []
     """What else was noticed."""
     digests: ExamDigests
@@ -183,15 +183,19 @@ class ExamResult(_ExamPart, frozen=True, kw_only=True):
     grading_system: str = field(name="gradingSystem")
     """The version of the grading system."""
     broken: list[Any] | UnsetType = UNSET
-    """What leaving a step of normalisation out would have done, where that was asked for."""
+    """For each step of normalisation that was left out, the marks that are lost; only where a step
+    was named.
+    """
     recalibrated_from: str | UnsetType | None = UNSET
-    """The rubric that the marks were first weighed by."""
+    """The rubric that the exam was first graded by; only after `assay exam recalibrate`."""
     looked_for: dict[str, str] | UnsetType = UNSET
-    """The patterns that the rubric names, and what each means."""
+    """The patterns that the rubric defines, found or not, and what each means; not for the tutor's
+    rubric.
+    """
     axis_names: list[str] | UnsetType = UNSET
     """The axes in the rubric's order, where they are not the tutor's four."""
     pass_line: PassLine | UnsetType = UNSET
-    """The score that passes, where one is named."""
+    """The least score that passes; only where the exam or the command names one."""
 
 
 class HardGate(_ExamPart, frozen=True, kw_only=True):

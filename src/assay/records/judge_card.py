@@ -36,9 +36,9 @@ class Probe(Estimate, frozen=True):
     items: int | None = None
     """Pairs or texts that it rests on."""
     answers: int = 0
-    """Answers that it rests on."""
+    """Answers that the judge was asked for."""
     lost: int = 0
-    """Answers without a verdict."""
+    """Of these, answers without a verdict."""
     sentence: str = ""
     """What was found, in a sentence."""
 
@@ -60,26 +60,26 @@ class Confusion(Struct, frozen=True):
     judge: list[Any]
     """The values of the columns: what the judge gave."""
     counts: list[list[int]]
-    """How often each pair occurred."""
+    """How often each pair occurred: a list for each value of `human`."""
 
 
 class AgreementBlock(Struct, frozen=True):
     """Every statistic of agreement with people."""
 
     agreement: Estimate | None = None
-    """The share of equal verdicts."""
+    """The share of items on which judge and people agree."""
     cohen_kappa: Estimate | None = None
-    """Agreement beyond chance."""
+    """Cohen's kappa: agreement beyond chance."""
     weighted_kappa: WeightedKappas = WeightedKappas()
-    """Agreement beyond chance on an ordered scale."""
+    """Cohen's kappa with weights, for an ordered scale."""
     krippendorff_alpha: Estimate | None = None
     """Krippendorff's alpha."""
     spearman: Estimate | None = None
-    """The rank correlation."""
+    """Spearman's rank correlation."""
     kendall_tau_b: Estimate | None = None
     """Kendall's tau-b."""
     pearson: Estimate | None = None
-    """The linear correlation."""
+    """Pearson's linear correlation."""
     confusion: Confusion | None = None
     """Who gave what, as a table."""
 
@@ -94,7 +94,7 @@ class CalibrationSet(Struct, frozen=True):
     """The items and labels of a calibration."""
 
     id: str | None = None
-    """The set of labels."""
+    """The name of the set, from `--set`."""
     version: str | None = None
     """Its version."""
     digest: str | None = None
@@ -123,16 +123,16 @@ class LabelScale(Struct, frozen=True):
     """The scale of labels and verdicts."""
 
     name: str = ""
-    """The scale."""
+    """`binary`, `ordinal`, `continuous`, `categories` or `comparison`."""
     positive: str | None = None
-    """The label that counts as positive, on a scale of two."""
+    """The label whose rate is estimated, on a scale of two."""
 
 
 class LabelSource(Struct, frozen=True):
     """Who gave the labels, where they come from a set in a ledger."""
 
     raters: list[str] = []
-    """The raters."""
+    """The people who gave the labels."""
     typed_raters: int = 0
     """Of these, only a name that somebody typed. One person may have typed all of them."""
     changed_after_others: int = 0
@@ -147,9 +147,9 @@ class CalibrationRecord(Struct, frozen=True):
     n_labelled: int
     """Items with a human label."""
     n_unlabelled: int = 0
-    """Items without one."""
+    """Items that the judge scored and nobody labelled."""
     labels: dict[str, Any] = {}
-    """How often each label was given."""
+    """The label that people gave each item, by the item's id."""
     set: CalibrationSet = CalibrationSet()
     """Which labels these are."""
     scale: LabelScale = LabelScale()
@@ -186,11 +186,11 @@ class CardTerm(Struct, frozen=True):
     """One thing that a policy asks of a judge. `holds` is None if it was not measured."""
 
     id: str
-    """What is asked for."""
+    """The term of the policy."""
     holds: bool | None
     """Whether the judge meets it; null where it was not measured."""
     sentence: str
-    """What was measured, and what is asked for."""
+    """What was measured, and what the policy asks for."""
 
 
 class CardAdmission(Struct, frozen=True):
@@ -199,9 +199,9 @@ class CardAdmission(Struct, frozen=True):
     may_gate: bool
     """Whether its scores may pass a critical floor."""
     policy: str = "no policy"
-    """The policy that asks."""
+    """The policy whose terms were applied, as name@version."""
     reason: str = "no reason given"
-    """Why, in a sentence."""
+    """The terms that don't hold, or that all do."""
     terms: list[CardTerm] = []
     """Each term of the policy."""
 
@@ -216,41 +216,46 @@ class JudgeCard(Struct, frozen=True, kw_only=True):
     made_at: str
     """When the card was made."""
     digest: str = ""
-    """The digest of the rest of the card."""
+    """The digest of the card without `digest` and `admission`."""
     judge: str | None = None
-    """The judge's name."""
+    """The judge's name in its description."""
     family: str | None = None
-    """The model family."""
+    """The model's family, for the probe of self-preference."""
     identity: dict[str, Any] = {}
-    """What makes this judge this judge: model, version, prompt, rubric, settings."""
+    """The judge as it was audited: name, family, API, model, version and settings, and their
+    digest.
+    """
     scorer: dict[str, Any] | None = None
-    """How its scores name it as their source."""
+    """The source that its calibrated scores name. The card counts for scores with the same source.
+    """
     answered_by: dict[str, int] | None = None
-    """The models that the endpoint named in its replies, with counts."""
+    """The models that the endpoint named in its replies to the audit, with counts."""
     prompt_version: str | None = None
-    """The version of its prompt."""
+    """The versions of the prompts in the audit."""
     agreement: AgreementBlock | None = None
     """How it agrees with people."""
     biases: dict[str, Probe | None] = {}
-    """Each measured bias, by name."""
+    """Each bias that the audit measured, by the name of its probe."""
     inconsistency_rate: Estimate | None = None
-    """The share of pairs that come out differently in the two orders."""
+    """The share of pairs that come out differently in the two orders; from the probe `position`."""
     injection: Probe | None = None
-    """How often it follows an injected instruction."""
+    """How often it follows an injected instruction; the same as `biases.injection`."""
     price: dict[str, Any] | None = None
-    """What a million tokens cost."""
+    """What a million tokens cost, as the judge's description has it."""
     usage: dict[str, Any] | None = None
     """Calls, tokens and cost of the audit, and `answered_at`: when the oldest answer behind the
     card came, from which its age counts.
     """
     calibration: CalibrationRecord | None = None
-    """The comparison with human labels."""
+    """The whole comparison with human labels, as `assay judge calibrate` wrote it."""
     verdicts: dict[str, Any]
-    """How many verdicts it gave, and how many were lost."""
+    """The judge's verdict on each item of the calibration, by the item's id; to measure drift
+    later.
+    """
     audit_items: AuditItems | None = None
     """The pairs that it was audited on."""
     admission: CardAdmission | None = None
-    """Whether it may gate under a policy."""
+    """Whether it may gate under a policy, when the card was made. `assay grade` decides again."""
 
     @property
     def kappa(self) -> Estimate | None:

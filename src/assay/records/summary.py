@@ -20,9 +20,9 @@ class ValueInterval(Struct, frozen=True, kw_only=True):
     high: float | None
     """The upper end of the interval."""
     level: float
-    """The confidence level."""
+    """The confidence level, such as 0.95."""
     method: str
-    """How the interval was computed."""
+    """How the interval was computed, such as `wilson` or `student-t`."""
     reason: str | UnsetType = UNSET
     """Why there is no interval."""
 
@@ -48,20 +48,20 @@ class Distribution(Struct, frozen=True, kw_only=True):
     sd: float | None
     """The standard deviation."""
     quantiles: dict[str, float | None]
-    """The quantiles, by name: `p5` to `p95`."""
+    """The quantiles `p5`, `p25`, `p50`, `p75` and `p95`."""
 
 
 class GateSummary(Struct, frozen=True, kw_only=True):
     """How often one gate failed."""
 
     failed: int
-    """Runs that fail the gate."""
+    """Runs that don't pass the gate, undetermined ones included."""
     undetermined: int
-    """Runs whose evidence does not decide it; they count as failed."""
+    """Of these, runs whose evidence doesn't decide the gate."""
     n: int
     """Runs that have the gate."""
     rate: ValueInterval
-    """The share of failures, with its interval."""
+    """`failed` as a share of `n`, with its interval."""
 
 
 class HistogramBin(Struct, frozen=True, kw_only=True):
@@ -79,15 +79,15 @@ class CriterionSummary(Struct, frozen=True, kw_only=True):
     """The norms of one criterion."""
 
     n: int
-    """Runs that have the criterion."""
+    """Runs that have the criterion, with or without a score."""
     mean: ValueInterval
-    """The mean norm, with its interval."""
+    """The mean norm, with its interval; a missing score counts as 0."""
     sd: float | None
     """The standard deviation of the norms."""
     quantiles: dict[str, float | None]
-    """The quantiles of the norms, by name."""
+    """The quantiles of the norms, `p5` to `p95`."""
     histogram: list[HistogramBin]
-    """The norms in bins."""
+    """The norms from 0 to 1 in ten bins."""
     floor_failures: int
     """Runs below the criterion's floor."""
     missing: int
@@ -100,7 +100,7 @@ class SliceSummary(Struct, frozen=True, kw_only=True):
     n: int
     """Runs in the slice."""
     coverage: dict[str, int]
-    """Runs by what became of them."""
+    """Runs by what became of them, as for all runs."""
     pass_rate: ValueInterval
     """The share that passed, with its interval."""
     weighted_score: Distribution
@@ -111,22 +111,26 @@ class FailureReason(Struct, frozen=True, kw_only=True):
     """Why runs do not pass, and one that does not for this reason."""
 
     reason: str
-    """Why runs fail."""
+    """A gate that failed or is undetermined, a missed floor, a missing score, or a score below the
+    threshold.
+    """
     count: int
-    """How many runs fail for this reason."""
+    """Runs with this reason. A run can have several."""
     example: str
-    """One of them."""
+    """The id of the first such run, in the order of ids."""
 
 
 class SummaryBlock(Struct, frozen=True, kw_only=True):
     """What grades come to. A side of a decision has a name."""
 
     name: str | UnsetType = UNSET
-    """The side of a decision."""
+    """What the side of a decision is called: its file, evaluation or baseline."""
     n: int
     """How many runs there are."""
     coverage: dict[str, int]
-    """Runs by what became of them: scored, failed, inconclusive, errored, not applicable."""
+    """Each run once, by the worst that applies: `errored` (status error, timeout or cancelled),
+    `failed` (status failed), `inconclusive` (an undetermined gate or a missing score), `scored`.
+    """
     pass_rate: ValueInterval
     """The share that passed, with its interval."""
     weighted_score: Distribution
@@ -134,20 +138,22 @@ class SummaryBlock(Struct, frozen=True, kw_only=True):
     gates: dict[str, GateSummary]
     """How often each gate failed."""
     criteria: dict[str, CriterionSummary]
-    """The norms of each criterion."""
+    """The distribution of each criterion's norms."""
     slices: dict[str, dict[str, SliceSummary]]
-    """The same by tag, group and family."""
+    """Count, coverage, pass rate and score of the runs of each `family`, `tag` and `group`."""
     grades: dict[str, int]
     """Runs by letter."""
     top_failure_reasons: list[FailureReason]
-    """The most frequent reasons for failures."""
+    """The ten most frequent reasons why runs fail."""
     operations: dict[str, dict[str, float | None]]
-    """Latency, cost, tokens and retries."""
+    """`latency_ms` with its quantiles and `cost_usd` with total and mean, each with the number of
+    runs that report it and that don't.
+    """
     policies: list[str]
     """The policies that graded the runs."""
     profiles: list[str]
     """The profiles that scored the runs."""
     scoring_system: str = field(name="scoringSystem")
-    """The version of the scoring system."""
+    """The versions of the scoring system that the runs were scored under."""
     grading_system: str = field(name="gradingSystem")
-    """The version of the grading system."""
+    """The versions of the grading system that they were graded under."""

@@ -114,23 +114,29 @@ _GRADE = _closed(
         "hard_gate_failures": _NAMES,
         "criteria": {"type": "array", "items": _CRITERION, "minItems": 1},
         "floor_failures": _NAMES,
-        "layers": _closed(
-            {
-                "1": _NUMBER_OR_NULL,
-                "2": _NUMBER_OR_NULL,
-                "3": _NUMBER_OR_NULL,
-                "none": _NUMBER_OR_NULL,
-            },
-            optional=("none",),
+        "layers": described(
+            _closed(
+                {
+                    "1": _NUMBER_OR_NULL,
+                    "2": _NUMBER_OR_NULL,
+                    "3": _NUMBER_OR_NULL,
+                    "none": _NUMBER_OR_NULL,
+                },
+                optional=("none",),
+            ),
+            grade_fields.LAYERS,
         ),
-        "placement": _closed(
-            {
-                "notes": _NAMES,
-                "margin_to_next_grade": _NUMBER_OR_NULL,
-                "to_lose_grade": _NUMBER_OR_NULL,
-                "smallest_gain": _MOVE,
-                "smallest_loss": _MOVE,
-            }
+        "placement": described(
+            _closed(
+                {
+                    "notes": _NAMES,
+                    "margin_to_next_grade": _NUMBER_OR_NULL,
+                    "to_lose_grade": _NUMBER_OR_NULL,
+                    "smallest_gain": _MOVE,
+                    "smallest_loss": _MOVE,
+                }
+            ),
+            grade_fields.PLACEMENT,
         ),
         "explanation": {
             "type": "array",
@@ -139,17 +145,23 @@ _GRADE = _closed(
         },
         "findings": {
             "type": "array",
-            "items": _closed(
-                {
-                    "rule": {"type": "string"},
-                    "fired": {"type": "boolean"},
-                    "subject": {"type": "string"},
-                    "text": {"type": "string"},
-                }
+            "items": described(
+                _closed(
+                    {
+                        "rule": {"type": "string"},
+                        "fired": {"type": "boolean"},
+                        "subject": {"type": "string"},
+                        "text": {"type": "string"},
+                    }
+                ),
+                grade_fields.FINDING,
             ),
         },
         "notes": _NAMES,
-        "bands": {"type": "array", "items": _closed({"grade": _LETTER, "min": _SCORE})},
+        "bands": {
+            "type": "array",
+            "items": described(_closed({"grade": _LETTER, "min": _SCORE}), grade_fields.BAND),
+        },
         "policy": {"type": "string"},
         "profile": _TEXT_OR_NULL,
         "rubric": _TEXT_OR_NULL,
@@ -161,13 +173,16 @@ _GRADE = _closed(
         "tags": _NAMES,
         "status": _TEXT_OR_NULL,
         "judge": {"type": ["object", "null"]},
-        "operations": _closed(
-            {
-                "latency_ms": _NUMBER_OR_NULL,
-                "cost_usd": _NUMBER_OR_NULL,
-                "tokens": _NUMBER_OR_NULL,
-                "retries": _NUMBER_OR_NULL,
-            }
+        "operations": described(
+            _closed(
+                {
+                    "latency_ms": _NUMBER_OR_NULL,
+                    "cost_usd": _NUMBER_OR_NULL,
+                    "tokens": _NUMBER_OR_NULL,
+                    "retries": _NUMBER_OR_NULL,
+                }
+            ),
+            grade_fields.OPERATIONS,
         ),
         "step_scores": {"type": "array", "items": {"type": "object"}},
         "agent_scores": {"type": "array", "items": {"type": "object"}},
@@ -208,14 +223,17 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "results": {"type": "array", "items": _GRADE},
                 "faults": {
                     "type": "array",
-                    "items": _closed(
-                        {
-                            "file": {"type": "string"},
-                            "line": {"type": ["integer", "null"]},
-                            "code": {"type": "string"},
-                            "path": {"type": "string"},
-                            "message": {"type": "string"},
-                        }
+                    "items": described(
+                        _closed(
+                            {
+                                "file": {"type": "string"},
+                                "line": {"type": ["integer", "null"]},
+                                "code": {"type": "string"},
+                                "path": {"type": "string"},
+                                "message": {"type": "string"},
+                            }
+                        ),
+                        grade_fields.FAULT,
                     ),
                 },
                 "counts": {"type": "object"},
