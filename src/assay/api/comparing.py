@@ -126,9 +126,8 @@ def gate(
 
     Evidence is graded again here, both sides by the same profile, rubric and policy: those given,
     else those of the baseline, else of the nearest `assay.yaml`, which also sets the release
-    policy, the margin and the minimum pass rate. A candidate never brings its own rules: against a
-    baseline that doesn't say what graded it, they must be given. The result is true only for
-    `promote`.
+    policy, the margin and the minimum pass rate. A candidate never brings its own rules: if the
+    baseline doesn't say what graded it, you must name them. The result is true only for `promote`.
 
     >>> import assay
     >>> from importlib.resources import files
@@ -240,7 +239,7 @@ class _Reader:
         self, ours: Choice | None, theirs: Choice | None, *, given: Mapping[str, str | None]
     ) -> Choice:
         """What both sides are graded by: the baseline's rules. A stored baseline is checked against
-        the rules it was stored under; one that says nothing takes none from the candidate.
+        the rules it was stored under; one without rules takes none from the candidate.
         """
         if theirs is not None:
             return theirs

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _OUTPUTS = ("output", "charts", "step_summary", "attest", "sign", "json", "store", "db")
 """Options of `assay gate` that only say where a decision goes."""
 _folders: list[tempfile.TemporaryDirectory[str]] = []
-"""Where profiles with scorers of one's own are kept until this process ends."""
+"""Folders with the profiles of custom scorers, until this process ends."""
 
 
 def profile_folder() -> str:
@@ -34,7 +34,7 @@ def profile_folder() -> str:
 
 
 class Configured(NamedTuple):
-    """What is run and graded by, where the caller names nothing else."""
+    """The defaults for running and grading, unless the caller names others."""
 
     workflow: str = ""
     dataset: str | None = None
@@ -52,8 +52,8 @@ class Configured(NamedTuple):
 
 
 def configured(workflow: str | None, dataset: str | None = None) -> Configured:
-    """What the nearest `assay.yaml` says, for the workflow and the dataset that somebody names; a
-    workflow may also be an `assay.yaml` itself.
+    """The settings of the nearest `assay.yaml`, for the named workflow and dataset; a workflow may
+    also be an `assay.yaml` itself.
     """
     given = workflow if os.path.basename(workflow or "") == CONFIG_FILE else None
     found = given or find_config()
@@ -69,7 +69,7 @@ def configured(workflow: str | None, dataset: str | None = None) -> Configured:
 
 
 def nearest() -> Configured:
-    """What the nearest `assay.yaml` says, for those who run nothing; empty without one."""
+    """The settings of the nearest `assay.yaml` for callers that run nothing; empty without one."""
     found = find_config()
     return Configured() if found is None else _read(found, needs_workflow=False)
 

@@ -1,4 +1,4 @@
-"""Run a workflow, or a function, on samples and grade what happened."""
+"""Run a workflow or a function on samples, and grade the runs."""
 
 from __future__ import annotations
 
@@ -131,14 +131,14 @@ def evaluate(
 ) -> EvaluationOutcome:
     """Call a function on every sample, score what it returns, and grade it. Works in a notebook.
 
-    A sample is a mapping with the inputs and, if you like, an `id` and `expected`. The function
-    gets the inputs by their names, or all of them as one mapping, and returns its outputs as a
-    mapping, or an answer. It may be a coroutine function. `outputs` names the outputs that must be
-    there; they are the contract of the outputs, unless you give an `output_schema`.
+    A sample is a mapping with the inputs and optionally an `id` and `expected`. The function gets
+    the inputs by their names, or all of them as one mapping, and returns its outputs as a mapping,
+    or an answer. It may be a coroutine function. `outputs` names the outputs that must be there;
+    they are the contract of the outputs, unless you give an `output_schema`.
 
     A scorer is a function of the run that returns scores by criterion (see "Scorers" in the guide
     on `assay run`), or a mapping of the same keys as in `assay.yaml` with the function as `target`.
-    What raises, hangs or is missing fails closed.
+    A scorer that raises, hangs or returns nothing fails closed.
 
     >>> import assay
     >>> found = assay.evaluate(

@@ -1,4 +1,4 @@
-"""Functions that a program hands over, under names that workflow files can give.
+"""Gives functions from a program names that workflow files can use.
 
 A workflow names its functions as `module:name`. Functions of a notebook are in no file, so they are
 registered in an in-memory module while they are needed.

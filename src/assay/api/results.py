@@ -48,7 +48,7 @@ class EvaluationOutcome(Displayed):
     """An evaluation with its graded runs.
 
     `evaluation` is the record, `grades` the grade of each run as in `assay.grades/1`, `runs` the
-    evidence. It is true only if every run passed.
+    evidence. It is truthy only if every run passed.
     """
 
     title = "Evaluation"

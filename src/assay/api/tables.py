@@ -37,8 +37,8 @@ def grade_table(
     """Grade the rows of a table: one row for each run, as a relation of the engine.
 
     `source` is a path, a list of paths (united by column name), or a relation of `connection`; on
-    Spark, a DataFrame of `session`. Without a `session` the active one serves, or one is started;
-    that one stays open, because the result is read later: `grades.sparkSession.stop()` ends it.
+    Spark, a DataFrame of `session`. Without a `session`, the active one is used, or a new one is
+    started. It stays open, because the result is read later: `grades.sparkSession.stop()` ends it.
     `columns` says what the source calls the columns: `{"run": "run_id", "raw": "value"}`. `keep`
     names columns to carry through. With `rejects`, the rows that were refused come back in place of
     the grades; a run with such rows has `faults` above 0. The relation is lazy: nothing runs until

@@ -1,8 +1,8 @@
 """What a missing step of normalisation costs: the same answers, marked again with one step left
 out, and every mark that falls with it.
 
-A mark that falls although the answer did not change is a false negative. The cascade goes on from
-there: the mean of the axis, the exam's score, the gate.
+A mark that is lost although the answer did not change is a false negative. It affects the mean of
+the axis, the exam's score and the gate in turn.
 """
 
 from __future__ import annotations

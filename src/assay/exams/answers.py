@@ -110,7 +110,7 @@ def _placed(fault: Fault, document: Document) -> Fault:
 
 
 def _fault(line: AnswerLine, known: Iterable[str], by_item: dict[str, Answer]) -> Fault | None:
-    """What is wrong with a line of the right shape, if anything."""
+    """What is wrong with a well-formed line, if anything."""
     if line.response is UNSET and line.error is UNSET:
         return Fault(
             "the key 'response' is missing.",

@@ -1,11 +1,10 @@
 """Asking a tutor: each prompt of an exam goes to a command or to an HTTP endpoint, and how long the
 answer took is measured.
 
-A tutor is hostile until proven otherwise: what it may send and how long it may take are limited,
-and a command's whole process group ends with its turn. A tutor that fails on an item leaves that
-item without an answer, with the reason; a tutor that cannot be started at all is a mistake in the
-command line. One prompt at a time: a tutor that shares its machine with other prompts would look
-slower than it is.
+A tutor is untrusted: the size and the time of its answers are limited, and a command's whole
+process group is ended after its turn. A tutor that fails on an item leaves that item without an
+answer, with the reason; a tutor that cannot be started at all is a mistake in the command line. One
+prompt at a time: a tutor that shares its machine with other prompts would look slower than it is.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class NoAnswerError(Exception):
 
 
 class Tutor(Protocol):
-    """Who answers: one call, one prompt."""
+    """Answers prompts, one in each call."""
 
     def ask(self, prompt: str) -> Any:
         """The response, text or object. Raises NoAnswerError if there is none."""
@@ -109,8 +108,8 @@ class CommandTutor:
         return f"no answer within {self.timeout_s:g} s"
 
     def _listen(self, process: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, bytes]:
-        """What the command writes until it closes both streams; of its complaints only the end is
-        kept.
+        """What the command writes until it closes both streams; only the end of its standard error
+        is kept.
         """
         said, complaint = bytearray(), b""
         with selectors.DefaultSelector() as ears:
@@ -137,8 +136,8 @@ class CommandTutor:
 
 
 def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
-    """Whether the command ended in time. It is not collected yet: until then its process group
-    cannot become another's.
+    """Whether the command ended in time. The process is not reaped yet, so its process group id
+    can't be reused.
     """
     while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         if time.monotonic() > deadline:

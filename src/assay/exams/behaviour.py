@@ -1,4 +1,4 @@
-"""What the rules for exams make of their golden inputs. Words are not behaviour and are left
+"""The results of the rules for exams on their golden inputs. Wording is not behaviour and is left
 out.
 """
 
@@ -53,7 +53,7 @@ def _graded(items: list[list[Any]], marking: Marking) -> MarkedExam:
 
 
 def grading() -> list[Any]:
-    """What the gates and the schedule make of every golden set of marks."""
+    """The results of the gates and the schedule on every golden set of marks."""
     shelf = Shelf()
     rules = ExamRules(shelf.policy_of("exam", "exam@1"))
     marking = Marking(shelf.rubric_of("exam", "tutor@1"))

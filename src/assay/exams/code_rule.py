@@ -1,6 +1,6 @@
 """The rule on code: the answer is a solution, and the item's tests run against it in the sandbox.
 
-Solution and tests run in two processes, so that the solution can't say itself that it passed (see
+Solution and tests run in two processes, so that the solution can't report itself as passed (see
 `sandbox.solutions`). Tests that are at fault give no mark and leave a note.
 """
 
@@ -83,7 +83,7 @@ class PassesTests(ExpectingRule, frozen=True):
         return cache(check)
 
     def run(self, code: str, want: dict[str, Any]) -> SandboxVerdict:
-        """What the sandbox says about a solution."""
+        """The sandbox's result for a solution."""
         # only an exam with code pays for the sandbox
         from assay.sandbox.isolation import require
         from assay.sandbox.limits import SandboxLimits

@@ -1,5 +1,5 @@
-"""Why an exam scored what it did, in words: the axis that lost, on how many items, and what those
-items share.
+"""Explains an exam's score: the axis that lost points, on how many items, and what those items
+share.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ def _looked_for(marking: Marking) -> dict[str, str] | UnsetType:
 
 
 class CheckedExam(NamedTuple):
-    """What a gate needs of a graded exam: the marks of every item of the exam, checked."""
+    """The parts of a graded exam that a gate needs: the checked marks of every item."""
 
     where: str
     result: ExamResult
@@ -206,8 +206,8 @@ def read_result(document: Document) -> ExamResult:
 
 
 def check_result(result: ExamResult, marking: Marking, *, where: str) -> CheckedExam:
-    """A result whose every number was made again from its marks, held against the items of its
-    exam. A result that does not add up is refused with all its faults.
+    """A result with every number recomputed from its marks, checked against the items of its exam.
+    A result that does not add up is refused with all its faults.
 
     An item of the exam that is not in the result is a missing one: it has no marks, and the mean is
     over all items of the exam.

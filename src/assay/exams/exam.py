@@ -1,8 +1,8 @@
 """Exam files: YAML (or JSON) with items, each with a prompt and what its answer is compared with.
 
-Several files make one exam: their items follow one another, and the mean is over all of them.
-An item that expects nothing is refused, since every answer would meet it; so is an id that appears
-twice. `marking` knows what an answer is worth.
+Several files make one exam: their items follow one another, and the mean is over all of them. An
+item that expects nothing is refused, since every answer would meet it; so is an id that appears
+twice. `marking` scores the answers.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Exam(NamedTuple):
 
     @property
     def pass_score(self) -> Any:
-        """The least score of a pass, or None if the exam names none."""
+        """The lowest passing score, or None if the exam names none."""
         named = self.files[0].pass_score
         return None if named is UNSET else named
 

@@ -1,9 +1,9 @@
 """The gates of exams: which of them block, and which only warn.
 
-Four checks with four names, never merged. The hard gate on the capstone exam and the drop on the
-regression set block. The production target and the soft gates are signals. A rise that is larger
-than a drop may be is checked for a fault of the rubric. Every comparison is of exact quotients. Two
-results are compared only if they answer the same questions under the same rubric.
+There are four separate checks. The hard gate on the capstone exam and the drop on the regression
+set block. The production target and the soft gates are signals. A rise that is larger than a drop
+may be is checked for a fault of the rubric. Every comparison is of exact quotients. Two results are
+compared only if they answer the same questions under the same rubric.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def drop_holds(baseline: Fraction, candidate: Fraction, max_drop: Fraction) -> b
 
 
 def soft_latency(p50_ms: Any, rules: ExamRules, *, unmeasured: int = 0) -> SoftGate:
-    """The median latency against its budget. Answers whose latency nobody measured may be the slow
+    """The median latency against its budget. Answers without a measured latency may be the slow
     ones, so they warn too.
     """
     limit, reason = rules.policy.soft.p50_latency_ms, ""
@@ -331,7 +331,7 @@ def _verify(
     regression: CheckedExam, baseline: CheckedExam, rules: ExamRules, reasons: list[str]
 ) -> RubricCheck | None:
     """The rubric's own test, where the score rose so far that the rubric may be at fault. A score
-    that the rubric itself cannot vouch for is not evidence, however high.
+    from a rubric that fails its own test doesn't count, however high.
     """
     rise = regression.score - baseline.score
     if rise <= rules.verify_rise_above:

@@ -22,8 +22,8 @@ from assay.exams.value_rules import OptionChoice, options_of
 from assay.files.json_files import Document, Path, show_path
 
 MAX_FORMS = 2000
-"""Forms of one verb that items are held against. No verb has so many; a file that claims so is not
-searched without end.
+"""Forms of one verb that items are held against. No verb has that many; the limit bounds the search
+in a file that claims so.
 """
 _ENDINGS = ("", "s", "es", "d", "ed", "ing")
 

@@ -1,5 +1,5 @@
-"""Marking answers: the one evaluator. The gate, a portal and the Python interface call the same
-function and get the same numbers.
+"""Marks answers. The gate, a portal and the Python interface call the same function and get the
+same numbers.
 
 Each axis of the rubric gives 0 or 1, by its rule. A response is an object, or a text that contains
 one; any other text is read as a whole. An item without an answer has no marks. Scores are whole

@@ -1,5 +1,4 @@
-r"""Normalisation and matching: what two texts have in common when the form they were typed in does
-not count.
+r"""Normalisation and matching: compares texts without regard to the form they were typed in.
 
 A step is a value with a name; a rubric lists the steps it takes, in order, and `without` takes one
 out, which is how `assay exam break` shows what a missing step costs. Both sides go through the same

@@ -55,15 +55,15 @@ class PatternRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     cause: str | None = None
     """The likely cause."""
     min_items: Annotated[int, Meta(ge=1)] | None = None
-    """From how many items on."""
+    """The minimum number of items."""
     min_share: OptionalNumber = None
-    """The least share of items."""
+    """The minimum share of items."""
     min_drop: OptionalNumber = None
     """How far the axis must fall."""
     max_other_drop: OptionalNumber = None
     """How far the other axes may fall."""
     min_chi_square: OptionalNumber = None
-    """The least chi-square of the fall."""
+    """The minimum chi-square of the fall."""
 
     @property
     def id(self) -> str:

@@ -5,7 +5,8 @@ An axis without marks across the items: something systematic, a broken formatter
 whose items are all wrong: it is mis-learned. Conciseness alone falling: the tutor has become
 verbose, or its prompt has changed. One item alone without its mark: look at the normalisation
 first. Items without an answer show no pattern of the tutor; they are left out here and listed
-elsewhere. A pattern explains and never decides. What is looked for is data: see `pattern_rules`.
+elsewhere. A pattern explains a result and never decides it. The patterns themselves are data: see
+`pattern_rules`.
 """
 
 from __future__ import annotations
@@ -213,7 +214,7 @@ _LOOSER: dict[str, Callable[[str], str]] = {
 def near_matches(
     got: str, expected: list[str], match: str, normal: Callable[[str], str]
 ) -> list[str]:
-    """What, if it did not count, would make the answer right: a sign that the text was compared too
+    """What, if it did not count, would make the answer right: a hint that the text was compared too
     strictly.
 
     >>> near_matches("she  ate", ["she ate"], "word", str.lower)

@@ -1,5 +1,5 @@
 """The policy of exams: gates, the size of a regression, what counts as a pattern, spaced
-repetition. Every number is a field, none is in code.
+repetition. Every number is a field; none is hard-coded.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class AxisZero(_ExamPolicyPart, frozen=True):
     """When an axis counts as missing across the items."""
 
     min_items: Count
-    """From how many items on."""
+    """The minimum number of items."""
     min_share: Number
     """The share of items with a mark of 0."""
 
@@ -51,7 +51,7 @@ class VerbZero(_ExamPolicyPart, frozen=True):
     """How many items of one verb make a row."""
 
     min_items: Count
-    """From how many items on."""
+    """The minimum number of items."""
 
 
 class Trend(_ExamPolicyPart, frozen=True):
@@ -60,20 +60,20 @@ class Trend(_ExamPolicyPart, frozen=True):
     """
 
     min_items: Count
-    """From how many items on."""
+    """The minimum number of items."""
     min_drop: Number
     """How far the axis must fall."""
     max_other_drop: Number
     """How far the other axes may fall."""
     min_chi_square: Number
-    """The least chi-square of the fall."""
+    """The minimum chi-square of the fall."""
 
 
 class Outlier(_ExamPolicyPart, frozen=True):
     """How many items there must be for one of them to stand out."""
 
     min_items: Count
-    """From how many items on."""
+    """The minimum number of items."""
 
 
 class Patterns(_ExamPolicyPart, frozen=True):

@@ -1,8 +1,8 @@
-"""Other weights on past exams: what a new rubric version would have said.
+"""Applies new weights to past exams: what a new rubric version would have given.
 
-Weights are a one-way door: a result under one rubric says nothing under another. But marks are
-marks: where two rubrics mark alike and only weigh differently, a past result can be weighed again,
-and from then on be compared. Where they mark differently the answers must be graded again.
+Results under different rubrics can't be compared. If two rubrics mark alike and differ only in
+weights, a past result can be reweighed and then compared. If they mark differently, the answers
+must be graded again.
 """
 
 from __future__ import annotations

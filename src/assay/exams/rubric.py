@@ -93,7 +93,7 @@ class ExamRubric(_ExamRubricPart, frozen=True, kw_only=True):
     axes: Annotated[dict[str, Axis], Meta(min_length=1, max_length=MAX_AXES)]
     """The axes, each with its weight and rule."""
     word_budget: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
-    """The most words of a concise answer."""
+    """The maximum number of words of a concise answer."""
     normalisation: list[str] | UnsetType = UNSET
     """The steps that texts go through before they are compared."""
     match: Match | UnsetType = UNSET
@@ -123,7 +123,7 @@ class ExamRubric(_ExamRubricPart, frozen=True, kw_only=True):
 
     @property
     def is_tutor(self) -> bool:
-        """Whether it leaves the tutor's rules unsaid."""
+        """Whether it relies on the tutor's built-in rules."""
         return any(axis.rule is UNSET for axis in self.axes.values())
 
     @property

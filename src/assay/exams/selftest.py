@@ -1,7 +1,7 @@
 """The rubric's own test: answers whose marks are known, marked by the evaluator that marks exams.
 
 An unexpected rise is either a better tutor or a rubric that has begun to accept what it should not.
-These cases tell the two apart: half of them must be refused a mark.
+These cases tell the two apart: half of them must not get a mark.
 """
 
 from __future__ import annotations

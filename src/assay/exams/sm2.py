@@ -33,7 +33,7 @@ from assay.views.csv_rows import neutral
 SM2_SCHEMA = "assay.sm2/1"
 COLUMNS = ("item", "quality", "repetitions", "ease", "interval_days", "reviewed_on", "due")
 MAX_INTERVAL_DAYS = 36_500
-"""A hundred years: beyond it a date says nothing, and the calendar ends."""
+"""A hundred years; a later date would be meaningless, and the calendar ends."""
 
 
 _Count = Annotated[int, Meta(ge=0, le=MAX_INTERVAL_DAYS)]
@@ -75,7 +75,9 @@ def quality_of(bits: int, marking: Marking, sm2: Sm2) -> int:
 
 
 def check_qualities(marking: Marking, rules: ExamRules) -> None:
-    """Refuse a policy that knows no right answer under this rubric: every review would fail."""
+    """Refuse a policy under which no answer counts as right with this rubric: every review would
+    fail.
+    """
     rows = rules.policy.sm2.qualities
     passing = [row for row in rows if row.quality >= rules.policy.sm2.passes_from]
     if any(row.main is True or row.axis is None or row.axis in marking.bit for row in passing):

@@ -77,7 +77,9 @@ class TextRule(ExpectingRule, frozen=True):
         return partial(_finds, setting.normal, found, entries, self.of == "any")
 
     def contradicts(self, got: str | None, expected: list[str], normal: Normaliser) -> bool:
-        """Held by the most lenient way of matching: the others find nothing that it does not."""
+        """Checked with the most lenient way of matching: the others find nothing that it
+        doesn't.
+        """
         if got is None:
             return True
         whole, enough = normal(got), all if self.of == "all" else any

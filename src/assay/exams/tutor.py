@@ -1,4 +1,5 @@
-"""What a rubric of the first shape leaves unsaid: the rules, patterns and groups of the tutor.
+"""The rules, patterns and groups of the tutor, for rubrics of the first version that don't state
+them.
 
 `tutor@1` was published before rules were data and never changes. A rubric that states a rule for
 each axis needs nothing from here.

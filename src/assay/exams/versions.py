@@ -1,5 +1,5 @@
-"""The versions of the two systems for exams. They count apart from those of other families, and
-apart from each other.
+"""The versions of the two systems for exams. They are independent of each other and of those of
+other families.
 
 `scoringSystem` moves when the marks of the same answer change; `gradingSystem` when the same marks
 open another gate.

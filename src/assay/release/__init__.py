@@ -1,1 +1,1 @@
-"""Grades -> orders, summaries and, later, decisions."""
+"""From grades to rankings, summaries and decisions."""

@@ -1,5 +1,5 @@
-"""What would move a decision to another outcome, in words: what to bring back, what to fix, how
-many samples would do, and which margin these samples could decide.
+"""Advice on what would change a decision: what to restore, what to fix, how many samples would be
+enough, and which margin these samples could decide.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from assay.release.promotion_rules import SCORE_RULE
 from assay.stats.comparison import Comparison
 
 MANY = 1_000
-"""Samples from which on a decision also says what margin it could decide without them."""
+"""If more samples than this are needed, a decision also states which margin it could decide now."""
 
 
 class Seen(NamedTuple):
-    """What a decision rests on."""
+    """What a decision is based on."""
 
     rules: tuple[RuleResult, ...]
     comparison: Comparison
@@ -26,7 +26,7 @@ class Seen(NamedTuple):
 
 
 def would_change(seen: Seen, outcome: str, rules: ReleaseRules) -> list[str]:
-    """What would move the outcome, in words."""
+    """Sentences on what would change the outcome."""
     paired, difference = seen.n_paired, seen.comparison.difference
     if outcome == "promote":
         if difference.low is None:

@@ -3,9 +3,9 @@ which policies, with which result.
 
 The statement is a verification summary; its envelope is DSSE, signed with a local Ed25519 key or
 not at all (see `signing`). The subject is the candidate and nothing else: the baseline is named
-apart, as what the candidate was compared with. Making one believes nothing: the result is read off
-the parts of the document, and a document whose parts disagree is refused. Checking one believes
-even less: only a key chosen by the checker vouches for it.
+apart, as what the candidate was compared with. Nothing is taken on trust when one is made: the
+result is derived from the parts of the document, and a document whose parts disagree is refused.
+When one is checked, only a key chosen by the checker vouches for it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Stored baselines: the evidence of one side, with what it came to, when, and the digests that hold
-it.
+"""Stored baselines: the evidence of one side, with its results, its date and the digests that
+protect it.
 
 A baseline is never overwritten. `NAME@1.json` and its evidence `NAME@1.jsonl` stay as they are;
 storing the name again makes `NAME@2`, and `NAME.json` is a copy of the newest record. Both digests
@@ -150,7 +150,8 @@ def find(folder: str, name: str) -> StoredBaseline:
 def no_baseline(
     name: str, known: Sequence[str], *, where: str, fix: str, neither_in: str = ""
 ) -> NotEnoughEvidence:
-    """What is said of a name that nothing is stored under: the near miss, else some that there are.
+    """The error for a name without a stored baseline: the near miss, else some of the existing
+    names.
 
     >>> no_baseline("prodution", ["production"], where="here", fix="Store one.").message
     "there is no baseline 'prodution'. Did you mean 'production'?"
@@ -223,9 +224,7 @@ def moment_of(text: str, path: str) -> datetime:
 
 
 def check_age(stored: StoredBaseline, rules: ReleaseRules, *, now: datetime | None) -> None:
-    """A baseline is not older than the policy allows, and not from the future: else there is
-    nothing to compare with.
-    """
+    """Refuse a baseline that is older than the policy allows, or from the future."""
     moment = now if now is not None else datetime.now(UTC)
     days = (moment - stored.made_at).total_seconds() / 86400
     if days < 0:
@@ -245,7 +244,7 @@ def check_age(stored: StoredBaseline, rules: ReleaseRules, *, now: datetime | No
 
 
 def names(folder: str) -> list[str]:
-    """The names that are stored, in order; the newest of each is meant by its name."""
+    """The stored names, in order; a name means its newest version."""
     return sorted({name for name, _ in _versions(folder)})
 
 

@@ -1,5 +1,5 @@
 """Whether two sides can be compared: the fields in which their fingerprints differ, and whether
-both saw the same evidence.
+both have the same evidence.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def mismatches(candidate: Side, baseline: Side) -> list[Mismatch]:
 
 
 def same_evidence(candidate: Side, baseline: Side) -> list[str]:
-    """The samples of which both sides saw exactly the same."""
+    """The samples with exactly the same evidence on both sides."""
     return sorted(
         sample
         for sample, found in candidate.contents.items()

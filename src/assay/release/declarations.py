@@ -90,7 +90,7 @@ def weakest(one: Declarations | None, other: Declarations | None) -> Declaration
 
 def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str]:
     """What the candidate declares less than the baseline, in words. Agents that the baseline's
-    rules do not know may hand over as they like.
+    rules don't mention may hand over freely.
     """
     if ours is None or theirs is None:
         return []

@@ -1,5 +1,5 @@
-"""Samples whose repeats disagree on passing. They are named, with the words that leave one out;
-nothing here leaves anything out.
+"""Samples whose repeats disagree on passing. They are named, with the option that leaves one out;
+nothing is left out here.
 """
 
 from __future__ import annotations

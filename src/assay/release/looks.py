@@ -1,12 +1,12 @@
 """Several questions about the same results: repeated looks at an evaluation in progress, and slices
 of one dataset.
 
-Repeated looks and many slices turn up differences by chance. So with more than one
-look the interval is a confidence sequence, which errs in at most 5% over all looks together; and
-the p-values of slices are corrected by Holm for being several, and by the number of looks.
+Repeated looks and many slices produce differences by chance. So with more than one look the
+interval is a confidence sequence, which errs in at most 5% over all looks together; and the
+p-values of slices are corrected by Holm for being several, and by the number of looks.
 
 A slice that is shown to be worse than the margin rejects the candidate, however good the whole is;
-a slice that shows nothing does nothing.
+a slice that shows nothing has no effect.
 """
 
 from __future__ import annotations

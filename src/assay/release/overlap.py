@@ -1,6 +1,6 @@
 """Two versions of one dataset: which samples both sides have with equal content.
 
-A dataset grows. Samples that only the candidate has are new: they are shown, and not compared. A
+Datasets grow. Samples that only the candidate has are new: they are shown, and not compared. A
 sample of the baseline that the candidate lacks was dropped, and one whose content is different was
 changed: both count against the candidate as if it had lost them, because otherwise a sample that
 fails could be dropped or eased. A policy's `min_overlap` may set changed samples aside as long as
@@ -66,8 +66,8 @@ def _dataset(value: str) -> str:
 def align(candidate: Side, baseline: Side, rules: ReleaseRules) -> Aligned:
     """The sides as they are compared: on different versions of a dataset, by the samples whose
     content is equal. On one version, a sample of our own runner that is another one now was changed
-    too: the name of a version proves nothing. What it was is for the baseline to say: a candidate
-    that leaves the row away is held to the inputs and the expected value.
+    too: the name of a version proves nothing. The baseline determines what the sample was: a
+    candidate without the row is compared by inputs and expected value.
     """
     shared = candidate.rows.keys() & baseline.rows.keys()
     if is_other_version(candidate, baseline):

@@ -34,7 +34,7 @@ from assay.stats.clusters import MINIMUM, Groups
 
 
 def tally_of(pairs: Sequence[Pair], rules: ReleaseRules) -> PairTally:
-    """What these pairs come to."""
+    """The tally of these pairs."""
     known = of_baseline(pairs)
     return PairTally(
         n_paired=sum(pair.candidate is not None and pair.baseline is not None for pair in pairs),

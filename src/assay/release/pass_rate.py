@@ -135,7 +135,7 @@ def samples_needed(rate: Fraction, bar: PassBar) -> int | None:
 
 
 def percent(value: Fraction | float) -> str:
-    """A share as a percentage, rounded down, so that none looks better than it is.
+    """A share as a percentage, rounded down, so that it never looks better than it is.
 
     >>> percent(Fraction(1)), percent(0.94999), percent(Fraction(2, 3))
     ('100%', '94.9%', '66.6%')

@@ -1,5 +1,5 @@
-"""The plan of a decision: what is declared before anything is evaluated, and what it takes to show
-something.
+"""The plan of a decision: what is declared before anything is evaluated, and how many samples it
+takes.
 
 A plan fixes the policy with its margin, level and interval, the looks, the slices and the samples.
 It carries a digest, so that it cannot be changed afterwards without notice; a decision made with it
@@ -57,8 +57,7 @@ def spread_of(baseline: Side) -> Spread:
     """The spread that paired differences will have, from the baseline alone.
 
     Repeats of its samples show how far two runs of the same sample are apart. Without repeats the
-    two sides are taken as if they had nothing in common, which asks for more samples than are
-    needed.
+    two sides are assumed to be unrelated, which overestimates the number of samples needed.
     """
     squares, freedom = 0.0, 0
     for repeats in baseline.repeats.values():
@@ -157,7 +156,7 @@ def _for_looks(rules: ReleaseRules, *, effect: float, power: float, sd: float) -
 
 
 def rates_of(n: int, *, failure_rate: float | None, power: float, level: float) -> dict[str, Any]:
-    """What n pairs can see of gate failures.
+    """Which gate failures n pairs can detect.
 
     `seen_once` is the smallest share of newly failing samples of which at least one shows up with
     that power: with nothing allowed, one is enough to reject. `detectable_increase` is the smallest

@@ -1,8 +1,8 @@
 """The four promotion rules, each on the tally of paired samples or on sets that share none.
 
 A rule is violated where the evidence shows it; it may fail to hold without that, and it cannot be
-judged where evidence is missing. Whatever the baseline has and the candidate lost violates a rule:
-leaving something away must never help.
+judged where evidence is missing. Anything that the baseline has and the candidate lost violates a
+rule: leaving something out must never help.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LostRuns(NamedTuple):
 def rule(
     id: str, holds: bool | None, reason: str, evidence: Evidence, *, violated: bool | None = None
 ) -> RuleResult:
-    """A rule with what it rests on; one that does not hold is violated unless stated otherwise."""
+    """A rule with its evidence; one that doesn't hold is violated unless stated otherwise."""
     return RuleResult(
         id=id,
         holds=holds,
@@ -217,7 +217,7 @@ def floors(tally: FloorTally, rules: ReleaseRules) -> RuleResult:
 
 
 def severe_failures(tally: SevereTally, rules: ReleaseRules) -> RuleResult:
-    """Failures that the policy calls severe may not become more."""
+    """The number of failures that the policy calls severe may not rise."""
     (first, ours), theirs = tally.candidate, tally.baseline
     evidence = {
         "candidate": ours,

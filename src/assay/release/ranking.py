@@ -19,7 +19,9 @@ from assay.records.grade import Grade
 
 
 class Contender(NamedTuple):
-    """What the order is decided by. Norms are billionths, scores hundredths; None is unknown."""
+    """The values that decide the order. Norms are billionths, scores hundredths; None is
+    unknown.
+    """
 
     id: str
     score: int
