@@ -66,11 +66,10 @@ def map_option(tally: ImportTally, names: Iterable[str]) -> str:
         return ""
     for name in scaled:
         metric = tally.metrics[name]
-        key = f"{SCORE}{metric.label}"
-        key = key if key in entries else f"{SCORE}{name}"
+        label = metric.label if f"{SCORE}{metric.label}" in entries else name
         less = may_be_less(metric.label) and metric.n and not metric.outside
-        column = column_of(entries.get(key, name)).name
-        entries[key] = f"{column}:{'1..0' if less else 'LOW..HIGH'}"
+        column = column_of(entries.get(f"{SCORE}{label}", name)).name
+        entries[f"{SCORE}{label}"] = f"{column}:{'1..0' if less else 'LOW..HIGH'}"
     return f"--map {shlex.quote(','.join(f'{key}={text}' for key, text in entries.items()))}"
 
 
@@ -81,8 +80,8 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
     reasons = reasons_not_to_grade(tool, tally, where=where)
     criteria, notes = [], []
     for name, metric in tally.metrics.items():
-        if why := reasons.get(name):
-            notes.append(f"{metric.label} is not graded: {why}")
+        if name in reasons:
+            notes.append(f"{metric.label} is not graded: {reasons[name]}")
             continue
         if not metric.n:
             notes.append(f"{metric.label} has no value on any sample: it is missing from all")
@@ -156,8 +155,6 @@ def _why_not(name: str, tally: ImportTally, gate: str) -> str:
         return "by its name lower may be better, and the file doesn't state it"
     if metric.words and not metric.n:
         return "its values are words, and nothing states which are good"
-    if metric.n and 2 * metric.outside >= metric.n:  # 1 to 5 stars have a 1 now and then
-        return (
-            f"its values run from {metric.low} to {metric.high}, and only 0 to 1 is a known scale"
-        )
-    return ""
+    if not metric.n or 2 * metric.outside < metric.n:  # 1 to 5 stars have a 1 now and then
+        return ""
+    return f"its values run from {metric.low} to {metric.high}, and only 0 to 1 is a known scale"

@@ -128,24 +128,18 @@ class Writer:
     def _together(self, batch: Sequence[WriteOrder]) -> list[list[Stored]]:
         # Projects in order: two servers that lock the heads of the same projects never wait for
         # each other in a circle.
-        projects = sorted({order.project for order in batch})
+        drafts: dict[str, list[Draft]] = {
+            name: [] for name in sorted(order.project for order in batch)
+        }
+        for order in batch:
+            drafts[order.project] += order.drafts
         database, now = self._ledger.database, datetime.now(UTC)
 
         def work() -> dict[str, list[Stored]]:
             with database.writing() as connection, connection.begin():
                 return {
-                    project: append(
-                        connection,
-                        project,
-                        [
-                            draft
-                            for order in batch
-                            if order.project == project
-                            for draft in order.drafts
-                        ],
-                        now=now,
-                    )
-                    for project in projects
+                    project: append(connection, project, waiting, now=now)
+                    for project, waiting in drafts.items()
                 }
 
         stored = {project: iter(rows) for project, rows in database.patiently(work).items()}

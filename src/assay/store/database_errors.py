@@ -46,8 +46,7 @@ def may_pass(error: DBAPIError) -> bool:
 def _state(error: Exception) -> Any:
     orig = getattr(error, "orig", None)
     if isinstance(orig, sqlite3.Error):
-        # the extended codes say more than is needed
-        return getattr(orig, "sqlite_errorcode", 0) & 0xFF
+        return getattr(orig, "sqlite_errorcode", 0) & 0xFF  # without the extended part
     return getattr(orig, "sqlstate", None)
 
 
@@ -154,10 +153,7 @@ def _wording(error: Exception, text: str) -> _Wording:
 def worded(error: Exception, where: str, patience: float) -> AssayError:
     """What went wrong and what to do, for the user."""
     text = str(getattr(error, "orig", None) or error).strip().splitlines()[0][:200].rstrip(".")
-    found = _wording(error, text)
-    state = _state(error)
+    found, state = _wording(error, text), _state(error)
     disk_is_full = state in _FULL or (state == sqlite3.SQLITE_IOERR and _is_full(where))
-    kind = NoRoom if disk_is_full else found.kind
-    return kind(
-        found.code, found.message.format(text=text, patience=patience), where=where, fix=found.fix
-    )
+    message = found.message.format(text=text, patience=patience)
+    return (NoRoom if disk_is_full else found.kind)(found.code, message, where=where, fix=found.fix)

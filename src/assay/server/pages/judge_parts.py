@@ -67,9 +67,8 @@ def age_of(card: JudgeCard, now: datetime) -> str:
 
 def stored_card(item: Item) -> StoredCard | None:
     """A card of the ledger; None if it was forgotten."""
-    if item.body is None:
-        return None
-    return StoredCard(item, read_card(item.tree(), where=item.digest))
+    known = item.body is not None
+    return StoredCard(item, read_card(item.tree(), where=item.digest)) if known else None
 
 
 def cards_of(services: Services, project: str, model: str) -> list[StoredCard]:
@@ -149,14 +148,11 @@ def used_section(services: Services, project: str, card: JudgeCard) -> Section:
 
 def _drifted(latest: StoredCard, cards: Sequence[StoredCard]) -> tuple[str, str]:
     past = [one.item.tree() for one in cards if one.card.made_at < latest.card.made_at]
-    unknown = verdict("undetermined", "Drift unknown")
     if not past:
         return "", "There is no older card of this judge to compare this one with."
     try:
         found = compare_cards(past, latest.item.tree())
     except AssayError as error:
-        return unknown, error.message
-    if found["alarm"] is None:
-        return unknown, found["reason"]
-    drifted = verdict("fails", "It has drifted")
-    return drifted if found["alarm"] else verdict("holds", "No drift found"), found["reason"]
+        found = {"alarm": None, "reason": error.message}
+    words = {True: ("fails", "It has drifted"), False: ("holds", "No drift found")}
+    return verdict(*words.get(found["alarm"], ("undetermined", "Drift unknown"))), found["reason"]

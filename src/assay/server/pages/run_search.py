@@ -48,23 +48,15 @@ def found_runs(
 ) -> dict[str, Any]:
     """A page: the runs after a place, or with `before` those that came just after it in time."""
     base = {
-        key: value
-        for key, value in (
-            ("workflow", asked.workflow),
-            ("workflow_version", asked.version),
-            ("dataset", asked.dataset),
-            ("tag", asked.tag),
-        )
-        if value
+        "workflow": asked.workflow,
+        "workflow_version": asked.version,
+        "dataset": asked.dataset,
+        "tag": asked.tag,
     }
     run_only = {
-        key: value
-        for key, value in (
-            ("status", asked.status),
-            ("started_from", asked.began),
-            ("started_before", _until(asked.ended)),
-        )
-        if value
+        "status": asked.status,
+        "started_from": asked.began,
+        "started_before": _until(asked.ended),
     }
     of_grade: dict[str, Any] = {"grade": asked.grade} if asked.grade else {}
     if asked.passed:
@@ -75,8 +67,8 @@ def found_runs(
     found = run_page(
         services,
         project,
-        base=base,
-        run_only=run_only,
+        base={key: value for key, value in base.items() if value},
+        run_only={key: value for key, value in run_only.items() if value},
         of_grade=of_grade,
         gate=asked.gate,
         after=after if newest_first else before,
@@ -127,13 +119,13 @@ def _by_text(
     newest = brief_runs(services, project, found.digests)
     items = [item for item in newest if _fits(item, asked)]
     if asked.gate:
-        said = reasons(services, project, items)
+        grades = reasons(services, project, items)
         items = [
             item
             for item in items
             if item["grade"]
-            and item["grade"]["digest"] in said
-            and asked.gate in said[item["grade"]["digest"]].hard_gate_failures
+            and item["grade"]["digest"] in grades
+            and asked.gate in grades[item["grade"]["digest"]].hard_gate_failures
         ]
     return {
         "items": items,
