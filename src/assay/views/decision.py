@@ -203,6 +203,8 @@ def bar_facts(decision: Decision) -> list[tuple[str, str]]:
     """That samples may fail in any number, as long as no more do than before: where it holds."""
     if any(rule.id == "pass_rate" for rule in decision.rules):
         return []
+    if decision.candidate.pass_rate.value == 0:
+        return [("pass rate", "NOTHING PASSED, and no minimum is set (--min-pass-rate)")]
     return [("pass rate", "no minimum is set")]
 
 
