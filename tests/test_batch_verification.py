@@ -121,6 +121,17 @@ def test_an_output_is_verified_and_every_change_to_it_is_found(assay: Any, tmp_p
     os.replace(tmp_path / "new.parquet", grades)
     record.write_text(written.replace(before, digest(grades)), encoding="utf-8")
     assert faults()["runs"] == ["the run 'r-2' has no row"]
+    # the same, called a sample
+    sample = written.replace('"sample": null', '"sample": 4')
+    record.write_text(sample.replace(before, digest(grades)), encoding="utf-8")
+    assert any("has no row" in fault for fault in faults()["runs"])
+    # a run that counts twice
+    grades.write_bytes(whole)
+    twice = f"SELECT * FROM '{grades}' UNION ALL SELECT * FROM '{grades}' WHERE run = 'r-1'"
+    write(tmp_path / "new.parquet", twice)
+    os.replace(tmp_path / "new.parquet", grades)
+    record.write_text(written.replace(before, digest(grades)), encoding="utf-8")
+    assert faults("--run", "r-3")["runs"] == ["the run 'r-1' has several rows"]
     grades.write_bytes(whole)
     record.write_text(written, encoding="utf-8")
     assert faults() == {}

@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from assay.batch.counting import count_output
+from assay.batch.counting import count_output, find_split_runs
 from assay.batch.digests import digest_files
 from assay.batch.engine import BatchEngine
+from assay.batch.evidence import sampled
 from assay.batch.plan import make_batch_plan
+from assay.batch.quoting import in_dialect
 from assay.batch.sources import find_sources
 from assay.batch.staging import stage_tables
 from assay.batch.targets import BatchTarget
@@ -83,7 +85,7 @@ def verify_batch(
             )
             grades = engine.attach(files)
             checks.append(_counts(engine, record, files, rejects))
-            checks.append(_runs(engine, record, evidence, grades))
+            checks.append(_runs(engine, record, evidence, grades, files))
             if not checks[2].faults:
                 checks.append(_rows(engine, record, evidence, grades, runs, plan, rules))
         except (AssayError, OSError) as error:
@@ -193,16 +195,23 @@ def _listed(grades: Mapping[str, int]) -> str:
     return ", ".join(f"{letter} {count:,}" for letter, count in sorted(grades.items()))
 
 
-def _runs(engine: BatchEngine, record: BatchRecord, evidence: str, grades: str) -> BatchCheck:
-    """Whether exactly the runs of the input have a row."""
-    given, stored = RunColumn(evidence, record.columns.get("run", "run")), RunColumn(grades, "run")
-    faults = [f"'{run}' isn't a run of the input" for run in runs_without(engine, stored, given)]
-    if record.sample is None:
-        lost = runs_without(engine, given, stored)
-        faults += [f"the run '{run}' has no row" for run in lost]
-        note = "every run of the input has a row"
-    else:
+def _runs(
+    engine: BatchEngine, record: BatchRecord, evidence: str, grades: str, files: Sequence[str]
+) -> BatchCheck:
+    """Whether exactly the runs of the input, or of the sample that is drawn from it, have a row
+    each.
+    """
+    run = record.columns.get("run", "run")
+    note = "every run of the input has a row"
+    if record.sample is not None:
+        drawn = sampled(evidence, run, record.sample)
+        evidence = engine.define(in_dialect(drawn, engine.dialect))
         note = f"a sample of {count(record.sample, 'run')}"
+    given, stored = RunColumn(evidence, run), RunColumn(grades, "run")
+    whose = "the input" if record.sample is None else "the sample"
+    faults = [f"'{run}' isn't a run of {whose}" for run in runs_without(engine, stored, given)]
+    faults += [f"the run '{run}' has no row" for run in runs_without(engine, given, stored)]
+    faults += [f"the run '{run}' has several rows" for run in find_split_runs(engine, files, "run")]
     return BatchCheck("runs", tuple(faults), note)
 
 
