@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def exit_code(totals: Totals) -> int:
-    """Passed: all runs, or as many samples as the bar asks for."""
+    """PASSED if all runs pass, or as many samples as the bar requires."""
     result = totals.check_bar()
     holds = totals.passed == totals.graded if result is None else result.holds
     if holds is None:

@@ -116,9 +116,7 @@ def _set_runs(options: argparse.Namespace, now: datetime, ledger: Store | None) 
 def _kept_side(
     options: argparse.Namespace, now: datetime, ledger: Store, read: list[Subject]
 ) -> Side:
-    """The side, once a baseline of that name is in the ledger too, in the form that the API gives
-    it.
-    """
+    """The side, after also storing a baseline of that name in the ledger, in the API's form."""
     from assay.archive.sides import SideKeeper, baseline_draft, baseline_record
 
     choice = choice_of(options).dated()
@@ -139,7 +137,7 @@ def _kept_side(
 def _exam(
     options: argparse.Namespace, now: datetime, ledger: Store | None
 ) -> StoredBaseline | None:
-    """A graded exam as a baseline; None if the files are none. Every number of it is made again
+    """A graded exam as a baseline; None if the files are none. Every number of it is recomputed
     first.
     """
     (path, *more) = options.files
@@ -208,8 +206,8 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _check_kept(found: FoundBaseline, ledger: Store) -> None:
-    """A baseline of a ledger says what is shown of it, and all of its evidence is there as it was
-    stored.
+    """Check that a baseline of a ledger states what is shown, and that all of its evidence is
+    unchanged.
     """
     from assay.store.baselines import evidence_of_baseline
     from assay.store.drafts import EVIDENCE
@@ -301,7 +299,7 @@ def _line(stored: StoredBaseline) -> dict[str, Any]:
 
 
 def _list_kept(ledger: Store, found: list[dict[str, Any]], broken: list[dict[str, Any]]) -> None:
-    """Those of the ledger, by name, the oldest of each first as in the folder."""
+    """The ledger's baselines by name, oldest first, as in the folder."""
     from assay.store.baselines import list_baselines
 
     where = ledger.ledger.where

@@ -135,7 +135,7 @@ def _print_diff(document: dict[str, Any]) -> None:
 
 
 def diff_lines(document: dict[str, Any], *, most: int = 20) -> list[str]:
-    """The comparison of two sides in words, what fell most first."""
+    """The comparison of two sides as lines, largest drop first."""
     comparison: ComparisonRecord = document["comparison"]
     difference = comparison.difference
     paired = count(comparison.n_paired, "paired sample")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Grade the rows of the options into their output, and show what came of it."""
+    """Grade the rows that the options name, and show the result."""
     from assay.batch.job import BatchOptions, run_batch
     from assay.batch.targets import target_of, tidy_up
     from assay.cli.batch_plan import required
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _exit_code(result: BatchResult, checked: BarResult | None) -> ExitCode:
-    """Rejected rows are malformed input, whatever the rest came to."""
+    """Rejected rows are malformed input, whatever the other results."""
     tally = result.tally
     if tally.faults:
         return ExitCode.MALFORMED

@@ -22,7 +22,7 @@ MOST_UNUSED = 12
 def batch_document(
     result: BatchResult, target: BatchTarget, checked: BarResult | None
 ) -> dict[str, Any]:
-    """What a batch came to, for programs."""
+    """The result of a batch, for programs."""
     from msgspec import to_builtins
 
     tally = result.tally

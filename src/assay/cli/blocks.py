@@ -52,7 +52,7 @@ def read_blocks(file: str) -> Iterator[LineBlock]:
 def graded_blocks(
     file: str, make: Callable[[], Callable[[LineBlock], R]], jobs: int
 ) -> Iterator[R]:
-    """What each block comes to, in order. `make` gives a worker process the function that grades.
+    """The result of each block, in order. `make` gives a worker process the function that grades.
     No more blocks are in memory than there are workers.
     """
     blocks = read_blocks(file)
@@ -84,8 +84,8 @@ def graded_blocks(
 class BlockWorker(Generic[R]):
     """A process that grades one block at a time.
 
-    Each has its own pipe. In a queue that several share, one that is killed while it writes keeps
-    the lock, and the command waits forever.
+    Each has its own pipe. In a shared queue, a worker that is killed while it writes would keep the
+    lock, and the command would wait forever.
     """
 
     def __init__(self, make: Callable[[], Callable[[LineBlock], R]]) -> None:
@@ -117,7 +117,7 @@ class BlockWorker(Generic[R]):
         return made
 
     def end(self) -> None:
-        """Leave nothing running."""
+        """End the process."""
         self._link.close()
         self._process.terminate()
         self._process.join()

@@ -1,9 +1,9 @@
 """A comment on a code host, by its API: find ours, create it, update it.
 
 Ours begins with a marker and was written by the account of the token: a comment that somebody else
-began with the marker could be edited by them after we wrote a verdict into it. The token is sent to
-the API alone, never over plain HTTP to another machine, and is in no message. What differs from
-host to host: `pull_request` (GitHub) and `merge_request` (GitLab).
+began with the marker could be edited by them after we wrote a verdict into it. The token is sent
+only to the API, never over plain HTTP to another machine, and never appears in a message. What
+differs from host to host: `pull_request` (GitHub) and `merge_request` (GitLab).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CommentPlace(NamedTuple):
 
 
 class PostedComment(NamedTuple):
-    """What became of a comment: created, updated or unchanged."""
+    """What happened to a comment: created, updated or unchanged."""
 
     action: str
     id: int

@@ -43,7 +43,7 @@ class Offer(NamedTuple):
     files: bool = False
 
     def narrowed(self, word: str) -> Offer:
-        """The candidates that begin with a word. A name that would disturb a terminal is none."""
+        """The candidates that begin with a word, without names that would disturb a terminal."""
         fitting = [one for one in self.candidates if one.word.startswith(word)]
         return Offer([one for one in fitting if one.word.isprintable()], self.files)
 
@@ -175,8 +175,8 @@ def _shelf(kind: str) -> list[str]:
 
 
 def _evaluations(given: Mapping[str, str]) -> list[str]:
-    """The names of the evaluations in a ledger that is a file. Whatever is wrong with it, a press
-    of Tab is not the time to say so.
+    """The names of the evaluations in a ledger that is a file. Errors are ignored here: completion
+    never reports them.
     """
     url = url_of(given.get("db", "") or given.get("store", ""))
     path = url.removeprefix("sqlite:///")

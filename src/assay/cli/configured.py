@@ -2,7 +2,7 @@
 
 `PLACES` says which option of which verbs a key sets; `commands` sets any other option by its name.
 The command line wins over the file, an environment variable over the file where an option has one,
-and the file over the defaults. Paths in the file go from its folder.
+and the file over the defaults. Paths in the file are relative to its folder.
 """
 
 from __future__ import annotations
@@ -309,7 +309,7 @@ def _sqlite(url: str, config: Config) -> str:
 
 
 def _refuse_to_guess(values: Mapping[str, Any], config: Config) -> None:
-    """Nobody guesses which of several workflows or datasets is meant."""
+    """Refuse to guess which of several workflows or datasets is meant."""
     kinds: tuple[Kind, ...] = ("workflow", "dataset")
     for kind in kinds:
         named = config.named(kind)
@@ -325,7 +325,7 @@ def _refuse_to_guess(values: Mapping[str, Any], config: Config) -> None:
 def _resolve_names(
     values: dict[str, Any], given: Mapping[str, Any], verb: str, config: Config
 ) -> None:
-    """Put what the file describes in the place of its name on the command line."""
+    """Replace a name on the command line by what the file describes."""
     for option, verbs in _KINDS.items():
         value = given.get(option)
         if verb not in verbs or value is None:

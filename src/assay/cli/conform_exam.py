@@ -1,5 +1,5 @@
 """The operations of the exam vectors, each run through the code that marks and gates: no rule is
-written a second time here.
+duplicated here.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The operations of the tool-schema vectors, each run through the code that grades: no rule is
-written a second time here.
+duplicated here.
 """
 
 from __future__ import annotations

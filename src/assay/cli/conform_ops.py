@@ -1,5 +1,5 @@
-"""The operations of the conformance vectors, each run through the engine that grades: no rule is
-written a second time here.
+"""The operations of the conformance vectors, each run through the code that grades: no rule is
+duplicated here.
 
 An operation takes its input and returns its output; a refused input raises, and `conform` turns
 that into `{"error": CODE}`. The operations of the other families come with their capabilities.
@@ -33,7 +33,7 @@ _SHELF = Shelf()
 
 def _rules() -> Rules:
     """The shipped policy. A vector states the whole input of the algorithm, so an empty map of
-    gates is one on purpose.
+    gates is intended.
     """
     return make_rules(_SHELF.policy("workflow"))._replace(cards=CardTerms(without_gates=True))
 

@@ -1,4 +1,4 @@
-"""`assay demo`: the main job on bundled examples, without network, key or server."""
+"""`assay demo`: the main features on bundled examples, without network, key or server."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _graded_tools() -> list[dict[str, Any]]:
 
 
 def _graded_exam() -> dict[str, Any]:
-    """The bundled exam with its bundled answers, and what the hard gate says of it."""
+    """The bundled exam with its bundled answers, and the verdict of the hard gate."""
     folder = os.path.join(EXAMPLES, "exams")
     shelf = Shelf()
     rules = ExamRules(shelf.policy_of("exam", "exam@1"))

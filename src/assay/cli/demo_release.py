@@ -1,5 +1,5 @@
-"""The release part of the demo: a candidate that is better on average and must not ship, and the
-one that may.
+"""The release part of the demo: a candidate that is better on average but must not ship, and a
+fixed one that may.
 """
 
 from __future__ import annotations

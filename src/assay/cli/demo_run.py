@@ -33,7 +33,7 @@ MAX_WHY = 110
 
 
 def repaired(examples: str, folder: str, *, now: str) -> dict[str, Any]:
-    """Run the sample into a folder, grade it, and say how each issue came out."""
+    """Run the sample into a folder, grade it, and return the result for each issue."""
     missing = lacking()
     workflow = read_workflow(os.path.join(examples, "workflow.yaml"))
     dataset = read_dataset(os.path.join(examples, "dataset.yaml"))

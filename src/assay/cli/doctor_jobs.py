@@ -1,7 +1,7 @@
 """The jobs that need more than the core, and whether each can be done here.
 
-A job is `ok` only where it was tried: its modules are imported, the sandbox is set up once. A
-package that is installed and can't be imported is not.
+A job is `ok` only after a trial: its modules are imported, and the sandbox is started once. A
+package that is installed but can't be imported is not `ok`.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def package_version(package: str) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What a package prints or warns about on import has no place in the report."""
+    """Hide what a package prints or warns about on import."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it asks the network
     with warnings.catch_warnings(), redirect_stdout(sys.stderr):
         warnings.simplefilter("ignore")

@@ -17,7 +17,7 @@ from assay.views import events
 
 class EventFile:
     """Writes every event as it happens, and each run's evaluation when the run is over. A killed
-    run leaves whole lines and at most one torn.
+    run leaves complete lines and at most one torn line.
     """
 
     def __init__(self, path: str) -> None:

@@ -134,8 +134,8 @@ def answers_of(
 def outcome_of(
     options: argparse.Namespace, document: Document, *, rubric: str | None = None
 ) -> CheckedExam:
-    """A graded exam, every number of it made again. The rubric that a result names is a name: no
-    result brings its own file to be measured by.
+    """A graded exam with every number recomputed. A result can only name a rubric on the shelf: it
+    never brings its own file.
     """
     result = read_result(document)
     if rubric is None and is_path(result.rubric):
@@ -160,7 +160,7 @@ def outcome_of(
 
 
 def result_of(options: argparse.Namespace, path: str) -> tuple[CheckedExam, Document]:
-    """A graded exam from its file, every number of it made again."""
+    """A graded exam from its file, with every number recomputed."""
     document = read_json(path)
     return outcome_of(options, document, rubric=options.rubric), document
 
@@ -182,7 +182,7 @@ def write(
 
 
 def say(lines: Any) -> None:
-    """Lines on standard output."""
+    """Print lines to standard output."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
@@ -237,7 +237,7 @@ def _graded(options: argparse.Namespace, store: Store | None) -> int:
 
 
 def _pass_line(given: float | None, exam: Exam, graded: MarkedExam) -> PassLine | UnsetType:
-    """The least score of a pass, compared exactly; none if nobody names one."""
+    """The line on the passing score, compared exactly; none if no score is set."""
     limit = given if given is not None else exam.pass_score
     if limit is None:
         return UNSET

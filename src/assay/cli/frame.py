@@ -44,7 +44,7 @@ class Argument(NamedTuple):
 
     @property
     def dest(self) -> str:
-        """Where its value is after parsing."""
+        """The attribute that contains its value after parsing."""
         name = self.names[0].lstrip("-").replace("-", "_")
         return str(self.settings.get("dest", name))
 
@@ -209,14 +209,14 @@ class Command(NamedTuple):
 
     run: Callable[[argparse.Namespace], int]
     description: str
-    """One sentence for its help, with what the exit code means where that is particular."""
+    """One sentence for its help, with the meaning of its exit code if that is special."""
     example: str
     arguments: tuple[Argument | str, ...] = ()
     """Its arguments: those of `COMMON` by name, its own as `arg(...)`."""
     formats: tuple[str, ...] = ()
     """The extensions that `-o` writes; without any there is no `-o`."""
     renamed: Mapping[str, str] = {}
-    """Options that had another name before."""
+    """Renamed options, by their old names."""
     defaults: Mapping[str, Any] = {}
     """Values that no option of it sets."""
     configured: bool = True

@@ -68,7 +68,7 @@ def rules_of(options: argparse.Namespace) -> ReleaseRules:
 
 
 def decision_of(options: argparse.Namespace) -> Decision:
-    """The decision between two sides, kept in a ledger where the options ask for that."""
+    """The decision between two sides, stored in a ledger if the options request it."""
     rules, choice = rules_of(options), choice_of(options)
     if any(map(is_batch_output, [*options.files, *options.baseline])):
         from assay.cli.gate_batch import decide_on_batches
@@ -137,7 +137,7 @@ def _decide(
 
 
 def _example(options: argparse.Namespace) -> str:
-    """A decision that can be asked for with what there is."""
+    """An example of a decision that is possible with what is stored."""
     if options.files:
         from assay.cli.references import suggested_baseline
 

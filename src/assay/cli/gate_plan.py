@@ -1,8 +1,7 @@
 """`assay gate --plan`: how many samples a decision needs, before anything is evaluated.
 
-`--store` keeps the plan as a result. The very same document goes into the ledger a second time
-behind a decision that is made with it, as its evidence; a record is of one kind, so the result
-holds the plan and is not the plan.
+`--store` keeps the plan as a result. A decision made with the plan also stores it, as evidence. A
+record has only one kind, so the stored result contains the plan and isn't the plan itself.
 """
 
 from __future__ import annotations
@@ -41,7 +40,9 @@ NUMBERS = (30, 50, 100, 200, 500, 1000, 2000)
 
 
 def plan(options: argparse.Namespace, rules: ReleaseRules, choice: Choice) -> int:
-    """Say how many samples a decision needs, and write the plan. Exit 0: nothing is decided."""
+    """Print how many samples a decision needs, and write the plan. Exits 0, because nothing is
+    decided.
+    """
     power = options.power if options.power is not None else rules.power
     if not 0.5 <= power < 1:
         raise UsageError("CLI-001", f"--power is {power}; it must be at least 0.5 and below 1.")

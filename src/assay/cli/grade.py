@@ -83,7 +83,7 @@ def asked_profile(options: argparse.Namespace) -> str | None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Grade the files of the options, write what they ask for, and report how it came out."""
+    """Grade the files that the options name, write the outputs, and report the result."""
     if options.jobs < 1:
         raise UsageError("CLI-001", "--jobs must be 1 or more.")
     with Grading(options) as grading:
@@ -95,8 +95,7 @@ class Grading:
     evidence can grade each run as it comes.
 
     `finish` takes pieces that were graded already, else it reads the files. With a `builder` an
-    evaluation is made of the runs, which `show` prints in the place of the grades. Use it as a
-    context.
+    evaluation is made of the runs, which `show` prints instead of the grades. Use it as a context.
     """
 
     def __init__(
@@ -149,7 +148,7 @@ class Grading:
         return written
 
     def _title_reports(self) -> None:
-        """Tell every report what it is about."""
+        """Give every report its title."""
         reports = [sink.form for sink in self._sinks if sink.exporter == "html"]
         if not reports:
             return
@@ -187,7 +186,7 @@ class Grading:
         *,
         finished: datetime | None = None,
     ) -> int:
-        """Write the outputs, say how it came out, and give the exit code. `finished` is when the
+        """Write the outputs, report the result, and return the exit code. `finished` is when the
         evaluation ended, if one is made.
         """
         options, summary, bar = self._options, self._summary, self._bar
@@ -288,8 +287,8 @@ class _Summary(NamedTuple):
         )
 
     def append(self, totals: Totals, *, stopped: bool) -> None:
-        """Add to what other steps wrote; also when nothing was graded, so that nobody takes silence
-        for a pass.
+        """Add to what other steps wrote; even if nothing was graded, so that an empty page isn't
+        mistaken for a pass.
         """
         if stopped:
             page = format_of(self.path).foot(
@@ -310,8 +309,8 @@ class _Summary(NamedTuple):
 
 
 def _spool(options: argparse.Namespace) -> Any:
-    """Where standard output waits until the whole stream was good: memory for a few lines, a file
-    for a document of any size.
+    """The buffer for standard output until the whole stream was read: memory for a few lines, a
+    file for a large document.
     """
     if not options.json or (
         "-" not in options.files and sum(map(file_size, options.files)) < SMALL

@@ -167,7 +167,7 @@ def shown(made: Sequence[MadeEvaluation]) -> list[dict[str, Any]]:
 def tell_evaluations(
     options: argparse.Namespace, made: Sequence[MadeEvaluation], out: IO[str]
 ) -> None:
-    """Say what was stored, why runs have no grade, and what shows more."""
+    """Print what was stored, why runs have no grade, and which commands show more."""
     for one in made:
         out.write(f"{printable(evaluation_line(one.evaluation))}\n")
         for reason, count in sorted(one.ungraded.items()):

@@ -1,8 +1,8 @@
 """Another tool's result file where a command takes runs: it is imported to a temporary file, and
 graded by the profile that its metrics make.
 
-In a comparison the baseline's metrics make the profile: a candidate that lacks one of them loses
-it, and what it has besides doesn't count. Results of two tools are never compared.
+In a comparison the baseline's metrics make the profile: a metric that the candidate lacks counts as
+lost, and its additional metrics don't count. Results of two tools are never compared.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ def _compare_metrics(one: ImportedInput, names: Sequence[str]) -> None:
 
 
 def report_import(imported: ImportedRuns) -> None:
-    """Say on standard error what was imported and what was left out."""
+    """Print on standard error what was imported and what was left out."""
     tally = imported.tally
     text = f"{', '.join(imported.files)}: {count(imported.n, 'run')} from {imported.importer.title}"
     report(text + (f", {tally.errors:,} with errors" if tally.errors else ""))

@@ -149,7 +149,7 @@ def _write(paths: list[str], imported: ImportedRuns, profile: Profile | None) ->
 
 
 def _profile_text(profile: Profile) -> bytes:
-    """The profile as somebody edits it."""
+    """The profile as editable YAML."""
     import yaml  # only where one is written
 
     text = yaml.safe_dump(plain(profile), sort_keys=False, allow_unicode=True, width=100)

@@ -14,7 +14,7 @@ BRIDGE = "assay_adapter"
 CI_FILE = ".github/workflows/assay.yml"
 IGNORE_FILE = ".gitignore"
 IGNORED = "assay-runs/\n.assay/*\n!.assay/baselines/\n!.assay/config.schema.json\n__pycache__/\n"
-"""What commands write and nobody commits: a stored baseline is committed, the ledger isn't."""
+"""What commands write and Git should ignore: a stored baseline is committed, the ledger isn't."""
 _HEAD = f"""\
 # yaml-language-server: $schema={SCHEMA_FILE}
 # Everything `assay` needs to know about this project. The command line wins over this file.
@@ -156,5 +156,5 @@ def files_for(subject: Gradable | None, project: str) -> dict[str, str]:
 
 
 def _missing() -> Gradable:
-    """What is written where nothing was found: a place to fill in."""
+    """The placeholder that is written if nothing was found."""
     return Gradable("python", "bot.py", 1, "bot:answer", "edit it: answer(inputs) in bot.py")

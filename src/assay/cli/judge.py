@@ -100,7 +100,9 @@ REPLACE = flag("--replace", "replace scores that a run already has")
 
 
 def journal_of(options: argparse.Namespace) -> Journal:
-    """The journal that the options name. It may not be written over: what was paid for is in it."""
+    """The journal that the options name. It can't be overwritten, because it contains the replies
+    that were paid for.
+    """
     if options.no_journal:
         return Journal()
     if os.path.realpath(options.journal) in map(os.path.realpath, options.output):
@@ -216,7 +218,7 @@ def dry_run(
 
 
 def print_plan(options: argparse.Namespace, document: dict[str, Any], lines: list[str]) -> int:
-    """Print what would be asked; nothing is."""
+    """Print what would be asked, without asking."""
     if options.json:
         opt.print_json(document)
     else:
@@ -225,7 +227,7 @@ def print_plan(options: argparse.Namespace, document: dict[str, Any], lines: lis
 
 
 def note_usage(usages: Sequence[dict[str, Any]], counts: dict[str, int]) -> None:
-    """How it went, on standard error."""
+    """Print the usage on standard error."""
     said = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
     sys.stderr.write(f"{said or 'nothing was asked'}\n")
     for usage in usages:

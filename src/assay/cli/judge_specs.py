@@ -106,7 +106,9 @@ def _price(text: str | None) -> Price | None:
 
 
 def only(specs: Sequence[JudgeSpec], action: str) -> JudgeSpec:
-    """The one judge of an action that asks one: a second would be taken for asked."""
+    """The only judge of an action that asks one; a second one is refused, because it would be
+    ignored.
+    """
     if len(specs) > 1:
         raise UsageError(
             "CLI-001",

@@ -1,5 +1,5 @@
-"""`assay label`: sets of samples for people to label, and what their labels come to. The labelling
-itself is a page: see `server/pages/label`.
+"""`assay label`: sets of samples for people to label, and the results of their labels. The
+labelling itself is a page: see `server/pages/label`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def evaluation_named(ledger: Ledger, reference: str, project: str) -> StoredEval
 
 
 def results_named(ledger: Ledger, name: str, project: str) -> LabelResults:
-    """The set that a person names, and what its labels come to."""
+    """The set that a person names, and the results of its labels."""
     from assay.archive.label_results import results_of
     from assay.archive.label_sets import need_set
     from assay.archive.labels import labels_of_set
@@ -108,7 +108,7 @@ def _brief(made: Any, digest: str) -> dict[str, Any]:
 
 
 def summary(results: LabelResults, *, labels: bool = False) -> dict[str, Any]:
-    """A set and what its labels come to, as JSON; what each rater gave only with `labels`."""
+    """A set and the results of its labels, as JSON; each rater's labels only with `labels`."""
     return {
         **_brief(results.stored.set, results.stored.digest),
         "labelled": results.labelled,

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def extra() -> Iterator[None]:
-    """Around an import of what a ledger needs: it takes a third of a second to load, and somebody
-    may have installed Assay without it.
-    """
+    """Wraps the import of what a ledger needs, which is slow to load and may not be installed."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -76,8 +74,8 @@ def ledger_folder() -> str:
 
 
 def _make_folder(folder: str) -> None:
-    """Make the folder of the default ledger, kept out of Git. Where it can't be made, opening the
-    ledger says so.
+    """Make the folder of the default ledger, kept out of Git. If it can't be made, opening the
+    ledger reports that.
     """
     with suppress(OSError):
         os.makedirs(folder, exist_ok=True)
@@ -107,8 +105,8 @@ def storing(options: argparse.Namespace) -> AbstractContextManager[Store | None]
     """The ledger around the work of a verb; None if nothing is to be stored. Nothing is stored
     before the verb calls `put`.
 
-    It is the one that `--store` names. A verb with `--no-store` stores without being asked; where
-    that can't be done it says so and goes on.
+    It is the one that `--store` names. A verb with `--no-store` stores by default; if it can't, it
+    reports that and continues.
     """
     if getattr(options, "no_store", False):
         return nullcontext()
@@ -122,8 +120,8 @@ def storing(options: argparse.Namespace) -> AbstractContextManager[Store | None]
 
 @contextmanager
 def _unasked(options: argparse.Namespace, config: Config | None) -> Iterator[Store | None]:
-    """The ledger of a verb that was not asked to store: where it can't be opened, that is said, and
-    the verb goes on, since its evidence is in files.
+    """The ledger of a verb that stores by default: if it can't be opened, a note reports that and
+    the verb continues, because its evidence is in files.
     """
     url = ""
     if config is not None and not os.environ.get("ASSAY_DB"):

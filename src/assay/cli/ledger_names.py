@@ -64,7 +64,7 @@ class LedgerNames:
             ledger.close()
 
     def opened(self, text: str) -> Ledger:
-        """The ledger, to look a name up; the error that this name deserves if there is none."""
+        """The ledger, to look a name up; if there is none, the error for this name."""
         if self.ledger is None:
             raise self._no_ledger(text)
         return self.ledger

@@ -1,4 +1,4 @@
-"""Find the verb, load its module, and turn errors into messages and exit codes."""
+"""Finds the verb, loads its module, and turns errors into messages and exit codes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What a client may be shown of a document, and how much of it.
 
-Texts of a ledger come from the workflow that was evaluated, so they are data of a stranger: each is
+Texts in a ledger come from the workflow that was evaluated, so they are untrusted: each is
 neutralised, cut to a length and shown without what looks like a key. Lists are cut, and every cut
 is reported with its place and the full count, so that a reader can see that something is missing.
 """
@@ -30,8 +30,8 @@ _MANY = 50
 
 
 def shown_text(text: str, *, most: int = TEXT, name: str = "") -> str:
-    """A text of a stranger: no invisible character, nothing that looks like a key, cut to a length.
-    `name` is that of its field.
+    """An untrusted text for display: no invisible characters, nothing that looks like a key, cut to
+    a length. `name` is that of its field.
 
     >>> shown_text("see https://me:s3cr3t-pw@host/x", name="note")
     'see https://me:{{secret}}@host/x'

@@ -94,7 +94,7 @@ _SHELL = re.compile(r"`assay |(?<![\w-])--[a-z]")
 
 def without_commands(text: str) -> str:
     """A text without the sentences that name a command or an option of a shell: an agent has the
-    tools, and no shell.
+    tools but no shell.
 
     >>> without_commands("Name a run. `assay evals list` shows them.")
     'Name a run.'

@@ -20,7 +20,7 @@ from assay.views.decision import decision_summary
 from assay.views.text import text_view
 
 _LONG = (*SIDES, "fingerprint", "digests", "plan")
-"""What a decision records for a replay, and an agent has no use for."""
+"""What a decision records for a replay and an agent doesn't need."""
 
 
 def compare_evaluations(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer:

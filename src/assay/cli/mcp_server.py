@@ -2,7 +2,7 @@
 on standard input and output.
 
 Read-only unless it is started with `--write`. One call is answered at a time, in a thread, so that
-the protocol goes on meanwhile; a call that was begun is finished when the client goes away.
+the protocol keeps running; a call in progress is finished even if the client disconnects.
 """
 
 from __future__ import annotations

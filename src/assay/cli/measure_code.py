@@ -36,9 +36,7 @@ SANDBOX = arg(
 
 
 def untimed(run: Mapping[str, Any]) -> dict[str, Any]:
-    """How a run of untrusted code ended, without how long it took: that is another number each
-    time.
-    """
+    """How a run of untrusted code ended, without its duration, which differs each time."""
     return {name: value for name, value in run.items() if name != "wall_s"}
 
 
@@ -63,7 +61,7 @@ def read_patch(path: str) -> str | None:
 
 
 def need_git() -> None:
-    """Refuse to guess where git is not installed."""
+    """Raise an error if git is not installed."""
     if shutil.which("git") is None:
         # without it nobody can say whether a patch applies, and "no" would be a guess
         raise NotEnoughEvidence(

@@ -24,8 +24,8 @@ class Measured(NamedTuple):
     document: dict[str, Any]
     lines: Iterable[str]
     stored: dict[str, Any] | None = None
-    """The document without what another run of the same would not repeat, such as how long it took:
-    the same measurement twice is one record.
+    """The document without what varies between runs, such as durations: the same measurement is one
+    record.
     """
 
 
@@ -94,7 +94,7 @@ def read_ks(text: str) -> list[int]:
 
 
 def trees(path: str) -> Iterator[Any]:
-    """The documents of a file; a line that cannot be read ends it all."""
+    """The documents of a file; an unreadable line is an error."""
     for document in stream_documents(path):
         if isinstance(document, Unread):
             raise InputError(

@@ -144,9 +144,7 @@ def write_outputs(
 
 
 def give(options: argparse.Namespace, document: Any, show: Callable[[], object]) -> None:
-    """The document to every output file, and to standard output: as JSON, or in the words of
-    `show`.
-    """
+    """Write the document to every output file, and to standard output as JSON or by `show`."""
     write_outputs(options, document)
     if options.json:
         print_json(document)
@@ -155,12 +153,12 @@ def give(options: argparse.Namespace, document: Any, show: Callable[[], object])
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Lines on standard output."""
+    """Print lines to standard output."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document to standard output."""
     from assay.views.documents import pretty
 
     sys.stdout.buffer.write(pretty(document))

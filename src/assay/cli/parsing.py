@@ -1,4 +1,4 @@
-"""The parser of one verb: its help, the options that every verb has, and errors in the words of the
+"""The parser of one verb: its help, the options that every verb has, and errors worded like all
 others.
 """
 

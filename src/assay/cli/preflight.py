@@ -1,5 +1,5 @@
-"""What can be known before anything runs: which criteria and gates nothing can fill, and whether
-the endpoints are there.
+"""Checks before anything runs: which criteria and gates nothing can fill, and whether the endpoints
+answer.
 """
 
 from __future__ import annotations

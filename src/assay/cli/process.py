@@ -2,9 +2,9 @@
 
 Streams never turn a failure into anything else: a gate that rejects exits 1 whatever became of its
 output. A pass that standard output did not take, because the disk is full or the reader went away,
-was not delivered and is not exit 0. A stream that was closed from the start was not asked to take
-anything. SIGTERM and Ctrl-C interrupt the work, which cleans up after itself. What has not ended a
-moment later, because a thread or native code keeps it, is ended with every process that it started.
+was not delivered and is not exit 0. A stream that was closed from the start doesn't count. SIGTERM
+and Ctrl-C interrupt the work, which cleans up after itself. If it hasn't ended a moment later,
+because a thread or native code blocks it, it is killed with every process that it started.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 PIPE = 141
-"""As a shell says it of a program that SIGPIPE ended."""
+"""The exit code that a shell reports for a program ended by SIGPIPE."""
 GRACE_S = 1.2
 """Seconds for the work to clean up after itself."""
 
 
 class _Stream(io.RawIOBase):
-    """A file descriptor to write to that never fails, and remembers that it did."""
+    """A file descriptor whose writes never raise; it remembers whether one failed."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__()
@@ -157,7 +157,7 @@ _told = threading.Event()
 
 
 def tell(left: str) -> None:
-    """Say once that the command was interrupted, and what is left of its work."""
+    """Print once that the command was interrupted, and what is left of its work."""
     _told.set()
     text = f"\nassay: interrupted{f'; {left}' if left else ''}.\n"
     try:

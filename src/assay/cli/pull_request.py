@@ -57,7 +57,7 @@ class GitHub(CommentApi):
         return user.get("type") == "Bot" if account is None else user.get("login") == account
 
     def web_address(self, comment: dict[str, Any]) -> str:
-        """As the API says it."""
+        """The address that the API returns."""
         return str(comment.get("html_url", ""))
 
     def fix_of(self, status: int) -> str:

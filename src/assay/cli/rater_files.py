@@ -5,7 +5,7 @@ A rating is a number, a text or, at nominal level, true or false; null, an absen
 CSV cell mean that the rater did not rate. CSV has no types: where every rating reads as a number,
 they are numbers, so that 1 and 1.0 are one category. JSON has them, and a category written in two
 ways (1 and "1") is refused, because it would count as a disagreement on every item. All faults of a
-file come at once, the first 20 with their lines.
+file are reported at once, the first 20 with their lines.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHOWN = 60
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,6})?")
 _NO_NUMBER = re.compile(r"[-+]?(?:nan|inf|infinity)", re.IGNORECASE)
 _MANY_DIGITS = 400
-"""A number of more digits is beyond every float, and takes long to read."""
+"""A number with more digits is too large for a float, and slow to read."""
 
 
 class Ratings(NamedTuple):
