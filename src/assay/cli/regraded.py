@@ -20,9 +20,9 @@ from assay.views.documents import plain
 
 
 def warn_of_regrading(options: argparse.Namespace, choice: Choice) -> None:
-    """Say once on standard error which evaluations were graded by something else when they were
-    stored; `regraded` of the options has the sentences. What cannot be graded at all, the command
-    itself refuses.
+    """Print once on standard error which evaluations were graded by other rules when they were
+    stored; `regraded` of the options has the sentences. Evaluations that can't be graded at all are
+    refused by the command itself.
     """
     word = "decision" if "quarantine" in options else "command"
     graded = [one for one in options.stored if one.graded is not None]

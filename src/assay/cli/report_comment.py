@@ -1,8 +1,8 @@
 """`assay report comment`: a Markdown file as a comment on a GitHub pull request or a GitLab merge
 request, updated in place. The environment of the job determines which.
 
-Only the text is posted. Whether the build goes on is the exit code of the gate, which this command
-neither knows nor changes.
+Only the text is posted. The exit code of the gate decides whether the build continues; this command
+neither knows nor changes it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _read(path: str) -> str:
 
 
 def _event() -> dict[str, Any]:
-    """What GitHub says of the event that started the job; empty outside of one."""
+    """GitHub's description of the event that started the job; empty outside a job."""
     path = os.environ.get("GITHUB_EVENT_PATH")
     if not path:
         return {}
@@ -157,7 +157,9 @@ def _no_token(variable: str, place: str, fix: str) -> UsageError:
 
 
 def _body(marker: str, text: str, event: dict[str, Any]) -> str:
-    """The comment: marker, text, and what it is about, so that a stale one shows."""
+    """The comment: marker, text, and the commit it is about, so that a stale comment is
+    recognisable.
+    """
     own = os.environ.get("GITHUB_SHA") or os.environ.get("CI_COMMIT_SHA")
     head = _at(event, "pull_request", "head", "sha") or own
     about = [f"Assay {__version__}"]

@@ -1,7 +1,7 @@
 """`assay run`: a workflow on a dataset, from the first call to the evaluation on the screen.
 
 Everything of one run is in its work folder: `run.json` (what was asked for), `journal.jsonl` (each
-finished sample), `judge.journal` (each paid answer), from which a killed run goes on; `runs.jsonl`
+finished sample), `judge.journal` (each paid answer), from which a killed run resumes; `runs.jsonl`
 (the evidence with the verdicts, once all of it is there) and, with --repeat, `repeats.json`.
 """
 
@@ -151,7 +151,7 @@ def _folder(path: str) -> None:
 
 
 def plan_of(options: argparse.Namespace, workflow: LoadedWorkflow) -> WorkflowPlan:
-    """Find profile, policy and rubric before anything runs: a slip in a name must not cost a night
+    """Find profile, policy and rubric before anything runs: a typo in a name must not waste a night
     of calls.
     """
     from assay.records.evidence import Workflow as Subject
@@ -167,9 +167,7 @@ def _prepared(
     spec: JudgeSpec | None,
     scorers: Sequence[PlacedScorer],
 ) -> RunJudge | None:
-    """Say what judging takes and what nothing can fill; and give the judge, where it has something
-    to do.
-    """
+    """Print the cost of judging and what nothing can fill; return the judge if it is needed."""
     from assay.cli.preflight import expected_warnings, sources_of, warnings_of
     from assay.running.judge_step import estimate, task_of
     from assay.running.post_run import idle_scorers

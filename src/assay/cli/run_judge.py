@@ -1,4 +1,4 @@
-"""The judge of `assay run`: which one it is, what it will take, and the work.
+"""The judge of `assay run`: which one it is, what it will cost, and the judging itself.
 
 Paid answers go into `judge.journal` of the work folder, so that a resumed run asks only what has no
 verdict yet.
@@ -68,7 +68,7 @@ def judge_of(options: argparse.Namespace) -> JudgeSpec | None:
 
 
 def calls_of(found: JudgeEstimate, task: JudgeTask, spec: JudgeSpec | None) -> str:
-    """What judging takes, in words."""
+    """A sentence on the cost of judging."""
     asked = ["claim"] if task.claims else []
     asked += ["passage", "sentence of the expected answer"] if task.passages else []
     each = (
@@ -150,7 +150,7 @@ async def judge_runs(
 
 
 def report(judging: Judging) -> None:
-    """How judging went, on standard error."""
+    """Print how judging went on standard error."""
     from assay.cli.judge import note_usage
 
     note_usage([judging.usage], judging.counts)

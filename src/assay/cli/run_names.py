@@ -13,7 +13,7 @@ from assay.registry import near_miss
 from assay.views.documents import names_of
 
 KNOWN = 10_000
-"""Runs that are remembered, for the one that was meant."""
+"""Runs that are remembered, to find the one that was meant."""
 _PART = re.compile(r"/|::")
 
 
@@ -44,7 +44,7 @@ class OtherRuns:
                 self._names.setdefault(name[part.end() :], set()).add(run_id)
 
     def meant(self, text: str) -> str | None:
-        """The id of the one run whose name ends so.
+        """The id of the only run whose name has this ending.
 
         >>> found = OtherRuns()
         >>> found.add({"run_id": "junit-1/tests.test_bot::test_tone[calm]"})

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def say(words: str) -> None:
-    """A line for the person who watches."""
+    """Print a line of progress."""
     sys.stderr.write(f"{printable(words)}\n")
 
 
@@ -42,7 +42,7 @@ def already_begun(options: argparse.Namespace, folder: str) -> UsageError:
 
 
 def resume_command(options: argparse.Namespace, folder: str) -> str:
-    """The command that goes on with a run, with the outputs that were asked for."""
+    """The command that resumes a run, with the same outputs."""
     outputs = [word for path in options.output for word in ("-o", path)]
     events = [] if options.events is None else ["--events", options.events]
     json = ["--json"] if options.json else []

@@ -1,4 +1,4 @@
-"""What `assay run` was asked for: kept in `run.json` of its work folder, so that `--resume DIR`
+"""The settings of `assay run`, stored in `run.json` of its work folder, so that `--resume DIR`
 needs nothing else.
 """
 
@@ -49,7 +49,7 @@ _ANEW = (("judge", "no_judge", "max_usd", "max_calls"), ("min_pass_rate", "confi
 
 
 def remember(options: argparse.Namespace, settings: RunSettings, folder: str) -> None:
-    """Write down what was asked for, so that `--resume DIR` needs nothing else."""
+    """Store the settings, so that `--resume DIR` needs nothing else."""
     asked: dict[str, Any] = options.asked
     paths = {
         name: os.path.abspath(asked[name])
@@ -68,7 +68,7 @@ def remember(options: argparse.Namespace, settings: RunSettings, folder: str) ->
 
 
 def recall(options: argparse.Namespace) -> None:
-    """Fill in what the run that is gone on with was begun with, and what has a default."""
+    """Fill in the stored settings of the resumed run, and the defaults."""
     options.started = opt.moment(options.now) or datetime.now(UTC)
     if options.resume:
         if options.work or options.name:
@@ -185,7 +185,7 @@ def settings_of(options: argparse.Namespace, workflow: LoadedWorkflow) -> RunSet
 
 
 def _free(name: str) -> str:
-    """A name that no run of this folder has: two may begin within one second."""
+    """A name that no run in this folder has: two may start within one second."""
     tries = (name, *(f"{name}-{number}" for number in range(2, 1000)))
     return next(one for one in tries if not os.path.exists(os.path.join(DEFAULT_FOLDER, one)))
 

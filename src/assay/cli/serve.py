@@ -27,7 +27,7 @@ RANGES = (
     ("otlp_limit", 0.001, 86_400),
     ("otlp_keep", 0.000_001, 36_500),
 )
-"""The options that are numbers: the least and the greatest value of each."""
+"""The options that are numbers, with the smallest and largest value of each."""
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -101,7 +101,9 @@ def settings_of(options: argparse.Namespace) -> ServerSettings:
 
 
 def _check_offered(options: argparse.Namespace) -> None:
-    """Read what is offered to be run, so that a slip in a file is reported at the start."""
+    """Read the offered workflows and datasets, so that a mistake in a file is reported at the
+    start.
+    """
     from assay.running.catalogue import Offered
 
     if options.datasets is not None and options.workflows is None:
@@ -115,7 +117,7 @@ def _check_offered(options: argparse.Namespace) -> None:
 
 
 def serve(settings: ServerSettings, *, port: int, workers: int) -> int:
-    """Listen until a signal comes."""
+    """Serve until a signal arrives."""
     try:
         import uvicorn
 

@@ -66,12 +66,12 @@ class GradedPiece(NamedTuple):
     passed: bool
     scoring: str
     sample: bytes
-    """Stands for the sample: its repeats have the same."""
+    """A key for the sample, the same for all its repeats."""
     outputs: tuple[bytes, ...]
 
 
 class BlockGrades(NamedTuple):
-    """What a block of lines came to, and its size in bytes."""
+    """The results of a block of lines, and its size in bytes."""
 
     pieces: list[GradedPiece | list[Fault]]
     size: int
@@ -115,7 +115,7 @@ class StreamWorker:
             return _faults_of(error, document)
 
     def pieces(self, document: Document | Unread) -> list[GradedPiece | list[Fault]]:
-        """What one document comes to: grades that were made before are made again, one by one."""
+        """The results of one document; existing grades are recomputed one by one."""
         if isinstance(document, Unread) or not is_graded(document.tree):
             return [self.document(document)]
         try:

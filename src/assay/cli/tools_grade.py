@@ -240,7 +240,7 @@ def _report(
 
 
 def _add_report(folder: str, report: dict[str, Any], now: datetime) -> str:
-    """A new report file: a report that is there is never overwritten and never left out."""
+    """A new report file: an existing report is never overwritten or left out."""
     base = report_name(report["schemaId"], report["date"]).removesuffix(".json")
     timed = f"{base}-{now.strftime('%H%M%S')}Z"
     for name in (base, timed, *(f"{timed}-{count}" for count in range(2, 1000))):

@@ -156,8 +156,8 @@ def _serve(options: argparse.Namespace, view: View, listening: socket.socket) ->
 
 
 def _announce(options: argparse.Namespace, view: View, visitor: OneVisitor) -> None:
-    """Open the browser, and print the address in any case: nobody can tell whether a window came
-    up.
+    """Open the browser, and always print the address, because it is unknown whether a window
+    opened.
     """
     opened = not options.no_browser and _open_browser(visitor.address)
     if options.json:
@@ -174,8 +174,8 @@ def _announce(options: argparse.Namespace, view: View, visitor: OneVisitor) -> N
 
 
 def _open_browser(address: str) -> bool:
-    """Whether a browser was asked to open the address. A browser in this terminal is not: it would
-    take the place of the command.
+    """Whether a browser was asked to open the address. A text browser is not, because it would take
+    over the terminal.
     """
     has_display = sys.platform in ("darwin", "win32") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")

@@ -1,7 +1,7 @@
 """A file for `assay view`: its runs as evaluations, in a ledger that lives as long as the command.
 
 Another tool's file is imported as `assay import` does it; runs are graded as they are. Grades
-without their runs are shown with what they say themselves, so without questions and answers.
+without their runs are shown by themselves, so without questions and answers.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from assay.views.documents import encode
 
 
 class ViewedFile(NamedTuple):
-    """What a file came to: its evaluations, without their lists of runs, and what is worth knowing
-    about it.
+    """The result of reading a file: its evaluations, without their lists of runs, and notes about
+    it.
     """
 
     evaluations: Sequence[Evaluation]

@@ -2,7 +2,7 @@
 
 A score file has a line with its counts and then the items that failed. The items that passed are
 not listed: they come from the result file of the same category, or, without one, from the count
-alone. An item whose inference failed is missing evidence, also where the leaderboard counts it as
+alone. An item whose inference failed is missing evidence, even if the leaderboard counts it as
 correct.
 """
 

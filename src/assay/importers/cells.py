@@ -21,7 +21,7 @@ INDEXES = frozenset({"", "index", "Unnamed: 0", "__index_level_0__"})
 MAX_STRUCTURE = 1024 * 1024
 """Characters of a cell that are looked into for a list or an object."""
 LOOKED_AT = 500
-"""Rows that tell what a column is."""
+"""Rows that are examined to recognise a column."""
 _read_json = json.JSONDecoder(parse_float=Decimal).decode
 _ABSENT = frozenset({"", "nan", "none", "null", "na", "n/a", "<na>", "nat"})
 _TRUTHS = {"true": True, "false": False}
@@ -29,7 +29,7 @@ _VERDICTS = {
     **dict.fromkeys(("yes", "pass", "passed", "correct", "true"), 1),
     **dict.fromkeys(("no", "fail", "failed", "incorrect", "false"), 0),
 }
-"""Words whose direction is plain, whatever was measured."""
+"""Words that are clearly good or bad, whatever was measured."""
 
 
 def present(value: Any) -> Any:

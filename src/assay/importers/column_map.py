@@ -26,7 +26,7 @@ KEYS = (
     *("latency_ms", "cost_usd", "tokens", "attempt", "group"),
 )
 NEEDED = ("passed", "error", "status")
-"""What a table may not lose: without it, failures would look like successes."""
+"""Columns that must not be overlooked: without them, failures would look like successes."""
 _SCALE = re.compile(r"(.*):(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)", re.DOTALL)
 _NAMES: dict[str, tuple[str, ...]] = {
     "id": ("id", "sample_id", "case_id", "test_id", "example_id", "item_id", "question_id"),

@@ -23,7 +23,7 @@ class NameVersion(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What the user says of runs whose files do not say it."""
+    """What the user states about runs if their files don't."""
 
     workflow: NameVersion | None = None
     family: str | None = None
@@ -44,7 +44,7 @@ class Importer(NamedTuple):
     """One foreign format."""
 
     name: str
-    """As `--from` names it."""
+    """The name that `--from` takes."""
     title: str
     fits: Callable[[Head], bool]
     """Whether a file that begins so is of this format."""

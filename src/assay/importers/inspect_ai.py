@@ -313,7 +313,7 @@ class _Log:
         return absent + [(f"missing-{index}", 1) for index in range(1, left + 1)]
 
     def _rest(self, origin: ResultOrigin) -> dict[str, Any]:
-        """What a log lacks that did not end well although its samples did: unknown."""
+        """The unknown rest of a log that did not end well although its samples did."""
         self._unsure = True
         status = str(self._header.get("status"))[:40]
         self._tally.note("why it ended so can't be determined; that counts as one missing sample")

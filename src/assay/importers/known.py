@@ -41,8 +41,8 @@ KNOWN: Registry[Importer] = Registry(
 
 
 def fitting(head: Head, mapping: Mapping[str, str] | None = None) -> list[Importer]:
-    """The importers that take a file for theirs by its beginning. A table of results is taken where
-    no other tool wrote it; `mapping` says what its columns are.
+    """The importers that recognise a file by its beginning. A table of results is taken where no
+    other tool wrote it; `mapping` says what its columns are.
     """
     found = [KNOWN[name] for name in KNOWN if KNOWN[name].fits(head)]
     if found:

@@ -218,7 +218,7 @@ def _shared(
 def _note_direction(
     results: Results | None, task: str, metric: str, label: str, tally: ImportTally
 ) -> None:
-    """Say of a metric which way is better, as far as the file or its name does."""
+    """Note which direction of a metric is better, as far as the file or its name shows."""
     if may_be_less(metric) if results is None else results.is_lower_better(task, metric):
         tally.doubts[label] = "it is better when lower, and its scale is not known"
     elif results is not None and results.is_told(task, metric):
@@ -332,7 +332,9 @@ def _check_means(
     count: int,
     tally: ImportTally,
 ) -> None:
-    """Hold the results against their samples: they are of one run only if the means are equal."""
+    """Compare the results with their samples: they belong to one run only if the means are
+    equal.
+    """
     for label, total in sums.items():
         metrics = results.tasks[task]
         stated = metrics.get(label, metrics.get(label.partition(",")[0]))

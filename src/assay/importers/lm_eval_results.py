@@ -1,4 +1,4 @@
-"""What a results file of lm-evaluation-harness says of its tasks."""
+"""The tasks in a results file of lm-evaluation-harness."""
 
 from __future__ import annotations
 

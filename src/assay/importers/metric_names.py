@@ -17,7 +17,7 @@ _LESS = re.compile(
 
 @lru_cache(1024)
 def plain_name(label: str) -> str:
-    """A name in small letters, with one sign between words.
+    """A name in lower case, with one underscore between words.
 
     >>> plain_name("NoiseSensitivity (relevant)"), plain_name("wer,none")
     ('noise_sensitivity_relevant', 'wer_none')
@@ -27,7 +27,7 @@ def plain_name(label: str) -> str:
 
 
 def may_be_less(label: str) -> bool:
-    """Whether a metric may be better the lower it is, by its name.
+    """Whether a metric may be better when it is lower, judging by its name.
 
     >>> [may_be_less(name) for name in ("Toxicity", "wer,none", "brier_score", "answer_relevancy")]
     [True, True, True, False]

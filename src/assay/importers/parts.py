@@ -79,7 +79,7 @@ def is_near(one: Fraction, other: Fraction) -> bool:
 
 
 def refused(message: str, where: str, fix: str) -> InputError:
-    """A file that says what can't be true."""
+    """The error for a file whose statements can't be true."""
     return InputError("SCO-011", message, where=where, fix=fix)
 
 

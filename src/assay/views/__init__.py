@@ -1,3 +1,3 @@
-"""Grades -> text that people read. Nothing here decides: every number on a page comes from the
-result it shows.
+"""Turns results into text that people read. Nothing is decided here: every number on a page comes
+from the result it shows.
 """

@@ -126,14 +126,14 @@ class Facts(Block, frozen=True):
 
 
 class Contents(Block, frozen=True):
-    """The way to the sections of a long page."""
+    """Links to the sections of a long page."""
 
     sections: Sequence[tuple[str, str]]
     """Ids and names."""
 
 
 def contents(parts: Iterable[Part]) -> Contents:
-    """The way to every section with an id."""
+    """Links to every section with an id."""
     return Contents(
         [(part.id, part.title) for part in parts if isinstance(part, Section) and part.id]
     )
@@ -141,8 +141,8 @@ def contents(parts: Iterable[Part]) -> Contents:
 
 class Column(NamedTuple):
     """A column of a table. `kind` is "" for words, "n" for numbers, "wide" for sentences, "text"
-    for a text that is cut after three lines, "tight" for signs. With `href` its head is a link that
-    sorts by it; `order` is "ascending" or "descending" where the rows are sorted by it.
+    for a text that is cut after three lines, "tight" for symbols. With `href` its head is a link
+    that sorts by it; `order` is "ascending" or "descending" where the rows are sorted by it.
     """
 
     title: str
@@ -181,7 +181,7 @@ def can_draw() -> bool:
 
 
 class Figure(Block, frozen=True):
-    """A chart: its picture, its sentence, its table, and links to take it away.
+    """A chart: its picture, its sentence, its table, and download links.
 
     `url` is its address without an ending, which serves it as .svg and .png; without one the
     picture is within the page. Where there is nothing to draw, or nothing to draw with, the table
@@ -262,8 +262,8 @@ class Field(NamedTuple):
 
 
 class Filters(Block, frozen=True):
-    """A form whose state is the address: it works without a script, and the back button takes it
-    back.
+    """A form whose state is the address: it works without a script, and the back button
+    undoes it.
     """
 
     action: str
@@ -296,7 +296,7 @@ class Chip(NamedTuple):
 
 
 class Chips(Block, frozen=True):
-    """Filters by link; the chosen one takes itself back."""
+    """Filters as links; clicking the chosen one removes it."""
 
     label: str
     chips: Sequence[Chip]
@@ -312,7 +312,7 @@ class Region(Block, frozen=True):
 
 
 class Pager(Block, frozen=True):
-    """The way through a list that has no page numbers; a way that is not there is left out."""
+    """Links through a list without page numbers; a missing direction is left out."""
 
     newest: str = ""
     newer: str = ""

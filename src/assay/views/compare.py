@@ -236,7 +236,7 @@ def order_hint(n: int, query: CompareQuery) -> Paragraph:
 
 
 def page_links(page: SamplePage, query: CompareQuery) -> NumberedPager:
-    """The way through the samples."""
+    """Links through the samples."""
     number, pages = page.number, page.pages
 
     def to(wanted: int) -> str:
@@ -294,7 +294,7 @@ def _expected(one: ComparedSample) -> str:
 
 
 def _cell(one: ComparedSample, place: int, version: Version, moves: bool) -> str:
-    """What one evaluation made of a sample: the score, and the answer with what differs."""
+    """One evaluation's result for a sample: the score, and the answer with differences marked."""
     row = one.rows[place]
     if row is None:
         lost = moves and place == one.judged

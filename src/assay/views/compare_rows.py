@@ -1,5 +1,5 @@
-"""Samples of several evaluations side by side: what each came to, what changed from the baseline to
-the candidate, and which of them to show.
+"""Samples of several evaluations side by side: the result of each, what changed from the baseline
+to the candidate, and which of them to show.
 
 The first evaluation is the baseline. Rows in, rows out: nothing is read here, and nothing decided.
 """
@@ -74,7 +74,9 @@ class ComparedSample(Struct, frozen=True):
 
     @property
     def answer_changed(self) -> bool:
-        """Whether the candidate answers otherwise than the baseline; only rows with texts tell."""
+        """Whether the candidate's answer differs from the baseline's; known only for rows with
+        texts.
+        """
         return self.pair is not None and self.pair[0].answer != self.pair[1].answer
 
     @property

@@ -84,8 +84,8 @@ def outcome_word(decision: Decision) -> str:
 
 
 def decided(outcome: object, passed: object) -> Piece:
-    """What a stored decision came to, from its columns: a gate of an exam or of tool schemas has no
-    outcome, it passed or failed. One that states neither reads as failed, never as good.
+    """The outcome of a stored decision, from its columns: a gate of an exam or of tool schemas has
+    no outcome, it passed or failed. One that states neither counts as failed.
 
     >>> decided("not_enough_evidence", None), decided(None, False)
     ('? not enough evidence', '✗ failed')
@@ -128,7 +128,7 @@ def _between(low: float | None, high: float | None, reason: str | UnsetType) -> 
 
 
 def detectable(points: float) -> str:
-    """From which size on these samples show a difference."""
+    """The smallest difference that these samples detect."""
     if points > SCALE:
         return "none; scores that vary this much need more samples"
     return f"differences of {points:.2f} points or more, at the policy's power"
@@ -200,7 +200,9 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
 
 
 def bar_facts(decision: Decision) -> list[tuple[str, str]]:
-    """That samples may fail in any number, as long as no more do than before: where it holds."""
+    """A fact that no minimum pass rate is set, if that is so: any number of samples may fail, as
+    long as no more fail than before.
+    """
     if any(rule.id == "pass_rate" for rule in decision.rules):
         return []
     if decision.candidate.pass_rate.value == 0:
@@ -248,7 +250,7 @@ def overlap_facts(decision: Decision) -> list[tuple[str, str]]:
 
 
 def override_sentence(item: PolicyOverride) -> str:
-    """A number that was set otherwise than in the policy, in words."""
+    """A sentence on a number that differs from the policy's."""
     usual = "no value" if item.policy is None else f"{item.policy:g}"
     harder = "easier" if item.eases else "harder"
     return (

@@ -1,4 +1,4 @@
-"""Chart -> SVG or PNG, by vl-convert, the extra `charts`, which needs no browser and no network.
+"""Draws a chart as SVG or PNG with vl-convert (the extra `charts`), without browser or network.
 
 The renderer is 84 MB and slow to start, so it is loaded with the first picture and pictures are
 kept by the digest of their specification. It lays text out with its own font, so that the same
@@ -29,7 +29,7 @@ MISSING = (
     f" {install_command('charts')}. The tables have the same numbers."
 )
 VERSION = "5.21"
-"""Of Vega-Lite: named, so that a newer renderer that brings a newer one does not move a line."""
+"""The version of Vega-Lite, pinned so that a newer renderer doesn't change a picture."""
 KEPT = 256
 _ROOT = re.compile(r"<svg [^>]*?width=\"([\d.]+)\" height=\"([\d.]+)\" viewBox=\"([^\"]+)\">")
 _NAMESPACE = "http://www.w3.org/2000/svg"
@@ -44,7 +44,7 @@ def available() -> bool:
 
 
 def digest(chart: Chart) -> str:
-    """What stands for a picture: two charts with the same digest look and read the same. Fit for an
+    """The identity of a picture: two charts with the same digest look and read the same. Fit for an
     ETag.
     """
     text = json.dumps(

@@ -1,4 +1,4 @@
-"""The page of an evaluation: what it came to, why samples failed, and a row for each sample."""
+"""The page of an evaluation: its results, why samples failed, and a row for each sample."""
 
 from __future__ import annotations
 

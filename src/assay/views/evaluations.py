@@ -59,7 +59,7 @@ def import_notes(evaluation: Evaluation) -> list[str]:
 
 
 def evaluation_line(evaluation: Evaluation) -> str:
-    """What an evaluation came to, in a line."""
+    """The result of an evaluation, in one line."""
     totals = evaluation.totals
     passed = (
         "not graded"

@@ -26,7 +26,7 @@ MEANINGS = {
 """Every kind of event in the order of a run, and what it reports."""
 KINDS = tuple(MEANINGS)
 LAST = ("evaluation_complete", "error")
-"""After one of these a stream ends, and never before."""
+"""The kinds of event that end a stream."""
 
 _GRADE: dict[str, Any] = SCHEMAS["grades"]["properties"]["results"]["items"]
 _TEXT_OR_NULL = {"type": ["string", "null"]}

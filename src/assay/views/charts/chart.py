@@ -2,10 +2,10 @@
 it.
 
 A chart is a Vega-Lite specification, a sentence that says what it shows, and the table behind it.
-All three come from one document and nothing is made up: what the document does not hold is said in
-words. Field names in a specification are ours and never taken from a document, because Vega reads
-dots and brackets in them; text from a document enters as data only, cleaned and cut by `label`.
-Nothing here draws: see `assay.views.drawing`.
+All three come from one document and nothing is made up: missing values are stated in words. Field
+names in a specification are ours and never taken from a document, because Vega reads dots and
+brackets in them; text from a document enters as data only, cleaned and cut by `label`. Nothing here
+draws: see `assay.views.drawing`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Spec = dict[str, Any]
 _NEUTRAL = ("ink", "quiet", "rule", "ground", "track")
 INK, QUIET, RULE, GROUND, TRACK = (palette.LIGHT[name] for name in _NEUTRAL)
 DARK = {palette.LIGHT[name]: palette.DARK[name] for name in _NEUTRAL}
-"""What a colour becomes on a dark ground; the others stay."""
+"""The colours that change on a dark background; the others stay."""
 LETTER_COLOURS = palette.GRADES
 BLUE, SKY, GREY, ORANGE = palette.BLUE, palette.SKY, palette.GREY, palette.ORANGE
 RED, GREEN, PINK = palette.RED, palette.GREEN, palette.PINK
@@ -81,13 +81,13 @@ THEME: Spec = {
     "point": {"color": BLUE, "filled": True, "size": 60},
     "line": {"color": BLUE, "strokeWidth": 2},
 }
-"""The look of every chart. No font, colour or size is said anywhere else, except where a mark's
-meaning picks the colour.
+"""The look of every chart. Fonts, colours and sizes are set only here, except where a mark's
+meaning determines its colour.
 """
 
 
 class Chart(NamedTuple):
-    """One chart: what it is called, what it says, how it is drawn, and the table behind it."""
+    """One chart: its name, its sentence, its specification, and the table behind it."""
 
     name: str
     """Fit for a file name: lower-case letters and hyphens."""
@@ -102,7 +102,7 @@ class Chart(NamedTuple):
 
 
 def nothing(name: str, title: str, sentence: str) -> Chart:
-    """A chart without a picture: it says why there is none."""
+    """A chart without a picture, with the reason."""
     return Chart(name, title, sentence, None, ("What",), ((sentence,),))
 
 

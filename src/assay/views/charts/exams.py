@@ -230,8 +230,8 @@ def _stacked(
 
 
 def heatmap(exam: ExamResult) -> Chart:
-    """Every axis across the items in their order: a full cell is a lost mark. What is systematic
-    shows as a line, what falls shows on the right (C-017).
+    """Every axis across the items in their order: a full cell is a lost mark. A systematic loss
+    shows as a line, a decline shows on the right (C-017).
     """
     kept = [item for item in exam.items if len(exam.items) <= MAX_COLUMNS or item.lost]
     kept = kept[:MAX_COLUMNS]

@@ -1,4 +1,4 @@
-"""Charts of hard gates: what those of one run say, and in how many of many runs each fails."""
+"""Charts of hard gates: the verdicts of one run, and in how many of many runs each gate fails."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def _named(one: Mapping[str, Any]) -> object:
 
 
 def _letter(result: Mapping[str, Any]) -> str:
-    """The letter with the policy that gave it; a letter alone says nothing."""
+    """The letter with its policy, because a letter alone is meaningless."""
     if not result.get("grade"):
         return "no grade is stated"
     policy = (
