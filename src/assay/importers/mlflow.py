@@ -26,7 +26,7 @@ from assay.importers.cells import (
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import optional, shaped
+from assay.importers.parts import objects, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
 
@@ -79,7 +79,7 @@ class _Scores:
         """Add the value of a metric: a number, or the word of a judge."""
         if present(error) is not None:
             value, reason = None, error
-            self._tally.read["scorers that failed"] += 1
+            self._tally.read["failed scorers"] += 1
         if present(reason) is not None:
             self.reasons[label] = str(reason)[:2000]
         if not self._columns.is_text(label):
@@ -88,23 +88,6 @@ class _Scores:
             self.labels[label] = value
             self._tally.in_words(label)
             self._tally.dropped["values in words, which are not graded"] += 1
-
-
-def _valued(row: Any) -> dict[str, Any]:
-    """The values of a row's metrics, by their labels."""
-    if not isinstance(row, dict):
-        return {}
-    found = {}
-    for column, value in row.items():
-        label = _metric(column)
-        if label is not None:
-            found[label] = value
-    listed = structure_of(row.get("assessments"))
-    for one in listed if isinstance(listed, list) else ():
-        feedback = one.get("feedback") if isinstance(one, dict) else None
-        if isinstance(feedback, dict):
-            found[_label(one)] = feedback.get("value")
-    return found
 
 
 @lru_cache(1024)
@@ -129,9 +112,27 @@ class _MetricTable:
         self._judged: set[str] = set()
         name = NameVersion(TOOL, UNVERSIONED)
         self._origin = ResultOrigin(TOOL, name, name, file_id(path), judged=self._judged)
-        first = (_valued(row) for row, _ in table_rows(path))
+        self._expected: set[str] = set()
+        """What samples expect: it has columns like those of metrics."""
+        first = (self._valued(row) for row, _ in table_rows(path))
         self._columns = MetricColumns(first, tally, other=(), is_metric=_is_numeric)
         self._seen: Counter[str] = Counter()
+
+    def _valued(self, row: Any) -> dict[str, Any]:
+        """The values of a row's metrics, by their labels."""
+        if not isinstance(row, dict):
+            return {}
+        found = {}
+        for column, value in row.items():
+            label = _metric(column)
+            if label is not None:
+                found[label] = value
+        for one in objects(structure_of(row.get("assessments"))):
+            if isinstance(one.get("expectation"), dict):
+                self._expected.add(_label(one))
+            elif isinstance(feedback := one.get("feedback"), dict):
+                found[_label(one)] = feedback.get("value")
+        return {label: value for label, value in found.items() if label not in self._expected}
 
     def runs(self) -> Iterator[dict[str, Any]]:
         for index, (value, place) in enumerate(table_rows(self._path), 1):
@@ -144,8 +145,9 @@ class _MetricTable:
 
     def _run(self, row: dict[str, Any], place: str, index: int) -> dict[str, Any]:
         expected = _expected(row)
-        scores = self._scores(row)
-        for one in _assessments(row, f"{place}.assessments", self._path):
+        assessments = _assessments(row, f"{place}.assessments", self._path)
+        scores = self._scores(row, {_label(one) for one in assessments})
+        for one in assessments:
             feedback, expectation = one.get("feedback"), one.get("expectation")
             if isinstance(feedback, dict):
                 source = one.get("source")
@@ -177,11 +179,12 @@ class _MetricTable:
             line=line_of(place),
         )
 
-    def _scores(self, row: dict[str, Any]) -> _Scores:
+    def _scores(self, row: dict[str, Any], assessed: set[str]) -> _Scores:
+        """The metrics that have columns, but for those that the row's assessments have as well."""
         scores = _Scores(self._tally, self._columns)
         for column, value in row.items():
             label = _metric(column)
-            if label is None:
+            if label is None or label in assessed or label in self._expected:
                 continue
             reason = row.get(f"{label}/justification", row.get(f"{label}/rationale"))
             if present(reason) is not None:
