@@ -209,6 +209,10 @@ class Started:
             self._read = -1
 
 
+LOAD_NOTHING = {"--quiet", "--project", "--max-body"}
+"""Options with which a server loads the same modules as without them."""
+
+
 class Process:
     """`assay serve` as a process. The first one with its options is started anew, the others are
     forked: see forking.py. One that runs code of the test's is forked.
@@ -227,7 +231,7 @@ class Process:
             "0",
             *more,
         ]
-        kind = sorted(word for word in arguments if word.startswith("--"))
+        kind = sorted({word for word in arguments if word.startswith("--")} - LOAD_NOTHING)
         anew = not code and (is_first("serve", *kind) or not can_be_forked(os.environ))
         self.started = Started(arguments, None if anew else parent(), code=code)
         self.pid = self.started.pid

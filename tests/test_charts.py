@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -58,7 +59,7 @@ from assay.views.pieces import points
 from assay.views.render import report
 from conftest import ROOT
 from decisions import decided
-from examples import each
+from examples import CAMPAIGN, each
 from test_exam_marking import MARKING, RULES, graded_of
 from test_reports_html import HOSTILE, Page, poisoned
 
@@ -349,7 +350,8 @@ def test_a_picture_is_well_formed_stands_alone_and_follows_the_readers_scheme(na
     assert {colour.lower() for colour in colours} <= {colour.lower() for colour in PALETTE}
     assert "prefers-color-scheme:dark" in source
     assert all(f'[fill="{light}"]{{fill:{dark}}}' in source for light, dark in DARK.items())
-    assert drawing.png(made).startswith(b"\x89PNG")
+    if CAMPAIGN or name in ("heatmap", "drift"):
+        assert drawing.png(made).startswith(b"\x89PNG")
 
 
 def _contrast(one: str, other: str) -> float:
@@ -655,21 +657,23 @@ def test_no_document_breaks_a_chart(document: dict[str, Any]) -> None:
         json.dumps(made.spec, allow_nan=False)
 
 
-@pytest.mark.parametrize(
-    "poison",
-    [*HOSTILE, "a\u202eb\x00c\ud800\x1b[31m\ufffe", "x.y[0]", "{signal: 'alert(1)'}", "datum.x"],
+@each(
+    "place, poison",
+    enumerate(
+        [*HOSTILE, "a\u202eb\x00c\ud800\x1b[31m\ufffe", "x.y[0]", "{signal: 'alert(1)'}", "datum.x"]
+    ),
 )
-def test_hostile_text_is_drawn_as_text(poison: str) -> None:
-    def drawn(text: str) -> list[str]:
-        made = [
-            grades.contributions(poisoned(results()[5], text)),
-            gates.gates(poisoned(results()[1], text)),
-            steps.timeline(poisoned(results()[0], text)),
-        ]
-        made += [decisions.rules(poisoned_decision(text)), exams.axes(hostile_exam(text))]
-        return [drawing.svg(one).decode() for one in made]
-
-    for source in drawn(poison):
+def test_hostile_text_is_drawn_as_text(place: int, poison: str) -> None:
+    """In the suite each text in two of the five charts, in a campaign in all of them."""
+    makers: list[Callable[[], Chart]] = [
+        lambda: grades.contributions(poisoned(results()[5], poison)),
+        lambda: gates.gates(poisoned(results()[1], poison)),
+        lambda: steps.timeline(poisoned(results()[0], poison)),
+        lambda: decisions.rules(poisoned_decision(poison)),
+        lambda: exams.axes(hostile_exam(poison)),
+    ]
+    for make in makers if CAMPAIGN else (makers[place % 5], makers[(place + 2) % 5]):
+        source = drawing.svg(make()).decode()
         root = ET.fromstring(source)
         assert {child.tag.split("}")[1] for child in root.iter()} <= {
             "svg",
@@ -726,7 +730,7 @@ def test_no_string_changes_the_structure_of_a_page_with_pictures() -> None:
         lambda text: judge_page(hostile_card(text)),
     ):
         shape = Page(make("h" * len(HOSTILE[0]))).shape
-        for poison in HOSTILE:
+        for poison in HOSTILE if CAMPAIGN else HOSTILE[-2:]:
             page = Page(make(poison))
             assert page.shape == shape, poison
             assert {name for name, _ in page.elements}.isdisjoint(
@@ -785,7 +789,7 @@ def test_without_the_renderer_tables_stand_in_for_pictures_and_one_line_says_why
 
 def test_charts_are_written_as_svg_and_png(tmp_path: Path) -> None:
     report = Report()
-    for result in results()[:3]:
+    for result in results()[:2]:
         report.add(result)
     written = drawing.write_charts(
         [
@@ -803,7 +807,7 @@ def test_charts_are_written_as_svg_and_png(tmp_path: Path) -> None:
         "grade-mix.svg",
         "score-histogram.png",
         "run-1-contributions.svg",
-        "run-3-contributions.png",
+        "run-2-contributions.png",
         "axes.svg",
         "rules.png",
         "gates.svg",

@@ -160,11 +160,20 @@ def test_every_page_is_whole_and_forbids_everything_that_is_not_its_own(api: Api
         assert found.tags[names.index("a")][1]["href"] == "#content"
 
 
-def test_every_link_on_every_page_leads_somewhere(api: Api) -> None:
+def test_links_lead_somewhere_ids_are_given_once_and_no_letter_is_without_its_policy(
+    api: Api,
+) -> None:
     asked = pages(api)
     seen = set(asked)
     for path in asked:
-        for href in show(api, path).links():
+        source = api.client.get(path, headers=HTML).text
+        for after in re.findall(r'<b class="grade-[A-Za-z]+">[^<]+</b>(.{0,40})', source):
+            assert re.match(r" <small>[\w-]+@\d", after), (path, after)
+        found = Markup(source)
+        given = [attributes["id"] for _, attributes in found.tags if "id" in attributes]
+        assert len(given) == len(set(given)), path
+        assert {href[1:] for href in found.links() if href.startswith("#")} <= set(given), path
+        for href in found.links():
             target = href.partition("#")[0]
             if target and target not in seen:
                 seen.add(target)
@@ -172,30 +181,10 @@ def test_every_link_on_every_page_leads_somewhere(api: Api) -> None:
     assert len(seen) > 60
 
 
-def test_an_anchor_on_a_page_leads_to_something_on_it(api: Api) -> None:
-    for path in pages(api):
-        found = show(api, path)
-        there = {attributes["id"] for _, attributes in found.tags if "id" in attributes}
-        assert {href[1:] for href in found.links() if href.startswith("#")} <= there, path
-
-
-def test_ids_on_a_page_are_given_once(api: Api) -> None:
-    for path in pages(api):
-        given = [attributes["id"] for _, attributes in show(api, path).tags if "id" in attributes]
-        assert len(given) == len(set(given)), path
-
-
 def test_pages_are_not_in_the_description_of_the_api(api: Api) -> None:
     assert all(
         path.startswith(("/api/", "/v1/")) for path in api.get("/openapi.json").json()["paths"]
     )
-
-
-def test_no_letter_stands_without_its_policy(api: Api) -> None:
-    for path in pages(api):
-        source = api.client.get(path, headers=HTML).text
-        for after in re.findall(r'<b class="grade-[A-Za-z]+">[^<]+</b>(.{0,40})', source):
-            assert re.match(r" <small>[\w-]+@\d", after), (path, after)
 
 
 # --- hostile content
@@ -319,7 +308,7 @@ def test_a_chart_of_hostile_names_is_a_picture_and_nothing_else(api: Api) -> Non
 
 def test_a_run_is_found_by_whatever_id_it_has(api: Api) -> None:
     seen: set[str] = set()
-    for name in ("a/b", "a b", "ä?#&", "..a", "live/live", "x/replay", "𝔘\u202enwod", "'\"`"):
+    for name in ("a/b", "ä?#& 'x\"`", "..a", "live/live", "x/replay", "𝔘\u202enwod"):
         graded(api, run("rag", run_id=name))
         links = show(api, "/runs").links()
         (way,) = {href for href in links if href.startswith("/runs/sha256:")} - seen

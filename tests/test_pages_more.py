@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -103,12 +104,17 @@ def pages_of(shop: Shop) -> list[str]:
     ]
 
 
+@cache
+def answers_of(shop: Shop) -> dict[str, Any]:
+    """Each page, asked for once."""
+    return {path: shop.client.get(path, headers=HTML) for path in pages_of(shop)}
+
+
 # --- all of them
 
 
 def test_every_page_is_whole_small_and_has_its_place_in_the_menu(shop: Shop) -> None:
-    for path in pages_of(shop):
-        answer = shop.client.get(path, headers=HTML)
+    for path, answer in answers_of(shop).items():
         found = Markup(answer.text)  # every tag is closed
         assert answer.status_code == 200, path
         assert len(answer.content) < 500_000
@@ -136,8 +142,8 @@ def test_every_link_of_these_pages_leads_somewhere(shop: Shop) -> None:
     """In the suite the first two links of each kind on each page, in a campaign all of them."""
     seen: set[str] = set()
     followed: Counter[str] = Counter()
-    for path in pages_of(shop):
-        found = Markup(shop.client.get(path, headers=HTML).text)
+    for path, page in answers_of(shop).items():
+        found = Markup(page.text)
         ids = {str(attributes["id"]) for _, attributes in found.tags if attributes.get("id")}
         for href in found.links():
             if href.startswith("#"):
@@ -154,8 +160,8 @@ def test_every_link_of_these_pages_leads_somewhere(shop: Shop) -> None:
 
 def test_no_letter_stands_without_what_gave_it(shop: Shop) -> None:
     letters = re.compile(r'<b class="grade-[A-Za-z]+">([^<]+)</b> <small>([^<]*)</small>')
-    for path in pages_of(shop):
-        text = shop.client.get(path, headers=HTML).text
+    for path, page in answers_of(shop).items():
+        text = page.text
         assert text.count('<b class="grade-') == len(letters.findall(text))
         said = {policy for _, policy in letters.findall(text)}
         if "/schemas" in path:
@@ -166,8 +172,8 @@ def test_no_letter_stands_without_what_gave_it(shop: Shop) -> None:
 
 def test_every_picture_of_these_pages_is_there_and_is_kept_by_the_browser(shop: Shop) -> None:
     drawn: set[str] = set()
-    for path in pages_of(shop):
-        found = Markup(shop.client.get(path, headers=HTML).text)
+    for page in answers_of(shop).values():
+        found = Markup(page.text)
         for tag, attributes in found.tags:
             source = str(attributes.get("src"))
             if tag == "img" and source.startswith("/charts/"):
