@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 collect_ignore = ["servers"]  # programs that tests start, some of them broken on purpose
 
-settings.register_profile("suite", deadline=None, max_examples=30, derandomize=True)
+settings.register_profile("suite", deadline=None, max_examples=15, derandomize=True)
 settings.register_profile("campaign", deadline=None, max_examples=5000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 

@@ -252,9 +252,16 @@ class Parent:
             )
 
     def run(
-        self, arguments: list[str], *, stdin: bytes, cwd: Path, env: dict[str, str], timeout: float
+        self,
+        arguments: list[str],
+        *,
+        stdin: bytes,
+        cwd: Path,
+        env: dict[str, str],
+        timeout: float,
+        code: str = "",
     ) -> Result:
-        """The command from its start to its end."""
+        """The command, or this code, from its start to its end."""
         with ExitStack() as stack:
             out, err = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
             self._tell(
@@ -263,7 +270,7 @@ class Parent:
                 cwd=str(cwd),
                 env={**os.environ, **env},
                 stays=False,
-                code="",
+                code=code,
             )
             pid = self._answer(timeout)
             try:

@@ -283,18 +283,17 @@ def test_many_categories_are_thinned_to_few_that_keep_the_whole_weight() -> None
 
 
 @pytest.mark.parametrize("distinct", [5, 10_000])
-def test_a_hundred_thousand_items_take_seconds_and_no_table_of_all_categories(
-    distinct: int,
-) -> None:
+def test_many_items_need_no_table_of_all_categories(distinct: int) -> None:
     chance = random.Random(1)
-    first = [chance.randrange(distinct) for _ in range(100_000)]
+    n = repeats(20_000, 100_000)
+    first = [chance.randrange(distinct) for _ in range(n)]
     second = [one if chance.random() < 0.5 else chance.randrange(distinct) for one in first]
     items = list(zip(first, second, strict=True))
     pairs = count_pairs(first, second)
-    assert len(pairs.cells) <= 100_000
-    assert cohen_kappa(pairs).value == pytest.approx(0.5, abs=0.01)
-    assert weighted_kappa(pairs, "quadratic").value == pytest.approx(0.5, abs=0.01)
-    assert many.krippendorff_alpha(items, level="ordinal").value == pytest.approx(0.5, abs=0.01)
+    assert len(pairs.cells) <= n
+    assert cohen_kappa(pairs).value == pytest.approx(0.5, abs=0.02)
+    assert weighted_kappa(pairs, "quadratic").value == pytest.approx(0.5, abs=0.02)
+    assert many.krippendorff_alpha(items, level="ordinal").value == pytest.approx(0.5, abs=0.02)
     assert kendall_tau_b(first, second).value is not None
 
 
@@ -308,6 +307,8 @@ CUTS: dict[str, list[float] | None] = {
     "five, skewed": [-2.0, -1.5, -1.0, -0.2],
     "continuous": None,
 }
+SHOWN = ("two", "five, skewed", "continuous")
+"""Those of the suite; a campaign has all."""
 
 
 def _draw(
@@ -350,13 +351,13 @@ def test_a_95_percent_interval_holds_the_truth_93_times_in_100_on_average(name: 
     chance = random.Random(name)
     held: dict[int, list[bool]] = {5: [], 10: [], 30: []}
     for kind, cuts in CUTS.items():
-        if cuts is None and not also_continuous:
+        if (cuts is None and not also_continuous) or not (CAMPAIGN or kind in SHOWN):
             continue
         for likeness in (0.0, 0.5, 0.9):
             truth = find(
                 [
                     _draw(chance, cuts, likeness, raters)
-                    for _ in range(repeats(3_000, 20_000) if cuts else repeats(1_500, 4_000))
+                    for _ in range(repeats(2_000, 20_000) if cuts else repeats(1_000, 4_000))
                 ]
             ).value
             assert truth is not None, kind
@@ -367,7 +368,7 @@ def test_a_95_percent_interval_holds_the_truth_93_times_in_100_on_average(name: 
                     if interval.low is not None and interval.high is not None:
                         found.append(interval.low <= truth <= interval.high)
     for n, found in held.items():
-        assert len(found) > repeats(37, 250), "an interval that is hardly ever given shows nothing"
+        assert len(found) > repeats(20, 250), "an interval that is hardly ever given shows nothing"
         assert sum(found) / len(found) >= (0.93 if CAMPAIGN else 0.9), (
             f"{name}: {sum(found) / len(found):.3f} at n = {n}"
         )
@@ -404,14 +405,14 @@ def test_a_95_percent_interval_of_a_correlation_of_40_skewed_ratings_holds_the_t
                     for one, other in zip(people, others, strict=True)
                 ]
 
-            truth = find(draw(repeats(20_000, 40_000))).value
+            truth = find(draw(repeats(8_000, 40_000))).value
             assert truth is not None
             found = [
                 interval.low <= truth <= interval.high
-                for interval in (find(draw(40)) for _ in range(repeats(100, 200)))
+                for interval in (find(draw(40)) for _ in range(repeats(60, 200)))
                 if interval.low is not None and interval.high
             ]
-            assert len(found) > repeats(75, 150)
+            assert len(found) > repeats(45, 150)
             assert sum(found) / len(found) >= 0.90, (
                 f"{name}, {kind}, {likeness}: {sum(found) / len(found):.3f}"
             )

@@ -8,9 +8,11 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from xml.etree import ElementTree
 
 import pytest
@@ -18,6 +20,7 @@ import pytest
 from assay.pytest_plugin import Assay
 from conftest import ROOT
 from documents import run, scorecard
+from forking import Parent, Result
 
 LOAD = ["-p", "assay.pytest_plugin"]
 HEAD = (
@@ -26,17 +29,19 @@ HEAD = (
 )
 
 
-class Session:
-    """What a session said."""
+PYTEST = "import pytest, sys\nsys.exit(int(pytest.main(sys.argv[1:])))"
 
-    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
-        self.code = done.returncode
-        self.out = done.stdout
-        self.err = done.stderr
+
+@pytest.fixture(scope="module")
+def forked() -> Iterator[Parent]:
+    """A process that has loaded pytest and becomes a session of it."""
+    made = Parent("pytest", "_pytest.pytester", "pdb")
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Any:
+def session(tmp_path: Path, forked: Parent) -> Any:
     """Write a test file and run pytest on it, without anything of this repository's
     configuration.
     """
@@ -53,38 +58,22 @@ def session(tmp_path: Path) -> Any:
         (tmp_path / f"{name}.json").write_text(json.dumps(tree))
 
     def start(
-        text: str, *arguments: str, plugins: list[str] = LOAD, env: dict[str, str] | None = None
-    ) -> Session:
+        text: str, *arguments: str, env: dict[str, str] | None = None, anew: bool = False
+    ) -> Result:
         (tmp_path / "test_it.py").write_text(HEAD + text)
-        xdist = ["-p", "xdist.plugin"] if "-n" in arguments else []
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "--strict-markers",
-            *plugins,
-            *xdist,
-            *arguments,
-        ]
+        plugins = [*LOAD, *(["-p", "xdist.plugin"] if "-n" in arguments else [])]
+        words = ["-q", "-p", "no:cacheprovider", "--strict-markers", *plugins, *arguments]
         clean = {
             name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
         }
-        clean["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = (
-            "1"  # the plugins of others that happen to be here take seconds to load
-        )
-        return Session(
-            subprocess.run(
-                command,
-                cwd=tmp_path,
-                env={**clean, **(env or {})},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-        )
+        # the plugins of others that happen to be here take seconds to load
+        clean |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **(env or {})}
+        if not anew:
+            with patch.dict(os.environ, clean, clear=True):
+                return forked.run(words, stdin=b"", cwd=tmp_path, env={}, timeout=120, code=PYTEST)
+        command = [sys.executable, "-m", "pytest", *words]
+        done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, check=False)
+        return Result(done.returncode, done.stdout, done.stderr)
 
     return start
 
@@ -101,7 +90,7 @@ def test_bad(assay):
     grade = assay.grade(load("bad"))
     assert grade.passed, grade.reason
 """
-    done = session(text)
+    done = session(text, anew=True)
     assert done.code == 1
     assert "AssertionError: hard_gate_failure" in done.out
     assert "bad  gate overall_status_success does not pass  test_it.py::test_bad" in done.out
@@ -334,25 +323,9 @@ def test_it():
     heavy = {"assay.pipeline.grading", "assay.errors", "msgspec", "jiter"} & set(sys.modules)  # other plugins may load a schema or YAML library
     assert not heavy, heavy
 """
-    done = session(text)
+    done = session(text, anew=True)
     assert done.code == 0, done.out
     assert "assay" not in done.out
-
-
-def test_its_import_costs_next_to_nothing() -> None:
-    code = (
-        "import time, pytest, assay\nstart = time.perf_counter()\nimport"
-        " assay.pytest_plugin\nprint(time.perf_counter() - start)"
-    )
-    times = [
-        float(
-            subprocess.run(
-                [sys.executable, "-c", code], capture_output=True, text=True, check=True
-            ).stdout
-        )
-        for _ in range(3)
-    ]
-    assert min(times) < 0.02, "seconds, with the compilation where no bytecode is kept"
 
 
 def test_pytest_finds_the_plugin_by_itself_once_it_is_installed() -> None:

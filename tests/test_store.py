@@ -43,7 +43,7 @@ from assay.store.names import seen
 from assay.store.verify import verify
 from assay.store.writing import insert_rows
 from documents import FAMILIES, run, scorecard
-from examples import CAMPAIGN, repeats
+from examples import CAMPAIGN, each, repeats
 from forking import Forked
 from postgres import ledger_url, postgres_url, prepared, prepared_url
 
@@ -188,7 +188,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("evil", HOSTILE, ids=range(len(HOSTILE)))
+@each("evil", HOSTILE)
 def test_hostile_text_is_kept_found_and_not_run(ledger: Ledger, evil: str) -> None:
     steps = [
         {
@@ -415,29 +415,29 @@ def test_a_correction_is_a_new_record_with_author_and_reason(ledger: Ledger) -> 
 # --- nothing is changed in place
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE records SET reason = 'x'",
-        "UPDATE records SET body = NULL",
-        "DELETE FROM records",
-        "UPDATE links SET relation = 'corrects'",
-        "DELETE FROM links",
-        "DELETE FROM steps",
-        "UPDATE steps SET name = 'x'",
-        "DELETE FROM tags",
-        "UPDATE heads SET seq = 1",
-        "DELETE FROM heads",
-    ],
+UPDATES = (
+    "UPDATE records SET reason = 'x'",
+    "UPDATE records SET body = NULL",
+    "DELETE FROM records",
+    "UPDATE links SET relation = 'corrects'",
+    "DELETE FROM links",
+    "DELETE FROM steps",
+    "UPDATE steps SET name = 'x'",
+    "DELETE FROM tags",
+    "UPDATE heads SET seq = 1",
+    "DELETE FROM heads",
 )
-def test_the_database_itself_refuses_to_change_or_delete(ledger: Ledger, statement: str) -> None:
+
+
+def test_the_database_itself_refuses_to_change_or_delete(ledger: Ledger) -> None:
     ledger.put_many(graded(run(tags=["a"])))
-    with (
-        pytest.raises(DBAPIError, match="append-only"),
-        ledger.database.writing() as connection,
-        connection.begin(),
-    ):
-        connection.execute(text(statement))
+    for statement in UPDATES:
+        with (
+            pytest.raises(DBAPIError, match="append-only"),
+            ledger.database.writing() as connection,
+            connection.begin(),
+        ):
+            connection.execute(text(statement))
     assert verify(ledger).clean
 
 
@@ -1157,7 +1157,15 @@ def test_a_value_of_another_kind_in_any_column_is_a_flaw_and_no_failure(
             assert json.dumps([flaw._asdict() for flaw in report.flaws])
 
 
-@pytest.mark.parametrize(("statement", "what"), TAMPERED, ids=range(len(TAMPERED)))
+@pytest.mark.parametrize(
+    ("prepared_url", "statement", "what"),
+    [
+        pytest.param(kind, *case, id=f"{kind}-{place}")
+        for place, case in enumerate(TAMPERED)
+        for kind in (("sqlite", "postgresql") if CAMPAIGN or place % 5 == 0 else ("sqlite",))
+    ],
+    indirect=["prepared_url"],
+)
 def test_what_is_changed_from_outside_is_found_and_named(
     ledger: Ledger, statement: str, what: str
 ) -> None:
