@@ -1,1 +1,3 @@
-"""Numbers in, numbers out. Knows no record; nothing random without a seed."""
+"""Statistics: functions from numbers to numbers, without records and without randomness that isn't
+seeded.
+"""

@@ -2,13 +2,12 @@
 numpy, the extra `stats`.
 
 Graded data has few distinct values; a resample of it is then one multinomial draw of their counts,
-which is the same thing in a fraction of the time. Otherwise places are drawn in blocks that stay in
-the cache. Groups are drawn whole, as sums and sizes. Values are sorted first: their order changes
-nothing.
+which is equivalent and much faster. Otherwise places are drawn in blocks that stay in the cache.
+Groups are drawn whole, as sums and sizes. Values are sorted first: their order changes nothing.
 
-A resample knows no value that the sample lacks. With few samples, or hardly any that differ, the
-interval is too narrow, and it is refused there: see `means` for intervals that hold. Source: Efron,
-Better bootstrap confidence intervals, 1987.
+A resample contains only values of the sample. With few samples, or with hardly any that differ, the
+interval is too narrow and is refused: see `means` for intervals that are valid there. Source:
+Efron, Better bootstrap confidence intervals, 1987.
 """
 
 from __future__ import annotations

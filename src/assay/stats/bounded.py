@@ -43,8 +43,8 @@ class Mass(NamedTuple):
 def bounded_mean(
     values: Iterable[float], *, lowest: float, highest: float, level: float = 0.95
 ) -> Interval:
-    """The interval of a mean of values between `lowest` and `highest`; wide, and right at any n
-    from 2 on.
+    """The interval of a mean of values between `lowest` and `highest`; wide, and valid for any n of
+    at least 2.
 
     >>> found = bounded_mean([100.0] * 30, lowest=0.0, highest=100.0)
     >>> round(found.low, 6), round(found.high, 6)
@@ -126,8 +126,8 @@ def _end(ordered: Sequence[Mass], lowest: float, value: float, tail: float) -> f
 
 
 def _coarse(ordered: Sequence[Mass], lowest: float, highest: float) -> Sequence[Mass]:
-    """Many distinct values, each moved to the next lower of `_CELLS` places: no lower end rises by
-    it, and none waits for minutes.
+    """Many distinct values, each moved to the next lower of `_CELLS` places: this never raises a
+    lower end, and keeps the computation fast.
     """
     if len(ordered) <= _CELLS:
         return ordered

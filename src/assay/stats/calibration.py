@@ -1,4 +1,5 @@
-"""What people would have said on average, from few human labels and many verdicts of a judge.
+"""Estimates what people would have said on average, from few human labels and many verdicts of a
+judge.
 
 A row has a verdict of the judge, or None if it could not be read, and a human label, or None if
 nobody looked. The labelled rows must be a random part of all rows: labels of the hard cases only
@@ -50,7 +51,7 @@ def naive(
     groups: Sequence[Hashable] | None = None,
 ) -> Interval:
     """The judge's own mean over the verdicts that could be read. However narrow its interval, it
-    says nothing of the truth.
+    says nothing about the true mean.
 
     >>> [round(end, 4) for end in naive([1, 1, 1, 0, None], kind="rate")[:3]]
     [0.75, 0.3006, 0.9544]
@@ -166,9 +167,9 @@ def ppi(
     from all rows in the judge's eyes (PPI++).
 
     The judge's scores weigh as much as they have been seen to tell about the labels
-    (`tuned_weight`), so that a useless judge does no harm, and neither does an unread verdict,
-    which takes the judge's mean. For a rate the interval stratifies the labels by verdict and joins
-    Wilson's limits of the strata; for a number it is Student's t on what the judge leaves
+    (`tuned_weight`), so that neither a useless judge nor an unread verdict does any harm; an unread
+    verdict takes the judge's mean. For a rate the interval stratifies the labels by verdict and
+    joins Wilson's limits of the strata; for a number it is Student's t on what the judge leaves
     unexplained. Sources: Angelopoulos, Duchi and Zrnic, PPI++, 2023; Zou and Donner, 2008, for the
     joining.
 

@@ -11,10 +11,10 @@ from assay.stats.intervals import Interval, binomial_cdf, t_quantile
 from assay.stats.kappa import cohen_kappa, count_pairs
 
 LEAST_ITEMS = 20
-"""The jackknife of a difference of kappas needs so many items."""
+"""The number of items that the jackknife of a difference of kappas needs."""
 
 LEAST_CHANGED = 5
-"""And so many verdicts that changed: none seen is not none there."""
+"""The number of changed verdicts it needs: seeing none doesn't mean that there are none."""
 
 
 def more_than(count: int, n: int, share: float) -> float:

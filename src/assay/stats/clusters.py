@@ -37,12 +37,12 @@ from assay.stats.estimate import (
 )
 
 MINIMUM = 5
-"""Groups below which nothing is said about the spread between groups."""
+"""The minimum number of groups for an estimate of the spread between groups."""
 METHOD = "cluster-robust t"
 
 
 class Groups(NamedTuple):
-    """What the samples of each group come to."""
+    """The sums over the samples of each group."""
 
     sizes: list[int]
     totals: list[float]

@@ -1,12 +1,12 @@
-"""An estimated mean with its interval, and the rule that says whether its spread was seen.
+"""An estimated mean with its interval, and the rule for whether enough spread was observed.
 
-Student's interval believes the spread it sees. Where all values are equal, or all but a few, that
-spread is too small or zero, and the interval claims certainty that nobody has: thirty equal results
-do not show that the next one will be equal. So where the commonest value holds at least half of the
-samples and fewer than `SEEN` differ from it, the interval is the one of `bounded`, which needs the
-range of the values; without a range there is none. Where the values lean so far to one side that
-Student's end on that side would be missed about twice as often as it says, that end is moved
-outwards.
+Student's interval relies on the observed spread. If all values are equal, or all but a few, that
+spread is too small or zero, and the interval claims a certainty that isn't there: thirty equal
+results don't show that the next one will be equal. So where the commonest value holds at least half
+of the samples and fewer than `SEEN` differ from it, the interval is the one of `bounded`, which
+needs the range of the values; without a range there is none. Where the values lean so far to one
+side that Student's end on that side would be missed about twice as often as it says, that end is
+moved outwards.
 
 Values are compared after rounding to `DIGITS` decimals: 80.3 - 80.2 and 70.3 - 70.2 are one
 difference.
@@ -24,7 +24,9 @@ from assay.stats.intervals import Interval, t_quantile, t_tail
 
 DIGITS = 9
 SEEN = 8
-"""Values that differ from the commonest one, from which the sample variance is believed."""
+"""The number of values that must differ from the commonest one before the sample variance is
+used.
+"""
 LEANING = 0.2
 """Skewness over the root of n, from which an end is moved outwards."""
 LEANING_FROM = 20
@@ -97,7 +99,7 @@ class Moments(NamedTuple):
 
 
 def on_scale(found: Interval, range: Range) -> Interval:
-    """The interval of a mean without what no value can be: Student's t may leave the scale."""
+    """The interval of a mean, cut at the ends of the scale, which Student's t may exceed."""
     if found.low is None or found.high is None:
         return found
     low, high = max(found.low, range.lowest), min(found.high, range.highest)

@@ -1,5 +1,5 @@
-"""Items whose repeats disagree. They are found and named here; leaving them out is somebody's
-decision, and never this module's.
+"""Items whose repeats disagree. They are found and named here, never left out: that is the user's
+decision.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class FlakyItem(NamedTuple):
 
 
 class Flakiness(NamedTuple):
-    """What repeats say about the steadiness of items."""
+    """What repeats show about the stability of items."""
 
     items: tuple[FlakyItem, ...]
     """In the order of their names."""

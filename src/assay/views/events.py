@@ -93,7 +93,7 @@ def replay(
     run: Run, grade: Mapping[str, Any] | None, digest: str | None, *, after: int = 0
 ) -> Iterator[bytes]:
     """The events of a stored run, after the one that was seen last. A run without a grade ends in
-    `error`: silence would look like a pass to come.
+    `error`: without an event, it would seem that a grade is still to come.
     """
     for position, (kind, at, fields) in enumerate(_story(run, grade, digest), 1):
         if position > after:

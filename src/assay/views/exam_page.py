@@ -241,7 +241,7 @@ def _evidence(evidence: Mapping[str, Any]) -> str:
 
 
 def _history(history: HistoryView, gates: GateView | None, figure: Any) -> Section:
-    """The results of this very exam over time, against the stored distribution."""
+    """The results of this exam over time, against the stored distribution."""
     limit = None if gates is None else gates.limit
     rows = [
         [

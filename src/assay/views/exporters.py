@@ -1,4 +1,4 @@
-"""The exporters: every format in which grades leave, by name and by the extension of a file.
+"""The exporters: every format for grades, by name and by file extension.
 
 `-o FILE` picks one by its extension, `assay report export --to NAME` by its name. A format is
 written as a stream, so that a million results need no memory: a head, one piece for each result,

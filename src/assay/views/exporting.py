@@ -1,4 +1,4 @@
-"""Sending evaluation events over OTLP/HTTP, where an option or the environment names an exporter.
+"""Sends evaluation events over OTLP/HTTP, if an option or the environment names an exporter.
 
 Export is best effort: nothing here raises, and a failed export changes no grade and no exit code.
 Headers contain secrets and never appear in a message; of an address, only the host does. Redirects

@@ -240,7 +240,7 @@ def versions_text(counts: Mapping[str, Any]) -> str:
 
 
 def totals_text(counts: Mapping[str, Any]) -> str:
-    """How many were graded, and how they came out."""
+    """How many were graded, with their results."""
     letters = " · ".join(f"{letter} {n:,}" for letter, n in counts["grades"].items() if n)
     return (
         f"{counts['graded']:,} graded: {counts['passed']:,} passed, {counts['failed']:,} failed"

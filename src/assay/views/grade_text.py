@@ -1,6 +1,6 @@
 """A grade for a terminal: the verdict, the points as bars, the sentences, the gates and the notes.
 
-It says what the page of a grade says (see `grade`), in the order in which one reads lines.
+It has the same content as the page of a grade (see `grade`), in an order that suits lines of text.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _used(result: Result, named_by: Mapping[str, str]) -> str:
 
 
 def _why(kind: str, why: str, named_by: Mapping[str, str]) -> str:
-    """Why a profile or rubric was chosen. Grading knows that somebody asked, not where."""
+    """Why a profile or rubric was chosen. Grading knows that one was requested, not where."""
     asked = why == f"asked for with --{kind}" and kind in named_by
     return f"named by {named_by[kind]}" if asked else why
 

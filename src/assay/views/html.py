@@ -1,4 +1,4 @@
-"""Results -> one HTML page that a release manager can open, print, mail and keep.
+"""Results as one HTML page that a release manager can open, print, mail and archive.
 
 The page is self-contained: it loads nothing, and its content policy allows only its own script,
 which searches and sorts; the page is complete without it. It decides nothing: every number comes

@@ -1,5 +1,5 @@
-"""The view of a judge's card: whether it may gate, how it agrees with people, its biases, and how
-it moved.
+"""The view of a judge's card: whether it may gate, how well it agrees with people, its biases, and
+its drift.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ NO_TERMS = f"No policy here has terms for judges. {WITHOUT_TERMS}"
 
 
 class DriftView(NamedTuple):
-    """How a judge moved: whether it drifted, in words, and its cards over time."""
+    """The drift of a judge: a sentence on whether it drifted, and its cards over time."""
 
     outcome: str
     reason: str

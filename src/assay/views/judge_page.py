@@ -1,4 +1,4 @@
-"""A judge's card -> one self-contained page: the verdict first, then every number with its
+"""A judge's card as one self-contained page: the verdict first, then every number with its
 interval.
 """
 

@@ -1,10 +1,10 @@
 """Results as JUnit XML, the form in which every CI system shows tests: one case for each run, rule
 or item.
 
-A case is green only where the result says so outright. What failed, what is undetermined and what
-has no evidence is a failure or an error, never `skipped`: most systems show a skipped test as
-harmless. Signs that XML cannot hold are written as escapes. Grades are written as a stream: the
-head, which holds the counts, keeps its place in front and is filled in at the end.
+A case is green only if the result explicitly passed. What failed, what is undetermined and what has
+no evidence is a failure or an error, never `skipped`: most systems show a skipped test as harmless.
+Characters that XML can't contain are written as escapes. Grades are written as a stream: the head,
+which holds the counts, keeps its place in front and is filled in at the end.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Case(NamedTuple):
 
 
 def text_of(text: object) -> str:
-    r"""Text as XML holds it, on one line: markup is escaped, and so is every sign that XML 1.0
-    forbids or a terminal would obey.
+    r"""Text as XML holds it, on one line: markup is escaped, and so is every
+    character that XML 1.0 forbids or a terminal would interpret.
 
     >>> text_of('<b> & "x"\n\x00\ud800')
     '&lt;b&gt; &amp; &quot;x&quot;\\n\\x00\\ud800'

@@ -85,7 +85,7 @@ def shown_text(values: Any, names: Sequence[str]) -> ShownText:
 
 
 def cut(text: str, most: int) -> str:
-    """A text of a bearable length.
+    """A text cut to a maximum length.
 
     >>> cut("abcdef", 3), cut("abc", 3)
     ('abc …', 'abc')

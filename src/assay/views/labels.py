@@ -1,5 +1,5 @@
-"""Sets of labels and what they come to, as people read them: who is how far, how well raters agree,
-where they differ, what they wrote.
+"""Views of label sets and their results: each rater's progress, how well raters agree, where they
+differ, what they wrote.
 
 Which labels a reader may see is decided by who asks; see `results_view`.
 """
@@ -97,7 +97,7 @@ class LabelResults(NamedTuple):
     agreement: tuple[RaterAgreement, ...]
     disagreed: tuple[Disagreed, ...]
     newest: tuple[StoredLabel, ...] = ()
-    """Each rater's last word on an item, with the comment."""
+    """Each rater's latest label of an item, with the comment."""
     changed: int = 0
     """Labels whose rater changed them."""
     changed_late: int = 0
@@ -229,7 +229,7 @@ def results_view(
     why_hidden: str = HIDDEN,
 ) -> list[Part]:
     """What the labels of a set come to. `seen` are the runs that the reader has labelled: of others
-    no label is shown, so that nobody is led by another's. None shows all.
+    no label is shown, so that nobody is influenced by another rater. None shows all.
     """
     parts: list[Part] = [
         set_facts(results),

@@ -61,7 +61,7 @@ class Markdown(Format):
         return self.piece(result) + more
 
     def piece(self, result: Payload) -> bytes:
-        """One row, behind a sign that says of which kind it is."""
+        """One row, after a character that marks its kind."""
         passed = result["passed"] is True
         cells = (
             f"{cell_code(result['run_id'])} | {result['grade']} |"

@@ -1,7 +1,7 @@
 """Pictures and files within the values of a run: what they are, and their bytes.
 
-A value says what it contains, and nobody believes it: a picture is shown only where its first bytes
-are those of a PNG, JPEG, GIF or WebP. SVG is never a picture here, because it can run scripts.
+The type that a value states isn't trusted: a picture is shown only if its first bytes are those of
+a PNG, JPEG, GIF or WebP. SVG is never a picture here, because it can run scripts.
 """
 
 from __future__ import annotations
