@@ -11,7 +11,7 @@ import pytest
 
 from assay.errors import AssayError
 from assay.pipeline.made_profile import reasons_not_to_grade
-from peer_files import broken, imported, survives, takers
+from peer_files import RECORDED, broken, imported, survives, takers
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -53,6 +53,18 @@ def _saved(folder: Path) -> list[Path]:
         f"copy (from read_json('{source}')) to '{folder / 'table.parquet'}' (format parquet)"
     )
     return sorted(folder.glob("*.*"))
+
+
+def test_the_means_are_those_that_ragas_prints() -> None:
+    for made in json.loads((RECORDED / "ragas" / "made.json").read_text()):
+        (path,) = [RECORDED / "ragas" / name for name in made["files"]]
+        runs, tally = imported("ragas", path)
+        totals = dict(made["totals"])
+        assert totals.pop("samples") == len(runs)
+        assert tally.metrics.keys() == totals.keys()
+        for label, mean in totals.items():
+            assert float(tally.metrics[label].mean) == pytest.approx(mean, abs=1e-12)
+        assert tally.metrics["exact_match"].missing == 1, "a metric that failed has no value"
 
 
 def test_every_file_format_gives_the_same_samples(tmp_path: Path) -> None:
