@@ -127,6 +127,12 @@ def test_the_example_of_every_document_keeps_its_schema(generators: Any) -> None
     assert set(shown) == set(ConfigFile.__struct_encode_fields__)
 
 
+def test_every_field_of_a_document_has_a_meaning() -> None:
+    for path in sorted((ROOT / "docs" / "reference" / "documents").glob("*.md")):
+        rows = [line for line in path.read_text("utf-8").splitlines() if line.startswith("| `")]
+        assert not [row for row in rows if row.endswith("|  |")], path.name
+
+
 @pytest.fixture
 def generators(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The modules that make the reference."""

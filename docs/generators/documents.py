@@ -11,6 +11,7 @@ from assay.pipeline.documents import DOCUMENTS, DocumentKind
 from assay.running.config import ConfigFile
 from generators.document_examples import example_of
 from generators.markdown import block, code, compact, json_block, page, shortened, table
+from generators.tool_fields import FIELDS, REPORT, TOOL_FILES
 
 CONFIG = "config"
 
@@ -55,6 +56,7 @@ def _index(title: str, intro: str, *, is_input: bool) -> str:
 
 def _document(name: str, kind: DocumentKind) -> str:
     schema = kind.schema
+    texts = REPORT if name == "grade-report" else FIELDS if name in TOOL_FILES else {}
     example = example_of(name)
     shown = (
         block(example.text, "yaml")
@@ -73,14 +75,18 @@ def _document(name: str, kind: DocumentKind) -> str:
     if name == "event":
         parts.append("[Events](../events.md) describes each kind of event and its keys.")
     else:
-        parts.append(_fields(schema))
+        parts.append(_fields(schema, texts))
         for part, one in schema.get("$defs", {}).items():
-            parts += [f"### {part}", " ".join(one.get("description", "").split()), _fields(one)]
-        parts += _nested(schema)
+            parts += [
+                f"### {part}",
+                " ".join(one.get("description", "").split()),
+                _fields(one, texts),
+            ]
+        parts += _nested(schema, texts)
     return page("assay.yaml" if name == CONFIG else f"Document: {name}", *parts)
 
 
-def _nested(schema: dict[str, Any]) -> list[str]:
+def _nested(schema: dict[str, Any], texts: dict[str, str]) -> list[str]:
     """The objects inside a schema without definitions, one level deep each."""
     parts: list[str] = []
 
@@ -90,7 +96,7 @@ def _nested(schema: dict[str, Any]) -> list[str]:
         inner = part.get("items") if "items" in part else part
         mark = f"{path}[]" if "items" in part else path
         if isinstance(inner, dict) and "properties" in inner and path:
-            parts.extend([f"### {mark}", _fields(inner)])
+            parts.extend([f"### {mark}", _fields(inner, texts)])
         for name, one in (inner.get("properties", {}) if isinstance(inner, dict) else {}).items():
             walk(one, f"{mark}.{name}".lstrip("."))
 
@@ -99,7 +105,7 @@ def _nested(schema: dict[str, Any]) -> list[str]:
     return parts
 
 
-def _fields(schema: dict[str, Any]) -> str:
+def _fields(schema: dict[str, Any], texts: dict[str, str]) -> str:
     required = schema.get("required", ())
     rows = []
     for name, field in schema.get("properties", {}).items():
@@ -109,7 +115,8 @@ def _fields(schema: dict[str, Any]) -> str:
                 code(name),
                 _type(field),
                 "yes" if name in required else code(compact(default)) if default else "",
-                field.get("description", "") if isinstance(field, dict) else "",
+                (field.get("description") if isinstance(field, dict) else None)
+                or texts.get(name, ""),
             )
         )
     return table(("key", "type", "required, or default", "meaning"), rows)

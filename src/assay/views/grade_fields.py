@@ -105,11 +105,34 @@ FAULT = {
     "path": "The key within the document, such as `criteria[1].weight`.",
     "message": "What is wrong, and what to do.",
 }
+INTERVAL = {
+    "value": "The value; null if there is none.",
+    "low": "The lower end of the interval.",
+    "high": "The upper end of the interval.",
+    "level": "The confidence level, such as 0.95.",
+    "method": "How the interval was computed, such as `wilson` or `student-t`.",
+    "reason": "Why there is no interval.",
+}
+DISTRIBUTION = {
+    "mean": "The mean, with its interval.",
+    "sd": "The standard deviation.",
+    "quantiles": "The quantiles `p5`, `p25`, `p50`, `p75` and `p95`.",
+}
+COVERAGE = {
+    "scored": "Runs with a verdict for every gate and a score for every criterion.",
+    "failed": "Runs with the status `failed`.",
+    "inconclusive": "Runs with an undetermined gate or a missing score.",
+    "errored": "Runs with the status `error`, `timeout` or `cancelled`.",
+    "not_applicable": "Always 0: every run is graded.",
+}
+FAILURE = {
+    "reason": "A gate, a missed floor, a missing score, or a score below the threshold.",
+    "count": "Runs with this reason. A run can have several.",
+    "example": "The id of the first such run, in the order of ids.",
+}
 SUMMARY = {
     "n": "How many runs there are.",
-    "coverage": (
-        "Runs by what became of them: scored, failed, inconclusive, errored, not applicable."
-    ),
+    "coverage": "Each run once, by the worst that applies.",
     "pass_rate": "The share that passed, with its interval.",
     "weighted_score": "The distribution of the weighted scores, from 0 to 100.",
     "gates": "How often each gate failed.",

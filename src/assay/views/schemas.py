@@ -195,16 +195,19 @@ _GRADE = _closed(
     }
 )
 _GRADE = described(_GRADE, grade_fields.GRADE)
-_INTERVAL = _closed(
-    {
-        "value": _NUMBER_OR_NULL,
-        "low": _NUMBER_OR_NULL,
-        "high": _NUMBER_OR_NULL,
-        "level": _NORM,
-        "method": {"type": "string"},
-        "reason": {"type": "string"},
-    },
-    optional=("reason",),
+_INTERVAL = described(
+    _closed(
+        {
+            "value": _NUMBER_OR_NULL,
+            "low": _NUMBER_OR_NULL,
+            "high": _NUMBER_OR_NULL,
+            "level": _NORM,
+            "method": {"type": "string"},
+            "reason": {"type": "string"},
+        },
+        optional=("reason",),
+    ),
+    grade_fields.INTERVAL,
 )
 _DISTRIBUTION = {
     "mean": _INTERVAL,
@@ -246,13 +249,17 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         **_closed(
             {
                 "n": _COUNT,
-                "coverage": _closed(
-                    dict.fromkeys(
-                        ("scored", "failed", "inconclusive", "errored", "not_applicable"), _COUNT
-                    )
+                "coverage": described(
+                    _closed(
+                        dict.fromkeys(
+                            ("scored", "failed", "inconclusive", "errored", "not_applicable"),
+                            _COUNT,
+                        )
+                    ),
+                    grade_fields.COVERAGE,
                 ),
                 "pass_rate": _INTERVAL,
-                "weighted_score": _closed(_DISTRIBUTION),
+                "weighted_score": described(_closed(_DISTRIBUTION), grade_fields.DISTRIBUTION),
                 "gates": {
                     "type": "object",
                     "additionalProperties": _closed(
@@ -275,12 +282,15 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "grades": {"type": "object", "additionalProperties": _COUNT},
                 "top_failure_reasons": {
                     "type": "array",
-                    "items": _closed(
-                        {
-                            "reason": {"type": "string"},
-                            "count": _COUNT,
-                            "example": {"type": "string"},
-                        }
+                    "items": described(
+                        _closed(
+                            {
+                                "reason": {"type": "string"},
+                                "count": _COUNT,
+                                "example": {"type": "string"},
+                            }
+                        ),
+                        grade_fields.FAILURE,
                     ),
                 },
                 "operations": {"type": "object"},
