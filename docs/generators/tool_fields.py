@@ -85,7 +85,7 @@ FIELDS = {
     ),
     "date": "The day of the report, in UTC.",
     "scoringProtocol": "The version of the protocol between the two stages.",
-    "scoringInstructions": "What the grader is told before the prompts.",
+    "scoringInstructions": "The instructions that a grader reads before the prompts.",
     "prompts": "One prompt for each dimension.",
     "scores": "One score for each dimension, with the reason.",
     "creator": "Who scored: the kind, name and version.",
