@@ -55,17 +55,17 @@ def test_sources_become_one_view_whose_columns_are_matched_by_name(
     assert sorted(rows, key=str) == [
         ("r1", 'a, "x"\ny', None, None, None, None),
         ("r2", "b", None, None, None, None),
-        ("r3", "0.50", "true", None, None, None),
+        ("r3", "0.5", "true", None, None, None),
         ("r4", None, None, 1, None, "01"),
         ("r5", None, None, None, 2, "01"),
     ]
     assert engine.relation(f"SELECT count(*) FROM {view}").collect() == [(5,)]
-    (tmp_path / "z.tsv.gz").write_bytes(gzip.compress(b"run\traw\nr1,1\t0.50\n"))
-    (tmp_path / "z.ndjson.gz").write_bytes(gzip.compress(b'{"run": "r1,1", "raw": 0.50}\n'))
+    (tmp_path / "z.tsv.gz").write_bytes(gzip.compress(b"run\traw\nr1,1\t0.5\n"))
+    (tmp_path / "z.ndjson.gz").write_bytes(gzip.compress(b'{"run": "r1,1", "raw": 0.5}\n'))
     for name in ("z.tsv.gz", "z.ndjson.gz"):
         for place in (f"{tmp_path}/{name}", f"file://{tmp_path}/{name}"):
             assert engine.rows(f"SELECT run, raw FROM {engine.attach([place])}") == [
-                ("r1,1", "0.50")
+                ("r1,1", "0.5")
             ]
     again = engine.attach_relation(engine.relation(f"SELECT run FROM {view} WHERE run = 'r1'"))
     assert engine.rows(f"SELECT * FROM {engine.define(f'SELECT * FROM {again}')}") == [("r1",)]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from assay.batch.layout import IN_QUOTES
-from assay.batch.line_keys import LONG_NUMBERS, MAX_COLUMNS, in_pattern, line_keys, numbers_under
+from assay.batch.line_keys import MAX_COLUMNS, in_pattern, line_keys, long_numbers
 from assay.batch.quoting import identifier, text
 from assay.batch.sources import BatchSource, CsvHead, csv_head, find_sources, is_uri
 from assay.errors import InputError, UsageError
@@ -111,8 +111,7 @@ def _jsonl(connection: Any, source: BatchSource) -> str:
 
 def _json_text(name: str) -> str:
     """The value under a key as text, with every digit that was written."""
-    plain = f"json_extract_string(json, {_pointer(name)})"
-    number = numbers_under(name, LONG_NUMBERS)
+    plain, number = f"json_extract_string(json, {_pointer(name)})", long_numbers(name)
     same = f"lambda x: TRY_CAST(x AS DOUBLE) = TRY_CAST({plain} AS DOUBLE)"
     texts = f"list_filter(regexp_extract_all(json, {text(number)}, 1), {same})"
     longer = "lambda a, b: CASE WHEN length(a) < length(b) THEN b ELSE a END"

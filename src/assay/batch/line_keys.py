@@ -14,19 +14,18 @@ from assay.errors import InputError, NotEnoughEvidence
 MAX_COLUMNS = 10_000
 """Columns of a file, and shapes of its lines."""
 
-NUMBERS = r"-?[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?"
-LONG_NUMBERS = r"-?[0-9][0-9.]{15,}(?:[eE][+-]?[0-9]+)?|-?[0-9][0-9.]*[eE][+-]?[0-9]+"
-"""Numbers that may have more digits than a double, or be too large or small: parsers would round
-them, or write them with more digits.
+_LONG_NUMBER = r"-?[0-9][0-9.]{15,}(?:[eE][+-]?[0-9]+)?|-?[0-9][0-9.]*[eE][+-]?[0-9]+"
+"""A number that may have more digits than a double, or be too large or small: parsers would round
+it, or write it with more digits.
 """
 
 
-def numbers_under(name: str, numbers: str) -> str:
-    """A regular expression for the numbers under a key, however it is escaped. The same key inside
-    a nested value matches too: only a text of the same number is this one, and of several the
-    longest, which is rejected first.
+def long_numbers(name: str) -> str:
+    """A regular expression for the long numbers under a key, however it is escaped. The same key
+    inside a nested value matches too: only a text of the same number is this one, and of several
+    the longest, which is rejected first.
     """
-    return rf'"{"".join(map(_spelled, name))}"\s*:\s*({numbers})'
+    return rf'"{"".join(map(_spelled, name))}"\s*:\s*({_LONG_NUMBER})'
 
 
 def _spelled(char: str) -> str:
@@ -34,7 +33,8 @@ def _spelled(char: str) -> str:
     units = char.encode("utf-16-be").hex()
     escaped = "".join(rf"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
     short = in_pattern("\\/" if char == "/" else dumps(char, ensure_ascii=False)[1:-1])
-    return f"(?:{in_pattern(char)}|{short}|(?i:{escaped}))"
+    spellings = dict.fromkeys((in_pattern(char), short, f"(?i:{escaped})"))
+    return f"(?:{'|'.join(spellings)})"
 
 
 def in_pattern(name: str) -> str:

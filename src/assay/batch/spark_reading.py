@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Any
 
 from assay.batch.layout import IN_QUOTES
-from assay.batch.line_keys import MAX_COLUMNS, NUMBERS, line_keys, numbers_under
+from assay.batch.line_keys import MAX_COLUMNS, line_keys, long_numbers
 from assay.batch.quoting import in_dialect, text
 from assay.batch.sources import LOGGED, BatchSource, CsvHead, csv_head, is_uri
 from assay.batch.spark_output import escaped, spark_path
@@ -18,6 +18,7 @@ from assay.errors import InputError, UsageError
 
 _CSV = {"header": True, "multiLine": True, "escape": '"', "emptyValue": "", "mode": "FAILFAST"}
 _VALUES = "assay_values"
+_LONG = "assay_long"
 _NOT_BLANK = "trim(value) <> ''"
 
 
@@ -152,24 +153,28 @@ def _jsonl(session: Any, source: BatchSource) -> Any:
     names = line_keys([(keys, count) for keys, count in ordered], source, engine="Spark")
     lines = _loaded(session.read.format("text"), source, columns=[*names, "value"])
     parsed = f"CAST(parse_json(value) AS MAP<STRING, VARIANT>) AS {_VALUES}"
+    is_long = f"value RLIKE '[0-9.]{{16}}|[0-9.][eE]' AS {_LONG}"  # else no number was rounded
     columns = [f"{_json_text(name)} AS {quoted(name)}" for name in names]
     columns += [
         f"schema_of_variant({_value(name)}) = 'STRING' AS {quoted(IN_QUOTES + name)}"
         for name in names
     ]
     columns += [quoted(name) for name in lines.columns if name != "value"]
-    return lines.where(_NOT_BLANK).selectExpr("*", parsed).selectExpr(*columns)
+    return lines.where(_NOT_BLANK).selectExpr("*", parsed, is_long).selectExpr(*columns)
 
 
 def _json_text(name: str) -> str:
     """The value under a key as text, with every digit that was written."""
-    value, number = _value(name), in_dialect(text(numbers_under(name, NUMBERS)), "spark")
-    plain = f"CAST({value} AS STRING)"
+    value, number = _value(name), in_dialect(text(long_numbers(name)), "spark")
+    plain, type_ = f"CAST({value} AS STRING)", f"schema_of_variant({value})"
+    shown = f"if({type_} LIKE 'DECIMAL(%,0)', {plain} || '.0', {plain})"  # 1.0 became 1
     same = f"x -> try_cast(x AS DOUBLE) = try_cast({plain} AS DOUBLE)"
     texts = f"filter(regexp_extract_all(value, {number}, 1), {same})"
-    longest = f"aggregate({texts}, '', (a, b) -> if(length(a) < length(b), b, a))"
-    is_decimal = f"schema_of_variant({value}) LIKE 'D%'"  # DECIMAL or DOUBLE: others have no zeros
-    return f"CASE WHEN {is_decimal} THEN coalesce(nullif({longest}, ''), {plain}) ELSE {plain} END"
+    longest = "(a, b) -> if(length(a) < length(b), b, a)"
+    written = f"aggregate({texts}, '', {longest}, a -> if(a = '', {shown}, a))"
+    return (
+        f"CASE WHEN NOT {type_} LIKE 'D%' THEN {plain} WHEN {_LONG} THEN {written} ELSE {shown} END"
+    )
 
 
 def _value(name: str) -> str:
