@@ -26,6 +26,7 @@ from assay.files.json_files import read_json
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch
 from assay.records.batch import read_batch_record
+from examples import CAMPAIGN
 from postgres import postgres_url
 
 __all__ = ["postgres_url"]
@@ -404,7 +405,9 @@ def test_the_queries_run_as_they_are_printed(
     done = assay("batch", "s.parquet", "-o", "old", "--profile", PROFILE)
     assert done.code == 1, done.err
     explain = ("--profile", PROFILE, "--explain-sql")
-    for name in ("s.parquet", "s.csv", "s.jsonl", "lake.duckdb#scores", "old"):
+    # the first two differ from a CSV file by the function that reads them
+    names = ("s.parquet", "s.jsonl", "s.csv", "lake.duckdb#scores", "old")
+    for name in names if CAMPAIGN else names[2:]:
         printed = assay("batch", name, *explain)
         assert printed.code == 0, printed.err
         *_, grades_sql, rejects_sql = statements = duckdb.extract_statements(printed.out)

@@ -96,7 +96,7 @@ def test_the_sequence_is_less_than_twice_as_wide_as_students_interval() -> None:
 
 
 def test_a_look_takes_time_by_the_values_seen() -> None:
-    values = np.random.default_rng(5).normal(0, 10, 4000).clip(-100, 100).tolist()
+    values = np.random.default_rng(5).normal(0, 10, repeats(1000, 4000)).clip(-100, 100).tolist()
     MeanSequence(DIFFERENCES).update(values)
 
 
