@@ -22,13 +22,15 @@ from assay.pipeline.grading import Grader
 from assay.scoring.gates import GATES
 from assay.views.documents import encode, plain
 from documents import FAMILIES, run, scorecard
-from examples import each
+from examples import each, repeats
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 GRADER = Grader(Shelf())
 PROFILED = Grader(Shelf(), profile="rag")
+MANY = repeats(2_000, 10_000)
+"""The size of a flood."""
 
 
 class Refused(Exception):
@@ -343,10 +345,10 @@ def test_a_huge_weight_is_weighed_exactly_and_buys_neither_gate_nor_floor(
     assert (shut["passed"], shut["grade"], shut["weighted_score"]) == (False, "F", 100.0)
 
 
-def test_ten_thousand_criteria_are_graded_exactly_and_quickly() -> None:
+def test_thousands_of_criteria_are_graded_exactly() -> None:
     criteria = [
         {"name": f"c{index}", "norm": (index * 7919 % 10_007) / 10_007, "weight": index % 97 / 7}
-        for index in range(10_000)
+        for index in range(MANY)
     ]
     result = judge(json.dumps(scorecard(*criteria)))
     # the norms are rounded half-up to billionths, the score half-up to hundredths; everything else
@@ -362,11 +364,11 @@ def test_ten_thousand_criteria_are_graded_exactly_and_quickly() -> None:
     assert Fraction(str(result["weighted_score"])) == Fraction(
         (exact * 100 + Fraction(1, 2)).__floor__(), 100
     )
-    assert len(result["criteria"]) == 10_000
+    assert len(result["criteria"]) == MANY
 
 
-def test_ten_thousand_perfect_criteria_do_not_hide_one_missed_floor_or_one_failed_gate() -> None:
-    criteria = [{"name": f"c{index}", "norm": 1} for index in range(10_000)]
+def test_thousands_of_perfect_criteria_do_not_hide_one_missed_floor_or_one_failed_gate() -> None:
+    criteria = [{"name": f"c{index}", "norm": 1} for index in range(MANY)]
     floored = judge(
         scorecard(*criteria, {"name": "safety", "norm": 0.79, "role": "safety", "weight": 0.0001})
     )
@@ -376,7 +378,7 @@ def test_ten_thousand_perfect_criteria_do_not_hide_one_missed_floor_or_one_faile
         floored["floor_failures"],
         floored["provisional_grade"],
     ) == (False, "D", ["safety"], "A")
-    gates = {f"g{index}": True for index in range(10_000)}
+    gates = {f"g{index}": True for index in range(MANY)}
     assert judge(scorecard(*criteria, hard_gates={**gates, "last": None}))[
         "hard_gate_failures"
     ] == ["last"]
@@ -787,15 +789,15 @@ def test_deep_outputs_and_schemas_do_not_break_the_contract() -> None:
 
 def test_a_hundred_thousand_keys_are_read_in_reasonable_time() -> None:
     assert (
-        judge(json.dumps(run("rag", metadata={f"key-{index}": index for index in range(100_000)})))[
-            "passed"
-        ]
+        judge(
+            json.dumps(run("rag", metadata={f"key-{index}": index for index in range(10 * MANY)}))
+        )["passed"]
         is True
     )
     assert (
         judge(
             json.dumps(
-                run("rag", metadata={str(index * (2**61 - 1)): None for index in range(20_000)})
+                run("rag", metadata={str(index * (2**61 - 1)): None for index in range(2 * MANY)})
             )
         )["passed"]
         is True
@@ -803,7 +805,7 @@ def test_a_hundred_thousand_keys_are_read_in_reasonable_time() -> None:
     assert (
         judge(
             json.dumps(
-                run("rag", outputs={"answer": "x", **{f"k{index}": 1 for index in range(20_000)}})
+                run("rag", outputs={"answer": "x", **{f"k{index}": 1 for index in range(2 * MANY)}})
             )
         )["passed"]
         is True
@@ -817,26 +819,26 @@ def test_a_hundred_thousand_keys_are_read_in_reasonable_time() -> None:
             {
                 "scores": {
                     **run("rag")["scores"],
-                    **{f"s{index}": {"raw": 1} for index in range(10_000)},
+                    **{f"s{index}": {"raw": 1} for index in range(MANY)},
                 }
             },
             True,
         ),
-        ({"gates": {f"g{index}": {"passed": True} for index in range(10_000)}}, True),
+        ({"gates": {f"g{index}": {"passed": True} for index in range(MANY)}}, True),
         (
             {
                 "gates": {
-                    **{f"g{index}": {"passed": True} for index in range(10_000)},
+                    **{f"g{index}": {"passed": True} for index in range(MANY)},
                     "last": {"passed": False},
                 }
             },
             False,
         ),
-        ({"claims": run("rag")["claims"] * 10_000}, True),
+        ({"claims": run("rag")["claims"] * MANY}, True),
         (
             {
                 "claims": [
-                    *run("rag")["claims"] * 10_000,
+                    *run("rag")["claims"] * MANY,
                     {"text": "one", "citations": ["d"], "supported": False, "severity": "high"},
                 ]
             },
@@ -846,7 +848,7 @@ def test_a_hundred_thousand_keys_are_read_in_reasonable_time() -> None:
             {
                 "steps": [
                     {"name": f"s{index}", "status": "success", "agent": f"a{index}"}
-                    for index in range(10_000)
+                    for index in range(MANY)
                 ]
             },
             True,
@@ -854,18 +856,18 @@ def test_a_hundred_thousand_keys_are_read_in_reasonable_time() -> None:
         (
             {
                 "steps": (
-                    [{"name": f"s{index}", "status": "success"} for index in range(10_000)]
+                    [{"name": f"s{index}", "status": "success"} for index in range(MANY)]
                     + [{"name": "x", "status": "failed"}]
                 )
             },
             False,
         ),
-        ({"tags": ["t"] * 50_000}, True),
+        ({"tags": ["t"] * 5 * MANY}, True),
         (
             {
                 "retrieval": [
                     *run("rag")["retrieval"],
-                    *({"id": str(index)} for index in range(20_000)),
+                    *({"id": str(index)} for index in range(2 * MANY)),
                 ]
             },
             True,
@@ -889,17 +891,17 @@ def test_a_flood_neither_hides_a_failure_nor_stalls(changes: dict[str, Any], pas
 
 def test_a_flood_of_unknown_keys_is_refused_in_reasonable_time() -> None:
     assert refusal(
-        json.dumps({**run("rag"), **{f"required_{index}_outputs": 1 for index in range(5_000)}})
+        json.dumps({**run("rag"), **{f"required_{index}_outputs": 1 for index in range(MANY // 2)}})
     ).codes == {"SCO-011"}
 
 
 def test_sums_over_many_steps_with_long_numbers_do_not_stall() -> None:
     steps = [
         {"name": f"s{index}", "status": "success", "agent": "a", "cost_usd": "@"}
-        for index in range(5_000)
+        for index in range(MANY // 2)
     ]
     result = judge(with_number(run("rag", steps=steps), "0." + "1" * 99))
-    assert result["agent_scores"][0]["cost_usd"] == pytest.approx(5_000 / 9, abs=1e-6)
+    assert result["agent_scores"][0]["cost_usd"] == pytest.approx(len(steps) / 9, abs=1e-6)
 
 
 # --- words that want to be obeyed

@@ -961,7 +961,7 @@ def test_a_module_that_never_ends_is_stopped_and_the_next_one_reads(
 def test_the_engine_stops_a_loop_by_its_own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (limits.RUN_S, limits.CPU_S) == (4, 6)
     if not CAMPAIGN:  # as without it, only sooner
-        sooner = "from assay.tools.reading import limits; limits.RUN_S = 1"
+        sooner = "from assay.tools.reading import limits; limits.RUN_S = 0.3"
         start = worker._START.replace("; import_module(", f"; {sooner}; import_module(")
         assert start != worker._START
         monkeypatch.setattr(worker, "_START", start)

@@ -803,9 +803,10 @@ def in_one_process(
 
 
 def test_verbs_without_store_load_no_database(inputs: Path) -> None:
+    (inputs / "empty.jsonl").touch()
     codes, loaded = in_one_process(
         inputs,
-        [list(verb) for verb in VERBS.values()],
+        [*(list(verb) for verb in VERBS.values()), ["grade", "empty.jsonl"]],
         ("sqlalchemy", "assay.store", "assay.server", "fastapi"),
     )
     assert (set(codes) <= {0, 1, 4}, loaded) == (True, [])
