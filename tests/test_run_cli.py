@@ -251,6 +251,27 @@ def test_events_are_written_as_they_happen_and_end_in_the_evaluation(
         assert story[-1]["step_scores"]
 
 
+def test_grades_by_a_projects_own_profile_replay_after_it_was_changed(
+    assay: Any, tmp_path: Path
+) -> None:
+    criteria = [
+        {"id": "right", "label": "Right", "weight": 1, "layer": 1, "role": "correctness",
+         "formula": "ratio", "measure": "contains_expected"},
+        {"id": "fast", "label": "Fast", "weight": 1, "layer": 3, "formula": "lower_is_better",
+         "params": {"slo_good": 8000, "slo_bad": 30000}, "measure": "latency"},
+    ]  # fmt: skip
+    profile = {"profile": "mine", "version": 1, "title": "Mine", "family": "f", "gates": []}
+    project(tmp_path, [sample("a", "one")], inputs=["question"], profile=None, family=None)
+    for name, weight in (("before", 1), ("after", 3)):
+        criteria[0]["weight"] = weight
+        config = {"dataset": "samples.jsonl", "profile": {**profile, "criteria": criteria}}
+        (tmp_path / "assay.yaml").write_text(json.dumps(config))
+        assert assay("run", "--name", name).code in (0, 1)
+    for name in ("before", "after", "before:a", "after:a"):
+        again = assay("ledger", "replay", name)
+        assert (again.code, ": the same, " in again.out) == (0, True), again.err
+
+
 def test_a_run_can_be_stored_and_replayed(assay: Any, tmp_path: Path) -> None:
     project(tmp_path, [sample("a", "one")])
     done = assay(

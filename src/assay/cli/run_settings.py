@@ -125,6 +125,7 @@ def configuration(
         "policy": options.policy,
         "rubric": options.asked["rubric"],
         "own_profile": _own_profile(options, planned),
+        **_project_profile(options, planned),
         "scored_by": {
             "profile": plan.profile.id,
             "rubric": None if planned.rubric is None else rubric_name(planned.rubric),
@@ -147,6 +148,13 @@ def _own_profile(options: argparse.Namespace, planned: WorkflowPlan) -> dict[str
     if "+" not in str(planned.profile.version):
         return None
     return {"profile": planned.profile, "rubric": options.rubric}
+
+
+def _project_profile(options: argparse.Namespace, planned: WorkflowPlan) -> dict[str, Any]:
+    """The profile of a project's own file, whole: it can change, and its grades must replay."""
+    shelf = (entry.id for entry in opt.shelf_of(options).entries("profiles"))
+    is_own = "+" in str(planned.profile.version)
+    return {} if is_own or planned.profile.id in shelf else {"project_profile": planned.profile}
 
 
 def settings_of(options: argparse.Namespace, workflow: LoadedWorkflow) -> RunSettings:
