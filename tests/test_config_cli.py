@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from assay.scoring.gates import REQUIRED
+
 TEXT = """\
 project: desk
 repeats: 2
@@ -42,6 +44,36 @@ def test_an_export_and_a_judge_of_passages_use_the_file_as_their_siblings_do(
         assert done.code == 0, done.err
         found = {one["option"]: one["source"] for one in done.json()["options"]}
         assert found[f"--{option}"] == f"assay.yaml:{line}"
+
+
+def test_a_batch_is_graded_by_the_rules_of_the_file(tmp_path: Path, assay: Any) -> None:
+    mine = """\
+profile:
+  profile: mine
+  version: 1
+  title: Mine
+  family: f
+  gates: []
+  criteria: [{id: right, label: Right, weight: 1, layer: 1, formula: binary, role: correctness}]
+policy: workflow-judged
+release: {min_pass_rate: 0.5}
+"""
+    (tmp_path / "assay.yaml").write_text(mine)
+    gates = "".join(f', "{name}": true' for name in REQUIRED)
+    rows = [f'{{"run": "r{score}", "right": {score}{gates}}}\n' for score in (0, 1)]
+    (tmp_path / "rows.jsonl").write_text("".join(rows))
+    done = assay("batch", "rows.jsonl", "-o", "g.parquet", "--json")
+    assert done.code == 1, done.out + done.err
+    assert '"least": 0.5' in done.out
+    record = done.json()["record"]
+    assert (record["profile"], record["policy"]) == ("mine@1", "workflow-judged@1")
+    again = assay("batch", "g.parquet", "-o", "h.parquet", "--policy", "workflow", "--json")
+    assert again.json()["record"]["profile"] == "mine@1"
+    (tmp_path / "assay.yaml").write_text("profile: rag\n")
+    other = assay("batch", "g.parquet", "-o", "i.parquet")
+    assert "no profile is named 'mine@1'" in other.err, "norms are graded by what made them"
+    tools = assay("batch", "rows.jsonl", "-o", "t.parquet", "--policy", "flowmcp")
+    assert "--profile" not in tools.err
 
 
 def test_the_file_as_a_whole(tmp_path: Path, assay: Any) -> None:

@@ -13,6 +13,8 @@ from assay.errors import InputError, UsageError
 from assay.running.config import ConfigFile
 from test_frame import commands
 
+RULES = ("profile", "rubric", "policy")
+
 
 @pytest.fixture(scope="module")
 def known() -> dict[str, Command]:
@@ -184,3 +186,13 @@ def test_every_key_leads_to_an_option_that_exists(known: dict[str, Command]) -> 
         assert set(place.verbs) <= set(having), place
     led = {place.key[0] for place in PLACES}
     assert led | set(KEYS_WITHOUT_OPTION) == set(ConfigFile.__struct_fields__)
+
+
+def test_every_verb_that_grades_takes_the_rules_of_the_file(known: dict[str, Command]) -> None:
+    places = {place.option: place.verbs for place in PLACES if place.option in RULES}
+    forgotten = set()
+    for verb, command in known.items():
+        options = {action.dest for action in command.parser(verb)._actions}
+        if {"profile", "policy"} <= options:
+            forgotten |= {verb for option in options & set(RULES) if verb not in places[option]}
+    assert forgotten == {"import"}, "another tool's file is graded by what that tool measured"

@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     """Grade the rows that the options name, and show the result."""
     from assay.batch.job import BatchOptions, run_batch
     from assay.batch.targets import target_of, tidy_up
-    from assay.cli.batch_plan import required
+    from assay.cli.batch_plan import drop_unfit_rules, required
     from assay.cli.batch_summary import batch_document, batch_summary
     from assay.pipeline.batch_tasks import batch_task
     from assay.release.pass_rate import check_pass_rate
@@ -35,6 +35,7 @@ def run(options: argparse.Namespace) -> int:
     _check_sample(options)
     if options.verify or options.run_ids:
         return _verify(options)
+    drop_unfit_rules(options)
     names, keep = _pairs(options.map), [name for text in options.keep for name in _split(text)]
     task = batch_task(
         opt.shelf_of(options),

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from assay.batch.plan import BatchPlan, make_batch_plan
 from assay.cli import options as opt
+from assay.cli.configured import COMMAND_LINE
 from assay.cli.gate_sides import given_rules
 from assay.cli.grade import asked_profile
 from assay.errors import AssayError, InputError
-from assay.grading.policy import Rules, make_rules
+from assay.grading.policy import Policy, Rules, make_rules
+from assay.pipeline.batch_tasks import earlier_batch
 from assay.pipeline.batching import scoring_plan
 
 if TYPE_CHECKING:
@@ -32,6 +34,22 @@ def asks_to_store(options: argparse.Namespace) -> bool:
     """Whether the command line has `--store`, also without a URL."""
     sources = getattr(options, "sources", None)
     return options.store is not None and (not sources or sources["store"] == "command line")
+
+
+def drop_unfit_rules(options: argparse.Namespace) -> None:
+    """Leave out the profile and rubric of `assay.yaml` if the rows aren't scores, or are norms of
+    an earlier batch by another profile.
+    """
+    shelf, sources = opt.shelf_of(options), getattr(options, "sources", {})
+    earlier = [made.record.profile for name in options.inputs if (made := earlier_batch(name))]
+    fits = isinstance(shelf.load("policies", options.policy), Policy)
+    if fits and (not earlier or not options.profile):
+        return
+    if fits and earlier == [shelf.profile(options.profile).id]:
+        return
+    for name in ("profile", "rubric"):
+        if sources.get(name, COMMAND_LINE) != COMMAND_LINE:
+            setattr(options, name, None)
 
 
 def required(options: argparse.Namespace, profile: str | None) -> str | None:

@@ -30,7 +30,11 @@ ENVIRONMENT = {"db": "ASSAY_DB", "store": "ASSAY_DB", "library": "ASSAY_LIBRARY"
 """Options that an environment variable sets before the file does."""
 NEVER = ("trust", "config_file", "no_config", "json", "help")
 """Options that only a person at the command line can give."""
-_GRADING = ("run", "grade", "explain", "report rank", "report summary", "report export")
+_GRADING = (
+    *("run", "grade", "explain", "batch", "view"),
+    *("report rank", "report summary", "report export"),
+)
+_BARRED = ("run", "grade", "batch", "gate")
 _COMPARING = ("gate", "baseline set", "baseline diff")
 _JUDGING = tuple(
     f"judge {action}" for action in ("rubric", "pairwise", "claims", "passages", "audit", "ask")
@@ -50,7 +54,7 @@ PLACES: tuple[OptionPlace, ...] = (
     OptionPlace(("library",), "library"),
     OptionPlace(("profile",), "profile", (*_GRADING, *_COMPARING)),
     OptionPlace(("rubric",), "rubric", (*_GRADING, *_COMPARING, "judge rubric", "judge panel")),
-    OptionPlace(("policy",), "policy", _GRADING),
+    OptionPlace(("policy",), "policy", (*_GRADING, "serve")),
     OptionPlace(("policy",), "grading_policy", _COMPARING),
     OptionPlace(("repeats",), "repeat", ("run",)),
     OptionPlace(("limits", "timeout_s"), "timeout", ("run",)),
@@ -62,8 +66,8 @@ PLACES: tuple[OptionPlace, ...] = (
     OptionPlace(("baseline",), "baseline", ("gate",)),
     OptionPlace(("release", "policy"), "release_policy", ("gate", "baseline diff")),
     OptionPlace(("release", "margin"), "margin", ("gate",)),
-    OptionPlace(("release", "min_pass_rate"), "min_pass_rate", ("run", "grade", "gate")),
-    OptionPlace(("release", "confidence"), "confidence", ("run", "grade", "gate")),
+    OptionPlace(("release", "min_pass_rate"), "min_pass_rate", _BARRED),
+    OptionPlace(("release", "confidence"), "confidence", _BARRED),
     OptionPlace(("release", "min_overlap"), "min_overlap", ("gate",)),
     OptionPlace(("ledger", "url"), "db"),
 )
