@@ -97,7 +97,10 @@ def test_the_sequence_is_less_than_twice_as_wide_as_students_interval() -> None:
 
 def test_a_look_takes_time_by_the_values_seen() -> None:
     values = np.random.default_rng(5).normal(0, 10, repeats(1000, 4000)).clip(-100, 100).tolist()
-    MeanSequence(DIFFERENCES).update(values)
+    found = MeanSequence(DIFFERENCES).update(values)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 0 < found.high
 
 
 def test_arguments_that_make_no_sense_are_refused() -> None:

@@ -99,7 +99,7 @@ def _document(path: str, schema: str, what: str) -> dict[str, Any]:
         or not isinstance(tree.get("judge"), dict)
     ):
         raise InputError(
-            "JDG-009", f"is no {what} of a judge: its schema is not {schema}.", where=path
+            "JDG-009", f"is not the {what} of a judge: its schema is not {schema}.", where=path
         )
     return tree
 

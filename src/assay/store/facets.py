@@ -148,7 +148,9 @@ def facets_of(kind: str, body: bytes) -> Facets:
     try:
         peek = _READ.get(kind, _read_any)(body)
     except msgspec.ValidationError as error:
-        raise InputError("STO-010", f"is no {kind} that the ledger keeps: {error}.") from None
+        raise InputError(
+            "STO-010", f"is not a {kind} record as the ledger stores it: {error}."
+        ) from None
     workflow = peek.workflow if isinstance(peek.workflow, _Named) else _NAMELESS
     dataset = peek.dataset if isinstance(peek.dataset, _Named) else _NAMELESS
     columns = (
