@@ -20,8 +20,10 @@ from assay.batch.spark_session import SparkSource
 from assay.errors import AssayError
 from spark import need_java, spark_address
 from test_batch_grades import profile
+from test_batch_oddities import ODD, TOO_PRECISE, gates, given, made, row
+from test_spark_batch import OWN
 
-__all__ = ["profile", "spark_address"]
+__all__ = ["gates", "profile", "spark_address"]
 
 SLOW = (  # enough tasks that some are still to come when something dies
     "SELECT id % 1000 AS run, count(*) AS n, max(sha2(CAST(id AS STRING), 512)) AS x"
@@ -130,3 +132,53 @@ def test_a_table_is_graded_alike_on_both_engines(
     )._explain_string()
     assert plan.count("Exchange") == 1, "rows are sent to other workers once"
     engine.close()
+
+
+@pytest.mark.req("W-033")
+def test_a_decision_and_a_summary_on_spark_are_those_on_duckdb(
+    assay: Any, spark_address: str, tmp_path: Path
+) -> None:
+    (tmp_path / "own.yaml").write_text(OWN)
+    for name, lost in (("ours", 3), ("theirs", 0)):
+        rows = [
+            {"run": f"{name}-{n}", "sample": f"s{n}", "group": f"g{n % 6}", "team": "xy"[n % 2]}
+            | {"right": int(n % 5 > lost), "tone": n % 4 + 1, "own_gate": n % 7 > lost - 1}
+            for n in range(lost, 24)
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        made = ("-o", f"{name}.parquet", "--profile", "own.yaml", "--keep", "sample,group,team")
+        assert assay("batch", f"{name}.jsonl", *made).code == 1
+    on_spark = ("--engine", "spark", "--remote", spark_address)
+    verbs = (
+        (("gate", "ours.parquet", "--baseline", "theirs.parquet"), 1),
+        (("report", "summary", "ours.parquet", "--slice", "team"), 0),
+    )
+    for verb, code in verbs:
+        here, there = (
+            assay(*verb, "--profile", "own.yaml", "--json", *more) for more in ((), on_spark)
+        )
+        assert (there.code, here.code, there.err) == (code, code, "")
+        assert there.json() == here.json()
+
+
+@pytest.mark.req("W-033")
+def test_spark_gives_the_letters_and_rejects_of_duckdb_and_verifies_them(
+    assay: Any, gates: list[str], spark_address: str, tmp_path: Path
+) -> None:
+    lines = [row(one, gates) for odd in (ODD, TOO_PRECISE) for one in given(odd)]
+    (tmp_path / "rows.jsonl").write_text("".join(lines))
+    on_spark = ("--engine", "spark", "--remote", spark_address)
+    for out, more in (("here", ()), ("there", on_spark)):
+        own = ("batch", "rows.jsonl", "-o", f"{out}.parquet", "--profile", "own.yaml")
+        assert assay(*own, *more).code == 3
+    assert made(tmp_path, "there") == made(tmp_path, "here")
+    reasons = "SELECT run, criterion, gate, code, reason FROM '{}/{}.rejects.parquet'"
+    there, here = (
+        sorted(map(str, duckdb.sql(reasons.format(tmp_path, out)).fetchall()))
+        for out in ("there", "here")
+    )
+    assert there == here
+    done = assay(*own, "--verify", *on_spark)
+    assert done.code == 0, done.out + done.err
+    record = json.loads((tmp_path / "there.batch.json").read_text())
+    assert sum(record["counts"]["rejects"].values()) == len(there), "also two reasons of one code"

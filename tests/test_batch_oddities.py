@@ -1,5 +1,5 @@
-"""Odd JSON values: `assay grade` and `assay batch`, on DuckDB and on Spark, give the same letter for
-each of them, or all refuse it.
+"""Odd JSON values: `assay grade` and `assay batch` give the same letter for each of them, or both
+refuse it. `campaign_spark` compares Spark with DuckDB on them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ import pytest
 
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch
-from spark import spark_address
-
-__all__ = ["spark_address"]
 
 OWN = """
 profile: own
@@ -198,26 +195,3 @@ def test_json_without_a_scorecards_rules_means_the_same_in_every_spelling(
     (tmp_path / "rows.csv").write_text("run,right,own_gate\nr-1,1,true\nr-2,1,t\n")
     own = assay("batch", "rows.csv", "-o", "c.parquet", "--profile", "own.yaml", "--json").json()
     assert own["record"]["counts"]["rejects"] == {}, "in CSV everything is text"
-
-
-@pytest.mark.req("W-033")
-def test_spark_gives_the_letters_and_rejects_of_duckdb_and_verifies_them(
-    assay: Any, gates: list[str], spark_address: str, tmp_path: Path
-) -> None:
-    lines = [row(one, gates) for odd in (ODD, TOO_PRECISE) for one in given(odd)]
-    (tmp_path / "rows.jsonl").write_text("".join(lines))
-    on_spark = ("--engine", "spark", "--remote", spark_address)
-    for out, more in (("here", ()), ("there", on_spark)):
-        own = ("batch", "rows.jsonl", "-o", f"{out}.parquet", "--profile", "own.yaml")
-        assert assay(*own, *more).code == 3
-    assert made(tmp_path, "there") == made(tmp_path, "here")
-    reasons = "SELECT run, criterion, gate, code, reason FROM '{}/{}.rejects.parquet'"
-    there, here = (
-        sorted(map(str, duckdb.sql(reasons.format(tmp_path, out)).fetchall()))
-        for out in ("there", "here")
-    )
-    assert there == here
-    done = assay(*own, "--verify", *on_spark)
-    assert done.code == 0, done.out + done.err
-    record = json.loads((tmp_path / "there.batch.json").read_text())
-    assert sum(record["counts"]["rejects"].values()) == len(there), "also two reasons of one code"

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf, hold
 from assay.server import workers
 from assay.server.auth import RateLimit
+from assay.server.metrics import Metrics
 from assay.server.settings import ServerSettings
 from documents import run
 from serving import Process, serving, until
@@ -238,6 +240,19 @@ def kill(server: Process, chosen: list[int]) -> None:
         lambda: len(workers_of(server)) == len(before) and not set(chosen) & set(workers_of(server))
     )
     server.wait()
+
+
+def test_a_worker_that_starts_while_metrics_are_read_fails_no_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(workers.COUNTERS, str(tmp_path))
+    starting = tmp_path / "counter_1.db"
+    starting.touch()  # as prometheus-client makes it, before it has a size
+    timer = threading.Timer(0.05, starting.unlink)
+    timer.start()
+    assert Metrics().text() == b""
+    timer.join()
+    assert not starting.exists()
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from assay.batch.layout import IN_QUOTES
 from assay.batch.spark_engine import SparkEngine
 from assay.batch.spark_session import SETTINGS, SparkSource, open_session
 from assay.errors import AssayError, InputError, UsageError
@@ -60,6 +61,14 @@ def test_sources_become_one_view_whose_columns_are_matched_by_name(
         ("r5", None, None, None, 2, "01"),
     ]
     assert engine.relation(f"SELECT count(*) FROM {view}").collect() == [(5,)]
+    values = ("1", '"1"', "true", '"true"', "null", "[1]", "0.1234567890123456789", '"a\\u0031"')
+    lines = [f'{{"run": "{index}", "raw": {value}}}\n' for index, value in enumerate(values)]
+    (tmp_path / "quotes.jsonl").write_text("".join(lines))
+    odd = engine.attach([str(tmp_path / "quotes.jsonl")])
+    rows = engine.rows(f"SELECT run, raw, `{IN_QUOTES}raw` FROM {odd} ORDER BY run")
+    texts = ("1", "1", "true", "true", None, "[1]", "0.1234567890123456789", "a1")
+    assert [row[1] for row in rows] == list(texts)
+    assert [bool(row[2]) for row in rows] == [value.startswith('"') for value in values]
     (tmp_path / "z.tsv.gz").write_bytes(gzip.compress(b"run\traw\nr1,1\t0.5\n"))
     (tmp_path / "z.ndjson.gz").write_bytes(gzip.compress(b'{"run": "r1,1", "raw": 0.5}\n'))
     for name in ("z.tsv.gz", "z.ndjson.gz"):

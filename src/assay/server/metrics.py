@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import os
 import re
+import struct
+import time
+from contextlib import suppress
 
 from prometheus_client import (
     CollectorRegistry,
@@ -42,6 +45,7 @@ HELP = {
     "otlp_grades_sent": "Grades exported as OpenTelemetry events.",
     "otlp_grades_dropped": "Grades that could not be exported.",
 }
+_TRIES, _PAUSE_S = 50, 0.01
 _GAUGE_FILE = re.compile(r"gauge_live\w+_(\d+)\.db")
 
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -94,6 +98,16 @@ class Metrics:
         folder = os.environ.get(COUNTERS)
         if folder is None:
             return generate_latest(self._registry)
+        for _ in range(_TRIES):
+            # A worker that starts has an empty file for a moment, and another scrape may remove the
+            # file of a dead worker first.
+            with suppress(FileNotFoundError, struct.error):
+                return self._of_all(folder)
+            time.sleep(_PAUSE_S)
+        return self._of_all(folder)
+
+    def _of_all(self, folder: str) -> bytes:
+        """The sums of all workers."""
         for name in os.listdir(folder):
             match = _GAUGE_FILE.fullmatch(name)
             if match is not None and not _is_alive(int(match[1])):
