@@ -182,14 +182,14 @@ def test_the_example_repository_gates_its_pull_requests(tmp_path: Path, github: 
         **environment(main),
         **job(main, github, PATH=f"{tools}:{installed_wheel().bin}:/usr/bin:/bin"),
         "HOME": str(tmp_path),
+        "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "init.defaultBranch", "GIT_CONFIG_VALUE_0": "main",
         "PYTHONDONTWRITEBYTECODE": "",  # what the first command compiles serves the others
         **{f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
     }  # fmt: skip
 
     # the repository, as the page makes it
-    once = re.findall(r"```sh\n(.*?)```", EXAMPLE, re.S)[0]
-    create, rest = once.split("\n", 1)
-    shell(f"git init --quiet --initial-branch=main && {create}", main, env)
+    create, rest = (re.findall(r"```sh\n(.*?)```", text, re.S)[0] for text in (PAGE, EXAMPLE))
+    shell(create, tmp_path, env)
     files = dict(re.findall(r'```\w+ title="(\.[^"]+)"\n(.*?)```', EXAMPLE, re.S))
     assert len(files) == 3
     for name, text in files.items():
