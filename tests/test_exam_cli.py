@@ -547,8 +547,9 @@ def test_a_command_is_asked_each_prompt_and_its_failures_are_missing_answers(
     assert found["missing_reasons"]["fail"] == "the command ended with exit code 3: no model"
     assert 0 < found["latency"]["p50_ms"] < 2000
     assert found["latency"]["n"] == 2
+    (tmp_path / "assay.yaml").write_text("commands: {exam grade: {command: 'exit 1'}}\n")
     again = assay("exam", "grade", "exam.yaml", "--answers", "kept.jsonl", "--json").json()
-    assert again == found
+    assert again == found, "the answers on the command line replace the command of the file"
 
 
 def test_what_a_command_leaves_behind_ends_with_its_turn(assay: Any, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def answers_of(
     options: argparse.Namespace, exam: Exam, *, only: Collection[str] | None = None
 ) -> Answers:
     """The answers, from a file or from a tutor that is asked; `only` these items are asked."""
-    given = [name for name in ("answers", "command", "url") if getattr(options, name)]
+    given = opt.given_of(options, "answers", "command", "url")
     if len(given) != 1:
         both = " and ".join(f"--{name}" for name in given)
         problem = f"{both} are both set" if given else "no answers are given"

@@ -152,6 +152,18 @@ def give(options: argparse.Namespace, document: Any, show: Callable[[], object])
         show()
 
 
+def given_of(options: argparse.Namespace, *names: str) -> list[str]:
+    """Which of these options are set, where one excludes the others. One on the command line
+    replaces those of `assay.yaml`.
+    """
+    named = [name for name in names if getattr(options, name)]
+    sources = getattr(options, "sources", {})
+    given = [name for name in named if sources.get(name) == "command line"] or named
+    for name in set(named) - set(given):
+        setattr(options, name, None)
+    return given
+
+
 def print_lines(lines: Iterable[str]) -> None:
     """Print lines to standard output."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))

@@ -236,18 +236,8 @@ def assess_all(sources: Sources, lists: Lists) -> list[Assessed]:
 
 
 def read_sources(options: argparse.Namespace) -> Sources:
-    """The schemas that the options name; exactly one source. One on the command line replaces that
-    of `assay.yaml`.
-    """
-    named = [name for name in ("path", "mcp", "mcp_url", "snapshot") if getattr(options, name)]
-    given = named
-    if len(named) > 1:
-        from assay.cli.configured import COMMAND_LINE
-
-        origin = getattr(options, "sources", {})
-        given = [name for name in named if origin.get(name) == COMMAND_LINE] or named
-    for name in set(named) - set(given):
-        setattr(options, name, None)
+    """The schemas that the options name; exactly one source."""
+    given = opt.given_of(options, "path", "mcp", "mcp_url", "snapshot")
     if len(given) != 1:
         raise UsageError(
             "CLI-001",
