@@ -438,6 +438,11 @@ def test_the_code_of_a_workflow_is_what_its_adapter_names_and_imports_from_its_f
     assert changes("flow:answer") == {"flow.py", "pack/__init__.py", "pack/part.py", *near}
     assert changes("python", "-u", "run.py", "prompt.txt") == {"run.py", "prompt.txt", *near}
     assert changes("wrong:answer") == {"wrong.py"}
+    same = [("part:f", tmp_path / "pack"), ("part:f", tmp_path / "far")]  # one name in two folders
+    (tmp_path / "far" / "part.py").write_text("")
+    before = code_digest(same)
+    (tmp_path / "far" / "part.py").write_text("#")
+    assert code_digest(same) != before
     assert code_digest([("json:loads", tmp_path), (sys.executable, tmp_path)]) is None
 
 

@@ -18,19 +18,18 @@ def code_digest(places: Iterable[tuple[str, Path]]) -> str | None:
     folder; None if they lead to no file. Installed packages and files that the code reads when it
     runs don't count.
     """
-    found: dict[str, str] = {}
+    found: dict[Path, tuple[str, str]] = {}
     for name, folder in places:
         queue = list(_files_of(name, folder))
         while queue:
             file = queue.pop()
-            key = os.path.relpath(file, folder)
-            if key in found:
+            if file in found:
                 continue
             source = file.read_bytes()
-            found[key] = sha256(source).hexdigest()
+            found[file] = os.path.relpath(file, folder), sha256(source).hexdigest()
             if file.suffix == ".py":
                 queue += _imported(source, file, folder)
-    return digest(sorted(found.items())) if found else None
+    return digest(sorted(found.values())) if found else None
 
 
 def _files_of(name: str, folder: Path) -> Iterator[Path]:
