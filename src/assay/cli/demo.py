@@ -286,15 +286,15 @@ def _tell_where(written: list[str]) -> None:
         [
             f"\nThe report is {written[0]} (open it in a browser); the grades are in {written[1]}.",
             f"Grade your own: {shown} grade runs.jsonl",
-            "Decide on your own: assay gate candidate.jsonl --baseline baseline.jsonl",
-            "Bring another tool's results: assay grade results.json",
+            f"Decide on your own: {shown} gate candidate.jsonl --baseline baseline.jsonl",
+            f"Bring another tool's results: {shown} grade results.json",
             (
-                "Keep and watch: assay grade runs.jsonl --store .assay/ledger.db, then assay serve"
-                " --db sqlite:///.assay/ledger.db --allow-anonymous"
+                f"Keep and watch: {shown} grade runs.jsonl --store .assay/ledger.db, then {shown}"
+                " serve --db sqlite:///.assay/ledger.db --allow-anonymous"
             ),
             (
-                "Grade your own tools: assay tools check --mcp 'python server.py', or assay tools"
-                " grade schema.mjs --emit-prompts"
+                f"Grade your own tools: {shown} tools check --mcp 'python server.py', or {shown}"
+                " tools grade schema.mjs --emit-prompts"
             ),
         ]
     )
