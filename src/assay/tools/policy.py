@@ -14,10 +14,9 @@ from msgspec import Meta, Struct
 
 from assay import exact
 from assay.canon import digest
-from assay.errors import EvidenceError, Fault, ShelfError
-from assay.files.json_files import Document, Path, show_path
+from assay.files.json_files import Document, Path
 from assay.records.evidence import Number
-from assay.records.reading import read_record
+from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import FIRST, Version, is_published, system_of
 from assay.tools.names import LETTERS
 from assay.tools.versions import CURRENT, GRADING_SYSTEM, ToolSystems
@@ -144,28 +143,11 @@ def capped(letter: str, at: str) -> str:
 
 def load_schema_policy(document: Document) -> SchemaPolicy:
     """A policy of this family from its file, or an error with every fault and its line."""
-    lines = document.lines or {}
-    try:
-        policy = read_record(document, SchemaPolicy, "LIB-002")
-        faults = [
-            Fault(
-                message,
-                code="LIB-002",
-                file=document.file,
-                line=lines.get(path, lines.get(path[:1])),
-                path=show_path(path),
-            )
-            for path, message in _policy_faults(policy)
-        ]
-    except EvidenceError as error:
-        faults = list(error.faults)
-        for fault in faults:
-            fault.line = fault.line or next(
-                (line for path, line in lines.items() if show_path(path) == fault.path),
-                lines.get(()),
-            )
-    if faults:
-        raise ShelfError("LIB-002", faults[0].message, where=document.file, faults=faults)
+    faults = Faults(document)
+    policy = read_shelf_record(document, SchemaPolicy, faults)
+    for path, message in _policy_faults(policy):
+        faults.add(path, message)
+    faults.raise_if_any()
     return policy
 
 
