@@ -141,7 +141,7 @@ def test_a_decision_and_a_summary_on_spark_are_those_on_duckdb(
     (tmp_path / "own.yaml").write_text(OWN)
     for name, lost in (("ours", 3), ("theirs", 0)):
         rows = [
-            {"run": f"{name}-{n}", "sample": f"s{n}", "group": f"g{n % 6}", "team": "xy"[n % 2]}
+            {"run": f"{name}-{n}", "sample": f"s{n}", "group": f"g{n % 9}", "team": "xy"[n % 2]}
             | {"right": int(n % 5 > lost), "tone": n % 4 + 1, "own_gate": n % 7 > lost - 1}
             for n in range(lost, 24)
         ]
@@ -149,8 +149,9 @@ def test_a_decision_and_a_summary_on_spark_are_those_on_duckdb(
         made = ("-o", f"{name}.parquet", "--profile", "own.yaml", "--keep", "sample,group,team")
         assert assay("batch", f"{name}.jsonl", *made).code == 1
     on_spark = ("--engine", "spark", "--remote", spark_address)
+    slices = ("--slice", "team", "--slice", "group")
     verbs = (
-        (("gate", "ours.parquet", "--baseline", "theirs.parquet"), 1),
+        (("gate", "ours.parquet", "--baseline", "theirs.parquet", *slices), 1),
         (("report", "summary", "ours.parquet", "--slice", "team"), 0),
     )
     for verb, code in verbs:

@@ -36,8 +36,10 @@ DECIDED = (
 )
 
 
-def runs(seed: int, *, drop: float, groups: int = 0) -> list[dict[str, Any]]:
-    """Runs of forty samples, with what each criterion and gate came to."""
+def runs(seed: int, *, drop: float, groups: int = 0, tags: int = 0) -> list[dict[str, Any]]:
+    """Runs of forty samples, with what each criterion and gate came to; some samples have no
+    tag, and some no group.
+    """
     found = []
     for n in range(40):
         drawn = random.Random(f"{n}")
@@ -47,12 +49,13 @@ def runs(seed: int, *, drop: float, groups: int = 0) -> list[dict[str, Any]]:
             for one in SCORING.criteria
         }
         gates = {one.id: own.random() > drop / 20 for one in SCORING.gates}
-        group = f"g{n % groups}" if groups else None
+        group = f"g{n % groups}" if groups and not (tags and n > 36) else None
         found.append(
             {
                 "run": f"{seed}-{n}",
                 "sample": f"s{n:02}",
                 "group": group,
+                "tag": f"t{n % tags}" if tags and n % 7 else None,
                 "raws": raws,
                 "gates": gates,
             }
@@ -75,6 +78,8 @@ def cards(path: Path, rows: list[dict[str, Any]]) -> Path:
         }
         if row["group"] is not None:
             card["group"] = row["group"]
+        if row["tag"] is not None:
+            card["tags"] = [row["tag"]]
         lines.append(json.dumps(card, default=float))
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -86,7 +91,8 @@ def evidence(path: Path, rows: list[dict[str, Any]]) -> Path:
     lines: list[dict[str, Any]] = []
     for row in rows:
         gates = {gate: row["gates"][gate] for gate in known}
-        lines.append({name: row[name] for name in ("run", "sample", "group")} | row["raws"] | gates)
+        names = ("run", "sample", "group", "tag")
+        lines.append({name: row[name] for name in names} | row["raws"] | gates)
         lines += [
             {"run": row["run"], "gate": gate, "verdict": row["gates"][gate]}
             for gate in row["gates"].keys() - known
@@ -102,7 +108,7 @@ MADE: dict[bytes, bytes] = {}
 def batch(path: Path, rows: list[dict[str, Any]], **changes: Any) -> Path:
     """The same runs as the output of a batch, with its record."""
     wide = evidence(path.with_suffix(".jsonl"), rows)
-    keep = ["sample", "group"] if rows[0]["group"] else ["sample"]
+    keep = ["sample", *(name for name in ("group", "tag") if any(row[name] for row in rows))]
     if (given := wide.read_bytes()) not in MADE:
         source = duckdb.connect()
         grades = grade_table(str(wide), profile=PROFILE, connection=source, keep=keep)
@@ -171,6 +177,53 @@ def test_a_decision_over_batches_is_that_over_scorecards(tmp_path: Path, assay: 
 
 
 @pytest.mark.req("W-033")
+def test_slices_by_any_kept_column_are_those_over_scorecards(tmp_path: Path, assay: Any) -> None:
+    """A slice may hold whole groups, parts of them, and samples without one."""
+    violated = set()
+    for groups, tags, drop in ((0, 2, 0.0), (12, 2, 0.3), (3, 2, 0.3), (6, 3, 0.9)):
+        ours = runs(2, drop=drop, groups=groups, tags=tags)[1:]
+        theirs = runs(1, drop=0.05, groups=groups, tags=tags)[:-1]
+        made = []
+        for suffix, maker in (("jsonl", cards), ("parquet", batch)):
+            files = [
+                str(maker(tmp_path / f"{groups}{tags}{name}.{suffix}", rows))
+                for name, rows in (("ours", ours), ("theirs", theirs))
+            ]
+            more = ("--slice", "group") if groups else ()
+            done = assay(
+                *("gate", files[0], "--baseline", files[1], "--profile", PROFILE, "--json"),
+                *("--slice", "tag", *more),
+            )
+            made.append(done.json())
+        for name in (*DECIDED, "slices"):
+            assert made[1][name] == made[0][name], name
+        assert made[1]["slices"]["kinds"] == (["group", "tag"] if groups else ["tag"])
+        assert len(made[1]["slices"]["slices"]) == groups + tags
+        violated |= {name.split(":")[0] for name in made[1]["slices"]["violated"]}
+    assert "tag" in violated
+
+
+def test_a_slice_column_that_repeats_disagree_on_is_refused(tmp_path: Path, assay: Any) -> None:
+    rows = [{**row, "attempt": 1} for row in runs(1, drop=0.0, tags=2)]
+    source = tmp_path / "runs.jsonl"
+    evidence(source, rows)
+    lines = [json.loads(line) for line in source.read_text().splitlines()]
+    again = [{**line, "run": f"{line['run']}b", "attempt": 2} for line in lines]
+    for name, tag in (("same", lines[1]["tag"]), ("other", "elsewhere"), ("none", None)):
+        again[1]["tag"] = tag
+        given = [{**line, "attempt": 1} for line in lines] + again
+        source.write_text("".join(json.dumps(line) + "\n" for line in given))
+        made = tmp_path / f"{name}.parquet"
+        done = assay(
+            *("batch", source, "-o", made, "--profile", PROFILE, "--keep", "sample,attempt,tag")
+        )
+        assert made.exists(), done.err
+        done = assay("gate", made, "--baseline", made, "--slice", "tag")
+        assert ("1 sample of the baseline differ in 'tag'" in done.err) == (name != "same")
+        assert done.code == (0 if name == "same" else 3), done.err
+
+
+@pytest.mark.req("W-033")
 def test_a_gate_that_the_profile_lacks_cannot_be_dropped(tmp_path: Path, assay: Any) -> None:
     theirs = [{**row, "gates": {**row["gates"], "polite": True}} for row in runs(1, drop=0.0)]
     ours = [{**row, "gates": {**row["gates"], "polite": n > 1}} for n, row in enumerate(theirs)]
@@ -207,8 +260,8 @@ def test_a_batch_that_cannot_be_trusted_or_compared_opens_no_gate(
         return str(done.err)
 
     assert assay("gate", ours, "--baseline", theirs).code in (0, 1)
-    assert "--keep sample,group" in refused(ours, "BAT-061", 2, "--slice", "group")
-    assert "--slice group" in refused(ours, "BAT-061", 2, "--slice", "tag")
+    for column in ("group", "language"):
+        assert f"--keep {column}" in refused(ours, "BAT-061", 2, "--slice", column)
     for option in (["--allow-unpaired"], ["--store"], ["-o", "d.sarif"]):
         assert option[0] in refused(ours, "BAT-061", 2, *option)
     refused(cards(tmp_path / "cards.jsonl", rows), "BAT-061", 2)

@@ -7,14 +7,14 @@ dialect; `sqlglot` translates them for the engine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from assay.batch.engine import BatchEngine
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, in_dialect, text
 from assay.batch.run_query import (
     ATTEMPT,
-    GROUP,
     BatchRunQuery,
     BatchView,
     any_of,
@@ -23,6 +23,7 @@ from assay.batch.run_query import (
     total,
 )
 from assay.exact import NORM_ONE
+from assay.stats.clusters import Groups
 
 PLACES = (20, 52, 84, 116)
 """Binary places at which a double is cut into whole numbers, which add up without rounding."""
@@ -39,6 +40,7 @@ class PairQuery(BatchRunQuery):
         *,
         extra_gates: Mapping[str, bool] | None = None,
         left_out: Sequence[str] = (),
+        slices: Sequence[str] = (),
     ) -> None:
         extra = extra_gates or {}
         super().__init__(plan, extra_gates=list(extra))
@@ -49,8 +51,15 @@ class PairQuery(BatchRunQuery):
             for index, gate in self.extra
         }
         self.repeated = ATTEMPT in candidate.columns or ATTEMPT in baseline.columns
-        self.grouped = GROUP in baseline.columns
-        ours, theirs = self.runs(candidate), self.runs(baseline)
+        self.slices = {column: f"s{index}" for index, column in enumerate(slices)}
+        ours = self.runs(candidate)
+        theirs = self.runs(
+            baseline,
+            *(
+                f"CAST({identifier(column)} AS VARCHAR) AS {alias}"
+                for column, alias in self.slices.items()
+            ),
+        )
         self._with = f"WITH o_runs AS ({ours}), t_runs AS ({theirs}), o AS ({self._samples('o')})"
         self._with += f", t AS ({self._samples('t')})"
         if self.repeated:
@@ -84,6 +93,11 @@ class PairQuery(BatchRunQuery):
         ]
         columns += [f"{_flag(f'MAX(f{index})')} AS f{index}" for index, _ in self.floors]
         columns += [f"{_sum(f'n{index}')} AS n{index}" for index in range(len(self.plan.criteria))]
+        if side == "t":
+            for alias in self.slices.values():
+                agree = f"MIN({alias}) = MAX({alias}) AND COUNT({alias}) = COUNT(*)"
+                columns.append(f"MAX({alias}) AS {alias}")
+                columns.append(f"({agree}) OR COUNT({alias}) = 0 AS {alias}_agrees")
         return f"SELECT {', '.join(columns)} FROM {side}_runs GROUP BY sample"
 
     def _joined(self) -> str:
@@ -93,6 +107,7 @@ class PairQuery(BatchRunQuery):
             "t.grp AS grp",
             "o.sample IS NOT NULL AS has_o",
             "t.sample IS NOT NULL AS has_t",
+            *(f"t.{alias}, t.{alias}_agrees" for alias in self.slices.values()),
         ]
         lost = ["0 AS lost_o", "0 AS lost_t"]
         join = ""
@@ -129,6 +144,7 @@ class PairQuery(BatchRunQuery):
             "has_t",
             "lost_o",
             "lost_t",
+            *self.slices.values(),
             "CASE WHEN has_o THEN o_score ELSE 0 END AS score_o",
             "CASE WHEN has_o THEN o_m + lost_o ELSE 1 END AS m_o",
             "CASE WHEN has_t THEN t_score + 10000 * lost_t ELSE 10000 END AS score_t",
@@ -175,13 +191,16 @@ class PairQuery(BatchRunQuery):
         )
 
 
-def group_sums(query: PairQuery, excluded: Sequence[str]) -> str:
+def group_sums(query: PairQuery, where: str, *keys: str) -> str:
     """The size of each group, and the exact sums of its differences and of their squares: a double
-    is cut at `PLACES` into whole numbers.
+    is cut at `PLACES` into whole numbers. Groups are apart by `keys`, which come first.
     """
-    out = f" AND NOT grp IN ({', '.join(map(text, excluded))})" if excluded else ""
-    inner = f"SELECT grp, CAST(d AS DOUBLE) / 1e9 AS r0 FROM pairs WHERE grp IS NOT NULL{out}"
-    made = f"SELECT grp, r0 AS v0, r0 * r0 AS q0 FROM ({inner}) AS cut0"
+    listed = "".join(f"{key}, " for key in keys)
+    inner = (
+        f"SELECT {listed}grp, CAST(d AS DOUBLE) / 1e9 AS r0 FROM pairs"
+        f" WHERE grp IS NOT NULL AND {where}"
+    )
+    made = f"SELECT {listed}grp, r0 AS v0, r0 * r0 AS q0 FROM ({inner}) AS cut0"
     for step, places in enumerate(PLACES):
         power = f"{2**places}e0"
         parts = [f"FLOOR({kind}{step} * {power}) AS {kind}p{step}" for kind in "vq"]
@@ -191,7 +210,25 @@ def group_sums(query: PairQuery, excluded: Sequence[str]) -> str:
     sums = [
         f"{total(f'CAST({kind}p{step} AS BIGINT)')}" for kind in "vq" for step in range(len(PLACES))
     ]
-    return query.over_pairs(f"SELECT COUNT(*), {', '.join(sums)} FROM ({made}) AS cut GROUP BY grp")
+    return query.over_pairs(
+        f"SELECT {listed}COUNT(*), {', '.join(sums)} FROM ({made}) AS cut GROUP BY {listed}grp"
+    )
+
+
+def groups_of(rows: Iterable[Sequence[Any]]) -> Groups:
+    """The groups that `group_sums` counted, without their keys."""
+    steps = len(PLACES)
+    return Groups.in_order(
+        (int(row[0]), _double(row[1 : 1 + steps]), _double(row[1 + steps :]), 1) for row in rows
+    )
+
+
+def _double(parts: Sequence[Any]) -> float:
+    """The sum of doubles that were cut at `PLACES`, rounded once."""
+    whole = 0
+    for part, places in zip(parts, PLACES, strict=True):
+        whole += int(part) << (PLACES[-1] - places)
+    return whole / (1 << PLACES[-1])
 
 
 def extra_gates(engine: BatchEngine, plan: BatchPlan, *sides: BatchView) -> dict[str, bool]:

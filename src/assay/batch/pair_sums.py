@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from assay.batch.engine import BatchEngine
-from assay.batch.pair_query import PLACES, PairQuery, group_sums
+from assay.batch.pair_query import PairQuery, group_sums, groups_of
 from assay.batch.quoting import text
 from assay.batch.run_query import any_of, ask, count_if, total
 from assay.errors import InputError
@@ -242,17 +242,11 @@ class _Tally:
             )
         if not shares or clusters < MINIMUM:
             return ScoreTally(values, shares, clusters, None, lost_count, lost)
-        if clusters - single.total() > MAX_GROUPS:
-            raise InputError(
-                "BAT-060",
-                f"the samples come from {clusters - single.total():,} groups, and a decision over"
-                f" batches takes at most {MAX_GROUPS:,}.",
-                fix="Keep a coarser `group`, such as the document instead of the page.",
-            )
+        check_group_count(clusters - single.total())
         members: dict[tuple[str | None, str], Counter[float]] = {}
         opened = sorted({pair.group for pair in lost if pair.group is not None})
+        listed = ", ".join(map(text, opened))
         if opened:
-            listed = ", ".join(map(text, opened))
             for group, units, times in self.rows(
                 f"SELECT grp, d, COUNT(*) FROM pairs WHERE grp IN ({listed}) GROUP BY grp, d"
             ):
@@ -262,12 +256,9 @@ class _Tally:
             if pair.group is None:
                 members[pair.cluster] = Counter({pair.value: 1})
                 alone[pair.value] -= 1
-        rows: list[Any] = ask(self.engine, group_sums(self.query, opened))
-        steps = len(PLACES)
-        found = [
-            (int(row[0]), _double(row[1 : 1 + steps]), _double(row[1 + steps :]), 1) for row in rows
-        ]
-        groups = Groups.in_order(found).with_others(Groups.of((), +alone))
+        shut = f"NOT grp IN ({listed})" if opened else "TRUE"
+        rows: list[Any] = ask(self.engine, group_sums(self.query, shut))
+        groups = groups_of(rows).with_others(Groups.of((), +alone))
         return ScoreTally(values, shares, clusters, groups, lost_count, lost, members)
 
     def _lost(self, row: Sequence[Any]) -> LostPair:
@@ -357,16 +348,19 @@ class _Tally:
         return found
 
 
+def check_group_count(groups: int) -> None:
+    """Refuse more groups than may come home."""
+    if groups > MAX_GROUPS:
+        raise InputError(
+            "BAT-060",
+            f"the samples come from {groups:,} groups, and a decision over batches takes at most"
+            f" {MAX_GROUPS:,}.",
+            fix="Keep a coarser `group`, such as the document instead of the page.",
+        )
+
+
 def _points(score: Any, repeats: Any) -> float:
     return float(Fraction(int(score), int(repeats))) / 100
-
-
-def _double(parts: Sequence[Any]) -> float:
-    """The sum of doubles that were cut at `PLACES`, rounded once."""
-    whole = 0
-    for part, places in zip(parts, PLACES, strict=True):
-        whole += int(part) << (PLACES[-1] - places)
-    return whole / (1 << PLACES[-1])
 
 
 def _added(conditions: Any) -> str:

@@ -1,6 +1,4 @@
-"""The slices of a batch by a kept column, and of the pairs of two batches by group, counted by an
-engine.
-"""
+"""The slices of one batch, or of the pairs of two, by a kept column, counted by an engine."""
 
 from __future__ import annotations
 
@@ -9,16 +7,18 @@ from collections.abc import Sized
 from typing import Any
 
 from assay.batch.engine import BatchEngine
-from assay.batch.pair_query import PairQuery
-from assay.batch.quoting import identifier
+from assay.batch.pair_query import PairQuery, group_sums, groups_of
+from assay.batch.pair_sums import check_group_count
+from assay.batch.quoting import identifier, text
 from assay.batch.run_query import GROUP, BatchRunQuery, BatchView, ask, count_if, total
 from assay.batch.side_sums import distribution
-from assay.errors import UsageError
+from assay.errors import InputError, UsageError, count
 from assay.exact import NORM_ONE
 from assay.records.summary import SliceSummary, value_interval
 from assay.release.looks import CountedSlice, count_slice
 from assay.release.policy import ReleaseRules
 from assay.release.summary import COVERAGE
+from assay.stats.clusters import MINIMUM, Groups
 from assay.stats.counts import Counts
 from assay.stats.estimate import SCORES
 from assay.stats.intervals import wilson
@@ -30,33 +30,63 @@ MAX_SLICES = 200
 def slice_pairs(
     engine: BatchEngine, query: PairQuery, rules: ReleaseRules
 ) -> dict[str, CountedSlice]:
-    """The differences in each group of the baseline's samples. Samples without a group are in no
-    slice.
+    """The differences in each slice of the baseline's samples, by the columns that the query slices
+    by. Samples without a value are in no slice.
     """
-    if not query.grouped:
-        raise UsageError(
-            "BAT-061",
-            "the baseline has no column 'group' to slice by.",
-            fix="Keep one in both batches: `assay batch ... --keep sample,group`.",
-        )
-    rows: list[Any] = ask(
-        engine,
-        query.over_pairs(
-            f"SELECT grp, d, COUNT(*), {count_if('lost')} FROM pairs WHERE has_t"
-            " AND grp IS NOT NULL AND grp IN (SELECT DISTINCT grp FROM pairs WHERE has_t"
-            f" AND grp IS NOT NULL ORDER BY grp LIMIT {MAX_SLICES + 1}) GROUP BY grp, d"
-        ),
-    )
-    differences: dict[str, Counter[float]] = {}
-    missing = Counter[str]()
-    for group, units, times, lost in rows:
-        differences.setdefault(group, Counter())[int(units) / NORM_ONE] += int(times)
-        missing[group] += int(lost)
-    _check_number(differences, GROUP)
     return {
-        f"{GROUP}: {group}": count_slice(counts, missing[group], rules)
-        for group, counts in differences.items()
+        f"{column}: {value}": counted
+        for column, alias in query.slices.items()
+        for value, counted in _pairs_by(engine, query, rules, column, alias).items()
     }
+
+
+def _pairs_by(
+    engine: BatchEngine, query: PairQuery, rules: ReleaseRules, column: str, alias: str
+) -> dict[str, CountedSlice]:
+    def rows(select: str) -> list[Any]:
+        return ask(engine, query.over_pairs(select))
+
+    valued = f"has_t AND {alias} IS NOT NULL"
+    ((varied,),) = rows(f"SELECT {count_if(f'NOT {alias}_agrees')} FROM joined")
+    if varied:
+        raise InputError(
+            "BAT-060",
+            f"the repeats of {count(varied, 'sample')} of the baseline differ in '{column}'.",
+            fix="Slice by a column that is the same for all repeats of a sample.",
+        )
+    sizes = rows(
+        f"SELECT {alias}, COUNT(*), COUNT(DISTINCT grp), {count_if('grp IS NULL')},"
+        f" {count_if('lost')} FROM pairs WHERE {valued} GROUP BY {alias} ORDER BY {alias}"
+        f" LIMIT {MAX_SLICES + 1}"
+    )
+    _check_number(sizes, column)
+    differences: dict[str, Counter[float]] = {}
+    singles: dict[str, Counter[float]] = {}
+    for value, units, is_single, times in rows(
+        f"SELECT {alias}, d, grp IS NULL, COUNT(*) FROM pairs WHERE {valued}"
+        f" GROUP BY {alias}, d, grp IS NULL"
+    ):
+        difference = int(units) / NORM_ONE
+        differences.setdefault(value, Counter())[difference] += int(times)
+        if is_single:
+            singles.setdefault(value, Counter())[difference] += int(times)
+    clustered = {
+        value: groups for value, n, groups, single, _ in sizes if MINIMUM <= groups + single < n
+    }
+    members: dict[str, list[Any]] = {value: [] for value in clustered}
+    if clustered:
+        check_group_count(sum(clustered.values()))
+        listed = ", ".join(map(text, clustered))
+        for value, *sums in ask(engine, group_sums(query, f"{alias} IN ({listed})", alias)):
+            members[str(value)].append(sums)
+    made = {}
+    for value, _, _, _, lost in sizes:
+        groups = None
+        if value in members:
+            alone = Groups.of((), singles.get(value, {}))
+            groups = groups_of(members[value]).with_others(alone)
+        made[value] = count_slice(differences[value], int(lost), rules, groups=groups)
+    return made
 
 
 def _check_number(slices: Sized, column: str) -> None:

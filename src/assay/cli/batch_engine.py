@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from assay.cli.frame import arg
 from assay.errors import UsageError
+from assay.registry import near_miss
+from assay.release.looks import KINDS
 
 if TYPE_CHECKING:
     import argparse
@@ -73,8 +75,8 @@ def reading_engine(options: argparse.Namespace) -> Iterator[BatchEngine]:
             engine.close()
 
 
-def refuse_engine(options: argparse.Namespace) -> None:
-    """Refuse the options of an engine where no input is a batch."""
+def refuse_batch_options(options: argparse.Namespace) -> None:
+    """Refuse what only an output of `assay batch` has, where none was given."""
     given = ["--engine"] if options.engine != "duckdb" else []
     given += [
         f"--{name}" for name in ("threads", "memory", "master", "remote") if vars(options)[name]
@@ -84,4 +86,10 @@ def refuse_engine(options: argparse.Namespace) -> None:
             "CLI-001",
             f"{given[0]} is for outputs of `assay batch`, and none was given.",
             fix="Omit it, or grade with `assay batch` first.",
+        )
+    if other := [kind for kind in options.slice if kind not in KINDS]:
+        raise UsageError(
+            "CLI-001",
+            f"--slice {other[0]} is not a kind of slice.{near_miss(other[0], KINDS)}",
+            fix=f"Runs have {', '.join(KINDS)}; a batch has the columns that it kept.",
         )

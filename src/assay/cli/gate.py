@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.batch_engine import ENGINE, refuse_engine
+from assay.cli.batch_engine import ENGINE, refuse_batch_options
 from assay.cli.frame import COMPARED_BY, STORE, Command, arg, flag, repeated
 from assay.cli.grade import choice_of
 from assay.cli.hints import command
@@ -39,6 +39,7 @@ def run(options: argparse.Namespace) -> int:
     if options.plan:
         from assay.cli.gate_plan import plan
 
+        refuse_batch_options(options)
         return plan(options, rules, choice_of(options))
     if not options.files or not options.baseline:
         named = options.baseline or options.files
@@ -74,7 +75,7 @@ def decision_of(options: argparse.Namespace) -> Decision:
         from assay.cli.gate_batch import decide_on_batches
 
         return decide_on_batches(options, rules)
-    refuse_engine(options)
+    refuse_batch_options(options)
     with storing(options) as store:
         return (
             _decide(options, rules, choice.grader())
@@ -376,8 +377,8 @@ COMMANDS = {
             repeated(
                 "--slice",
                 "KIND",
-                "also compare by tag, group or family, corrected for multiple comparisons",
-                choices=("tag", "group", "family"),
+                "also compare by tag, group or family, corrected for multiple comparisons; over"
+                " batches, by a column that the baseline kept; may be repeated",
             ),
             arg("--attest", metavar="FILE", help="write an in-toto statement of the decision"),
             arg("--sign", metavar="KEY", help="sign the statement with this Ed25519 key (PEM)"),

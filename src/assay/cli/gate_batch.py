@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from assay.batch.run_query import GROUP
 from assay.cli.batch_engine import reading_engine
 from assay.cli.batch_plan import asks_to_store, graded_by
 from assay.cli.gate_worst import CandidateWorst
@@ -53,21 +52,14 @@ def _check(options: argparse.Namespace) -> None:
         )
     if len(options.files) > 1 or len(options.baseline) > 1:
         raise UsageError("BAT-061", "a decision over batches takes one batch on each side.")
-    if other_kinds := [kind for kind in options.slice if kind != GROUP]:
-        raise UsageError(
-            "BAT-061",
-            f"--slice {other_kinds[0]} can't be used over batches: their rows have no"
-            f" {other_kinds[0]}.",
-            fix="Keep the column to slice by as `group` in both batches and use --slice group.",
-        )
-    asked = {
+    given = {
         "--allow-unpaired": options.allow_unpaired,
         "--with-plan": options.with_plan,
         "--charts": options.charts,
         "--store": asks_to_store(options),
         "-o FILE.sarif": any(path.endswith(".sarif") for path in options.output),
     }
-    if refused := [name for name, value in asked.items() if value]:
+    if refused := [name for name, value in given.items() if value]:
         raise UsageError(
             "BAT-061",
             f"{', '.join(refused)} can't be used over batches.",

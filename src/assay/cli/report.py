@@ -10,7 +10,7 @@ import msgspec
 
 from assay.cli import options as opt
 from assay.cli import terminal
-from assay.cli.batch_engine import ENGINE, refuse_engine
+from assay.cli.batch_engine import ENGINE, refuse_batch_options
 from assay.cli.frame import CHOICES, COMMON, STORE, Command, arg, repeated
 from assay.cli.grade import choice_of
 from assay.cli.ledger import storing_result
@@ -19,8 +19,6 @@ from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, pr
 from assay.files.json_files import read_documents
 from assay.files.own_files import is_batch_output
 from assay.pipeline.given_grades import grades_of
-from assay.registry import near_miss
-from assay.release.looks import KINDS
 from assay.release.ranking import candidates, contender, rank, shown
 from assay.release.summary import Intervals, Summary
 from assay.views.summary import summary_view
@@ -129,13 +127,7 @@ def _summary(options: argparse.Namespace) -> int:
     opt.outputs(options)
     if any(map(is_batch_output, options.files)):
         return _summed_in_engine(options)
-    refuse_engine(options)
-    if other := [kind for kind in options.slice if kind not in KINDS]:
-        raise UsageError(
-            "CLI-001",
-            f"--slice {other[0]} is not a kind of slice.{near_miss(other[0], KINDS)}",
-            fix=f"Runs have {', '.join(KINDS)}; a batch has the columns that it kept.",
-        )
+    refuse_batch_options(options)
     with storing_result(options, "report summary") as result:
         return _summed(options, result)
 

@@ -28,6 +28,7 @@ from assay.pipeline.deciding import declared, shared_groups
 from assay.records.batch import BatchRecord, read_batch_record
 from assay.records.decision import Decision, FlakySample
 from assay.records.summary import value_interval
+from assay.registry import near_miss
 from assay.release.comparability import SAME_EVIDENCE, mismatch_error, mismatches
 from assay.release.decision import decision
 from assay.release.looks import compare_slices, with_counted_looks, with_slices
@@ -132,6 +133,18 @@ def check_plan(plan: BatchPlan, side: BatchSide) -> None:
         )
 
 
+def check_slices(side: BatchSide, columns: Sequence[str]) -> None:
+    """Refuse to slice by a column that the batch didn't keep."""
+    for column in columns:
+        if column not in side.record.keep:
+            kept = ", ".join(side.record.keep) or "none"
+            raise UsageError(
+                "BAT-061",
+                f"{side.path} has no kept column '{column}'.{near_miss(column, side.record.keep)}",
+                fix=f"It kept: {kept}. `assay batch ... --keep {column}` carries a column through.",
+            )
+
+
 def view_of(engine: BatchEngine, side: BatchSide) -> BatchView:
     """The rows of a batch, as the engine reads them."""
     view = engine.attach([file for file, _ in side.files])
@@ -152,8 +165,8 @@ def decide_batches(
     slices: Sequence[str] = (),
 ) -> Decision:
     """The decision on two batches, as `assay.decision/1`. `plan` is what the shelf makes of the
-    baseline's profile and policy, and `roles` has the role of each criterion that has one. The one
-    kind of slice is the baseline's `group`.
+    baseline's profile and policy, and `roles` has the role of each criterion that has one.
+    `slices` are columns that the baseline kept.
     """
     prints = [fingerprint_of(side.record) for side in (candidate, baseline)]
     empty: Any = None
@@ -164,9 +177,14 @@ def decide_batches(
     if different := mismatches(*sides):
         raise mismatch_error(different)
     check_plan(plan, baseline)
+    check_slices(baseline, slices)
     views = [view_of(engine, side) for side in (candidate, baseline)]
     query = PairQuery(
-        plan, *views, extra_gates=extra_gates(engine, plan, *views), left_out=quarantine
+        plan,
+        *views,
+        extra_gates=extra_gates(engine, plan, *views),
+        left_out=quarantine,
+        slices=slices,
     )
     summed = [
         side_sums(engine, query, view, where=side.path, name=name)

@@ -11,10 +11,8 @@ from assay.batch.plan import BatchPlan
 from assay.batch.run_query import BatchRunQuery, extra_gate_names
 from assay.batch.side_sums import side_sums
 from assay.batch.slice_sums import slice_sums
-from assay.errors import UsageError
-from assay.pipeline.batch_gate import BatchSide, check_plan, view_of
+from assay.pipeline.batch_gate import BatchSide, check_plan, check_slices, view_of
 from assay.records.summary import SummaryBlock
-from assay.registry import near_miss
 
 
 def summarise_batch(
@@ -24,14 +22,7 @@ def summarise_batch(
     `plan` is what the shelf makes of its profile and policy.
     """
     check_plan(plan, side)
-    for column in slices:
-        if column not in side.record.keep:
-            kept = ", ".join(side.record.keep) or "none"
-            raise UsageError(
-                "BAT-061",
-                f"{side.path} has no kept column '{column}'.{near_miss(column, side.record.keep)}",
-                fix=f"It kept: {kept}. `assay batch ... --keep {column}` carries a column through.",
-            )
+    check_slices(side, slices)
     view = view_of(engine, side)
     query = BatchRunQuery(plan, extra_gates=extra_gate_names(engine, plan, view))
     block = side_sums(engine, query, view, where=side.path, name="batch").summary

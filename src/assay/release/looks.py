@@ -19,7 +19,7 @@ from assay.records.summary import value_interval
 from assay.release.pair_tally import of_baseline
 from assay.release.pairs import Pair, groups_of
 from assay.release.promotion import Promotion, with_comparison, with_finding
-from assay.stats.clusters import estimate_clustered_mean
+from assay.stats.clusters import Groups, estimate_clustered_mean, estimate_grouped_mean
 from assay.stats.comparison import Comparison, claims, holm
 from assay.stats.estimate import DIFFERENCES, Estimate, on_scale
 from assay.stats.intervals import Interval
@@ -144,12 +144,20 @@ class CountedSlice(NamedTuple):
     """Samples of which something was lost."""
 
 
-def count_slice(differences: Counter[float], missing: int, rules: ReleaseRules) -> CountedSlice:
-    """A slice whose differences were counted. Its samples share too few groups for their spread to
-    count, as the samples of one group do.
+def count_slice(
+    differences: Counter[float], missing: int, rules: ReleaseRules, *, groups: Groups | None
+) -> CountedSlice:
+    """A slice whose differences were counted. `groups` is None where samples share no groups, or
+    too few of them to tell their spread.
     """
     n = differences.total()
-    return CountedSlice(estimate_counted_mean(differences, **_terms(n, rules)), n, missing)
+    terms = _terms(n, rules)
+    estimate = (
+        estimate_counted_mean(differences, **terms)
+        if groups is None
+        else estimate_grouped_mean(differences, groups, **terms)
+    )
+    return CountedSlice(estimate, n, missing)
 
 
 def _terms(n: int, rules: ReleaseRules) -> Any:
