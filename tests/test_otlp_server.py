@@ -465,11 +465,7 @@ def test_a_grade_is_one_event_and_one_for_each_criterion_on_the_trace_it_came_fr
             }
         )
         sent = send(
-            [grade],
-            endpoint=exporter.endpoint,
-            headers={"x-key": "hunter2"},
-            timeout=5,
-            origins={T: origin},
+            [grade], OtlpTarget(exporter.endpoint, {"x-key": "hunter2"}, 5), origins={T: origin}
         )
         assert sent == (1 + len(grade["criteria"]), None)
         assert [
@@ -513,7 +509,7 @@ def test_a_score_that_nobody_gave_is_absent_from_its_event() -> None:
 def test_many_grades_go_in_several_requests() -> None:
     grade = graded()
     with Receiver() as receiver:
-        sent = send([grade] * 200, endpoint=receiver.address + "/v1/logs", headers={}, timeout=5)
+        sent = send([grade] * 200, OtlpTarget(receiver.address + "/v1/logs", {}, 5))
         assert (sent.events, sent.warning, len(receiver.got)) == (1200, None, 3)
 
 
@@ -534,7 +530,7 @@ def test_grades_that_wait_in_a_file_are_sent_on_the_traces_that_their_ids_name(
 def test_without_opentelemetry_proto_events_go_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
     with Receiver() as receiver:
-        send([graded()], endpoint=receiver.address + "/v1/logs", headers={}, timeout=5)
+        send([graded()], OtlpTarget(receiver.address + "/v1/logs", {}, 5))
         (_, headers, data) = receiver.got[0]
     assert headers["content-type"] == "application/json"
     assert (
@@ -551,9 +547,7 @@ def test_a_receiver_that_refuses_is_a_warning_without_secrets(code: int) -> None
         address = receiver.address.replace("http://", "http://me:hunter2@") + "/v1/logs?key=hunter2"
         sent = send(
             [graded()],
-            endpoint=address.replace("me:hunter2@", ""),
-            headers={"Authorization": "Bearer hunter2"},
-            timeout=5,
+            OtlpTarget(address.replace("me:hunter2@", ""), {"Authorization": "Bearer hunter2"}, 5),
         )
         assert sent.warning is not None
         assert (sent.events, str(code) in sent.warning, "hunter2" in sent.warning) == (
@@ -576,10 +570,10 @@ def test_a_receiver_that_refuses_is_a_warning_without_secrets(code: int) -> None
     ],
 )
 def test_an_address_where_nobody_is_is_a_warning(address: str) -> None:
-    sent = send([graded()], endpoint=address, headers={"bad name\n": "x"}, timeout=1)
+    sent = send([graded()], OtlpTarget(address, {"bad name\n": "x"}, 1))
     assert sent.warning is not None
     assert "hunter2" not in sent.warning
-    warning = send_refusal(T, "SCO-010", "no profile", exporter=OtlpTarget(address, {}, 1))
+    warning = send_refusal(T, "SCO-010", "no profile", OtlpTarget(address, {}, 1))
     assert warning is not None
 
 

@@ -165,36 +165,20 @@ class GradeExporter:
         """Send a batch; log a warning if part of it did not arrive."""
         to = self._exporter
         assert to is not None
-        timeout = (
-            to.timeout
-            if self._until is None
-            else max(0.1, min(to.timeout, self._until - time.monotonic()))
-        )
+        if self._until is not None:
+            left = max(0.1, min(to.timeout, self._until - time.monotonic()))
+            to = to._replace(timeout=left)
         grades: list[dict[str, Any]] = []
         origins: dict[str, Origin] = {}
         warning = None
         for one in batch:
             if isinstance(one, _Refusal):
-                warning = (
-                    send_refusal(
-                        one.run_id, one.code, one.message, exporter=to._replace(timeout=timeout)
-                    )
-                    or warning
-                )
+                warning = send_refusal(one.run_id, one.code, one.message, to) or warning
                 continue
             grade: dict[str, Any] = parse_json(one.body)
             grades.append(grade)
             if one.run is not None:
                 origins[grade["run_id"]] = origin_of(parse_json(one.run))
         if grades:
-            warning = (
-                send(
-                    grades,
-                    endpoint=to.endpoint,
-                    headers=to.headers,
-                    timeout=timeout,
-                    origins=origins,
-                ).warning
-                or warning
-            )
+            warning = send(grades, to, origins=origins).warning or warning
         return warning

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from html import escape
 from importlib.util import find_spec
+from typing import Any
 
 from assay.errors import UsageError
 from assay.files.atomic import atomic_write
@@ -53,13 +54,10 @@ def digest(chart: Chart) -> str:
     return blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def dark_rules(scope: str = "") -> str:
-    """The style sheet that turns the light colours of a chart into dark ones; `scope` is a selector
-    before each rule.
-    """
-    before = f"{scope} " if scope else ""
+def _dark_rules() -> str:
+    """The style sheet that turns the light colours of a chart into dark ones."""
     rules = [
-        f'{before}[{key}="{light}"]{{{key}:{dark}}}'
+        f'[{key}="{light}"]{{{key}:{dark}}}'
         for light, dark in DARK.items()
         for key in ("fill", "stroke")
     ]
@@ -70,11 +68,16 @@ def svg(chart: Chart) -> bytes:
     """The chart as a separate file, which follows the reader's colour scheme. It must have a
     `spec`.
     """
-    body, width, height, box = _parts(_raw(chart))
+    source = _cached("svg", chart, lambda: _rendered(chart)).decode()
+    head = _ROOT.search(source)
+    if head is None:
+        raise RuntimeError("the renderer wrote an SVG with another head than it used to")
+    width, height, box = head.groups()
+    body = source[head.end() : source.rindex("</svg>")]
     return (
         f'<svg xmlns="{_NAMESPACE}" role="img" aria-label="{escape(chart.sentence)}"'
         f' width="{width}" height="{height}" viewBox="{box}">'
-        f"<title>{escape(chart.title)}</title><style>{dark_rules()}</style>{body}</svg>\n"
+        f"<title>{escape(chart.title)}</title><style>{_dark_rules()}</style>{body}</svg>\n"
     ).encode()
 
 
@@ -89,12 +92,7 @@ def write_charts(charts: Sequence[Chart], folder: str) -> list[str]:
 
     A name is the chart's own; two charts of the same name are kept apart by a number.
     """
-    if not available():
-        raise UsageError(
-            "CLI-001",
-            "drawing needs the package vl-convert-python.",
-            fix=f"Run: {install_hint('charts')}",
-        )
+    _renderer()
     os.makedirs(folder, exist_ok=True)
     written, seen = [], Counter[str]()
     for chart in charts:
@@ -110,13 +108,6 @@ def write_charts(charts: Sequence[Chart], folder: str) -> list[str]:
     return written
 
 
-def _raw(chart: Chart) -> str:
-    """The picture as the renderer wrote it; a file and an element of a page are made of the
-    same.
-    """
-    return _cached("svg", chart, lambda: _rendered(chart).encode()).decode()
-
-
 def _cached(kind: str, chart: Chart, make: Callable[[], bytes]) -> bytes:
     if chart.spec is None:
         raise UsageError("CLI-001", f"there is nothing to draw: {chart.sentence}")
@@ -125,14 +116,14 @@ def _cached(kind: str, chart: Chart, make: Callable[[], bytes]) -> bytes:
         if key in _kept:
             _kept.move_to_end(key)
             return _kept[key]
-        made = make()
-        _kept[key] = made
+        _kept[key] = make()
         while len(_kept) > KEPT:
             _kept.popitem(last=False)
-        return made
+        return _kept[key]
 
 
-def _rendered(chart: Chart) -> str:
+def _renderer() -> Any:
+    """vl-convert; or how to install it."""
     try:
         import vl_convert
     except ImportError:
@@ -141,31 +132,19 @@ def _rendered(chart: Chart) -> str:
             "drawing needs the package vl-convert-python.",
             fix=f"Run: {install_hint('charts')}",
         ) from None
-    made: str = vl_convert.vegalite_to_svg(
+    return vl_convert
+
+
+def _rendered(chart: Chart) -> bytes:
+    made: str = _renderer().vegalite_to_svg(
         json.dumps(chart.spec), vl_version=VERSION, allowed_base_urls=[]
     )
-    return made
+    return made.encode()
 
 
 def _png(chart: Chart, scale: float) -> bytes:
-    try:
-        import vl_convert
-    except ImportError:
-        raise UsageError(
-            "CLI-001",
-            "drawing needs the package vl-convert-python.",
-            fix=f"Run: {install_hint('charts')}",
-        ) from None
     spec = {**(chart.spec or {}), "background": "#ffffff"}
-    made: bytes = vl_convert.vegalite_to_png(
+    made: bytes = _renderer().vegalite_to_png(
         json.dumps(spec), vl_version=VERSION, scale=scale, allowed_base_urls=[]
     )
     return made
-
-
-def _parts(source: str) -> tuple[str, str, str, str]:
-    """The content of the picture, its width, its height and its view box."""
-    head = _ROOT.search(source)
-    if head is None:
-        raise RuntimeError("the renderer wrote an SVG with another head than it used to")
-    return source[head.end() : source.rindex("</svg>")], head[1], head[2], head[3]

@@ -11,9 +11,11 @@ import os
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Mapping
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from http.client import HTTPException
+from itertools import islice
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -28,6 +30,7 @@ BATCH = 500
 """Events in one request."""
 TIMEOUT_S = 10.0
 _encode = msgspec.json.Encoder(decimal_format="number").encode
+_Event = tuple[Mapping[str, Any], Origin]
 
 
 class OtlpTarget(NamedTuple):
@@ -37,7 +40,7 @@ class OtlpTarget(NamedTuple):
     headers: Mapping[str, str] = {}
     timeout: float = TIMEOUT_S
 
-    def __repr__(self) -> str:  # headers hold secrets
+    def __repr__(self) -> str:  # headers contain secrets
         return f"OtlpTarget({_shown(self.endpoint)})"
 
 
@@ -56,9 +59,9 @@ def configured(
     >>> configured(environment={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318/"}).endpoint
     'http://localhost:4318/v1/logs'
     """
-    told = os.environ if environment is None else environment
-    base = endpoint or told.get("OTEL_EXPORTER_OTLP_ENDPOINT")
-    exact = None if endpoint else told.get("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT")
+    settings = os.environ if environment is None else environment
+    base = endpoint or settings.get("OTEL_EXPORTER_OTLP_ENDPOINT")
+    exact = None if endpoint else settings.get("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT")
     address = exact or (
         None if not base else base if base.endswith("/v1/logs") else f"{base.rstrip('/')}/v1/logs"
     )
@@ -66,12 +69,14 @@ def configured(
         return None
     headers: dict[str, str] = {}
     for key in ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS"):
-        for pair in told.get(key, "").split(","):
+        for pair in settings.get(key, "").split(","):
             name, equals, value = pair.partition("=")
             if equals and name.strip():
                 headers[name.strip()] = unquote(value.strip())
     milliseconds = (
-        told.get("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT") or told.get("OTEL_EXPORTER_OTLP_TIMEOUT") or ""
+        settings.get("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT")
+        or settings.get("OTEL_EXPORTER_OTLP_TIMEOUT")
+        or ""
     )
     timeout = (
         int(milliseconds) / 1000
@@ -83,55 +88,47 @@ def configured(
 
 def send(
     grades: Iterable[Payload],
+    target: OtlpTarget,
     *,
-    endpoint: str,
-    headers: Mapping[str, str],
-    timeout: float,
-    now_ns: int | None = None,
     origins: Mapping[str, Origin] | None = None,
 ) -> Sent:
     """Send the events of grades. Never raises: what could not be sent is a warning. `origins` says
     by run id where runs came from.
     """
-    now_ns = time.time_ns() if now_ns is None else now_ns
+    now_ns = time.time_ns()
     sent = 0
-    batch: list[tuple[Mapping[str, Any], Origin]] = []
     try:
-        for grade in grades:
-            origin = (origins or {}).get(grade["run_id"]) or origin_of(grade)
-            batch += [(event, origin) for event in events(grade, origin=origin)]
-            while len(batch) >= BATCH:
-                post(
-                    document(batch[:BATCH], now_ns=now_ns),
-                    endpoint=endpoint,
-                    headers=headers,
-                    timeout=timeout,
-                )
-                sent, batch = sent + BATCH, batch[BATCH:]
-        if batch:
-            post(
-                document(batch, now_ns=now_ns), endpoint=endpoint, headers=headers, timeout=timeout
-            )
+        for batch in _batches(_events(grades, origins or {})):
+            post(document(batch, now_ns=now_ns), target)
             sent += len(batch)
     except _Unsent as error:
         return Sent(
             sent,
-            f"the evaluation events were not sent to {_shown(endpoint)}: {error}. Grades are not"
-            " affected.",
+            f"the evaluation events were not sent to {_shown(target.endpoint)}: {error}. Grades"
+            " are not affected.",
         )
     return Sent(sent, None)
 
 
-def send_refusal(run_id: str, code: str, message: str, *, exporter: OtlpTarget) -> str | None:
+def _events(grades: Iterable[Payload], origins: Mapping[str, Origin]) -> Iterator[_Event]:
+    for grade in grades:
+        origin = origins.get(grade["run_id"]) or origin_of(grade)
+        yield from ((event, origin) for event in events(grade, origin=origin))
+
+
+def _batches(found: Iterator[_Event]) -> Iterator[list[_Event]]:
+    while batch := list(islice(found, BATCH)):
+        yield batch
+
+
+def send_refusal(run_id: str, code: str, message: str, target: OtlpTarget) -> str | None:
     """Send the event of a run that could not be graded; a warning where it did not arrive."""
     origin = origin_of({"run_id": run_id})
-    made = document(
-        [(refusal(run_id, code, message, origin=origin), origin)], now_ns=time.time_ns()
-    )
+    event = refusal(run_id, code, message, origin=origin)
     try:
-        post(made, endpoint=exporter.endpoint, headers=exporter.headers, timeout=exporter.timeout)
+        post(document([(event, origin)], now_ns=time.time_ns()), target)
     except _Unsent as error:
-        return f"the evaluation event was not sent to {_shown(exporter.endpoint)}: {error}."
+        return f"the evaluation event was not sent to {_shown(target.endpoint)}: {error}."
     return None
 
 
@@ -139,47 +136,39 @@ class Outbox(NamedTuple):
     """A file in which grades wait until they are sent, and where to."""
 
     path: str
-    exporter: OtlpTarget
+    target: OtlpTarget
 
     @classmethod
     def of(cls, endpoint: str | None, stack: ExitStack) -> Outbox | None:
         """What an option or the environment asks for; None if neither does. The file goes with the
         stack.
         """
-        found = configured(endpoint)
-        return (
-            None
-            if found is None
-            else cls(os.path.join(stack.enter_context(TemporaryDirectory()), "grades.jsonl"), found)
-        )
+        target = configured(endpoint)
+        if target is None:
+            return None
+        folder = stack.enter_context(TemporaryDirectory())
+        return cls(os.path.join(folder, "grades.jsonl"), target)
 
     def send(self) -> Sent:
         """Send the grades in the file, one on each line."""
         with open(self.path, "rb") as stream:
-            return send(
-                map(msgspec.json.decode, stream),
-                endpoint=self.exporter.endpoint,
-                headers=self.exporter.headers,
-                timeout=self.exporter.timeout,
-            )
+            return send(map(msgspec.json.decode, stream), self.target)
 
 
 class _Unsent(Exception):
     """Why a request did not arrive."""
 
 
-def post(
-    made: Mapping[str, Any], *, endpoint: str, headers: Mapping[str, str], timeout: float
-) -> None:
+def post(events_document: Mapping[str, Any], target: OtlpTarget) -> None:
     """Send one document, as protobuf where opentelemetry-proto is installed, else as JSON."""
-    if not endpoint.lower().startswith(("http://", "https://")):
+    if not target.endpoint.lower().startswith(("http://", "https://")):
         raise _Unsent("the address is neither http nor https")
-    media, data = _packed(made)
+    media, data = _packed(events_document)
     try:
-        request = urllib.request.Request(  # noqa: S310
-            endpoint, data=data, headers={**headers, "Content-Type": media}
-        )  # the scheme was looked at
-        with staying_opener().open(request, timeout=timeout) as answer:
+        request = urllib.request.Request(  # noqa: S310 - http or https only
+            target.endpoint, data=data, headers={**target.headers, "Content-Type": media}
+        )
+        with staying_opener().open(request, timeout=target.timeout) as answer:
             answer.read(64 * 1024)
     except urllib.error.HTTPError as error:
         error.close()
@@ -195,68 +184,35 @@ def post(
         raise _Unsent(type(error).__name__) from None
 
 
-def _packed(made: Mapping[str, Any]) -> tuple[str, bytes]:
-    if (
-        os.environ.get(
-            "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "")
-        )
-        != "http/json"
-    ):
+def _packed(events_document: Mapping[str, Any]) -> tuple[str, bytes]:
+    protocol = os.environ.get(
+        "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "")
+    )
+    if protocol != "http/json":
         try:
+            from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped]
             from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
                 ExportLogsServiceRequest,
             )
         except ModuleNotFoundError:
-            return "application/json", _encode(made)
-        return (
-            "application/x-protobuf",
-            _message(ExportLogsServiceRequest(), made).SerializeToString(),
-        )
-    return "application/json", _encode(made)
+            return "application/json", _encode(events_document)
+        message: Any = ParseDict(_with_base64_ids(events_document), ExportLogsServiceRequest())
+        return "application/x-protobuf", message.SerializeToString()
+    return "application/json", _encode(events_document)
 
 
-def _message(request: Any, made: Mapping[str, Any]) -> Any:
-    """The same document as protobuf."""
-    for held in made["resourceLogs"]:
-        resource = request.resource_logs.add()
-        _fill(resource.resource.attributes, held["resource"]["attributes"])
-        for told in held["scopeLogs"]:
-            scope = resource.scope_logs.add()
-            scope.scope.name = told["scope"]["name"]
-            for one in told["logRecords"]:
-                record = scope.log_records.add(
-                    time_unix_nano=int(one["timeUnixNano"]),
-                    observed_time_unix_nano=int(one["observedTimeUnixNano"]),
-                    severity_number=one["severityNumber"],
-                    severity_text=one["severityText"],
-                    event_name=one["eventName"],
-                    trace_id=bytes.fromhex(one.get("traceId", "")),
-                    span_id=bytes.fromhex(one.get("spanId", "")),
-                )
-                _fill(record.attributes, one["attributes"])
-    return request
-
-
-def _fill(target: Any, attributes: Iterable[Mapping[str, Any]]) -> None:
-    for one in attributes:
-        _set(target.add(key=one["key"]).value, one["value"])
-
-
-def _set(target: Any, value: Mapping[str, Any]) -> None:
-    kind, held = next(iter(value.items()))
-    if kind == "arrayValue":
-        for one in held["values"]:
-            _set(target.array_value.values.add(), one)
-    else:
-        setattr(
-            target,
-            {
-                "stringValue": "string_value",
-                "boolValue": "bool_value",
-                "doubleValue": "double_value",
-            }[kind],
-            held,
-        )
+def _with_base64_ids(tree: Any) -> Any:
+    """The document as protobuf reads it: OTLP writes ids in hex, protobuf's JSON in base64."""
+    if isinstance(tree, list):
+        return [_with_base64_ids(item) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    return {
+        key: b64encode(bytes.fromhex(item)).decode()
+        if key in ("traceId", "spanId")
+        else _with_base64_ids(item)
+        for key, item in tree.items()
+    }
 
 
 def _shown(endpoint: str) -> str:

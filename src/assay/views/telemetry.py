@@ -55,13 +55,13 @@ class Origin(NamedTuple):
 def origin_of(run: Any) -> Origin:
     """Where a run came from, by its `metadata.otel`, or by its id where that is a trace's."""
     metadata = run.get("metadata") if isinstance(run, dict) else getattr(run, "metadata", None)
-    told = metadata.get("otel") if isinstance(metadata, dict) else None
-    told = told if isinstance(told, dict) else {}
+    otel = metadata.get("otel") if isinstance(metadata, dict) else None
+    otel = otel if isinstance(otel, dict) else {}
     run_id = run.get("run_id") if isinstance(run, dict) else getattr(run, "run_id", None)
-    response = told.get("response_id")
+    response = otel.get("response_id")
     return Origin(
-        _matching(_TRACE_ID, told.get("trace_id")) or _matching(_TRACE_ID, run_id),
-        _matching(_SPAN_ID, told.get("span_id")),
+        _matching(_TRACE_ID, otel.get("trace_id")) or _matching(_TRACE_ID, run_id),
+        _matching(_SPAN_ID, otel.get("span_id")),
         response if isinstance(response, str) else None,
     )
 
@@ -114,14 +114,15 @@ def refusal(
     run_id: str, code: str, message: str, *, origin: Origin | None = None
 ) -> dict[str, Any]:
     """The event of a run that could not be graded."""
-    told = {
-        "gen_ai.evaluation.name": "assay",
-        "error.type": code,
-        "gen_ai.evaluation.explanation": message[:MAX_EXPLANATION],
-        "gen_ai.response.id": None if origin is None else origin.response_id,
-        "assay.run_id": run_id,
-    }
-    return _known(told)
+    return _known(
+        {
+            "gen_ai.evaluation.name": "assay",
+            "error.type": code,
+            "gen_ai.evaluation.explanation": message[:MAX_EXPLANATION],
+            "gen_ai.response.id": None if origin is None else origin.response_id,
+            "assay.run_id": run_id,
+        }
+    )
 
 
 def _why(criterion: Mapping[str, Any]) -> str:
