@@ -13,8 +13,9 @@ from assay.files.json_files import Document
 from assay.records.evaluation import Evaluation, VersionedName
 from assay.records.reading import read_run
 from assay.release.summary import totals
-from assay.views.evaluation import WorstRun, evaluation_view, keep_worst, sample_facts
+from assay.views.evaluation import evaluation_view
 from assay.views.markdown_view import view
+from assay.views.worst_samples import WorstSample, keep_worst, sample_facts
 from cards import graded
 from documents import run as make_run
 
@@ -37,7 +38,7 @@ def evaluated(*runs: dict[str, Any]) -> tuple[Evaluation, list[Any]]:
     results = [
         (one.payload(), read_run(Document(run, "x"))) for one, run in zip(found, runs, strict=True)
     ]
-    worst: list[WorstRun] = []
+    worst: list[WorstSample] = []
     for result, run in results:
         keep_worst(worst, result, run)
     return evaluation, worst
@@ -68,7 +69,7 @@ def test_totals_failures_and_the_worst_three_are_shown_with_question_and_answer(
     shown = [line for line in lines if line.startswith("sample ")]
     assert len(shown) == 3
     assert [line.split()[1] for line in shown] == ["s-r-9:", "s-r-0:", "s-r-1:"]
-    assert "answer      none; status error: boom" in lines
+    assert "answer      no answer; status error: boom" in lines
     assert "question    Q0?" in lines
     assert "answer      A0." in lines
     assert "  assay evals  # lists" in lines
@@ -91,7 +92,7 @@ def test_a_run_without_an_answer_is_explained_with_its_error(
     terminal.show([sample_facts(broken)])
     assert capsys.readouterr().out.splitlines() == [
         "question    Q?",
-        "answer      none; status error: KeyError: 999",
+        "answer      no answer; status error: KeyError: 999",
         "expected    A.",
     ]
     for metadata in (None, {}, [1], {"error": ""}):  # nothing was recorded: nothing to add

@@ -11,8 +11,9 @@ from assay.canon import canonical
 from assay.files.json_files import Document, parse_json
 from assay.pipeline.grading import Graded
 from assay.views.documents import pretty
-from assay.views.evaluation import evaluation_view, keep_worst
+from assay.views.evaluation import evaluation_view
 from assay.views.text import text_view
+from assay.views.worst_samples import WorstSample, keep_worst
 
 if TYPE_CHECKING:
     from assay.pipeline.choice import Choice
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from assay.records.grade import Payload
     from assay.records.summary import SummaryBlock
     from assay.views.blocks import Part
-    from assay.views.evaluation import WorstRun
 
 
 class Displayed:
@@ -122,7 +122,7 @@ class EvaluationOutcome(Displayed):
             from assay.views.summary import summary_view
 
             return summary_view(block_of(self.graded))
-        worst: list[WorstRun] = []
+        worst: list[WorstSample] = []
         for one in self.graded:
             keep_worst(worst, one.payload(), one.run)
         used = f"Graded by {self.evaluation.settings['profile']}."

@@ -18,8 +18,8 @@ from assay.files.json_files import StoredInput, read_documents
 from assay.pipeline.given_grades import grades_of
 from assay.records.reading import KINDS
 from assay.views.documents import names_of, plain
-from assay.views.evaluation import sample_facts
 from assay.views.grade_text import explanation
+from assay.views.worst_samples import sample_facts
 
 
 def run(options: argparse.Namespace) -> int:

@@ -17,7 +17,8 @@ from assay.files.json_files import StoredInput, read_documents
 from assay.records.evidence import Run
 from assay.records.reading import read_run
 from assay.views.documents import names_of
-from assay.views.evaluation import WorstRun, evaluation_view, keep_worst
+from assay.views.evaluation import evaluation_view
+from assay.views.worst_samples import WorstSample, keep_worst, with_texts
 
 STORED = dict.fromkeys(("profile", "rubric"), "the evaluation")
 
@@ -67,7 +68,7 @@ def _evidence(stored: StoredInput, run_id: str) -> Any:
 
 def _whole(options: argparse.Namespace, stored: StoredInput) -> int:
     evaluation = stored.evaluation.evaluation
-    worst: list[WorstRun] = []
+    worst: list[WorstSample] = []
     floors: Counter[str] = Counter()
     for result in _grades(stored):
         keep_worst(worst, result, None)
@@ -93,7 +94,9 @@ def _whole(options: argparse.Namespace, stored: StoredInput) -> int:
     terminal.show(
         evaluation_view(
             evaluation,
-            worst=[one._replace(run=runs.get(one.run_id)) for one in worst],
+            worst=[
+                with_texts(one, runs[one.run_id]) if one.run_id in runs else one for one in worst
+            ],
             notes=notes,
             floors=floors,
             commands=commands,

@@ -10,17 +10,18 @@ from assay.files.json_files import Document
 from assay.pipeline.grading import Graded
 from assay.views.blocks import Part, section
 from assay.views.documents import plain
-from assay.views.evaluation import WorstRun, keep_worst
 from assay.views.report_evidence import evidence_block, kept_evidence
 from assay.views.report_rows import kept_row
-from assay.views.worst_samples import worst_sample, worst_samples
+from assay.views.worst_samples import WorstSample, keep_worst, worst_samples
 
 
 class CandidateWorst:
     """The worst runs of a candidate that did not pass, of different samples."""
 
     def __init__(self) -> None:
-        self._found: list[WorstRun] = []
+        self._worst: list[WorstSample] = []
+        self._graded: dict[str, Graded] = {}
+        """The runs of these samples."""
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> CandidateWorst | None:
@@ -31,25 +32,21 @@ class CandidateWorst:
     def add(self, _document: Document, graded: Graded) -> None:
         """Take a grade as it is made."""
         if not graded.grade.passed and graded.run is not None:
-            keep_worst(self._found, plain(graded.payload()), graded.run)
+            keep_worst(self._worst, plain(graded.payload()), graded.run)
+            known = {**self._graded, graded.grade.run_id: graded}
+            self._graded = {one.run_id: known[one.run_id] for one in self._worst}
 
     def markdown(self) -> str:
         """For a pull request."""
-        listed = [worst_sample(one.result, one.run) for one in self._found]
-        return worst_samples([one for one in listed if one is not None])
+        return worst_samples(self._worst)
 
     def parts(self) -> list[Part]:
         """For a page."""
-        folds = [
-            evidence_block(
-                kept_row(one.result, one.run).row,
-                kept_evidence(one.run),
-                one.result,
-                place,
-                opened=place == 1,
-            )
-            for place, one in enumerate(self._found, 1)
-        ]
+        folds = []
+        for place, one in enumerate(self._worst, 1):
+            run, result = self._graded[one.run_id].run, plain(self._graded[one.run_id].payload())
+            row, kept = kept_row(result, run).row, kept_evidence(run)
+            folds.append(evidence_block(row, kept, result, place, opened=place == 1))
         title = "Worst samples of the candidate"
         return [section(title, *folds, id="worst")] if folds else []
 

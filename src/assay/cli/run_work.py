@@ -17,7 +17,7 @@ from assay.files.json_files import Document, parse_json
 from assay.running.post_run import after_of, idle_scorers, scorer_warnings
 from assay.running.runner import Runner, RunSettings, SampleWork
 from assay.views.documents import encode
-from assay.views.evaluation import WorstRun, keep_worst
+from assay.views.worst_samples import WorstSample, keep_worst
 
 if TYPE_CHECKING:
     import argparse
@@ -58,7 +58,7 @@ class RunWork:
         self.judging: Judging | None = None
         """How judging went."""
         self.judged = 0
-        self.worst: list[WorstRun] = []
+        self.worst: list[WorstSample] = []
         self.floors: Counter[str] = Counter()
         """Runs that miss each floor."""
         self.passes: dict[str, dict[str, bool]] = {}

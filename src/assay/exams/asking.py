@@ -92,7 +92,7 @@ class CommandTutor:
                 ) from None
         with process:
             try:
-                said, complaint = self._listen(process, deadline)
+                reply, complaint = self._listen(process, deadline)
                 if not _wait(process, deadline):
                     raise NoAnswerError(self._late())
             finally:
@@ -102,7 +102,7 @@ class CommandTutor:
             raise NoAnswerError(
                 f"the command ended with exit code {code}{': ' + last[-1][:200] if last else ''}"
             )
-        return said.decode("utf-8", "replace")
+        return reply.decode("utf-8", "replace")
 
     def _late(self) -> str:
         return f"no answer within {self.timeout_s:g} s"
@@ -111,7 +111,7 @@ class CommandTutor:
         """What the command writes until it closes both streams; only the end of its standard error
         is kept.
         """
-        said, complaint = bytearray(), b""
+        reply, complaint = bytearray(), b""
         with selectors.DefaultSelector() as ears:
             for stream in (process.stdout, process.stderr):
                 assert stream is not None
@@ -125,14 +125,14 @@ class CommandTutor:
                     if not data:
                         ears.unregister(key.fileobj)
                     elif key.fileobj is process.stdout:
-                        said += data
-                        if len(said) > MAX_REPLY:
+                        reply += data
+                        if len(reply) > MAX_REPLY:
                             raise NoAnswerError(
                                 f"the answer is longer than {MAX_REPLY // 2**20} MiB"
                             )
                     else:
                         complaint = (complaint + data)[-_TAIL:]
-        return bytes(said), complaint
+        return bytes(reply), complaint
 
 
 def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
@@ -180,12 +180,12 @@ class HttpTutor:
             headers=self.headers,
             method="POST",
         )  # http or https only
-        said = bytearray()
+        reply = bytearray()
         try:
-            with self._opener.open(request, timeout=self.timeout_s) as reply:
-                while data := reply.read1(_CHUNK):
-                    said += data
-                    if len(said) > MAX_REPLY:
+            with self._opener.open(request, timeout=self.timeout_s) as stream:
+                while data := stream.read1(_CHUNK):
+                    reply += data
+                    if len(reply) > MAX_REPLY:
                         raise NoAnswerError(f"the answer is longer than {MAX_REPLY // 2**20} MiB")
                     if time.monotonic() > deadline:
                         raise NoAnswerError(f"no answer within {self.timeout_s:g} s")
@@ -205,9 +205,9 @@ class HttpTutor:
                 else f"the endpoint cannot be asked: {error}"
             ) from None
         try:
-            tree = parse_json(bytes(said))
+            tree = parse_json(bytes(reply))
         except ValueError:
-            return said.decode("utf-8", "replace")
+            return reply.decode("utf-8", "replace")
         return tree["response"] if isinstance(tree, dict) and set(tree) == {"response"} else tree
 
 

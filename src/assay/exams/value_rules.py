@@ -264,9 +264,9 @@ def _has_key(text: str, key: str, options: dict[str, str]) -> bool:
     after = re.match(r"[.:]?[)\]]+[.:]? ?|[.:]? (?:[-–—] )?", rest)
     if after is None:
         return False
-    said = rest[after.end() :]
-    exactly = _by_text(said, options, _tidy)
-    return (exactly or _by_text(said, options, _loose)) == [key]
+    option_text = rest[after.end() :]
+    exactly = _by_text(option_text, options, _tidy)
+    return (exactly or _by_text(option_text, options, _loose)) == [key]
 
 
 def _tidy(text: str) -> str:

@@ -230,9 +230,8 @@ def order_hint(n: int, query: CompareQuery) -> Paragraph:
         "what got worse comes first, newly failed gates before lost points; then what stayed the"
         " same, then what got better"
     )
-    order = _ORDERED.get(query.sort, "")
-    said = order if order else "by name" if query.unmoved else usual
-    return Paragraph(f"{count(n, 'sample')}: {said}.", "hint")
+    order = _ORDERED.get(query.sort, "by name" if query.unmoved else usual)
+    return Paragraph(f"{count(n, 'sample')}: {order}.", "hint")
 
 
 def page_links(page: SamplePage, query: CompareQuery) -> NumberedPager:

@@ -124,14 +124,14 @@ def _cached(kind: str, chart: Chart, make: Callable[[], bytes]) -> bytes:
 
 def _renderer() -> Any:
     """vl-convert; or how to install it."""
-    try:
-        import vl_convert
-    except ImportError:
+    if not available():
         raise UsageError(
             "CLI-001",
             "drawing needs the package vl-convert-python.",
             fix=f"Run: {install_hint('charts')}",
-        ) from None
+        )
+    import vl_convert
+
     return vl_convert
 
 

@@ -233,11 +233,11 @@ def _shown_criteria(
         for text, other in (("previous", number_ - 1), ("next", number_ + 1))
         if 1 <= other <= pages
     ]
-    said = (
+    shown_now = (
         f"Criteria {start + 1} to {start + len(shown)} of {len(criteria)}, by weight, the lowest"
         " scores first: "
     )
-    return shown, [Paragraph(phrase(said, listed(ways, " · ")), "hint")]
+    return shown, [Paragraph(phrase(shown_now, listed(ways, " · ")), "hint")]
 
 
 def _reasons(counts: SampleCounts, query: SampleQuery, links: SampleLinks) -> list[Part]:

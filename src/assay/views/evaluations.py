@@ -67,8 +67,8 @@ def evaluation_line(evaluation: Evaluation) -> str:
         else f"{totals.passed:,} of {count(totals.n, 'run')} passed"
     )
     subject = f"{versioned(evaluation.workflow)} on {versioned(evaluation.dataset)}"
-    said = unchecked(evaluation)
-    return f"{evaluation.name}: {subject}, {passed}{f'; {said}' if said else ''}"
+    warning = unchecked(evaluation)
+    return f"{evaluation.name}: {subject}, {passed}{f'; {warning}' if warning else ''}"
 
 
 def evaluations_table(evaluations: Sequence[Evaluation]) -> Table:

@@ -19,12 +19,7 @@ from assay.views.markdown_code import MAX_TEXT as MAX_TEXT
 from assay.views.markdown_code import cell_code as cell_code
 from assay.views.markdown_code import code as code
 from assay.views.pieces import bar, points
-from assay.views.worst_samples import (
-    WorstSample,
-    keep_worst_sample,
-    worst_sample,
-    worst_samples,
-)
+from assay.views.worst_samples import WorstSample, keep_sample, worst_sample, worst_samples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,10 +50,9 @@ class Markdown(Format):
 
     def piece_of(self, result: Payload, source: ResultSource) -> bytes:
         """One row, and behind it what the comment shows of a run that did not pass."""
-        plain = msgspec.to_builtins(result, enc_hook=str) if result["passed"] is not True else {}
-        sample = worst_sample(plain, source.run) if plain else None
-        more = b"" if sample is None else msgspec.json.encode(sample)
-        return self.piece(result) + more
+        if result["passed"] is True or source.run is None:
+            return self.piece(result)
+        return self.piece(result) + msgspec.json.encode(worst_sample(result, source.run))
 
     def piece(self, result: Payload) -> bytes:
         """One row, after a character that marks its kind."""
@@ -81,7 +75,7 @@ class Markdown(Format):
         if row and len(rows) < self.rows:
             rows.append(row[1:] + end)
         if sample:
-            keep_worst_sample(self.worst, _read_sample(sample))
+            keep_sample(self.worst, _read_sample(sample))
 
     def foot(self, faults: Sequence[dict[str, Any]], counts: dict[str, Any]) -> bytes:
         """The whole page, with as many rows as fit."""
@@ -128,8 +122,8 @@ def _verdict(counts: Mapping[str, Any]) -> str:
     if not graded:
         return f"## Assay: nothing was graded\n\n{': '.join(['The gate is closed', *broken])}.\n"
     if failed or faults:
-        said = " and ".join([*([passed_text(graded, failed)] if failed else []), *broken])
-        return f"## Assay: not passed\n\n**{said}.** The gate is closed.\n"
+        reasons = " and ".join([*([passed_text(graded, failed)] if failed else []), *broken])
+        return f"## Assay: not passed\n\n**{reasons}.** The gate is closed.\n"
     return f"## Assay: passed\n\n**{passed_text(graded, 0)}.**\n"
 
 

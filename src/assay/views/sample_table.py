@@ -240,9 +240,9 @@ def _change(row: SampleRow, base: SampleRow | None) -> list[str]:
     if change == "same":
         return []
     by = round(row.score - base.score, 2)
-    said = [signed(by)] if by else []
+    changes = [signed(by)] if by else []
     if row.passed != base.passed:
-        said.append(f"{'passed' if base.passed else 'failed'} before")
-    elif not said:
-        said.append(f"{base.letter or 'no grade'} before")
-    return [line(badge(", ".join(said), "good" if change == "better" else "bad"))]
+        changes.append(f"{'passed' if base.passed else 'failed'} before")
+    elif not changes:
+        changes.append(f"{base.letter or 'no grade'} before")
+    return [line(badge(", ".join(changes), "good" if change == "better" else "bad"))]

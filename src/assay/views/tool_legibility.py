@@ -130,15 +130,15 @@ def badge(report: LegibilityReport) -> bytes:
 
 def _summary(schema: SchemaLegibility) -> str:
     lowest = schema.lowest
-    said = [count(len(schema.tools), "tool")]
+    parts = [count(len(schema.tools), "tool")]
     if lowest is not None:
-        said.append(f"mean {schema.mean}")
-        said.append(f"lowest {lowest.score}")
+        parts.append(f"mean {schema.mean}")
+        parts.append(f"lowest {lowest.score}")
     if schema.cap_reason:
-        said.append(schema.cap_reason)
+        parts.append(schema.cap_reason)
     if schema.costs:
-        said.append(f"overall {_costs(schema.costs)}")
-    return "; ".join(said)
+        parts.append(f"overall {_costs(schema.costs)}")
+    return "; ".join(parts)
 
 
 def _costs(costs: Sequence[RuleCost]) -> str:

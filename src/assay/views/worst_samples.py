@@ -1,5 +1,6 @@
-"""The worst samples in a pull-request comment: what was asked, answered and expected, and why it
-did not pass. Every text of a run is in a code span: see `markdown`.
+"""The worst samples that did not pass: what was asked, answered and expected, and why it failed; on
+a terminal, and in a pull-request comment, where every text of a run is in a code span (see
+`markdown`).
 """
 
 from __future__ import annotations
@@ -8,61 +9,133 @@ from bisect import insort
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from assay.records.evidence import Run
+from assay.views.blocks import Facts
 from assay.views.markdown_code import code
-from assay.views.pieces import points
-from assay.views.report_rows import kept_row
+from assay.views.pieces import clip, phrase, points
+from assay.views.samples import (
+    ANSWERS,
+    QUESTIONS,
+    SampleEvidence,
+    answer_text,
+    main_text,
+    sample_grade,
+    sample_title,
+)
 
 WORST = 3
 TEXT = 400
-"""Characters of a question, an answer or an expected value."""
+"""Characters of a question, an answer or an expected value in a comment."""
+SHORT = 160
+"""The same on a terminal."""
 
 
 class WorstSample(Struct, order=True, frozen=True):
-    """A sample that did not pass."""
+    """A run that did not pass, among the worst of them."""
 
     score: float
+    run_id: str
+    key: str
+    """What the repeats of a sample share."""
     sample: str
     letter: str
     why: str
-    question: str
-    answer: str
-    expected: str
+    question: str = ""
+    answer: str = ""
+    expected: str = ""
 
 
-def worst_sample(result: Mapping[str, Any], run: Run | None) -> WorstSample | None:
-    """What a comment shows of a run; None for one that passed, or whose texts are not known."""
-    if run is None or result.get("passed") is True:
-        return None
-    row = kept_row(result, run).row
-    texts = (" ".join(one[: 4 * TEXT].split()) for one in (row.question, row.answer, row.expected))
-    return WorstSample(row.score, row.name, row.letter, row.why, *texts)
+def worst_sample(result: Mapping[str, Any], run: Run | None) -> WorstSample:
+    """What is shown of a run; without the run it has no texts."""
+    grade = sample_grade({"weighted_score": 0, **result})
+    run_id = str(result.get("run_id"))
+    sample = grade.sample_id or run_id
+    key = repr((result.get("dataset"), grade.sample_id)) if grade.sample_id else run_id
+    score = float(grade.weighted_score or 0)
+    made = WorstSample(score, run_id, key, sample, grade.grade or "", grade.why)
+    return made if run is None else with_texts(made, run)
 
 
-def keep_worst_sample(found: list[WorstSample], one: WorstSample) -> None:
-    """Put a sample in its place among the worst; of its repeats the worst counts."""
-    same = next((kept for kept in found if kept.sample == one.sample), None)
+def with_texts(one: WorstSample, run: Run) -> WorstSample:
+    """A sample with the texts of its run."""
+    evidence = SampleEvidence(
+        run.run_id, run.status, run.inputs, run.outputs, run.expected, run.metadata
+    )
+    title = sample_title(run.metadata)
+    return structs.replace(
+        one,
+        sample=f"{title} ({one.sample})" if title else one.sample,
+        question=_flat(main_text(run.inputs, QUESTIONS)),
+        answer=_flat(answer_text(evidence)),
+        expected=_flat(main_text(run.expected, ANSWERS)),
+    )
+
+
+def _flat(text: str) -> str:
+    return " ".join(text[: 4 * TEXT].split())
+
+
+def keep_worst(worst: list[WorstSample], result: Mapping[str, Any], run: Run | None) -> None:
+    """Put a run in its place among the worst. One that passed has no place there."""
+    if result.get("passed") is not True:
+        keep_sample(worst, worst_sample(result, run))
+
+
+def keep_sample(worst: list[WorstSample], one: WorstSample) -> None:
+    """Put a sample in its place, and drop what is then one too many; of its repeats the worst
+    counts.
+    """
+    same = next((kept for kept in worst if kept.key == one.key), None)
     if same is not None:
         if same <= one:
             return
-        found.remove(same)
-    insort(found, one)
-    del found[WORST:]
+        worst.remove(same)
+    insort(worst, one)
+    del worst[WORST:]
 
 
-def worst_samples(found: Sequence[WorstSample]) -> str:
-    """The samples as a part of a page; empty if there are none."""
-    if not found:
+def worst_facts(one: WorstSample) -> Facts:
+    """A sample on a terminal."""
+    head = f"{clip(one.sample, 80)}: {one.letter or None} {points(one.score)}, "
+    return Facts(
+        [
+            ("sample", phrase(head, clip(one.why, 2 * SHORT))),
+            ("question", clip(one.question, SHORT) if one.question else ""),
+            ("answer", clip(one.answer, SHORT) if one.answer else ""),
+        ]
+    )
+
+
+def sample_facts(run: Mapping[str, Any]) -> Facts:
+    """What a run was asked, what it answered or why not, and what was expected, each in short."""
+    evidence = SampleEvidence(
+        status=str(run.get("status") or ""),
+        outputs=run.get("outputs"),
+        metadata=run.get("metadata"),
+    )
+    metadata = evidence.metadata if isinstance(evidence.metadata, Mapping) else {}
+    answered = evidence.outputs or metadata.get("error")
+    texts = {
+        "question": main_text(run.get("inputs"), QUESTIONS),
+        "answer": answer_text(evidence) if answered else "",
+        "expected": main_text(run.get("expected"), ANSWERS),
+    }
+    return Facts(
+        [(label, clip(_flat(text), SHORT) if text else "") for label, text in texts.items()]
+    )
+
+
+def worst_samples(worst: Sequence[WorstSample]) -> str:
+    """The samples as a part of a comment; empty if there are none."""
+    if not worst:
         return ""
     lines = ["### Worst samples\n\n"]
-    for one in found:
+    for one in worst:
         lines.append(
             f"- {code(one.sample)}: {code(one.letter)} {points(one.score)}, {code(one.why)}\n"
         )
-        for name in ("question", "answer", "expected"):
-            text = getattr(one, name)
-            if text:
-                lines.append(f"  - {name}: {code(text, most=TEXT)}\n")
+        texts = {"question": one.question, "answer": one.answer, "expected": one.expected}
+        lines += [f"  - {name}: {code(text, most=TEXT)}\n" for name, text in texts.items() if text]
     return "".join(lines)

@@ -26,13 +26,13 @@ tip.id = "tip";
 tip.hidden = true;
 
 /** What a mark says: its name, and its numbers as the table has them. */
-function said(datum) {
+function tipLines(datum) {
   const why = datum.word && datum.why ? `${datum.word}: ${datum.why}` : datum.word;
-  return [datum.name, datum.said ?? why ?? datum.axis].filter(Boolean);
+  return [datum.name, datum.note ?? why ?? datum.axis].filter(Boolean);
 }
 
 function hover(_handler, event, item, value) {
-  const lines = value && item?.datum ? said(item.datum) : [];
+  const lines = value && item?.datum ? tipLines(item.datum) : [];
   tip.hidden = lines.length === 0;
   if (tip.hidden) return;
   tip.replaceChildren(...lines.map((line, place) => Object.assign(document.createElement(place ? "span" : "b"), { textContent: line })));

@@ -60,7 +60,7 @@ def reliability(agreement: AgreementBlock | None, n: int | None = None) -> Chart
         rows.append((name, _three(value), ends))
         low, high = number(found.low), number(found.high)
         known = {"low": low, "high": high} if low is not None and high is not None else {}
-        drawn.append({"name": name, "value": value, **known, "said": _aside(value, known)})
+        drawn.append({"name": name, "value": value, **known, "note": _aside(value, known)})
     columns = ("Statistic", "Value", "Interval")
     if not drawn:
         sentence = "No statistic of agreement with people was measured."
@@ -90,7 +90,7 @@ def _spec(drawn: Sequence[dict[str, Any]]) -> dict[str, Any]:
             "mark": {"type": "point", "size": 100, "opacity": 1, "color": BLUE},
             "encoding": {"y": y, "x": {"field": "value", **x}},
         },
-        marks.aside(y, "said"),
+        marks.aside(y, "note"),
     )
 
 

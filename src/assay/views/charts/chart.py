@@ -98,7 +98,7 @@ class Chart(NamedTuple):
     """Vega-Lite; None if there is nothing to draw, and then the sentence says why."""
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    """The table, in words and numbers as a reader sees them; a missing value is said."""
+    """The table, in words and numbers as a reader sees them; a missing value is stated in words."""
 
 
 def nothing(name: str, title: str, sentence: str) -> Chart:

@@ -72,7 +72,7 @@ def paired_scatter(
                 "turn": "worse" if ours < theirs else "better" if ours > theirs else "the same",
                 "fell": ours - theirs,
                 "name": label(pair.sample),
-                "said": f"candidate {rows[-1][1]}, baseline {rows[-1][2]}, {change}",
+                "note": f"candidate {rows[-1][1]}, baseline {rows[-1][2]}, {change}",
             }
         )
     if not drawn:
@@ -91,22 +91,22 @@ def paired_scatter(
         sum(row["turn"] == "worse" for row in drawn),
         sum(row["turn"] == "better" for row in drawn),
     )
-    said = (
+    sentence = (
         f"{count(len(drawn), 'pair')}: {worse:,} got worse (below the line), {better:,} better,"
         f" {len(drawn) - worse - better:,} the same."
     )
     if n_paired is not None and n_paired > len(pairs):
-        said += (
+        sentence += (
             f" This is not all: the decision rests on {n_paired:,} pairs, and names those that"
             " fell most."
         )
     if lost:
-        said += (
+        sentence += (
             f" {count(lost, 'pair lacks', 'pairs lack')} a side and"
             f" {'is' if lost == 1 else 'are'} not drawn."
         )
     if len(drawn) > MAX_POINTS:
-        said += f" Only the {MAX_POINTS:,} that fell most are drawn."
+        sentence += f" Only the {MAX_POINTS:,} that fell most are drawn."
         drawn = sorted(drawn, key=lambda row: row["fell"])[:MAX_POINTS]
     low = max(0.0, min(min(row["x"], row["y"]) for row in drawn) - 3)
     x = marks.scored(domain=(low, 100), title="baseline, points", grid=True, tickCount=6)
@@ -145,7 +145,7 @@ def paired_scatter(
     return Chart(
         name,
         title,
-        said,
+        sentence,
         spec,
         ("Sample", "Candidate", "Baseline", "Difference"),
         cut([rows[place] for place in order], 4),
@@ -197,7 +197,7 @@ def difference(decision: Decision) -> Chart:
                     "low": ends.low,
                     "high": ends.high,
                     "kind": kind,
-                    "said": aside,
+                    "note": aside,
                 }
             )
     claims = [
@@ -257,8 +257,8 @@ def _interval_spec(drawn: list[dict[str, Any]], margin: float) -> dict[str, Any]
         "legend": None,
     }
     lines = [
-        {"at": 0.0, "said": "no difference", "edge": "zero"},
-        {"at": -margin, "said": f"minus the margin, {-margin:g}", "edge": "margin"},
+        {"at": 0.0, "note": "no difference", "edge": "zero"},
+        {"at": -margin, "note": f"minus the margin, {-margin:g}", "edge": "margin"},
     ]
     layers: list[dict[str, Any]] = [
         over(
@@ -290,7 +290,7 @@ def _interval_spec(drawn: list[dict[str, Any]], margin: float) -> dict[str, Any]
             "mark": {"type": "point", "size": 100, "opacity": 1},
             "encoding": {"y": y, "x": x, "color": hue, "shape": shape},
         },
-        marks.aside(y, "said"),
+        marks.aside(y, "note"),
     ]
     return view(drawn, *layers)
 
@@ -307,7 +307,7 @@ def _edge_text(x: dict[str, Any], align: str) -> dict[str, Any]:
     }
     return {
         "mark": mark,
-        "encoding": {"x": {**x, "field": "at"}, "y": {"value": -3}, "text": {"field": "said"}},
+        "encoding": {"x": {**x, "field": "at"}, "y": {"value": -3}, "text": {"field": "note"}},
     }
 
 

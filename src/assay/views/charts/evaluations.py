@@ -79,7 +79,7 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
                 "version": label(one.version),
                 "value": value,
                 "group": clean(f"{one.dataset} {one.graded_by}"),
-                "said": f"version {', '.join(rows[place][1:6])}, n {rows[place][6]}",
+                "note": f"version {', '.join(rows[place][1:6])}, n {rows[place][6]}",
                 "mark": "baseline" if one.is_baseline else "evaluation",
                 **({"low": low, "high": high} if low is not None and high is not None else {}),
             }
@@ -89,7 +89,7 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
     newest = points[-1]
     starts = [point.at for point in points]
     order = "oldest first" if starts == sorted(starts) else "in the order they were stored"
-    said = (
+    sentence = (
         f"{count(len(points), 'evaluation')}, {order}; the newest has"
         f" {percent(newest.rate.get('value'), 'no graded run')}."
     )
@@ -99,15 +99,15 @@ def pass_rates(points: Sequence[EvaluationPoint]) -> Chart:
         if place and one.graded_by != points[place - 1].graded_by
     ]
     if breaks:
-        said += (
+        sentence += (
             " The rules of grading changed at the dashed line: pass rates on either side of it"
             " can't be compared."
         )
     lost = len(points) - len(drawn)
     if lost:
         are = "is" if lost == 1 else "are"
-        said += f" {count(lost, 'evaluation')} without a graded run {are} not drawn."
-    return Chart(NAME, TITLE, said, _spec(points, names, drawn, breaks), COLUMNS, cut(rows, 7))
+        sentence += f" {count(lost, 'evaluation')} without a graded run {are} not drawn."
+    return Chart(NAME, TITLE, sentence, _spec(points, names, drawn, breaks), COLUMNS, cut(rows, 7))
 
 
 def _day(at: str) -> str:

@@ -46,7 +46,7 @@ def history(
             "at": point.at,
             "score": float(point.score),
             "name": clean(point.at),
-            "said": f"score {shown(point.score)}, {shown(point.n)} items",
+            "note": f"score {shown(point.score)}, {shown(point.n)} items",
         }
         for point in sorted(points, key=lambda point: point.at)
     ]
@@ -117,7 +117,7 @@ def _history_spec(
         ),
         reverse=True,
     )
-    ruled = [{"at": value, "said": text} for value, text in lines]
+    ruled = [{"at": value, "note": text} for value, text in lines]
     layers: list[dict[str, Any]] = [
         over(
             ruled,
@@ -182,6 +182,6 @@ def _line_text(y: dict[str, Any], *, above: bool) -> dict[str, Any]:
         "encoding": {
             "x": {"value": WIDTH - 4 if above else 4},
             "y": {"field": "at", **y},
-            "text": {"field": "said"},
+            "text": {"field": "note"},
         },
     }

@@ -104,7 +104,7 @@ def axes(exam: ExamResult, *, weighted: bool = True) -> Chart:
                     }
                 )
             at += part
-        sums.append({"name": text, "to": at, "end": whole, "said": _beside(exam, item)})
+        sums.append({"name": text, "to": at, "end": whole, "note": _beside(exam, item)})
     sentence = (
         f"{count(exam.n, 'item')} by rubric {clean(exam.rubric)}, exam score {shown(exam.score)}; "
         + _axes_lost(exam)
@@ -219,7 +219,7 @@ def _stacked(
                 },
             },
         ),
-        over(sums, marks.aside(y, "said")),
+        over(sums, marks.aside(y, "note")),
     ]
     spec = view([], *layers, resolve={"scale": {"color": "independent"}})
     spec["height"] = {"step": 22}
@@ -254,7 +254,7 @@ def heatmap(exam: ExamResult) -> Chart:
                 clean(one.kind) for one in exam.patterns if one.evidence.get("axis") == axis
             )
         )
-        sides.append({"name": text, "said": " · ".join([f"{zero} of {exam.n} lost", *kinds])})
+        sides.append({"name": text, "note": " · ".join([f"{zero} of {exam.n} lost", *kinds])})
         rows.append(
             (
                 clean(axis),
@@ -304,7 +304,7 @@ def _cells(
         "mark": {"type": "rect", **stroke},
         "encoding": {"y": y, "x": {"field": "from", **x}, "x2": {"field": "to"}, "color": hue},
     }
-    return view([], over(cells, cell), over(sides, marks.aside(y, "said")))
+    return view([], over(cells, cell), over(sides, marks.aside(y, "note")))
 
 
 def patterns(exam: ExamResult) -> Chart:

@@ -52,7 +52,7 @@ def gates(result: Mapping[str, Any]) -> Chart:
         drawn.append({"name": text, "lamp": lamp, "word": word, "why": label(reason, 60)})
         rows.append((clean(gate), word, reason))
     passed = sum(row["lamp"] == marks.GOOD for row in drawn)
-    said = (
+    sentence = (
         f"All {len(drawn)} hard gates pass."
         if passed == len(drawn)
         else (
@@ -63,7 +63,7 @@ def gates(result: Mapping[str, Any]) -> Chart:
     return Chart(
         name,
         title,
-        said,
+        sentence,
         marks.lamps(drawn[:MAX_ROWS]),
         ("Gate", "Verdict", "Reason"),
         cut(rows, 3),
@@ -84,7 +84,7 @@ def gate_failures(gates: Mapping[str, Any], n: int) -> Chart:
     if not found or not n:
         return nothing(name, title, "No run has a gate, so none can fail.")
     drawn: list[dict[str, Any]] = [
-        {"name": text, "runs": failed, "said": f"{failed:,} of {n:,}, {percent(failed / n)}"}
+        {"name": text, "runs": failed, "note": f"{failed:,} of {n:,}, {percent(failed / n)}"}
         for (_, failed, _), text in zip(found, labels(gate for gate, _, _ in found), strict=True)
     ][:MAX_ROWS]
     y = marks.rows_axis(drawn)
@@ -97,9 +97,9 @@ def gate_failures(gates: Mapping[str, Any], n: int) -> Chart:
     spec = view(
         drawn,
         {"mark": {"type": "bar", "color": RED}, "encoding": {"y": y, "x": x}},
-        marks.aside(y, "said"),
+        marks.aside(y, "note"),
     )
-    said = (
+    sentence = (
         f"{label(found[0][0], MAX_NAME)} fails most, in {found[0][1]:,} of {count(n, 'run')}."
         if found[0][1]
         else f"No gate fails in {count(n, 'run')}."
@@ -116,4 +116,4 @@ def gate_failures(gates: Mapping[str, Any], n: int) -> Chart:
     ]
     if not any(rate for _, _, rate in found):  # counts alone: an empty column says nothing
         columns, rows = columns[:3], [row[:3] for row in rows]
-    return Chart(name, title, said, spec, columns, cut(rows, len(columns)))
+    return Chart(name, title, sentence, spec, columns, cut(rows, len(columns)))

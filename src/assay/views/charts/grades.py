@@ -70,7 +70,7 @@ def contributions(result: Mapping[str, Any]) -> Chart:
     for one, text in zip(known, labels(map(_named, known)), strict=True):
         won, most = number(one["contribution"]) or 0.0, number(one.get("maximum"))
         lost = max(0.0, most - won) if most is not None else 0.0
-        said = f"{points(one['contribution'])} of {points(one.get('maximum'))}" + (
+        note = f"{points(one['contribution'])} of {points(one.get('maximum'))}" + (
             ", no score" if one.get("missing") else ""
         )
         drawn.append(
@@ -79,7 +79,7 @@ def contributions(result: Mapping[str, Any]) -> Chart:
                 "from": total,
                 "to": total + won,
                 "end": total + won + lost,
-                "said": said,
+                "note": note,
             }
         )
         total += won
@@ -95,7 +95,7 @@ def contributions(result: Mapping[str, Any]) -> Chart:
         for one in criteria
     ]
     last = (
-        [{"name": "Score", "from": 0.0, "to": score, "said": f"{points(score)}, {_letter(result)}"}]
+        [{"name": "Score", "from": 0.0, "to": score, "note": f"{points(score)}, {_letter(result)}"}]
         if score is not None
         else []
     )
@@ -126,7 +126,7 @@ def contributions(result: Mapping[str, Any]) -> Chart:
                 "encoding": {"y": y, "x": {"field": "from", **x}, "x2": {"field": "to"}},
             },
         ),
-        over([*drawn, *last], marks.aside(y, "said")),
+        over([*drawn, *last], marks.aside(y, "note")),
     ]
     return Chart(
         name,
@@ -153,13 +153,13 @@ def _raw(one: Mapping[str, Any]) -> str:
 
 
 def _where_points_went(result: Mapping[str, Any], known: Sequence[Mapping[str, Any]]) -> str:
-    said = [
+    sentences = [
         (
             f"{count(len(known), 'criterion earns', 'criteria earn')}"
             f" {points(result.get('weighted_score'), 'no stated score')} of 100 points"
         )
     ]
-    said[0] += f", {_letter(result)}, threshold {points(result.get('pass_threshold'))}."
+    sentences[0] += f", {_letter(result)}, threshold {points(result.get('pass_threshold'))}."
     losses = [
         (lost, one)
         for one in known
@@ -168,13 +168,13 @@ def _where_points_went(result: Mapping[str, Any], known: Sequence[Mapping[str, A
     ]
     if losses and all(number(one.get("maximum")) is not None for one in known):
         _, most = max(losses, key=lambda pair: pair[0])
-        said.append(f"{label(_named(most), MAX_NAME)} lost most, {_lost(most)} points.")
+        sentences.append(f"{label(_named(most), MAX_NAME)} lost most, {_lost(most)} points.")
     elif all(number(one.get("maximum")) is not None for one in known):
-        said.append("No points were lost.")
+        sentences.append("No points were lost.")
     failed = listed(result.get("hard_gate_failures"))
     if failed:
-        said.append(f"{count(len(failed), 'gate')} failed; no score makes up for that.")
-    return " ".join(said)
+        sentences.append(f"{count(len(failed), 'gate')} failed; no score makes up for that.")
+    return " ".join(sentences)
 
 
 # --- floors
@@ -201,7 +201,7 @@ def floors(result: Mapping[str, Any]) -> Chart:
             "name": text,
             "norm": norm,
             "kept": "no floor",
-            "said": shown(one["norm"]),
+            "note": shown(one["norm"]),
         }
         margin = "no floor"
         if floor is not None:
@@ -212,7 +212,7 @@ def floors(result: Mapping[str, Any]) -> Chart:
             row.update(
                 floor=floor,
                 kept="missed" if failed else "kept",
-                said=(
+                note=(
                     f"{shown(one['norm'])}, floor"
                     f" {floor:g} {'missed' if failed else 'kept'} ({margin})"
                 ),
@@ -274,10 +274,10 @@ def floors(result: Mapping[str, Any]) -> Chart:
             "mark": {"type": "point", "size": 100, "opacity": 1},
             "encoding": {"y": y, "x": {"field": "norm", **x}, "color": hue, "shape": shape},
         },
-        marks.aside(y, "said"),
+        marks.aside(y, "note"),
     ]
-    said = f"{count(floored, 'criterion has', 'criteria have')} a floor (the upright mark); "
-    said += (
+    sentence = f"{count(floored, 'criterion has', 'criteria have')} a floor (the upright mark); "
+    sentence += (
         "so none can be missed."
         if not floored
         else f"missed: {', '.join(missed)}."
@@ -287,7 +287,7 @@ def floors(result: Mapping[str, Any]) -> Chart:
     return Chart(
         name,
         title,
-        said,
+        sentence,
         view(drawn, *layers),
         ("Criterion", "Norm", "Floor", "Margin", "Verdict"),
         cut(rows, 5),

@@ -88,7 +88,7 @@ def calibration(card: JudgeCard) -> Chart:
             "y": other,
             "items": n,
             "name": f"people {one:g}, judge {other:g}",
-            "said": count(n, "item"),
+            "note": count(n, "item"),
         }
         for (one, other), n in sorted(pairs.items())
     ]
@@ -134,12 +134,12 @@ def calibration(card: JudgeCard) -> Chart:
     bias = found.bias.mean_difference
     same = sum(n for (one, other), n in pairs.items() if one == other)
     total = sum(pairs.values())
-    said = (
+    sentence = (
         f"On {same:,} of {count(total, 'labelled item')} the judge gave the label that people gave."
     )
-    said += f" {_lean(bias)}"
+    sentence += f" {_lean(bias)}"
     if unread or others:
-        said += (
+        sentence += (
             f" Not drawn: {count(unread, 'verdict')} that could not be read, {others} without a"
             " number."
         )
@@ -147,7 +147,7 @@ def calibration(card: JudgeCard) -> Chart:
     return Chart(
         name,
         title,
-        said,
+        sentence,
         view(drawn, *layers, width=WIDE, height=HIGH),
         ("People", "Judge", "Items"),
         cut(rows, 3),
@@ -191,7 +191,7 @@ def confusion(agreement: AgreementBlock | None) -> Chart:
             "n": cell,
             "kind": "same" if str(one) == str(other) else "other",
             "share": cell / most,
-            "said": f"{cell:,}",
+            "note": f"{cell:,}",
             "name": f"people {row}, judge {column}",
         }
         for row, one, line in zip(down, human, whole, strict=True)
@@ -221,7 +221,7 @@ def confusion(agreement: AgreementBlock | None) -> Chart:
         {"mark": {"type": "rect"}, "encoding": {"x": x, "y": y, "color": hue, "opacity": shade}},
         {
             "mark": {"type": "text", "fontSize": 13},
-            "encoding": {"x": x, "y": y, "text": {"field": "said"}},
+            "encoding": {"x": x, "y": y, "text": {"field": "note"}},
         },
     ]
     total, same = (
@@ -229,7 +229,7 @@ def confusion(agreement: AgreementBlock | None) -> Chart:
         sum(row["n"] for row in drawn if row["kind"] == "same"),
     )
     kappa = agreement.cohen_kappa or Estimate()
-    said = (
+    sentence = (
         f"Of {count(total, 'label')} the judge gave {same:,} as people did; the others are off the"
         f" diagonal. Cohen's kappa {_three(kappa.value)}, {_ends(kappa)}."
     )
@@ -241,7 +241,7 @@ def confusion(agreement: AgreementBlock | None) -> Chart:
     return Chart(
         name,
         title,
-        said,
+        sentence,
         spec,
         ("People", *(f"judge: {clean(one)}" for one in judge)),
         cut(rows, 1 + len(judge)),
@@ -281,7 +281,7 @@ def bias(biases: Mapping[str, Probe | None]) -> Chart:
                 "value": value,
                 "kind": "a rate" if kind in SHARES else "shown" if leans else "not shown",
                 **ends,
-                "said": (
+                "note": (
                     f"{value:+.3f}, {f'{low:+.3f} to {high:+.3f}' if ends else 'no interval'}, n"
                     f" {shown(probe.items)}"
                 ),
@@ -330,16 +330,16 @@ def bias(biases: Mapping[str, Probe | None]) -> Chart:
             "mark": {"type": "point", "size": 100, "opacity": 1},
             "encoding": {"y": y, "x": {"field": "value", **x}, "color": hue, "shape": shape},
         },
-        marks.aside(y, "said"),
+        marks.aside(y, "note"),
     ]
     shown_ones = [row["name"] for row in drawn if row["kind"] == "shown"]
-    said = (
+    sentence = (
         f"Biased by {', '.join(map(str.lower, shown_ones))}: the interval excludes 0."
         if shown_ones
         else "No bias is shown: every interval contains 0."
     )
-    said += f" {len(drawn)} of {len(kinds)} probes were run."
-    return Chart(name, title, said, view(drawn, *layers), columns, cut(rows, 5))
+    sentence += f" {len(drawn)} of {len(kinds)} probes were run."
+    return Chart(name, title, sentence, view(drawn, *layers), columns, cut(rows, 5))
 
 
 def drift(points: Sequence[Mapping[str, Any]]) -> Chart:

@@ -103,7 +103,7 @@ def band_layers(bands: Sequence[Mapping[str, Any]], threshold: object) -> list[S
         )
     limit = number(threshold)
     if limit is not None:
-        row = [{"at": limit, "said": f"passing score {shown(threshold)}"}]
+        row = [{"at": limit, "note": f"passing score {shown(threshold)}"}]
         layers.append(
             over(
                 row,
@@ -121,7 +121,7 @@ def band_layers(bands: Sequence[Mapping[str, Any]], threshold: object) -> list[S
                     "encoding": {
                         "x": {"field": "at", **scored()},
                         "y": {"value": -20},
-                        "text": {"field": "said"},
+                        "text": {"field": "note"},
                     },
                 },
             )

@@ -55,7 +55,7 @@ def timeline(run: Mapping[str, Any]) -> Chart:
         start = (number(step["start_ms"]) or 0.0) if known else clock
         clock = max(clock, start + (took or 0.0))
         named = label(step.get("agent") or "no agent", 18) if agents else ""
-        said = ", ".join(
+        note = ", ".join(
             filter(
                 None,
                 (named, duration(took) or "not timed", "" if status == "success" else status),
@@ -67,7 +67,7 @@ def timeline(run: Mapping[str, Any]) -> Chart:
                 "from": start,
                 "to": start + (took or 0.0),
                 "status": status if status in _STEPS else "other",
-                "said": said,
+                "note": note,
                 "timed": took is not None,
             }
         )
@@ -80,7 +80,7 @@ def timeline(run: Mapping[str, Any]) -> Chart:
             )
         )
     timed = [row for row in drawn if row["timed"]]
-    said = (
+    sentence = (
         f"{count(len(steps), 'step')} of {count(agents, 'agent')}"
         if agents
         else f"{count(len(steps), 'step')}, no agent is named"
@@ -89,20 +89,20 @@ def timeline(run: Mapping[str, Any]) -> Chart:
         return Chart(
             name,
             title,
-            f"{said}. No step reports how long it took, so no time is drawn.",
+            f"{sentence}. No step reports how long it took, so no time is drawn.",
             None,
             ("Step", "Agent", "Status", "Duration, ms"),
             cut(rows, 4),
         )
     longest = max(timed, key=lambda row: row["to"] - row["from"])
-    said += f"; {longest['name']} took longest, {duration(longest['to'] - longest['from'])}."
-    said += (
+    sentence += f"; {longest['name']} took longest, {duration(longest['to'] - longest['from'])}."
+    sentence += (
         ""
         if known
         else " Start times are not reported: the steps are drawn one after another, in their order."
     )
     if len(timed) < len(steps):
-        said += (
+        sentence += (
             f" {count(len(steps) - len(timed), 'step is', 'steps are')} not timed and drawn as a"
             " mark without length."
         )
@@ -112,7 +112,7 @@ def timeline(run: Mapping[str, Any]) -> Chart:
             id(row) for row in sorted(drawn, key=lambda row: row["from"] - row["to"])[:MAX_ROWS]
         }
         shown_rows = [row for row in drawn if id(row) in keep]
-        said += f" Only the {MAX_ROWS} longest are drawn."
+        sentence += f" Only the {MAX_ROWS} longest are drawn."
     x = {
         "type": "quantitative",
         "scale": {"domain": [0, clock or 1], "nice": False},
@@ -137,12 +137,12 @@ def timeline(run: Mapping[str, Any]) -> Chart:
                 "encoding": {"y": y, "x": {"field": "from", **x}},
             },
         ),
-        marks.aside(y, "said"),
+        marks.aside(y, "note"),
     ]
     return Chart(
         name,
         title,
-        said,
+        sentence,
         view(shown_rows, *layers),
         ("Step", "Agent", "Status", "Duration, ms"),
         cut(rows, 4),

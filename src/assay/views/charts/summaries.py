@@ -49,7 +49,7 @@ def grade_mix(counts: Mapping[str, Any], policy: str) -> Chart:
         {
             "name": text,
             "runs": n,
-            "said": f"{n:,}, {percent(n / total)}",
+            "note": f"{n:,}, {percent(n / total)}",
             "colour": letter if letter in LETTER_COLOURS else "other",
         }
         for (letter, n), text in zip(found.items(), labels(found), strict=True)
@@ -68,12 +68,14 @@ def grade_mix(counts: Mapping[str, Any], policy: str) -> Chart:
     }
     layers = [
         {"mark": {"type": "bar"}, "encoding": {"y": y, "x": {"field": "runs", **x}, "color": hue}},
-        marks.aside(y, "said"),
+        marks.aside(y, "note"),
     ]
     each = ", ".join(f"{label(letter, MAX_NAME)} {n:,}" for letter, n in found.items())
-    said = f"{count(total, 'run')} {by}: {each}."
+    sentence = f"{count(total, 'run')} {by}: {each}."
     rows = [(clean(letter), f"{n:,}", percent(n / total)) for letter, n in found.items()]
-    return Chart(name, title, said, view(drawn, *layers), ("Grade", "Runs", "Share"), cut(rows, 3))
+    return Chart(
+        name, title, sentence, view(drawn, *layers), ("Grade", "Runs", "Share"), cut(rows, 3)
+    )
 
 
 # --- scores
@@ -121,7 +123,7 @@ def score_histogram(
     if not total:
         return nothing(name, title, "No run has a score, so there is nothing to draw.")
     for row in drawn:
-        row["said"] = f"{count(row['runs'], 'run')}, {percent(row['runs'] / total)}"
+        row["note"] = f"{count(row['runs'], 'run')}, {percent(row['runs'] / total)}"
     x = marks.scored()
     y = {
         "field": "runs",
@@ -139,12 +141,12 @@ def score_histogram(
     }
     layers = [bars, *marks.band_layers(bands if policy else (), threshold)]
     top = max(drawn, key=lambda row: row["runs"])
-    said = (
+    sentence = (
         f"Scores of {count(total, 'run')}; most, {top['runs']:,}, lie from {top['low']:g} to"
         f" {top['high']:g}."
     )
-    said += f" The letters are those of {clean(policy)}." if policy and bands else ""
-    said += (
+    sentence += f" The letters are those of {clean(policy)}." if policy and bands else ""
+    sentence += (
         f" The dashed line is the threshold, {points(threshold)}."
         if number(threshold) is not None
         else ""
@@ -153,7 +155,7 @@ def score_histogram(
     return Chart(
         name,
         title,
-        said,
+        sentence,
         view(drawn, *layers, height=150),
         ("Score", "Runs", "Share"),
         cut(rows, 3),

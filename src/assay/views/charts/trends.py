@@ -92,7 +92,7 @@ def over_time(
                 "value": value,
                 **ends,
                 "name": at.strftime("%Y-%m-%d %H:%M:%S UTC"),
-                "said": ", ".join([*rows[-1][1:3], f"n {rows[-1][3]}"]),
+                "note": ", ".join([*rows[-1][1:3], f"n {rows[-1][3]}"]),
             }
         )
     columns = ("At", what.capitalize(), "Interval", "n")
@@ -139,11 +139,11 @@ def over_time(
         (one for one in points_ if moment(one.get("at")) and number(one.get("value")) is not None),
         key=lambda one: str(moment(one["at"])),
     )
-    said = (
+    sentence = (
         f"{count(len(drawn), 'point')}; at {clean(last['at'])} the {what} was"
         f" {form(last['value'])}, {interval(dict(last), form=form)}"
     )
-    said += f", n {shown(last.get('n'))}." + (
+    sentence += f", n {shown(last.get('n'))}." + (
         f" {count(lost, 'point has', 'points have')} no time or no value and"
         f" {'is' if lost == 1 else 'are'} not drawn."
         if lost
@@ -152,7 +152,7 @@ def over_time(
     return Chart(
         name,
         title,
-        said,
+        sentence,
         view(drawn, *layers, height=170, width=WIDTH + 120),
         columns,
         cut(rows, 4),
