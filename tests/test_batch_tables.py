@@ -1,7 +1,9 @@
-"""Grades as a table of a DuckDB file: whole or not at all, and never over somebody's own table."""
+"""Grades as a table of a DuckDB file or of PostgreSQL: whole or not at all, and never over somebody's own table."""
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -9,6 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import psycopg
+
+from assay.batch.postgresql_tables import load_postgresql
+from postgres import postgres_url
+
+__all__ = ["postgres_url"]
 
 PROFILE = """
 profile: answers
@@ -114,8 +122,139 @@ def test_a_new_database_has_its_name_only_when_it_is_whole(assay: Any, tmp_path:
     assert done.code == 0, done.err
     assert "lake.duckdb#g" in done.out
     assert tables(tmp_path) == ["g"]
-    for name, part in (("lake.duckdb", "#grades"), ("postgresql://me:secret@h/d#t", "PostgreSQL")):
-        refused = assay("batch", "s.csv", "--profile", "p.yaml", "-o", name)
-        assert refused.code == 2
-        assert part in refused.err
-        assert "secret" not in refused.err
+    refused = assay("batch", "s.csv", "--profile", "p.yaml", "-o", "lake.duckdb")
+    assert refused.code == 2
+    assert "#grades" in refused.err
+
+
+KILLED_WITHIN = """
+import os, signal, sys
+from assay.batch.postgresql_tables import load_postgresql
+
+class Killing(dict):
+    def items(self):
+        yield "g", "grades.parquet"
+        os.kill(os.getpid(), signal.SIGKILL)
+
+load_postgresql(
+    sys.argv[1], Killing(g="grades.parquet"), where="here", overwrite=True, scratch="."
+)
+"""
+ODD = (None, "", "\\N", "\\.", 'a "b", {c}', "two\nlines", "ü,;\t'", "NULL")
+
+
+def test_grades_go_to_postgresql_whole_or_not_at_all(
+    assay: Any, tmp_path: Path, postgres_url: str
+) -> None:
+    def asked(statement: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(postgres_url, autocommit=True) as database:
+            found = database.execute(statement)
+            return found.fetchall() if found.description else []
+
+    def tables() -> list[str]:
+        return [
+            row[0]
+            for row in asked(
+                "SELECT relname FROM pg_class WHERE relkind = 'r'"
+                " AND relnamespace = 'public'::regnamespace ORDER BY 1"
+            )
+        ]
+
+    (tmp_path / "p.yaml").write_text(PROFILE, encoding="utf-8")
+    odd = [{"i": place, "note": value} for place, value in enumerate(ODD)]
+    (tmp_path / "notes.jsonl").write_text("".join(json.dumps(one) + "\n" for one in odd))
+    kinds = "i AS whole, i / 8 AS part, DATE '2026-11-17' AS day, i::DECIMAL(9, 3) AS exact"
+    duckdb.sql(
+        f"SELECT *, {kinds} FROM ({ROWS.replace('1 AS right', '1 AS right, i')})"
+        f" LEFT JOIN '{tmp_path}/notes.jsonl' USING (i)"
+    ).write_parquet(str(tmp_path / "s.parquet"))
+    keep = ("--keep", "note,whole,part,day,exact")
+    grade = ("batch", "s.parquet", "--profile", "p.yaml", *keep)
+    target = ("-o", f"{postgres_url}#g")
+    files = assay(*grade, "-o", "grades.parquet")
+    done = assay(*grade, *target, "--json")
+    assert done.code == files.code == 0, (done.err, files.err)
+    (record,) = tmp_path.glob("*.g.batch.json")
+    (output,) = done.json()["record"]["outputs"]
+    assert output["name"].startswith("postgresql://postgres@/")
+    assert "host=" not in record.read_text()
+    written = duckdb.sql(f"FROM '{tmp_path}/grades.parquet' ORDER BY run")
+    assert asked('SELECT * FROM g ORDER BY run COLLATE "C"') == written.fetchall()
+    assert {row[0] for row in asked("SELECT note FROM g")} == set(ODD)
+    typed = dict(
+        asked(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
+            " WHERE attrelid = 'g'::regclass AND attnum > 0"
+        )
+    )
+    assert typed["score"] == "double precision"
+    assert (typed["passed"], typed["failed_gates"]) == ("boolean", "text[]")
+    assert (typed["whole"], typed["day"], typed["exact"]) == ("bigint", "date", "numeric(9,3)")
+    # a table that exists, of a batch or not
+    refused = assay(*grade, *target)
+    assert (refused.code, "--overwrite" in refused.err) == (2, True)
+    asked("CREATE TABLE mine (x int); CREATE VIEW seen AS SELECT 1 AS x; CREATE SCHEMA lake")
+    for name in ("mine", "seen", "a b", "g" * 56):
+        kept = assay(*grade, "-o", f"{postgres_url}#{name}", "--overwrite")
+        assert kept.code == 2, (name, kept.out)
+    same = assay("batch", f"{postgres_url}#g", *target, "--overwrite", "--profile", "p.yaml")
+    assert same.code == 2, same.err
+    assert assay(*grade, "-o", f"{postgres_url}#lake.g").code == 0
+    assert asked("SELECT count(*) FROM lake.g") == [(20,)]
+    # rejected rows are a table next to it, and go with the next batch that has none
+    both = f"FROM '{tmp_path}/s.parquet' UNION ALL FROM '{tmp_path}/s.parquet' WHERE run = 'r-1'"
+    duckdb.sql(both).write_parquet(str(tmp_path / "bad.parquet"))
+    bad = ("batch", "bad.parquet", "--profile", "p.yaml", *keep, *target, "--overwrite")
+    assert assay(*bad).code == 3
+    assert tables() == ["g", "g_rejects", "mine"]
+    assert assay(*grade, *target, "--overwrite").code == 0
+    assert tables() == ["g", "mine"]
+    assert asked("SELECT count(*) FROM g") == [(20,)]
+    assert assay(*grade, *target, "--verify").code == 2
+    # killed within the transaction, or refused by the database, the tables are those of before
+    asked("DELETE FROM g WHERE run <> 'r-1'")
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED_WITHIN, postgres_url], cwd=tmp_path, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    asked("CREATE VIEW depends AS SELECT run FROM g")
+    before = {path.name for path in tmp_path.iterdir()}
+    failed = assay(*grade, *target, "--overwrite")
+    assert (failed.code, "depend" in failed.err) == (3, True)
+    assert asked("SELECT run FROM g") == [("r-1",)]
+    # an output without a record is one that was interrupted
+    assert before - {path.name for path in tmp_path.iterdir()} == {record.name}
+
+
+def test_lists_and_other_types_are_read_back_from_postgresql(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    listed = ['a "b"', "", "x,{y}", "\\", "NULL", "two\nlines"]
+    duckdb.execute(
+        f"COPY (SELECT ? AS tags, []::VARCHAR[] AS none, NULL::VARCHAR[] AS null, 1e-300 AS small,"
+        " 0.1 + 0.2::DOUBLE AS sum, 'inf'::DOUBLE AS far, {'a': 1} AS other)"
+        f" TO '{tmp_path}/t.parquet'",
+        [listed],
+    )
+    file = str(tmp_path / "t.parquet")
+    load_postgresql(postgres_url, {"t": file}, where="t", overwrite=False, scratch=str(tmp_path))
+    with psycopg.connect(postgres_url) as database:
+        (row,) = database.execute("SELECT * FROM t").fetchall()
+    assert row == (listed, [], None, 1e-300, 0.1 + 0.2, float("inf"), "{'a': 1}")
+    assert os.listdir(tmp_path) == ["t.parquet"]
+
+
+def test_no_password_of_an_output_is_shown(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(PROFILE, encoding="utf-8")
+    duckdb.sql(ROWS).write_csv(str(tmp_path / "s.csv"))
+    for url, code in (
+        ("postgresql://me:secret@127.0.0.1:1/d?password=secret#t", 3),
+        ("postgresql://me:sec@ret@h/secret#t", 2),
+        ("postgresql://me:secret@h/d", 2),
+        ("postgresql://me:secret@127.0.0.1:1/d?connect_timeout=secret#t", 3),
+    ):
+        for more in ((), ("--json",), ("--debug",)):
+            refused = assay("batch", "s.csv", "--profile", "p.yaml", "-o", url, *more)
+            assert refused.code == code, refused.err
+            assert "secret" not in refused.err + refused.out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.yaml", "s.csv"]

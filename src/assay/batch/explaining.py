@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from assay.batch.earlier import earlier_grades
 from assay.batch.engine import BatchEngine
+from assay.batch.postgresql_tables import stage_tables
 from assay.batch.quoting import identifier, in_dialect, pretty
 from assay.batch.sources import find_sources
-from assay.batch.staging import stage_tables
 from assay.batch.task import VIEW, BatchTask, graded_view
 
 _SOURCE = "batch_source"

@@ -26,6 +26,7 @@ from assay.batch.digests import DigestedFile, check_unchanged, digest_files
 from assay.batch.earlier import earlier_files, earlier_grades
 from assay.batch.engine import BatchEngine
 from assay.batch.evidence import sampled
+from assay.batch.postgresql_tables import stage_tables
 from assay.batch.quoting import identifier, in_dialect
 from assay.batch.sources import (
     LOGGED,
@@ -35,7 +36,6 @@ from assay.batch.sources import (
     find_sources,
     is_uri,
 )
-from assay.batch.staging import stage_tables
 from assay.batch.target_checks import check_target
 from assay.batch.targets import BatchTarget, Workplace, files_of, open_workplace
 from assay.batch.task import VIEW, BatchTask, Queries, graded_view
@@ -106,6 +106,7 @@ def run_batch(
         partitions = []
     old = _earlier(task, target, partitions) if partitions and not options.overwrite else None
     inputs = [_input_name(source, file) for source in sources for file in source.files]
+    inputs += [source.name for source in sources if source.kind == "postgresql"]
     check_target(target, inputs, overwrite=options.overwrite or old is not None)
     with open_workplace(target) as work:
         staged = stage_tables(sources, work.scratch)

@@ -128,7 +128,7 @@ def find_partitions(sources: list[BatchSource]) -> list[Partition]:
 def _resolved(name: str) -> Iterator[BatchSource]:
     path, mark, table = name.rpartition("#")
     if name.startswith(POSTGRESQL):
-        yield _postgresql(name)
+        yield postgresql_table(name)
     elif name.startswith(TABLE):
         yield BatchSource(name, "table", table=name.removeprefix(TABLE))
     elif is_uri(name):
@@ -281,7 +281,8 @@ def _raise(error: OSError) -> None:
     ) from None
 
 
-def _postgresql(name: str) -> BatchSource:
+def postgresql_table(name: str) -> BatchSource:
+    """The table that a URL names. Raises `UsageError` if it can't be told from the password."""
     url, _, table = name.rpartition("#")
     if not url or not table:
         raise _no_table(shown_url(url or name), "postgresql://HOST/DATABASE#TABLE")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -20,23 +20,46 @@ from assay.records.batch import BATCH_SCHEMA
 if TYPE_CHECKING:
     import duckdb
 
-MAX_NAME = 60
-_NAME = re.compile(rf"[A-Za-z_][A-Za-z0-9_]{{0,{MAX_NAME - 1}}}")
+MAX_NAME = 55
+"""PostgreSQL cuts names at 63 characters, and `_rejects` is added to the table's."""
+_NAME = re.compile(rf"[A-Za-z_][A-Za-z0-9_]{{0,{MAX_NAME + len('_rejects') - 1}}}")
+
+
+def check_names(names: Iterable[str], where: str) -> None:
+    """Refuse a name that would need quotes in SQL."""
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                "CLI-001",
+                f"-o '{where}' names a table that a batch can't write.",
+                fix=f"Write letters, digits and underscores, {MAX_NAME} at most, such as #grades.",
+            )
+
+
+def refuse_table(name: str, comment: str | None, where: str, *, overwrite: bool) -> None:
+    """Refuse a table that exists, unless it is a batch's and may be overwritten."""
+    if not (comment or "").startswith(BATCH_SCHEMA):
+        raise UsageError(
+            "BAT-021",
+            f"already has '{name}', which isn't the output of a batch, so it is never overwritten.",
+            where=where,
+            fix="Write to another table.",
+        )
+    if not overwrite:
+        raise UsageError(
+            "BAT-021",
+            f"already has a table '{name}'.",
+            where=where,
+            fix="Choose another -o, or replace it with --overwrite.",
+        )
 
 
 def check_tables(database: str, tables: list[str], *, overwrite: bool) -> None:
     """Refuse tables that exist, unless they are a batch's and may be overwritten."""
-    for name in tables:
-        if not _NAME.fullmatch(name):
-            raise UsageError(
-                "CLI-001",
-                f"-o '{database}#{name}' names a table that a batch can't write.",
-                fix=f"Write letters, digits and underscores, {MAX_NAME} at most, such as"
-                f" -o {database}#grades.",
-            )
+    check_names(tables, f"{database}#{tables[0]}")
     if not os.path.lexists(database):
         return
-    with _opened(database, read_only=True) as connection:
+    with opened_duckdb(database, read_only=True) as connection:
         found = connection.execute(
             "SELECT table_name, comment FROM duckdb_tables() WHERE schema_name = 'main'"
             " UNION ALL SELECT view_name, NULL FROM duckdb_views()"
@@ -44,23 +67,8 @@ def check_tables(database: str, tables: list[str], *, overwrite: bool) -> None:
         ).fetchall()
     comments = {name.lower(): comment for name, comment in found}
     for name in tables:
-        if name.lower() not in comments:
-            continue
-        if not (comments[name.lower()] or "").startswith(BATCH_SCHEMA):
-            raise UsageError(
-                "BAT-021",
-                f"already has '{name}', which isn't the output of a batch, so it is never"
-                " overwritten.",
-                where=database,
-                fix="Write to another table.",
-            )
-        if not overwrite:
-            raise UsageError(
-                "BAT-021",
-                f"already has a table '{name}'.",
-                where=database,
-                fix="Choose another -o, or replace it with --overwrite.",
-            )
+        if name.lower() in comments:
+            refuse_table(name, comments[name.lower()], database, overwrite=overwrite)
 
 
 def load_tables(database: str, files: Mapping[str, str], *, overwrite: bool) -> None:
@@ -68,7 +76,7 @@ def load_tables(database: str, files: Mapping[str, str], *, overwrite: bool) -> 
     these names are replaced, and dropped where there is no file for them.
     """
     check_tables(database, list(files), overwrite=overwrite)  # hours after the first time
-    with _opened(database, read_only=False) as connection:
+    with opened_duckdb(database) as connection:
         connection.begin()
         for table, file in files.items():
             name = identifier(table)
@@ -81,13 +89,13 @@ def load_tables(database: str, files: Mapping[str, str], *, overwrite: bool) -> 
 
 
 @contextmanager
-def _opened(database: str, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+def opened_duckdb(database: str, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection, closed at the end; a transaction that wasn't committed by then never was."""
     try:
         import duckdb
     except ImportError:
         raise UsageError(
-            "RUN-004", "writing a DuckDB table needs duckdb.", fix=install_hint("batch")
+            "RUN-004", "writing a table needs duckdb.", fix=install_hint("batch")
         ) from None
     config: dict[str, Any] = {"autoinstall_known_extensions": "false"}
     try:

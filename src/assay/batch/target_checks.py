@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from assay.batch.sources import DATABASES, POSTGRESQL, is_uri, kind_of, shown_url
+from assay.batch.postgresql_tables import check_postgresql
+from assay.batch.sources import DATABASES, is_uri, kind_of
 from assay.batch.table_output import check_tables
 from assay.batch.targets import FORMS, REJECTS, BatchTarget, already_exists
 from assay.errors import UsageError
@@ -14,14 +15,6 @@ def check_target(target: BatchTarget, inputs: list[str], *, overwrite: bool) -> 
     """Refuse an output that exists, unless it may be overwritten, and one that is also read."""
     if not target.path or os.path.basename(target.path) in ("", ".", ".."):
         raise UsageError("CLI-001", f"-o '{target.path}' names no file or folder.")
-    if target.path.startswith(POSTGRESQL):
-        raise UsageError(
-            "BAT-020",
-            "a batch doesn't write to PostgreSQL.",
-            where=shown_url(target.path),
-            fix="Write -o grades.csv, then load it with \\copy of psql; or write to a DuckDB table:"
-            " -o lake.duckdb#grades.",
-        )
     if target.path.lower().endswith(DATABASES):
         raise UsageError(
             "BAT-020",
@@ -31,7 +24,10 @@ def check_target(target: BatchTarget, inputs: list[str], *, overwrite: bool) -> 
         )
     if target.table:
         tables = [target.table, f"{target.table}_{REJECTS}"]
-        check_tables(target.database, tables, overwrite=overwrite)
+        if target.url:
+            check_postgresql(target.url, tables, where=target.path, overwrite=overwrite)
+        else:
+            check_tables(target.database, tables, overwrite=overwrite)
     if target.is_folder and kind_of(target.path) is not None:
         raise UsageError(
             "BAT-020",
@@ -39,7 +35,7 @@ def check_target(target: BatchTarget, inputs: list[str], *, overwrite: bool) -> 
             where=target.path,
             fix=f"It writes {', '.join(FORMS)}, or a folder.",
         )
-    if is_uri(target.path):
+    if is_uri(target.path) and not target.url:
         raise UsageError(
             "CLI-001",
             f"-o '{target.path}' is a URI, and a batch publishes only on this machine.",

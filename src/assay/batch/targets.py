@@ -5,11 +5,13 @@ when all of them are whole.
     -o graded            graded/grades/, graded/rejects/ and graded/batch.json
     -o lake.duckdb#g     the tables g and g_rejects, and lake.g.batch.json
 
+`-o postgresql://host/lake#g` writes the same tables, and lake.g.batch.json in the working folder.
+
 Rejects exist only if there are any. A folder takes its name in one step, with everything in it. One
 that replaces another first sets it aside as `.graded.old`; the next batch that finds only that one
 gives it its name back. Files take theirs one after the other, the record last, and the old record
 goes first: an output without a record is one that was interrupted. Tables appear in one
-transaction; see `table_output`.
+transaction; see `table_output` and `postgresql_tables`.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from assay.batch.sources import DATABASES
+from assay.batch.postgresql_tables import load_postgresql
+from assay.batch.sources import DATABASES, POSTGRESQL, postgresql_table
 from assay.batch.table_output import load_tables
 from assay.errors import UsageError
 from assay.records.batch import BATCH_RECORD, BatchRecord
@@ -36,19 +39,32 @@ _SCRATCH = ".scratch"
 
 
 class BatchTarget(NamedTuple):
-    """An output of a batch: one file, a folder, or a table of a DuckDB file."""
+    """An output of a batch: one file, a folder, or a table of a DuckDB file or of PostgreSQL."""
 
     path: str
+    """As it was given; the URL of a database without its password."""
     form: str
     """`parquet`, `csv` or `jsonl`."""
     is_folder: bool
     table: str = ""
     """The table that is written; empty for files."""
+    url: str = ""
+    """How to connect to PostgreSQL, with the password."""
 
     @property
     def database(self) -> str:
-        """The DuckDB file of a table."""
-        return self.path.rpartition("#")[0]
+        """The DuckDB file of a table; of PostgreSQL, the name of the database in the working
+        folder.
+        """
+        database = self.path.rpartition("#")[0]
+        if not self.url:
+            return database
+        return re.sub("[^A-Za-z0-9_-]", "-", database.split("/", 3)[-1]) or "postgresql"
+
+    @property
+    def place(self) -> str:
+        """The path next to which a batch works."""
+        return f"{self.database}#{self.table}" if self.url else self.path
 
     @property
     def record(self) -> str:
@@ -122,7 +138,7 @@ class Workplace(NamedTuple):
         if self.target.is_folder:
             return os.path.relpath(path, self.folder)
         final = self.target.grades if path == self.grades() else self.target.rejects
-        return os.path.basename(final)
+        return final if self.target.url else os.path.basename(final)
 
     def partition_of(self, path: str) -> str | None:
         """The partition that a written file belongs to; None if there are none."""
@@ -151,7 +167,7 @@ class Workplace(NamedTuple):
             if error.errno == errno.ENOTEMPTY:
                 raise already_exists(self.target.path) from None
             raise
-        _sync(os.path.dirname(os.path.abspath(self.target.path)))
+        _sync(_place_of(self.target)[0])
 
     def _publish_folder(self) -> None:
         old = _set_aside(self.target)
@@ -173,7 +189,11 @@ class Workplace(NamedTuple):
         files = {target.table: self.grades(), f"{target.table}_{REJECTS}": self.rejects()}
         if os.path.exists(target.record) and overwrite:
             os.unlink(target.record)
-        if os.path.lexists(target.database):
+        if target.url:
+            load_postgresql(
+                target.url, files, where=target.path, overwrite=overwrite, scratch=self.scratch
+            )
+        elif os.path.lexists(target.database):
             load_tables(target.database, files, overwrite=overwrite)
         else:  # a new database has its name only when it is whole
             made = os.path.join(self.folder, "new.duckdb")
@@ -234,7 +254,7 @@ def hidden_folder(target: BatchTarget) -> str:
 
 def _place_of(target: BatchTarget) -> tuple[str, str]:
     """The folder of an output, and its name there; a `#` in it would read as a table's."""
-    parent, name = os.path.split(os.path.abspath(target.path))
+    parent, name = os.path.split(os.path.abspath(target.place))
     return parent, name.replace("#", "-")
 
 
@@ -296,9 +316,10 @@ def _sync(path: str) -> None:
 
 
 def target_of(path: str) -> BatchTarget:
-    """The target that an output names: a table of a DuckDB file, a file by its extension, else a
-    folder.
-    """
+    """The target that an output names: a table, a file by its extension, else a folder."""
+    if path.startswith(POSTGRESQL):
+        source = postgresql_table(path)
+        return BatchTarget(source.name, "parquet", False, source.table, source.url)
     database, _, table = path.rpartition("#")
     if database.lower().endswith(DATABASES) and table:
         return BatchTarget(path, "parquet", False, table)

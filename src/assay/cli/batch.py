@@ -221,7 +221,7 @@ COMMANDS = {
                 metavar="OUT",
                 help=(
                     "a file (.parquet .csv .jsonl), a folder of Parquet files, or a table:"
-                    " FILE.duckdb#TABLE"
+                    " FILE.duckdb#TABLE or postgresql://HOST/DATABASE#TABLE"
                 ),
             ),
             arg(

@@ -13,9 +13,9 @@ from assay.batch.digests import digest_files
 from assay.batch.engine import BatchEngine
 from assay.batch.evidence import sampled
 from assay.batch.plan import make_batch_plan
+from assay.batch.postgresql_tables import stage_tables
 from assay.batch.quoting import in_dialect
 from assay.batch.sources import find_sources
-from assay.batch.staging import stage_tables
 from assay.batch.targets import BatchTarget
 from assay.batch.task import graded_view
 from assay.batch.verification import (
