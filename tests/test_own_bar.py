@@ -379,6 +379,16 @@ def test_a_single_run_without_a_number_does_not_stand_for_all_repeats_of_the_bas
     assert outcome(repeated([None]), repeated([1, 2, 3]), terms=terms) != "promote"
 
 
+def test_a_candidate_of_several_versions_is_named_as_one(assay: Any, tmp_path: Path) -> None:
+    whole = toolruns({"latency_ms": 6})
+    old = {**whole[3], "workflow": {**whole[3]["workflow"], "version": "0.9"}}
+    write(tmp_path / "base.jsonl", toolruns({"latency_ms": 5}))
+    for candidate, mixed in ((whole, False), ([*whole[:3], old, *whole[4:]], True)):
+        write(tmp_path / "cand.jsonl", candidate)
+        done = assay("gate", "cand.jsonl", "--baseline", "base.jsonl")
+        assert ("MIXED VERSIONS" in done.out, "MIXED VERSIONS" in done.err) == (mixed, mixed)
+
+
 def test_the_same_evidence_on_both_sides_is_said_loudly(assay: Any, tmp_path: Path) -> None:
     again = decision(
         assay, tmp_path, [{**row, "run_id": f"new-{row['run_id']}"} for row in BASELINE]

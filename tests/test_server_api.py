@@ -356,6 +356,9 @@ def test_a_decision_is_made_by_the_release_rules_of_the_project(tmp_path: Path) 
         assert "pass_rate" in rules, "the bar of assay.yaml is a rule of the decision"
         other = api.post("/decisions", {**sides, "policy": "no-such"})
         assert other.status_code in (404, 422)
+        easier = api.post("/decisions", {**sides, "grading_policy": "workflow-judged"})
+        assert easier.status_code == 422, "a file that names no policy grades by the default"
+        assert api.post("/decisions", {**sides, "grading_policy": "workflow"}).status_code == 201
     graded = ReleaseSettings(config="assay.yaml", profile="rag@1", grading_policy="workflow@1")
     with serving(f"{tmp_path}/l.db", release=graded) as api:
         made = api.post("/decisions", sides)

@@ -188,7 +188,7 @@ def _decide_and_store(
 
 def _finish(options: argparse.Namespace, document: Decision) -> int:
     from assay.cli import terminal
-    from assay.release.comparability import SAME_EVIDENCE
+    from assay.release.comparability import MIXED_VERSIONS, SAME_EVIDENCE
     from assay.views import junit
     from assay.views.decision import decision_summary, outcome_word
     from assay.views.decision_sections import decision_charts
@@ -216,7 +216,7 @@ def _finish(options: argparse.Namespace, document: Decision) -> int:
     if options.attest:
         _attest(options, document)
     for note in document.notes or ():
-        if note.startswith(SAME_EVIDENCE):
+        if note.startswith((SAME_EVIDENCE, MIXED_VERSIONS)):
             sys.stderr.write(f"assay: {note}\n")
     if options.json:
         opt.print_json(document)

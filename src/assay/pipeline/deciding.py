@@ -22,7 +22,13 @@ from assay.records.digests import run_digest, scorecard_digest
 from assay.records.evidence import IMPORTED, Run
 from assay.registry import near_miss
 from assay.release.baseline import StoredBaseline, check_age, moment_of
-from assay.release.comparability import SAME_EVIDENCE, mismatch_error, mismatches, same_evidence
+from assay.release.comparability import (
+    SAME_EVIDENCE,
+    mismatch_error,
+    mismatches,
+    mixed_versions,
+    same_evidence,
+)
 from assay.release.decision import decision, unpaired_decision
 from assay.release.declarations import declared_by
 from assay.release.flaky import flaky_samples
@@ -226,10 +232,8 @@ def decide(
             candidate, baseline, quarantined=list(terms.quarantine), level=rules.level
         ),
     }
-    notes = [
-        note for note in (_same(candidate, baseline), shared_groups(promotion)) if note is not None
-    ]
-    if notes := [*terms.regraded, *notes]:
+    found = (mixed_versions(candidate), _same(candidate, baseline), shared_groups(promotion))
+    if notes := [*terms.regraded, *(note for note in found if note is not None)]:
         extra["notes"] = notes
     if aligned.overlap is not None:
         extra["overlap"] = aligned.overlap
@@ -314,7 +318,10 @@ def _unpaired(
         plan=plan,
         without_gates=without_gates,
         flaky=flaky_samples(candidate, baseline, level=rules.level),
-        notes=[*terms.regraded, _unnoticed(candidate, baseline)],
+        notes=[
+            *terms.regraded,
+            *filter(None, (mixed_versions(candidate), _unnoticed(candidate, baseline))),
+        ],
     )
 
 

@@ -16,6 +16,8 @@ DECISION_SCHEMA: Final = "assay.decision/1"
 SIDES = ("candidate", "baseline")
 SAME_EVIDENCE = "SAME EVIDENCE"
 """How the note begins that says of two sides that they are one."""
+MIXED_VERSIONS = "MIXED VERSIONS"
+"""How the note begins that says of a candidate that it is several versions."""
 Outcome = Literal["promote", "hold", "reject", "not_enough_evidence"]
 
 

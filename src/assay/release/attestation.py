@@ -22,7 +22,7 @@ from assay.canon import canonical, digest
 from assay.errors import InputError
 from assay.files.json_files import open_input
 from assay.records.grade import GRADES_SCHEMA
-from assay.release.comparability import SAME_EVIDENCE
+from assay.release.comparability import MIXED_VERSIONS, SAME_EVIDENCE
 from assay.release.signing import PAYLOAD_TYPE, sign
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -213,11 +213,10 @@ def _terms(document: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that made the decision more lenient, so that readers of the attestation see it
     without opening the decision.
     """
+    notes = [str(note) for note in document.get("notes") or []]
     found = {
-        "same_evidence": next(
-            (note for note in document.get("notes") or [] if str(note).startswith(SAME_EVIDENCE)),
-            None,
-        ),
+        "same_evidence": next((one for one in notes if one.startswith(SAME_EVIDENCE)), None),
+        "mixed_versions": next((one for one in notes if one.startswith(MIXED_VERSIONS)), None),
         "unpaired": document.get("paired") is False,
         "quarantined": (document.get("missing") or {}).get("quarantined") or [],
         "plan_changed": (document.get("plan") or {}).get("changed") or [],

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.errors import InputError
+from assay.records.decision import MIXED_VERSIONS as MIXED_VERSIONS
 from assay.records.decision import SAME_EVIDENCE as SAME_EVIDENCE
 from assay.release.sides import Side
 
@@ -66,6 +67,20 @@ def same_evidence(candidate: Side, baseline: Side) -> list[str]:
         for sample, found in candidate.contents.items()
         if baseline.contents.get(sample) == found
     )
+
+
+def mixed_versions(candidate: Side) -> str | None:
+    """A warning where a candidate is put together from runs of several versions: older runs may
+    fill in for those that the new version failed.
+    """
+    for workflow, versions in sorted(candidate.versions.items()):
+        if len(versions) > 1:
+            listed = ", ".join(sorted(versions))
+            return (
+                f"{MIXED_VERSIONS}: the candidate has runs of {len(versions)} versions of"
+                f" {workflow}: {listed}. Which one would be released?"
+            )
+    return None
 
 
 def mismatch_error(found: Sequence[Mismatch]) -> InputError:

@@ -129,6 +129,8 @@ class Side(NamedTuple):
     """Whether runs of another tool are among them."""
     counted: int | None = None
     """How many samples it has, where they were counted elsewhere and have no rows here."""
+    versions: Mapping[str, frozenset[str]] = MappingProxyType({})
+    """The versions of each workflow among its runs."""
 
     @property
     def size(self) -> int:
@@ -235,6 +237,7 @@ class SideBuilder:
         self._ids: list[str] = []
         self._contents: dict[str, list[str]] = {}
         self._samples: dict[str, set[SampleContent | None]] = {}
+        self._versions: dict[str, set[str]] = {}
         self._runs = 0
         self._imported = False
 
@@ -269,6 +272,8 @@ class SideBuilder:
         self._ids.append(digest)
         self._contents.setdefault(row.sample, []).append(content)
         self._samples.setdefault(row.sample, set()).add(sample)
+        if (workflow := grade.scorecard.workflow) is not None:
+            self._versions.setdefault(workflow.id, set()).add(workflow.version)
         self._runs += 1
         self._imported |= imported
 
@@ -304,6 +309,7 @@ class SideBuilder:
                 if None not in found
             },
             self._imported,
+            versions={name: frozenset(found) for name, found in self._versions.items()},
         )
 
 

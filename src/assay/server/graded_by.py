@@ -25,6 +25,8 @@ def with_configured(services: Services, given: Mapping[str, str]) -> dict[str, s
     own = services.settings.release
     for kind, name in given.items():
         wanted = own.graded_by.get(kind)
+        if kind == "policy" and own.config is not None:
+            wanted = own.grading_policy  # a file that names none grades by the default
         if wanted is None or name == wanted:
             continue
         shelf = services.shelf

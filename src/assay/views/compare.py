@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from assay.errors import count
-from assay.records.decision import SAME_EVIDENCE, Decision
+from assay.records.decision import MIXED_VERSIONS, SAME_EVIDENCE, Decision
 from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.views.blocks import (
     Block,
@@ -366,11 +366,13 @@ def decision_parts(decision: Decision, *, under: str = "") -> list[Part]:
     release rules in words.
     """
     head = decision_head(decision)
-    same = [note for note in decision.notes or () if note.startswith(SAME_EVIDENCE)]
-    notes = [note for note in decision.notes or () if note not in same]
+    loud = [
+        note for note in decision.notes or () if note.startswith((SAME_EVIDENCE, MIXED_VERSIONS))
+    ]
+    notes = [note for note in decision.notes or () if note not in loud]
     facts = [fact for fact in decision_facts(decision) if fact[0] != "note"]
     return [
-        *(Note(note, "bad") for note in same),
+        *(Note(note, "bad") for note in loud),
         structs.replace(head, policy=under or head.policy),
         rules_table(decision),
         *(Note(f"{note[:1].upper()}{note[1:]}") for note in notes),
