@@ -248,10 +248,21 @@ def _extension_scan(connection: Any, source: BatchSource) -> str:
         raise UsageError(
             "BAT-020",
             f"it is {'a Delta' if source.kind == 'delta' else 'an Iceberg'} table, and DuckDB"
-            f" reads it with an extension that isn't installed.",
+            f" reads it with the extension `{source.kind}`, which isn't installed.",
             where=source.name,
             fix="Install it once: python -c"
             f" \"import duckdb; duckdb.sql('INSTALL {source.kind}')\". Or export the table to"
             " Parquet and grade that.",
         ) from None
-    return f"SELECT * FROM {_EXTENSIONS[source.kind]}({text(source.files[0])})"
+    path = source.files[0]
+    hint = os.path.join(path, "metadata", "version-hint.text")
+    if source.kind == "iceberg" and os.path.isdir(path) and not os.path.exists(hint):
+        raise UsageError(
+            "BAT-020",
+            "this Iceberg table has no version-hint.text, so only its catalog knows which version"
+            " is current.",
+            where=source.name,
+            fix="Name the metadata file of the version, as the catalog does:"
+            f" {os.path.join(source.name, 'metadata', 'VERSION.metadata.json')}.",
+        )
+    return f"SELECT * FROM {_EXTENSIONS[source.kind]}({text(path)})"

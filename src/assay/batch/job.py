@@ -247,7 +247,12 @@ def _rows_of(engine: BatchEngine, parts: Sequence[_BatchPart]) -> int:
 def _parts(sources: Sequence[BatchSource], partitions: Sequence[Partition]) -> list[_BatchPart]:
     """The input as what is graded by one query each, with its digests."""
     if not partitions:
-        files = [file for source in sources for file in source.files if os.path.isfile(file)]
+        files = [
+            file
+            for source in sources
+            for file in source.files
+            if source.kind not in LOGGED and os.path.isfile(file)
+        ]
         return [_BatchPart(None, tuple(sources), tuple(digest_files(files)))]
     found = iter(digest_files(file for one in partitions for file in one.source.files))
     return [

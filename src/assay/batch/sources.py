@@ -4,6 +4,7 @@
     scores/                                                  every file below a folder
     lake.duckdb#scores    postgresql://host/db#scores        a table of a database
     lake/scores                                              a Delta or Iceberg table, by its log
+    lake/scores/metadata/00002-f69b.metadata.json            one version of an Iceberg table
     s3a://lake/scores    table:lake.scores                   what Spark reads, and no other engine
 
 Nothing is opened here but folders and the heads of CSV files: an engine attaches what this module
@@ -47,6 +48,7 @@ TABLE = "table:"
 """What the name of a table in Spark's catalog begins with."""
 MAX_FILES = 100_000
 _MAX_HEAD = 1024 * 1024
+_METADATA = ".metadata.json"
 _PATTERN = "*?["
 _UNCLEAR = "postgresql://..."
 POSTGRESQL = ("postgresql://", "postgres://")
@@ -62,7 +64,9 @@ class BatchSource(NamedTuple):
     `table`.
     """
     files: tuple[str, ...] = ()
-    """The files to read, in order of their names; of a table with a log, its folder."""
+    """The files to read, in order of their names; of a table with a log, its folder, or a version's
+    metadata.
+    """
     table: str = ""
     """The table within a database."""
     folder: str = ""
@@ -140,6 +144,9 @@ def _resolved(name: str) -> Iterator[BatchSource]:
         yield BatchSource(name, "duckdb", (_checked(path),), table=table)
     elif name.endswith(DATABASES):
         raise _no_table(name, f"{name}#scores")
+    elif name.endswith(_METADATA) and _table_kind(table_folder := _table_of(name)) == "iceberg":
+        _check_exists(name, name)
+        yield BatchSource(name, "iceberg", (_checked(name),), folder=table_folder)
     elif os.path.isdir(name):
         _check_outside_tables(name)
         yield from _folder(name)
@@ -215,8 +222,13 @@ def _table_kind(folder: str) -> str | None:
         return "delta"
     if os.path.isdir(os.path.join(folder, ".hoodie")):
         return "hudi"
-    metadata = os.path.join(glob.escape(folder), "metadata", "*.metadata.json")
+    metadata = os.path.join(glob.escape(folder), "metadata", f"*{_METADATA}")
     return "iceberg" if glob.glob(metadata) else None
+
+
+def _table_of(metadata: str) -> str:
+    """The Iceberg table that a file of metadata is part of."""
+    return os.path.dirname(os.path.dirname(metadata)) or os.curdir
 
 
 def _check_outside_tables(path: str) -> None:

@@ -1,0 +1,69 @@
+"""Delta and Iceberg tables as other tools write them: rows that were deleted are not graded.
+
+DuckDB reads them with extensions that are installed one by one. Where one can't be loaded, or the
+package that writes the table is missing, the test is skipped.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from test_batch_tables import GATES, PROFILE
+
+ROWS = pa.table(
+    {
+        "run": ["a", "b", "gone"],
+        "right": [1.0, 1.0, 0.0],
+        "rated": [5.0, 4.0, 1.0],
+        **{gate: [True, True, True] for gate in GATES},
+    }
+)
+
+
+def need_extension(name: str) -> None:
+    try:
+        with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
+            connection.execute(f"LOAD {name}")
+    except duckdb.Error as error:
+        pytest.skip(f"duckdb.sql('INSTALL {name}') first: {str(error).splitlines()[0]}")
+
+
+def graded(assay: Any, folder: Path, name: str) -> list[str]:
+    (folder / "p.yaml").write_text(PROFILE, encoding="utf-8")
+    done = assay("batch", name, "-o", "g.parquet", "--profile", "p.yaml", "--json")
+    assert done.code == 0, done.err
+    (source,) = done.json()["record"]["inputs"]
+    assert (source["name"], "no file to digest" in source["undigested"]) == (name, True)
+    runs = duckdb.sql(f"SELECT run FROM '{folder}/g.parquet' ORDER BY run").fetchall()
+    return [run for (run,) in runs]
+
+
+def test_a_delta_table_is_read_by_its_log(assay: Any, tmp_path: Path) -> None:
+    need_extension("delta")
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(str(tmp_path / "scores"), ROWS)
+    deltalake.DeltaTable(str(tmp_path / "scores")).delete("run = 'gone'")
+    assert graded(assay, tmp_path, "scores") == ["a", "b"]
+
+
+def test_an_iceberg_table_is_read_at_the_version_that_is_named(assay: Any, tmp_path: Path) -> None:
+    need_extension("iceberg")
+    catalogs = pytest.importorskip("pyiceberg.catalog.sql")
+    (tmp_path / "lake").mkdir()
+    catalog = catalogs.SqlCatalog(
+        "lake", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/lake"
+    )
+    catalog.create_namespace("n")
+    table = catalog.create_table("n.scores", ROWS.schema)
+    table.append(ROWS)
+    table.delete("run = 'gone'")
+    metadata = Path(table.metadata_location.removeprefix("file://"))
+    assert graded(assay, tmp_path, str(metadata.relative_to(tmp_path))) == ["a", "b"]
+    refused = assay("batch", "lake/n/scores", "-o", "h.parquet", "--profile", "p.yaml")
+    assert refused.code == 2
+    assert "lake/n/scores/metadata/VERSION.metadata.json" in refused.err
