@@ -17,7 +17,7 @@ from assay.canon import digest
 from assay.errors import InputError, UsageError
 from assay.files.json_files import open_input
 from assay.importers.importer import NameVersion, Wanted
-from assay.importers.tally import ImportTally
+from assay.importers.tally import ImportTally, Metric
 from assay.records.evidence import IMPORTED, RUN_SCHEMA
 
 UNVERSIONED = "unversioned"
@@ -145,16 +145,13 @@ def sample_run(
         text = repr(sorted(unused.items())).encode("utf-8", "surrogatepass")
         imported["unused"] = f"sha256:{sha256(text).hexdigest()}"
     if scores:
-        run["scores"] = {
-            tally.metric(label): _score(origin, tally, label, value, sample_id)
-            for label, value in scores.items()
-        }
-        scaled = scores.items() if tally.scales else ()
-        written = {
-            label: value
-            for label, value in scaled
-            if value is not None and tally.metrics[tally.metric(label)].scale is not None
-        }
+        run["scores"], written = {}, {}
+        for label, value in scores.items():
+            name = tally.metric(label)
+            metric = tally.metrics[name]
+            run["scores"][name] = _score(origin, metric, value, sample_id)
+            if metric.scale is not None and value is not None:
+                written[label] = value
         if written:
             metadata = {"as_written": written, **metadata}
     more["metadata"] = {**metadata, IMPORTED: imported}
@@ -187,9 +184,8 @@ def _short(run_id: str) -> str:
     return f"{run_id[: MAX_RUN_ID - 17]}~{sha256(run_id.encode()).hexdigest()[:16]}"
 
 
-def _score(
-    origin: ResultOrigin, tally: ImportTally, label: str, value: Any, sample_id: str
-) -> dict[str, Any]:
+def _score(origin: ResultOrigin, metric: Metric, value: Any, sample_id: str) -> dict[str, Any]:
+    label = metric.label
     if isinstance(value, bool):
         value = int(value)
     if value is not None and not isinstance(value, NUMBERS):
@@ -205,7 +201,6 @@ def _score(
             f" {Decimal(value).adjusted():+} is its order of magnitude.",
             where=origin.run,
         )
-    metric = tally.metrics[tally.metric(label)]
     metric.add(value, sample_id)
     if metric.scale is not None and value is not None:
         if metric.outside:
@@ -216,6 +211,7 @@ def _score(
                 where=origin.run,
             )
         value = metric.scale.share(value)
-    metric.judged = metric.judged or label in origin.judged
-    kind = "llm" if label in origin.judged else "script"
+    kind = "script"
+    if label in origin.judged:
+        kind, metric.judged = "llm", True
     return {"raw": value, "source": {"kind": kind, "name": f"{origin.tool}:{label}"}}
