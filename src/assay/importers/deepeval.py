@@ -14,6 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from assay.canon import digest
@@ -37,7 +38,6 @@ _KEPT = (
     "expectedOutput",
     "context",
     "success",
-    "metricsData",
     "turns",
     "scenario",
     "expectedOutcome",
@@ -134,12 +134,12 @@ class _TestRun:
                 self.header[key] = value
 
     def _take(self, case: dict[str, Any]) -> None:
-        self.spool.add({key: case[key] for key in _KEPT if key in case})
         self.cases += 1
         self.traces += case.get("trace") is not None
         self.open += case.get("success") is None
         self.talks.add("turns" in case)
         measured = _measured(case, self.path)
+        self.spool.add([{key: case[key] for key in _KEPT if key in case}, measured])
         self.judged.update(
             one["name"] for one in case.get("metricsData") or () if one.get("evaluationModel")
         )
@@ -178,12 +178,12 @@ class _TestRun:
             value = int(value)
         return 1 - value if value is not None and self.is_lower(name) else value
 
-    @property
+    @cached_property
     def has_own(self) -> bool:
         """Whether tests have metrics that others don't."""
         return len(self.criteria) < len(self.counts)
 
-    @property
+    @cached_property
     def criteria(self) -> list[str]:
         """The metrics that every case must have."""
         if "testFile" in self.header or len(self.talks) > 1:
@@ -246,24 +246,24 @@ def _note(run: _TestRun, tally: ImportTally) -> None:
 
 
 def _runs(run: _TestRun, wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
-    origin, names = run.origin(), run.criteria
+    origin = run.origin()
     attempts: Counter[str] = Counter()
-    for case in run.spool:
+    for case, measured in run.spool:
         tally.read["test_cases"] += 1
-        yield _run(case, run, origin, names, attempts, wanted, tally)
+        metrics = [CaseMetric(*one) for one in measured]
+        yield _run(case, metrics, run, origin, attempts, wanted, tally)
 
 
 def _run(
     case: dict[str, Any],
+    measured: list[CaseMetric],
     run: _TestRun,
     origin: ResultOrigin,
-    names: list[str],
     attempts: Counter[str],
     wanted: Wanted,
     tally: ImportTally,
 ) -> dict[str, Any]:
     path = run.path
-    measured = _measured(case, path)
     success = optional(case.get("success"), bool, "`success`", path)
     errors = [one for one in measured if one.error]
     failures = [one for one in measured if one.success is False and not one.error]
@@ -285,7 +285,7 @@ def _run(
         tally,
         sample_id=sample_id,
         attempt=attempts[sample_id],
-        scores=_scores(run, names, values) or {"passed": success if measured else None},
+        scores=_scores(run, values) or {"passed": success if measured else None},
         verdict=success,
         reason="; ".join(reasons),
         inputs=_inputs(case, turns),
@@ -307,8 +307,8 @@ def _values(run: _TestRun, measured: list[CaseMetric]) -> dict[str, Any]:
     return values
 
 
-def _scores(run: _TestRun, names: list[str], values: dict[str, Any]) -> dict[str, Any]:
-    scores = {run.label(name): values.get(name) for name in names}
+def _scores(run: _TestRun, values: dict[str, Any]) -> dict[str, Any]:
+    scores = {run.label(name): values.get(name) for name in run.criteria}
     if run.has_own:
         known = [value for value in values.values() if value is not None]
         whole = known and len(known) == len(values)
