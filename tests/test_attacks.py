@@ -121,7 +121,7 @@ def test_a_name_that_poses_as_a_gate_or_a_criterion_is_refused_everywhere(name: 
         assert refusal(json.dumps(tree)).codes
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "Schema_Contract_Valid",
@@ -216,9 +216,7 @@ def test_only_a_verdict_is_a_verdict_in_a_run(verdict: Any) -> None:
     assert refusal(run("code-repair", gates={"no_sandbox_violation": verdict})).codes == {"SCO-011"}
 
 
-@pytest.mark.parametrize(
-    "gates", [[], [{"a": True}], "all", True, 5, [["a", True]], None], ids=repr
-)
+@each("gates", [[], [{"a": True}], "all", True, 5, [["a", True]], None])
 def test_gates_that_are_no_map_are_refused(gates: Any) -> None:
     assert refusal({**run("rag"), "gates": gates}).codes == {"SCO-011"}
     assert refusal({**scorecard({"norm": 1}), "hard_gates": gates}).codes & {"GRD-101", "GRD-107"}
@@ -236,7 +234,7 @@ def test_a_key_that_stands_twice_is_refused_and_the_last_one_does_not_win() -> N
     }
 
 
-@pytest.mark.parametrize(
+@each(
     "schema",
     [
         "assay.run/2",
@@ -250,7 +248,6 @@ def test_a_key_that_stands_twice_is_refused_and_the_last_one_does_not_win() -> N
         {"assay.run/1": 1},
         "assay.scorecard/2",
     ],
-    ids=repr,
 )
 def test_a_document_of_another_kind_is_refused(schema: Any) -> None:
     assert refusal({**run("rag"), "schema": schema}).codes == {"FIL-006"}
@@ -291,11 +288,7 @@ def test_a_weight_that_is_no_sane_number_is_refused(weight: str) -> None:
     assert refusal(with_number(card, weight)).codes & {"SCO-004", "GRD-101", "FIL-002"}
 
 
-@pytest.mark.parametrize(
-    "weight",
-    [float("nan"), float("inf"), -float("inf"), complex(1, 1), b"1", object()],
-    ids=["nan", "inf", "-inf", "complex", "bytes", "object"],
-)
+@each("weight", [float("nan"), float("inf"), -float("inf"), complex(1, 1), b"1", object()])
 def test_a_weight_from_python_that_is_no_number_is_refused(weight: Any) -> None:
     with pytest.raises(AssayError) as caught:
         assay.grade(scorecard({"norm": 1, "weight": weight}))
@@ -320,7 +313,7 @@ def test_a_criterion_of_weight_zero_still_has_its_floor() -> None:
     assert (result["passed"], result["grade"], result["floor_failures"]) == (False, "D", ["c0"])
 
 
-@pytest.mark.parametrize(
+@each(
     ("heavy", "light"),
     [("1e9", "1"), ("1e300", "1e-300"), ("1000000000", "0.000000001"), ("7" * 100, "1")],
 )
@@ -391,7 +384,7 @@ def test_a_criterion_that_stands_twice_is_refused() -> None:
     assert refusal(scorecard(*[{"name": "a", "norm": 1}] * 5_000)).codes == {"GRD-102"}
 
 
-@pytest.mark.parametrize("criteria", [[], None, {}, "all", [None], [[]], [1], [{}]], ids=repr)
+@each("criteria", [[], None, {}, "all", [None], [[]], [1], [{}]])
 def test_criteria_that_are_none_are_refused(criteria: Any) -> None:
     assert refusal({**scorecard({"norm": 1}), "criteria": criteria}).codes <= {"GRD-101", "GRD-106"}
 
@@ -428,7 +421,7 @@ def test_a_pass_threshold_outside_0_to_100_is_refused(threshold: str) -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("norm", "threshold", "passed"),
     [
         ("0.7", "70", True),
@@ -481,7 +474,7 @@ def test_an_n_that_is_no_count_is_refused(n: str) -> None:
     ).codes <= {"SCO-011", "FIL-002"}
 
 
-@pytest.mark.parametrize("n", [0, 1, 10**6, 2**63, 2**64, 10**30, 10**90])
+@each("n", [0, 1, 10**6, 2**63, 2**64, 10**30, 10**90])
 def test_an_n_of_any_size_moves_no_letter_and_stays_between_the_prior_and_the_norm(n: int) -> None:
     item = judge(scorecard({"norm": 1, "n": n}))["criteria"][0]
     assert (item["norm"], item["n"]) == (1, n)
@@ -545,7 +538,7 @@ def test_a_floor_of_a_wrong_shape_is_refused_and_never_taken_for_no_floor(
     }
 
 
-@pytest.mark.parametrize("raw", [5, None])
+@each("raw", [5, None])
 def test_an_override_without_a_floor_is_refused(raw: Any) -> None:
     base = {
         "raw_score": raw,
@@ -558,7 +551,7 @@ def test_an_override_without_a_floor_is_refused(raw: Any) -> None:
     ).codes <= {"GRD-104", "GRD-101"}
 
 
-@pytest.mark.parametrize(
+@each(
     "override",
     [
         {},
@@ -572,7 +565,6 @@ def test_an_override_without_a_floor_is_refused(raw: Any) -> None:
         [],
         True,
     ],
-    ids=repr,
 )
 def test_an_override_without_a_reason_is_refused(override: Any) -> None:
     assert refusal(
@@ -812,7 +804,7 @@ def test_a_hundred_thousand_keys_are_read_in_reasonable_time() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "passed"),
     [
         (
@@ -872,17 +864,6 @@ def test_a_hundred_thousand_keys_are_read_in_reasonable_time() -> None:
             },
             True,
         ),
-    ],
-    ids=[
-        "scores",
-        "gates",
-        "gates, one fails",
-        "claims",
-        "claims, one bad",
-        "agents",
-        "steps, one fails",
-        "tags",
-        "passages",
     ],
 )
 def test_a_flood_neither_hides_a_failure_nor_stalls(changes: dict[str, Any], passed: bool) -> None:
@@ -982,8 +963,8 @@ def talkative(family: str) -> dict[str, Any]:
     )
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("words", WORDS, ids=range(len(WORDS)))
+@each("family", FAMILIES)
+@each("words", WORDS)
 def test_words_in_any_text_field_change_no_verdict(family: str, words: str) -> None:
     base = talkative(family)
     expected = judge(base)
@@ -1160,9 +1141,7 @@ def test_the_python_functions_refuse_what_is_no_document_with_a_known_code(
     assert caught.value.code in CODES
 
 
-@pytest.mark.parametrize(
-    "place", ["run_id", "metadata", "tags", "outputs", "output_schema", "claims"]
-)
+@each("place", ["run_id", "metadata", "tags", "outputs", "output_schema", "claims"])
 def test_a_text_from_python_that_is_no_unicode_is_refused_with_a_known_code(place: str) -> None:
     lone = "\ud800"
     changes = {

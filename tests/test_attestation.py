@@ -27,6 +27,7 @@ from assay.release.attestation_check import verify
 from assay.release.signing import signed_bytes
 from assay.views.documents import plain
 from documents import scorecard
+from examples import each
 from forking import Commands, Result
 
 COMMANDS = Commands()
@@ -180,7 +181,7 @@ def test_a_check_without_evidence_says_that_none_was_checked(tmp_path: Path) -> 
     )
 
 
-@pytest.mark.parametrize("outcome", ["hold", "reject", "not_enough_evidence"])
+@each("outcome", ["hold", "reject", "not_enough_evidence"])
 def test_only_promote_passes(outcome: str) -> None:
     predicate = made(decision(outcome, True))["predicate"]
     assert (predicate["verificationResult"], predicate["verifiedLevels"]) == ("FAILED", ["FAILED"])
@@ -199,7 +200,7 @@ def test_grades_pass_only_if_all_passed_and_nothing_was_malformed() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "document",
     [
         decision("promote", True, None),

@@ -19,7 +19,7 @@ import campaign_statistics as campaign
 from assay.errors import UsageError
 from assay.installing import install_hint
 from assay.stats.bootstrap import MINIMUM, bootstrap_mean
-from examples import CAMPAIGN, share
+from examples import CAMPAIGN, each, share
 
 RESAMPLES = 10_000
 
@@ -40,9 +40,9 @@ def noise(values: Any) -> float:
     )
 
 
-@pytest.mark.parametrize("kind", ["graded", "real", "leaning"])
-@pytest.mark.parametrize("method", ["percentile", "bca"])
-@pytest.mark.parametrize("n", [40, 401, 3000] if CAMPAIGN else [40, 401])
+@each("kind", ["graded", "real", "leaning"])
+@each("method", ["percentile", "bca"])
+@each("n", [40, 401, 3000] if CAMPAIGN else [40, 401])
 def test_the_ends_are_scipys_within_monte_carlo_error(kind: str, method: Any, n: int) -> None:
     values = made(kind, n)
     found = bootstrap_mean(values.tolist(), seed=7, method=method)
@@ -61,7 +61,7 @@ def test_the_ends_are_scipys_within_monte_carlo_error(kind: str, method: Any, n:
     assert found.method == f"bootstrap-{method}"
 
 
-@pytest.mark.parametrize("method", ["percentile", "bca"])
+@each("method", ["percentile", "bca"])
 def test_a_paired_difference_is_the_mean_of_the_differences(method: Any) -> None:
     ours, theirs = made("real", 500, 1), made("real", 500, 2)
     found = bootstrap_mean(np.subtract(ours, theirs).tolist(), seed=3, method=method)
@@ -78,7 +78,7 @@ def test_a_paired_difference_is_the_mean_of_the_differences(method: Any) -> None
     assert found.high == pytest.approx(peer.high, abs=6 * noise(ours - theirs))
 
 
-@pytest.mark.parametrize("method", ["percentile", "bca"])
+@each("method", ["percentile", "bca"])
 def test_groups_are_drawn_whole(method: Any) -> None:
     draw = np.random.default_rng(4)
     sizes = draw.integers(2, 30, 60)
@@ -155,6 +155,6 @@ def test_without_numpy_the_install_line_is_named(monkeypatch: pytest.MonkeyPatch
         bootstrap_mean([1.0, 2.0], seed=1)
 
 
-@pytest.mark.parametrize("method", ["percentile", "bca"])
+@each("method", ["percentile", "bca"])
 def test_bootstrap_intervals_cover_as_they_say_where_they_are_given(method: str) -> None:
     assert campaign.average(campaign.means(60, method=method, sizes=(30, 100))) >= 0.925

@@ -206,7 +206,7 @@ def test_there_is_no_space_between_the_parts() -> None:
     assert canonical({"b": [1, 2, {"c": None}], "a": True}) == b'{"a":true,"b":[1,2,{"c":null}]}'
 
 
-@pytest.mark.parametrize(
+@each(
     "spellings",
     [
         ["4", "4.0", "4e0", "4.000", "40e-1", "0.4E1", "0.4e+1"],
@@ -217,7 +217,6 @@ def test_there_is_no_space_between_the_parts() -> None:
         ["123456789012345678901234567890", "1.2345678901234567890123456789e29"],
         ["0.00000012345", "1.2345e-7", "1.23450E-7"],
     ],
-    ids=lambda spellings: spellings[0],
 )
 def test_a_number_has_one_digest_however_it_was_spelled(spellings: list[str]) -> None:
     assert len({digest(parse_json(f'{{"a": [{text}]}}'.encode())) for text in spellings}) == 1
@@ -229,7 +228,7 @@ def test_two_numbers_that_one_double_would_hold_have_two_digests() -> None:
     assert digest(2**53) != digest(2**53 + 1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other"),
     [
         (1, True),
@@ -286,19 +285,15 @@ def test_the_spelling_of_a_decimal_loses_no_digit(value: Decimal) -> None:
     assert Decimal(number_text(value)) == value
 
 
-@pytest.mark.parametrize(
-    "value",
-    [math.nan, math.inf, -math.inf, Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity")],
-    ids=repr,
+@each(
+    "value", [math.nan, math.inf, -math.inf, Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity")]
 )
 def test_what_is_no_finite_number_has_no_spelling(value: Any) -> None:
     with pytest.raises(ValueError, match="not a finite number"):
         number_text(value)
 
 
-@pytest.mark.parametrize(
-    "value", [math.nan, math.inf, -math.inf, Decimal("NaN"), Decimal("Infinity")], ids=repr
-)
+@each("value", [math.nan, math.inf, -math.inf, Decimal("NaN"), Decimal("Infinity")])
 def test_what_is_no_finite_number_has_no_canonical_text(value: Any) -> None:
     # Written as null it would have the digest of a document that says nothing.
     with pytest.raises(ValueError, match="not a finite number"):

@@ -323,7 +323,7 @@ def test_a_specification_has_colours_of_the_palette_only_and_fields_of_our_own(n
     assert "url" not in re.findall(r'"([a-z]+)":', text)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_picture_is_well_formed_stands_alone_and_follows_the_readers_scheme(name: str) -> None:
     made = charts()[name]
     source = drawing.svg(made).decode()
@@ -403,7 +403,7 @@ def test_the_pictures_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.req("C-016", "X-94")
-@pytest.mark.parametrize("weighted", [True, False])
+@each("weighted", [True, False])
 def test_the_stacked_bar_of_each_item_has_the_four_axes_of_the_result(weighted: bool) -> None:
     made, items = (
         exams.axes(exam(), weighted=weighted),
@@ -586,7 +586,7 @@ def test_a_long_exam_draws_what_lost_something_and_says_so() -> None:
 # --- missing and hostile
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@each("name", FUNCTIONS)
 def test_a_document_without_the_parts_is_said_to_be_so_and_not_drawn(name: str) -> None:
     made = FUNCTIONS[name]({})
     assert made.spec is None

@@ -16,6 +16,7 @@ from assay.running.columns import column_uses, columns_text, unread_expected
 from assay.running.compatibility import Misfit, prepare
 from assay.running.dataset import from_rows, read_dataset
 from assay.running.workflow import LoadedWorkflow, make_workflow
+from examples import each
 
 
 def workflow(**changes: Any) -> LoadedWorkflow:
@@ -36,7 +37,7 @@ def prepared(row: dict[str, Any], **changes: Any) -> Any:
     return sample
 
 
-@pytest.mark.parametrize(
+@each(
     "column",
     [
         "expected_answer",
@@ -65,7 +66,7 @@ def test_expected_stays_as_it_is_and_takes_in_what_stands_beside_it() -> None:
     assert prepared({"notes": "x"}).expected is None
 
 
-@pytest.mark.parametrize("value", ["140", 140, ["a", "b"], False])
+@each("value", ["140", 140, ["a", "b"], False])
 def test_a_bare_expected_value_is_that_of_the_one_required_output(value: Any) -> None:
     for column in ("expected", "Expected", "gold"):
         assert prepared({column: value}).expected == {"answer": value}
@@ -80,10 +81,8 @@ def test_a_bare_expected_value_is_refused_where_there_are_several_outputs() -> N
     assert prepared({"expected": ""}, outputs=["answer", "sources"]).expected == ""
 
 
-@pytest.mark.parametrize("column", ["asert", "Assert", "asserts", "assertions", "assret"])
-@pytest.mark.parametrize(
-    "value", [[{"contains": "x"}], {"contains": "x"}, '[{"contains": "x"}]', [{"contians": "x"}]]
-)
+@each("column", ["asert", "Assert", "asserts", "assertions", "assret"])
+@each("value", [[{"contains": "x"}], {"contains": "x"}, '[{"contains": "x"}]', [{"contians": "x"}]])
 def test_a_misspelt_assert_is_refused_before_anything_runs(column: str, value: Any) -> None:
     with pytest.raises(
         InputError, match=rf"samples\[0\]: .*'{column}'.*Did you mean 'assert'"
@@ -98,7 +97,7 @@ def test_what_only_looks_a_little_like_assert_is_left_alone() -> None:
     assert kept.inputs["asserts"] == [{"a": 1}]
 
 
-@pytest.mark.parametrize(
+@each(
     ("column", "meant"),
     [
         ("anwser", "answer"),
@@ -138,7 +137,7 @@ def test_expected_keys_that_nothing_reads_are_told_with_the_near_miss() -> None:
     assert [one.partition(" ")[0] for one in found] == ["expected.pass_to_pass"]
 
 
-@pytest.mark.parametrize(
+@each(
     "row",
     [
         {"answer": "x", "expected_answer": "y"},

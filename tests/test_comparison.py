@@ -44,7 +44,7 @@ from assay.stats.rates import (
     rate_difference,
     tango_statistic,
 )
-from examples import repeats, share
+from examples import each, repeats, share
 
 points = st.integers(0, 10_000).map(lambda cents: cents / 100)
 
@@ -191,7 +191,7 @@ def test_a_comparison_that_could_not_be_judged_still_counts_as_made() -> None:
         holm({"a": 1.5})
 
 
-@pytest.mark.parametrize("df", [1, 1.7, 4, 29.5, 1e4])
+@each("df", [1, 1.7, 4, 29.5, 1e4])
 def test_the_distributions_behind_agree_with_scipy(df: float) -> None:
     for t in (-7.0, -1.0, 0.0, 0.3, 2.5, 30.0):
         assert t_tail(t, df) == pytest.approx(float(scipy.stats.t.sf(t, df)), rel=1e-9)
@@ -256,7 +256,7 @@ def test_many_distinct_values_take_no_minutes_and_lose_no_guarantee() -> None:
 # --- no certainty from nothing
 
 
-@pytest.mark.parametrize("values", [[], [70.0]])
+@each("values", [[], [70.0]])
 def test_one_sample_is_not_enough_evidence_and_never_a_standard_error_of_0(
     values: list[float],
 ) -> None:
@@ -345,7 +345,7 @@ def test_two_sides_of_ties_are_compared_end_by_end() -> None:
 # --- claims
 
 
-@pytest.mark.parametrize(
+@each(
     ("low", "high", "expected"),
     [
         (-0.5, 0.5, (True, False, False, True)),
@@ -417,7 +417,7 @@ def test_failures_are_counted_by_pair() -> None:
     assert compare_failures([False] * 100, [True] * 30 + [False] * 70).not_worse is True
 
 
-@pytest.mark.parametrize(
+@each(
     ("ours", "theirs", "message"),
     [
         ([1.0], [], "are not pairs"),

@@ -14,6 +14,7 @@ from assay.errors import InputError
 from assay.judging.calibration import calibrate
 from assay.judging.card import make_card
 from assay.judging.drift import DriftLimits, compare_cards
+from examples import each
 
 MONTHS = [f"2026-{month:02}-01T00:00:00Z" for month in range(1, 13)]
 
@@ -162,7 +163,7 @@ def test_numbers_comparisons_and_words_are_compared_too() -> None:
     assert "kappa_change" not in found["comparisons"][0]
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "said"),
     [
         ({"model": "m-2"}, "another model"),
@@ -201,7 +202,7 @@ def test_other_sets_too_few_items_and_no_past_cannot_tell() -> None:
     )
 
 
-@pytest.mark.parametrize("lost", ["model", "calibration", "verdicts", "made_at"])
+@each("lost", ["model", "calibration", "verdicts", "made_at"])
 def test_a_card_that_lacks_something_is_refused(lost: str) -> None:
     people = labels()
     whole = card(people, judged(people))

@@ -36,7 +36,7 @@ from assay.store.drafts import Draft, Link, body_of, draft
 from assay.store.ledger import Ledger, open_ledger
 from assay.store.verify import verify
 from documents import run
-from examples import CAMPAIGN
+from examples import CAMPAIGN, each
 from forking import Commands, once
 from postgres import ledger_url, postgres_url
 from serving import runs, serving
@@ -154,7 +154,7 @@ def test_the_id_follows_from_the_content() -> None:
     assert len({one.id, *(other.id for other in others)}) == 4
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "",

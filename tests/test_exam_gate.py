@@ -30,6 +30,7 @@ from assay.files.yaml_files import parse_yaml
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf
 from assay.views.documents import encode
+from examples import each
 from test_exam_marking import MARKING, RULES, graded_of
 
 POLICY = RULES.policy.sm2
@@ -74,7 +75,7 @@ def at(score: str, n: int = 100) -> list[int]:
 
 
 @pytest.mark.req("C-025", "C-021", "C-027")
-@pytest.mark.parametrize(
+@each(
     ("score", "hard", "target"),
     [
         ("0.9195", False, False),
@@ -131,7 +132,7 @@ def test_the_command_opens_and_closes_the_gate(assay: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.req("C-022", "C-024", "X-89")
-@pytest.mark.parametrize(
+@each(
     ("before", "after", "holds"),
     [
         ("0.97", "0.95", True),
@@ -159,7 +160,7 @@ def test_a_drop_of_two_hundredths_holds_and_more_does_not(
 
 
 @pytest.mark.req("C-023")
-@pytest.mark.parametrize(("after", "emitted"), [("0.97", False), ("0.9705", True), ("0.98", True)])
+@each(("after", "emitted"), [("0.97", False), ("0.9705", True), ("0.98", True)])
 def test_a_rise_beyond_the_limit_asks_for_a_look_at_the_rubric(after: str, emitted: bool) -> None:
     candidate, baseline = (
         outcome(result(at(after), set_="regression")),
@@ -388,11 +389,7 @@ FORGERIES = [
 
 
 @pytest.mark.req("C-013", "X-80", "X-81")
-@pytest.mark.parametrize(
-    ("path", "value", "code"),
-    FORGERIES,
-    ids=[f"{index}-{code}" for index, (_, _, code) in enumerate(FORGERIES)],
-)
+@each(("path", "value", "code"), FORGERIES)
 def test_a_result_that_does_not_add_up_is_refused(
     path: tuple[Any, ...], value: Any, code: str
 ) -> None:
@@ -498,7 +495,7 @@ EVERY = {"correctness": 1, "spanish_gloss": 1, "schema": 1, "conciseness": 1}
 PARTS = {"correctness": 0.6, "spanish_gloss": 0.25, "schema": 0.1, "conciseness": 0.05}
 
 
-@pytest.mark.parametrize(
+@each(
     ("how", "code"),
     [
         (
@@ -549,15 +546,6 @@ PARTS = {"correctness": 0.6, "spanish_gloss": 0.25, "schema": 0.1, "conciseness"
             ),
             "EXM-011",
         ),
-    ],
-    ids=[
-        "added",
-        "renamed",
-        "shortened-list",
-        "other-question",
-        "no-list",
-        "other-set",
-        "marks-without-answers",
     ],
 )
 def test_a_result_with_other_items_than_its_exam_is_refused(how: Any, code: str) -> None:
@@ -666,7 +654,7 @@ def test_a_regression_result_that_shows_other_expectations_than_its_baseline_is_
         ), done.err
 
 
-@pytest.mark.parametrize("expected", [[], [""], ["ate", "  "]])
+@each("expected", [[], [""], ["ate", "  "]])
 def test_a_result_with_an_item_that_expects_nothing_is_refused(expected: list[str]) -> None:
     tree = result([FULL] * 2)
     with pytest.raises(InputError) as refused:
@@ -987,11 +975,7 @@ POLICY_FAULTS: list[tuple[list[str], Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "words"),
-    POLICY_FAULTS,
-    ids=[f"{index}-{words}" for index, (_, _, words) in enumerate(POLICY_FAULTS)],
-)
+@each(("path", "value", "words"), POLICY_FAULTS)
 def test_a_policy_that_is_at_fault_is_refused(path: list[str], value: Any, words: str) -> None:
     document = parse_yaml((Path(BUILTIN) / "policies" / "exam@1.yaml").read_bytes(), "p.yaml")
     spot = document.tree

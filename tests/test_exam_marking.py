@@ -35,6 +35,7 @@ from assay.exams.tutor import AXES
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.records.exam import LatencyResult
+from examples import each
 
 MARKING = Marking(Shelf().rubric_of("exam", "tutor@1"))
 RULES = ExamRules(Shelf().policy_of("exam", "exam@1"))
@@ -236,7 +237,7 @@ def test_the_example_of_the_chapter_scores_the_sum_of_its_parts() -> None:
 
 
 @pytest.mark.req("C-006", "C-018", "C-019", "X-84", "X-85")
-@pytest.mark.parametrize("typed", ["ate", "Ate.", "  ATE  ", "She ate", "ate..", "\tAte.\n", "ATE"])
+@each("typed", ["ate", "Ate.", "  ATE  ", "She ate", "ate..", "\tAte.\n", "ATE"])
 def test_how_an_answer_is_typed_does_not_cost_its_marks(typed: str) -> None:
     assert bits(
         {"correction": typed, "gloss": typed.lower().replace("ate", "COMIÓ"), "explanation": "x"}
@@ -244,7 +245,7 @@ def test_how_an_answer_is_typed_does_not_cost_its_marks(typed: str) -> None:
 
 
 @pytest.mark.req("C-018")
-@pytest.mark.parametrize(
+@each(
     ("typed", "mark"),
     [("ate.", 1), ("ate..", 0), ("ate .", 0), (" ate", 1), ("Ate", 1), ("she ate", 0)],
 )
@@ -296,7 +297,7 @@ def test_the_schema_asks_for_keys_and_types() -> None:
 
 
 @pytest.mark.req("C-008")
-@pytest.mark.parametrize(
+@each(
     "response",
     [
         "She ate (comió)",
@@ -318,7 +319,7 @@ def test_a_text_that_holds_an_object_is_that_object() -> None:
 
 
 @pytest.mark.req("C-009", "X-88")
-@pytest.mark.parametrize(
+@each(
     ("explanation", "mark"),
     [
         ("w " * 29, 1),
@@ -599,7 +600,7 @@ def test_leaving_out_the_case_step_makes_right_answers_wrong() -> None:
 
 
 @pytest.mark.req("C-020")
-@pytest.mark.parametrize(
+@each(
     ("step", "got", "match"),
     [
         ("nfc", "comio\u0301", "substring"),
@@ -685,9 +686,7 @@ ODD: list[tuple[str, Any, Any]] = [
 
 
 @pytest.mark.req("C-005", "X-81", "X-87")
-@pytest.mark.parametrize(
-    ("op", "given_", "expected"), ODD, ids=[f"{index}-{op}" for index, (op, _, _) in enumerate(ODD)]
-)
+@each(("op", "given_", "expected"), ODD)
 def test_odd_inputs_of_the_operations_are_answered(op: str, given_: Any, expected: Any) -> None:
     assert differs(expected, actual(op, given_)) is None
 

@@ -123,7 +123,7 @@ def _as_read(tree: Any) -> Any:
     return int(tree) if isinstance(tree, Decimal) and not set(str(tree)) & set(".E") else tree
 
 
-@pytest.mark.parametrize(
+@each(
     "text", ["0.10", "1.50", "-0.0", "1E+2", "0.1234567890123456789012345678901234567890", "1E+400"]
 )
 def test_a_json_number_keeps_its_decimal_text(text: str) -> None:
@@ -364,7 +364,7 @@ for found in stream_documents("-"):
 """
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "shown"),
     [
         ('{\n "a": 1\n}\n', "{'a': 1} <stdin> None\n"),
@@ -373,7 +373,6 @@ for found in stream_documents("-"):
         ('[{"a": 1},\n{"a": 2}]', "{'a': 1} <stdin> None\n{'a': 2} <stdin> None\n"),
         ("", ""),
     ],
-    ids=["one document", "lines", "lines, one broken", "a list", "nothing"],
 )
 def test_standard_input_is_read_as_one_document_or_as_lines(text: str, shown: str) -> None:
     done = subprocess.run(
@@ -438,7 +437,7 @@ def test_a_word_stays_a_word(word: str) -> None:
     assert yaml(f"- {word}") == [word]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "value"),
     [
         ("null", None),
@@ -459,7 +458,7 @@ def test_null_the_two_truths_and_whole_numbers_are_what_they_say(text: str, valu
     assert type(found) is type(value)
 
 
-@pytest.mark.parametrize("text", ["'true'", '"null"', "'12'", '"0.5"', "''", "'~'", '"1e5"'])
+@each("text", ["'true'", '"null"', "'12'", '"0.5"', "''", "'~'", '"1e5"'])
 def test_what_is_quoted_is_text(text: str) -> None:
     assert yaml(f"a: {text}") == {"a": text[1:-1]}
 
@@ -477,7 +476,7 @@ def test_a_yaml_number_is_worth_exactly_what_was_written(value: Decimal) -> None
     assert found == value
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["1e400", "-1e400", "1e30", "1e99999999999999999999", "9" * 99, "0." + "9" * 99, "1e-400"],
 )
@@ -514,7 +513,7 @@ def test_json_is_yaml_and_means_the_same(tree: Any) -> None:
     assert yaml(text) == json.loads(text, parse_float=Decimal)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "line", "key"),
     [
         ("a: 1\nb: 2\na: 3\n", 3, "a"),
@@ -572,7 +571,7 @@ def test_yaml_beyond_plain_values_is_refused(text: str, words: str) -> None:
     assert words in str(yaml_refused(text))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "line"),
     [
         ("a: 1\n\nb: *x\n", 3),
@@ -586,9 +585,7 @@ def test_what_yaml_is_refused_for_is_told_with_its_line(text: str, line: int) ->
     assert f"line {line}" in str(yaml_refused(text))
 
 
-@pytest.mark.parametrize(
-    "data", ["a: é".encode("latin-1"), "a: 1".encode("utf-16"), b"\xff\xfe", b"a: \x80"], ids=repr
-)
+@each("data", ["a: é".encode("latin-1"), "a: 1".encode("utf-16"), b"\xff\xfe", b"a: \x80"])
 def test_yaml_that_is_not_utf_8_is_refused(data: bytes) -> None:
     assert "UTF-8" in str(yaml_refused(data))
 
@@ -597,12 +594,12 @@ def test_a_byte_order_mark_never_becomes_part_of_a_yaml_key() -> None:
     assert yaml("\ufeffa: 1") == {"a": 1}
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "# only a remark\n", "%YAML 1.2\n"])
+@each("text", ["", "\n\n", "# only a remark\n", "%YAML 1.2\n"])
 def test_yaml_without_a_document_is_refused(text: str) -> None:
     assert yaml_refused(text).code in ("FIL-005", "FIL-002")
 
 
-@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{a: ", "}")])
+@each(("opening", "closing"), [("[", "]"), ("{a: ", "}")])
 def test_yaml_may_nest_40_deep_and_no_deeper(opening: str, closing: str) -> None:
     assert yaml(opening * 40 + closing * 40)
     error = yaml_refused(opening * 41 + closing * 41)

@@ -139,7 +139,7 @@ def test_no_formula_was_forgotten_in_these_tests() -> None:
 
 
 @pytest.mark.req("W-027")
-@pytest.mark.parametrize(
+@each(
     ("wrong", "near"),
     [
         ("likert_1-5", "likert_1_5"),
@@ -162,7 +162,7 @@ def test_an_unknown_formula_unlike_any_other_is_refused_without_a_guess() -> Non
     assert "Did you mean" not in str(error)
 
 
-@pytest.mark.parametrize("name", sorted(RAWS))
+@each("name", sorted(RAWS))
 def test_every_formula_has_a_complete_sheet(name: str) -> None:
     found = FORMULAS[name]
     sheet = found.sheet()
@@ -216,7 +216,7 @@ def test_every_norm_is_the_guides_quotient_half_up_and_lies_in_0_to_1(
 
 
 @pytest.mark.req("W-029")
-@pytest.mark.parametrize("zero", [0, 0.0, Decimal("0"), Decimal("-0.0"), Decimal("0E+3")])
+@each("zero", [0, 0.0, Decimal("0"), Decimal("-0.0"), Decimal("0E+3")])
 def test_binary_is_the_raw_score(zero: Any) -> None:
     assert normalise(zero, "binary") == 0
     assert (
@@ -228,7 +228,7 @@ def test_binary_is_the_raw_score(zero: Any) -> None:
 
 
 @pytest.mark.req("W-030")
-@pytest.mark.parametrize(
+@each(
     ("raw", "norm"),
     [
         (1, 0),
@@ -245,7 +245,7 @@ def test_likert_1_to_5_is_raw_less_1_over_4(raw: Any, norm: int) -> None:
 
 
 @pytest.mark.req("W-031")
-@pytest.mark.parametrize(
+@each(
     ("raw", "norm"),
     [
         (-2, 0),
@@ -260,13 +260,13 @@ def test_likert_minus_2_to_2_is_raw_plus_2_over_4(raw: Any, norm: int) -> None:
     assert normalise(raw, "likert_neg2_2") == norm == half_up((exactly(raw) + 2) / 4)
 
 
-@pytest.mark.parametrize("raw", range(6))
+@each("raw", range(6))
 def test_likert_0_to_5_is_raw_over_5(raw: int) -> None:
     assert normalise(raw, "likert_0_5") == half_up(Fraction(raw, 5))
 
 
 @pytest.mark.req("W-032")
-@pytest.mark.parametrize(
+@each(
     ("wins", "losses", "ties", "norm"),
     [
         (1, 0, 0, NORM_ONE),
@@ -289,7 +289,7 @@ def test_the_guides_example_of_12_seconds_between_8_and_30_is_0_818() -> None:
 
 
 @pytest.mark.req("W-033")
-@pytest.mark.parametrize(
+@each(
     ("raw", "norm"),
     [
         (8, NORM_ONE),
@@ -308,7 +308,7 @@ def test_lower_is_better_is_1_at_the_good_level_and_0_at_the_bad_one_and_clamped
 
 
 @pytest.mark.req("W-034")
-@pytest.mark.parametrize(
+@each(
     ("raw", "norm"),
     [
         (0.25, 250_000_000),
@@ -325,9 +325,7 @@ def test_a_retrieval_metric_is_clamped_to_0_and_1(raw: Any, norm: int) -> None:
 
 
 @pytest.mark.req("W-035")
-@pytest.mark.parametrize(
-    ("passed", "total"), [(0, 1), (1, 1), (1, 3), (2, 3), (95, 100), (949_999_999_999, 10**12)]
-)
+@each(("passed", "total"), [(0, 1), (1, 1), (1, 3), (2, 3), (95, 100), (949_999_999_999, 10**12)])
 def test_a_share_of_tests_is_passed_over_total(passed: int, total: int) -> None:
     assert normalise({"passed": passed, "total": total}, "ratio") == half_up(
         Fraction(passed, total)
@@ -335,7 +333,7 @@ def test_a_share_of_tests_is_passed_over_total(passed: int, total: int) -> None:
 
 
 @pytest.mark.req("W-035", "W-036")
-@pytest.mark.parametrize(
+@each(
     ("fail_to_pass", "pass_to_pass", "holds"),
     [
         ((3, 3), (100, 100), (True, True)),
@@ -487,7 +485,7 @@ def test_counts_must_be_an_object(name: str, raw: Any) -> None:
     assert all(f'"{key}"' in error.message for key in COUNTED[name])
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "raw", "words"),
     [
         ("pairwise", {}, "missing: wins, losses, ties"),
@@ -529,7 +527,7 @@ def test_a_count_is_a_whole_number_from_0_up(name: str, count: Any, code: str, w
         assert words in error.message
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "raw", "words"),
     [
         ("pairwise", {"wins": 0, "losses": 0, "ties": 0}, "no comparisons"),
@@ -585,7 +583,7 @@ def test_a_service_level_of_true_is_refused_also_after_1_was_accepted() -> None:
     assert refusal(1, "lower_is_better", {"slo_good": True, "slo_bad": 2}).code == "SCO-005"
 
 
-@pytest.mark.parametrize("name", [name for name in RAWS if name != "lower_is_better"])
+@each("name", [name for name in RAWS if name != "lower_is_better"])
 def test_a_parameter_that_a_formula_does_not_take_is_refused(name: str) -> None:
     raw = COUNTED.get(name, 1)
     normalise(raw, name)
@@ -680,7 +678,7 @@ def test_the_way_back_keeps_the_number_of_comparisons(raw: dict[str, Any], norm:
     assert all(count >= 0 for count in found.values())
 
 
-@pytest.mark.parametrize("name", sorted(COUNTED))
+@each("name", sorted(COUNTED))
 def test_without_counts_there_is_no_way_back_to_counts(name: str) -> None:
     assert raw_of(500_000_000, name, None, {}) is None
 
@@ -688,7 +686,7 @@ def test_without_counts_there_is_no_way_back_to_counts(name: str) -> None:
 # --- floors
 
 
-@pytest.mark.parametrize(
+@each(
     ("floor", "name", "params", "norm"),
     [
         ({"raw": 3}, "likert_1_5", {}, 500_000_000),
@@ -703,7 +701,6 @@ def test_without_counts_there_is_no_way_back_to_counts(name: str) -> None:
         ({"norm": 0.5}, "pairwise", {}, 500_000_000),
         ({"raw": Decimal("0.6999999995")}, "zero_one", {}, 700_000_000),
     ],
-    ids=repr,
 )
 def test_a_floor_with_its_unit_is_read_in_that_unit(
     floor: Any, name: str, params: Params, norm: int
@@ -736,7 +733,7 @@ def test_a_bare_floor_that_can_be_read_in_one_way_is_read_so(
     assert floor_norm(floor, name, params) == norm
 
 
-@pytest.mark.parametrize(
+@each(
     ("floor", "name", "params", "raw_reading", "norm_reading"),
     [
         (1, "likert_1_5", {}, "0", "1"),
@@ -869,13 +866,13 @@ def test_a_number_on_a_declared_scale_is_its_share_of_the_way(
         assert caught.value.code == "GRD-104"
 
 
-@pytest.mark.parametrize(("low", "high"), [(5, 1), (3, 3), (0.5, Decimal("0.50"))])
+@each(("low", "high"), [(5, 1), (3, 3), (0.5, Decimal("0.50"))])
 def test_a_scale_without_extent_is_refused(low: Any, high: Any) -> None:
     with pytest.raises(FormulaError, match="has no extent"):
         scale_norm(3, low, high)
 
 
-@pytest.mark.parametrize("wrong", [True, None, "3", [3], float("nan"), Decimal("1e400")], ids=repr)
+@each("wrong", [True, None, "3", [3], float("nan"), Decimal("1e400")])
 def test_a_scale_and_what_stands_on_it_are_numbers(wrong: Any) -> None:
     for arguments in ((wrong, 1, 5), (3, wrong, 5), (3, 1, wrong)):
         with pytest.raises(FormulaError, match="must be numbers") as caught:

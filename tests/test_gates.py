@@ -67,7 +67,7 @@ def test_the_good_run_of_each_family_opens_every_gate() -> None:
 
 
 @pytest.mark.req("W-010", "W-011", "W-012", "W-013", "W-014")
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_the_five_required_gates_stand_in_every_plan(family: str) -> None:
     assert set(REQUIRED) == set(FIVE)
     bare = {key: run(family)[key] for key in ("schema", "run_id", "workflow", "dataset", "status")}
@@ -90,7 +90,7 @@ def test_a_profile_that_names_no_gate_still_demands_the_five(tmp_path: Path) -> 
 
 
 @pytest.mark.req("X-64")
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_the_gates_of_a_run_are_the_required_the_profiles_and_the_declared(family: str) -> None:
     declared = {"no_policy_violation": {"passed": True}, "tool_call_schema_valid": {"passed": True}}
     tree = run(family)
@@ -168,7 +168,7 @@ def test_an_output_that_says_something_is_present_also_when_it_is_zero_or_false(
 
 
 @pytest.mark.req("W-010")
-@pytest.mark.parametrize(
+@each(
     ("changes", "verdict", "culprit"),
     [
         ({"outputs": {}, "required_outputs": ["patch", "notes"]}, False, "patch, notes"),
@@ -196,16 +196,6 @@ def test_an_output_that_says_something_is_present_also_when_it_is_zero_or_false(
         ({"outputs": {}, "required_outputs": []}, True, "present"),
         ({"required_outputs": None}, None, "no evidence"),
     ],
-    ids=[
-        "all named",
-        "no outputs at all",
-        "dotted",
-        "dotted and empty",
-        "dotted into text",
-        "a dot in the name",
-        "none required",
-        "nobody said",
-    ],
 )
 def test_required_outputs_are_found_by_name_or_dotted_path(
     changes: dict[str, Any], verdict: bool | None, culprit: str
@@ -231,7 +221,7 @@ def test_a_hostile_output_is_told_apart_from_a_template_in_no_time() -> None:
 
 
 @pytest.mark.req("W-011")
-@pytest.mark.parametrize("status", ["success", "failed", "error", "cancelled", "timeout"])
+@each("status", ["success", "failed", "error", "cancelled", "timeout"])
 def test_only_the_status_success_opens_the_status_gate(status: str) -> None:
     assert_says(
         "overall_status_success", "rag", {"status": status}, status == "success", f"'{status}'"
@@ -372,7 +362,7 @@ def test_without_a_schema_or_without_outputs_the_contract_is_undetermined() -> N
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("schema", "outputs", "verdict"),
     [
         ('{"properties":{"x":{"multipleOf":0.1}}}', '{"x":0.3}', True),
@@ -400,7 +390,7 @@ def test_decimal_numbers_are_numbers_to_the_contract(
     ]
 
 
-@pytest.mark.parametrize("place", ["top", "inner", "dynamic", "id"])
+@each("place", ["top", "inner", "dynamic", "id"])
 def test_a_remote_reference_is_never_fetched(place: str) -> None:
     asked: list[str] = []
 
@@ -443,7 +433,7 @@ def test_a_reference_to_a_file_is_refused(tmp_path: Path) -> None:
         assert "not a usable JSON Schema" in reason
 
 
-@pytest.mark.parametrize(
+@each(
     "pattern",
     [
         "^(a+)+$",
@@ -473,7 +463,7 @@ def test_a_pattern_that_gives_up_does_not_open_the_gate_by_way_of_a_not() -> Non
     assert passed is not True, reason
 
 
-@pytest.mark.parametrize(
+@each(
     "schema",
     [
         {"$ref": "#", "required": ["nothing"]},
@@ -489,7 +479,7 @@ def test_a_schema_that_refers_to_itself_ends(schema: dict[str, Any]) -> None:
 
 
 @pytest.mark.req("W-014", "W-093")
-@pytest.mark.parametrize(
+@each(
     ("changes", "verdict", "culprit"),
     [
         (
@@ -538,7 +528,7 @@ def tally_of(fail: tuple[int, int] | None, keep: tuple[int, int] | None) -> dict
 
 
 @pytest.mark.req("W-015", "W-036")
-@pytest.mark.parametrize(
+@each(
     ("fail", "verdict", "culprit"),
     [
         ((1, 1), True, "the only"),
@@ -561,7 +551,7 @@ def test_every_fail_to_pass_test_must_pass(fail: Any, verdict: bool | None, culp
 
 
 @pytest.mark.req("W-016", "W-036")
-@pytest.mark.parametrize(
+@each(
     ("keep", "verdict", "culprit"),
     [
         ((19, 20), True, "19 of 20"),
@@ -594,7 +584,7 @@ def test_no_tests_at_all_leaves_both_test_gates_undetermined() -> None:
     assert card.hard_gates["tests_pass_to_pass_threshold_met"] is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("applies", "verdict", "culprit"),
     [
         (True, True, "applies cleanly"),
@@ -610,7 +600,7 @@ def test_the_patch_gate_looks_at_patch_applies(
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("verdict", "expected", "culprit"),
     [
         ({"passed": True, "reason": "traced all calls"}, True, "traced all calls"),
@@ -666,7 +656,7 @@ def test_an_output_that_should_be_structured_and_is_text_must_parse(
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "verdict", "culprit"),
     [
         ({"outputs": {}}, False, "answer"),
@@ -695,7 +685,7 @@ def claim(text: str = "It rains.", **more: Any) -> dict[str, Any]:
 GOOD = claim("It is so.", citations=["doc-1"], supported=True, severity="low")
 
 
-@pytest.mark.parametrize(
+@each(
     ("claims", "verdict", "culprit"),
     [
         ([GOOD, GOOD], True, "2 of 2"),
@@ -740,7 +730,7 @@ def test_a_profile_may_ask_for_a_share_of_supported_claims(tmp_path: Path) -> No
 
 
 @pytest.mark.req("W-017")
-@pytest.mark.parametrize(
+@each(
     ("claims", "verdict", "culprit"),
     [
         ([GOOD], True, "the only claim cites"),
@@ -836,9 +826,7 @@ def test_a_passage_retrieved_twice_can_be_cited() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "gate", ["answer_grounded", "citations_present_for_claims", "no_high_severity_hallucination"]
-)
+@each("gate", ["answer_grounded", "citations_present_for_claims", "no_high_severity_hallucination"])
 def test_without_retrieval_no_claim_can_be_checked(gate: str) -> None:
     assert_says(gate, "rag", {"retrieval": None}, None, "lists no `retrieval`")
 
@@ -875,7 +863,7 @@ def call(name: str = "search", **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.req("W-018")
-@pytest.mark.parametrize(
+@each(
     ("calls", "verdict", "culprit"),
     [
         ([call(valid=True), call("fetch", valid=True)], True, "all 2"),
@@ -896,7 +884,7 @@ def test_every_tool_call_must_have_been_checked_and_be_valid(
     assert_says("tool_call_schema_valid", "tool-use", {"tool_calls": calls}, verdict, culprit)
 
 
-@pytest.mark.parametrize(
+@each(
     ("calls", "forbidden", "verdict", "culprit"),
     [
         ([call("search")], ["delete_all"], True, "no forbidden tool"),
@@ -966,7 +954,7 @@ def test_a_tool_with_a_foreign_name_of_its_own_is_not_called_forbidden() -> None
         assert passed is not False, reason
 
 
-@pytest.mark.parametrize(
+@each(
     ("handoffs", "rules", "verdict", "culprit"),
     [
         ([("planner", "coder")], [["planner", "coder"]], True, "follows the rules"),
@@ -1146,7 +1134,7 @@ def test_a_gate_that_only_the_run_knows_counts() -> None:
 
 
 @pytest.mark.req("W-015", "W-016", "W-017", "W-018")
-@pytest.mark.parametrize(
+@each(
     "gate",
     [
         "tests_fail_to_pass_all_green",
@@ -1265,7 +1253,7 @@ def test_a_gate_with_a_weight_is_refused_in_a_profile() -> None:
     assert (caught.value.code, caught.value.faults[0].line) == ("LIB-002", 7)
 
 
-@pytest.mark.parametrize(
+@each(
     "verdict",
     [
         1,
@@ -1278,7 +1266,6 @@ def test_a_gate_with_a_weight_is_refused_in_a_profile() -> None:
         {"passed": True, "weight": 0.5},
         {"weight": 1},
     ],
-    ids=repr,
 )
 def test_a_gate_with_a_weight_or_a_score_is_refused_in_a_scorecard(verdict: Any) -> None:
     with pytest.raises(EvidenceError, match="carries no weight") as caught:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from assay.views import junit, markdown
 from assay.views.documents import plain
 from assay.views.grade_line import GradeLine, as_line, causes, change_text
 from assay.views.html import render
 from cards import graded
 from documents import scorecard
+from examples import each
 
 CARDS = {
     "gates": scorecard(
@@ -52,7 +51,7 @@ def document(*results: dict[str, Any]) -> dict[str, Any]:
     return {"results": list(results), "faults": [], "counts": counts}
 
 
-@pytest.mark.parametrize("name", CARDS)
+@each("name", CARDS)
 def test_a_record_and_its_document_give_the_same_line(name: str) -> None:
     found = graded(CARDS[name])
     line = as_line(found.grade)
@@ -60,7 +59,7 @@ def test_a_record_and_its_document_give_the_same_line(name: str) -> None:
     assert line.text.endswith(f"FAILED  r-1  {WHY[name]}")
 
 
-@pytest.mark.parametrize("name", CARDS)
+@each("name", CARDS)
 def test_markdown_junit_and_the_list_of_causes_say_the_same(name: str) -> None:
     result = plain(graded(CARDS[name]).payload())
     wanted = causes(result)
@@ -91,7 +90,7 @@ def test_a_floor_reached_only_by_an_uncalibrated_judge_is_not_called_too_low() -
     assert "is below its floor" not in markdown.grades(document(result))
 
 
-@pytest.mark.parametrize(
+@each(
     ("reason", "words"),
     [
         ("below_passing_grade", "the policy does not pass this grade"),

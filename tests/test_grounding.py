@@ -24,7 +24,7 @@ from assay.scoring.metrics.grounding import (
 from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.metrics.verdicts import VERDICTS, summarise_severity
 from documents import run
-from examples import repeats
+from examples import each, repeats
 
 MEASURES = {measure.id: measure for measure in (*GROUNDING, *VERDICTS)}
 PASSAGES = [
@@ -110,7 +110,7 @@ def test_a_good_passage_retrieved_ten_times_counts_once() -> None:
     assert taken("context_recall", retrieval=again, expected={"relevant_ids": ["d1", "d2"]}) == 0.5
 
 
-@pytest.mark.parametrize("name", ["context_precision", "context_precision_share"])
+@each("name", ["context_precision", "context_precision_share"])
 def test_context_that_nobody_judged_is_undetermined(name: str) -> None:
     for changes in (
         {"retrieval": None},
@@ -166,7 +166,7 @@ def test_citations_must_be_there_and_must_resolve() -> None:
     assert isinstance(taken("citation_presence", claims=claims, retrieval=None), Undetermined)
 
 
-@pytest.mark.parametrize("forged", ["D1", "d1 ", "d\u0661", "ｄ1", "d1\u200b"])
+@each("forged", ["D1", "d1 ", "d\u0661", "ｄ1", "d1\u200b"])
 def test_an_id_that_only_looks_like_a_retrieved_one_does_not_resolve(forged: str) -> None:
     claim = {"text": "The bridge opened in 1932.", "citations": [forged]}
     assert taken("citation_resolution", claims=[claim], retrieval=PASSAGES) == {
@@ -186,7 +186,7 @@ def test_one_id_with_two_texts_supports_nothing() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "citation_presence",
@@ -221,7 +221,7 @@ def test_without_passages_or_their_text_support_is_undetermined() -> None:
 # --- quotations
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "cites", "stands"),
     [
         ('It is "1149 Metres long".', "d1", True),
@@ -263,7 +263,7 @@ def test_every_run_of_words_of_a_passage_is_found_in_it(words: list[str], data: 
 # --- words
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "fault"),
     [
         ("The bridge opened in 1932.", ""),

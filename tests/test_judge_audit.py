@@ -214,7 +214,7 @@ def answer(
     return Answer(outcome, verdict, reason, "k", False, False, None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("wants", "before", "after", "moved"),
     [
         ("high", answer("scored", score=2), answer("scored", score=5), True),
@@ -311,7 +311,7 @@ def test_a_good_fresh_card_admits_its_judge() -> None:
 
 
 @pytest.mark.req("W-008", "W-070")
-@pytest.mark.parametrize(
+@each(
     ("changes", "term"),
     [
         ({"calibration__n_labelled": 29}, "labels"),
@@ -409,9 +409,7 @@ def test_a_card_with_a_figure_that_cannot_be_is_refused_and_admits_nobody(
     ] == ["figures"]
 
 
-@pytest.mark.parametrize(
-    "value", [float("nan"), float("inf"), float("-inf"), Decimal("NaN"), Decimal("Infinity")]
-)
+@each("value", [float("nan"), float("inf"), float("-inf"), Decimal("NaN"), Decimal("Infinity")])
 def test_a_card_with_a_number_that_is_none_is_refused_and_admits_nobody(value: Any) -> None:
     assert TERMS is not None
     for part in ("agreement", "biases", "calibration", "injection", "inconsistency_rate"):
@@ -487,7 +485,7 @@ def test_a_card_is_of_one_model_version_prompt_rubric_and_settings_and_of_no_oth
     assert any(words in finding.text for finding in refused.findings)
 
 
-@pytest.mark.parametrize("part", ["name", "prompt_version", "rubric", "settings"])
+@each("part", ["name", "prompt_version", "rubric", "settings"])
 def test_a_card_whose_calibration_does_not_name_its_judge_admits_nobody(part: str) -> None:
     assert TERMS is not None
     nameless = good_card(calibration__scorer=None)

@@ -13,6 +13,7 @@ from assay.cli.frame import dispatch
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.judging.calibration import agreement_block, calibrate, set_digest
 from assay.judging.labels import labels_of, read_labels, scale_of
+from examples import each
 
 
 def command(arguments: list[str]) -> int:
@@ -205,7 +206,7 @@ def test_weighted_kappa_counts_by_value_where_ratings_leave_gaps() -> None:
 # --- what a judge must not gain by
 
 
-@pytest.mark.parametrize("values", [(True, False), ("a", "b", "tie"), (1, 2, 3, 4, 5)])
+@each("values", [(True, False), ("a", "b", "tie"), (1, 2, 3, 4, 5)])
 def test_a_judge_that_falls_silent_where_it_errs_does_not_agree_better(
     values: tuple[Any, ...],
 ) -> None:
@@ -390,7 +391,7 @@ def test_a_constant_judge_has_no_kappa_and_no_correlation_and_that_is_said() -> 
     assert any("cannot be determined" in sentence for sentence in same["sentences"])
 
 
-@pytest.mark.parametrize("size", [1e49, 1e-49, 1e-190, 1e-290])
+@each("size", [1e49, 1e-49, 1e-190, 1e-290])
 def test_huge_and_tiny_scores_neither_overflow_nor_divide_by_nothing(size: float) -> None:
     rows = [
         {

@@ -22,7 +22,7 @@ from assay.judging.client import Client
 from assay.judging.config import JudgeSpec
 from assay.judging.identity import scorer_of
 from assay.records.evidence import Source
-from examples import repeats
+from examples import each, repeats
 from judges import (
     KEY,
     Run,
@@ -443,7 +443,7 @@ def test_labels_with_a_verdict_that_the_judge_did_not_give_are_refused(
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "changed",
     [
         {"temperature": 0.1},

@@ -24,6 +24,7 @@ from assay.judging.budget import tokens_of
 from assay.judging.client import Client
 from assay.judging.config import Price
 from assay.judging.journal import Journal
+from examples import each
 from judges import (
     HASTE,
     KEY,
@@ -73,8 +74,8 @@ def outcome_of(kind: str) -> str:
 # --- replies that are not verdict
 
 
-@pytest.mark.parametrize("kind", MALFORMED)
-@pytest.mark.parametrize("api", ["openai", "anthropic"])
+@each("kind", MALFORMED)
+@each("api", ["openai", "anthropic"])
 def test_whatever_is_wrong_with_a_reply_has_its_outcome_and_no_score(kind: str, api: str) -> None:
     with scripted_judge(malformed=kind) as judge:
         how = (
@@ -107,7 +108,7 @@ def test_whatever_is_wrong_with_a_reply_has_its_outcome_and_no_score(kind: str, 
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "kind",
     [
         "nan",
@@ -185,7 +186,7 @@ def test_a_text_that_is_too_long_is_not_judged_in_part_and_not_asked() -> None:
 # --- endpoints that do not answer
 
 
-@pytest.mark.parametrize(
+@each(
     "way",
     [
         {"hang": "silent"},
@@ -205,7 +206,7 @@ def test_an_endpoint_that_hangs_or_dies_is_an_error_within_its_time(way: dict[st
     assert "2 attempts" in told.answers[0].reason
 
 
-@pytest.mark.parametrize("fault", [503, 429, 500, 529, 408, "reset", "close"])
+@each("fault", [503, 429, 500, 529, 408, "reset", "close"])
 def test_an_endpoint_that_recovers_is_asked_again(fault: Any) -> None:
     with scripted_judge(fail_first=2, fail_with=fault) as judge:
         told = ask(spec(judge.url, limits={"retries": 3}), [question()], seed=HASTE)
@@ -222,7 +223,7 @@ def test_retries_are_bounded() -> None:
     assert "503" in told.answers[0].reason
 
 
-@pytest.mark.parametrize("status", [400, 413, 422, 418])
+@each("status", [400, 413, 422, 418])
 def test_a_request_that_cannot_be_mended_is_not_repeated(status: int) -> None:
     with scripted_judge(status=status) as judge:
         told = ask(spec(judge.url, limits={"retries": 5}), [question()])
@@ -231,7 +232,7 @@ def test_a_request_that_cannot_be_mended_is_not_repeated(status: int) -> None:
     assert str(status) in told.answers[0].reason
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 405])
+@each("status", [401, 403, 404, 405])
 def test_an_endpoint_that_will_never_answer_ends_the_job_with_a_remedy(status: int) -> None:
     with (
         scripted_judge(status=status) as judge,
@@ -317,7 +318,7 @@ def test_a_pause_beyond_the_budget_is_an_error_now_and_not_an_hour_later() -> No
     assert "1 s for one question" in told.answers[0].reason
 
 
-@pytest.mark.parametrize("jumps", [[0.0, 1e7, 0.0, 3e7], [1e6, 0.0, -1e6, 5.0], [0.0, -3600.0]])
+@each("jumps", [[0.0, 1e7, 0.0, 3e7], [1e6, 0.0, -1e6, 5.0], [0.0, -3600.0]])
 def test_a_clock_that_jumps_costs_no_answer(jumps: list[float]) -> None:
     calls = 0
 
@@ -366,7 +367,7 @@ def test_a_rate_limited_endpoint_answers_everything_in_the_end() -> None:
 # --- money
 
 
-@pytest.mark.parametrize("usage", ["counted", "absent", "null", "odd"])
+@each("usage", ["counted", "absent", "null", "odd"])
 def test_the_budget_in_dollars_is_never_overdrawn(usage: str) -> None:
     asked = [question(n, more=f"n{n}") for n in range(60)]
     one = (tokens_of(asked[0].messages("0" * 32)) + 100 * 2) / 1_000_000  # at most, at these prices
@@ -462,7 +463,7 @@ def test_a_seed_is_another_one_for_each_sample() -> None:
         assert sorted(one["body"]["seed"] for one in judge.requests()) == [40, 41, 42]
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"model": "m-2"},
@@ -641,7 +642,7 @@ def test_a_missing_key_is_misuse_before_anything_is_asked(monkeypatch: pytest.Mo
 
 
 @pytest.mark.req("W-069")
-@pytest.mark.parametrize(
+@each(
     "refused",
     [
         ("temperature",),

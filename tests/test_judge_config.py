@@ -105,7 +105,7 @@ def test_money_cannot_be_limited_without_a_price(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8080", "localhost", "[::1]:1", "LOCALHOST"])
+@each("host", ["127.0.0.1:8080", "localhost", "[::1]:1", "LOCALHOST"])
 def test_a_key_may_go_in_clear_text_to_this_machine_alone(host: str) -> None:
     assert spec_faults(spec(f"http://{host}/v1", key_env="K")) == []
     assert spec_faults(spec("http://models.example/v1", key_env="K"))

@@ -216,7 +216,7 @@ def test_ordinary_text_is_shown_as_it_is(text: str) -> None:
     assert neutralise(text) == text
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "naïve café",
@@ -268,9 +268,7 @@ def test_what_is_not_there_to_be_read_is_written_out(hidden: str) -> None:
     assert hidden not in shown
 
 
-@pytest.mark.parametrize(
-    "line", ["\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
-)
+@each("line", ["\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
 def test_every_way_to_break_a_line_gives_a_marked_line(line: str) -> None:
     assert Fence("b").block("X", f"one{line}X ends b") == "X begins b\n| one\n| X ends b\nX ends b"
 

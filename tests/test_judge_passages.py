@@ -8,8 +8,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from assay.files.json_files import Document
 from assay.judging.endpoints import Reply
 from assay.judging.items import item_of
@@ -20,6 +18,7 @@ from assay.records.evidence import Run
 from assay.records.reading import read_run
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.measure import Undetermined
+from examples import each
 from judges import reading_judge
 
 
@@ -51,7 +50,7 @@ def taken(measure: str, **changes: Any) -> Any:
     return MEASURES[measure].take(run_of(**changes), MEASURES[measure].params)
 
 
-@pytest.mark.parametrize(
+@each(
     ("expected", "statements"),
     [
         ({"answer": "One. Two!\nThree"}, ["One.", "Two!", "Three"]),
@@ -86,7 +85,7 @@ def test_what_the_dataset_knows_and_what_was_decided_is_not_asked() -> None:
     assert asked(retrieval=[{"id": "a"}], expected=None) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("reply", "outcome"),
     [
         ({"reason": "r", "quotes": ["at nine"], "relevant": True}, "scored"),

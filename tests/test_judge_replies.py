@@ -32,7 +32,7 @@ def said(**fields: Any) -> str:
     return json.dumps({"reason": "r", "quotes": ["says so"], "score": 4, **fields})
 
 
-@pytest.mark.parametrize("score", ["1", "5", "4.0", "4e0", "40e-1"])
+@each("score", ["1", "5", "4.0", "4e0", "40e-1"])
 def test_a_whole_number_on_the_scale_is_a_score_however_it_is_written(score: str) -> None:
     found = read(said(score="X").replace('"X"', score))
     assert (found.outcome, found.fault) == ("scored", None)
@@ -106,7 +106,7 @@ def test_everything_else_is_unparsable_with_a_reason_and_may_be_mended(text: str
     assert found.fault
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         f"```json\n{said()}\n```",
@@ -119,14 +119,12 @@ def test_the_fence_that_models_put_around_json_is_no_fault(text: str) -> None:
     assert read(text).outcome == "scored"
 
 
-@pytest.mark.parametrize("quote", ["says so", "so.\nIt", "so. | It is", "It says so. It is so."])
+@each("quote", ["says so", "so.\nIt", "so. | It is", "It says so. It is so."])
 def test_a_quote_that_stands_in_the_candidate_counts(quote: str) -> None:
     assert read(said(quotes=[quote])).outcome == "scored"
 
 
-@pytest.mark.parametrize(
-    "quotes", [["says no"], ["says so", "invented"], [""], ["  "], ["|"], ["Says So"]]
-)
+@each("quotes", [["says no"], ["says so", "invented"], [""], ["  "], ["|"], ["Says So"]])
 def test_one_quote_that_is_not_in_the_candidate_spoils_the_verdict(
     quotes: list[str],
 ) -> None:
@@ -141,7 +139,7 @@ def test_an_empty_candidate_can_be_scored_without_a_quote_and_not_with_one() -> 
     assert read(said(), empty).outcome == "unparsable"
 
 
-@pytest.mark.parametrize(
+@each(
     ("place", "winner", "outcome"),
     [("first", "b", "scored"), ("second", "a", "scored"), ("tie", "tie", "tie")],
 )
@@ -154,14 +152,12 @@ def test_a_comparison_names_the_candidate_and_a_tie_is_an_outcome_of_its_own(
     assert (found.verdict.winner, found.verdict.place) == (winner, place)
 
 
-@pytest.mark.parametrize("winner", ["a", "b", "First", "both", "", None, 1, ["first"], "first "])
+@each("winner", ["a", "b", "First", "both", "", None, 1, ["first"], "first "])
 def test_a_comparison_that_names_nobody_is_no_tie(winner: Any) -> None:
     assert read(json.dumps({"reason": "r", "winner": winner}), PAIR).outcome == "unparsable"
 
 
-@pytest.mark.parametrize(
-    ("finish", "refusal"), [("stop", "I cannot"), ("content_filter", None), ("refusal", None)]
-)
+@each(("finish", "refusal"), [("stop", "I cannot"), ("content_filter", None), ("refusal", None)])
 def test_a_refusal_is_a_refusal_even_beside_a_verdict(finish: str, refusal: str | None) -> None:
     found = read(said(), finish=finish, refusal=refusal)
     assert (found.outcome, found.verdict, found.repairable) == ("refused", None, False)

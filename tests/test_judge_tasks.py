@@ -34,6 +34,7 @@ from assay.judging.rubric_task import (
     scored_runs,
     spread,
 )
+from examples import each
 from judges import criterion, item, pair, put_lines, rubric, spec
 from servers.scripted_judge import scripted_judge
 
@@ -96,7 +97,7 @@ def test_a_mean_is_within_half_a_millionth_of_the_true_one(scores: list[int]) ->
     assert min(scores) <= made <= max(scores)
 
 
-@pytest.mark.parametrize("outcome", ["unparsable", "refused", "errored"])
+@each("outcome", ["unparsable", "refused", "errored"])
 def test_one_sample_without_a_verdict_leaves_no_raw_score_and_says_why(outcome: str) -> None:
     raw, why = mean_of([scored(5), without(outcome, "it hung"), scored(5)])
     assert raw is None
@@ -288,7 +289,7 @@ def test_two_ties_are_a_consistent_tie() -> None:
 
 
 @pytest.mark.req("W-084")
-@pytest.mark.parametrize(
+@each(
     "places",
     [
         (None, "first"),
@@ -351,7 +352,7 @@ def test_a_pair_of_the_same_texts_is_a_tie_and_asked_once_a_round() -> None:
 
 
 @pytest.mark.req("W-071")
-@pytest.mark.parametrize(
+@each(
     ("raws", "mean", "majority"),
     [
         ([4, 4, 4], 4, 4),
@@ -478,7 +479,7 @@ def test_examples_go_to_their_criterion(tmp_path: Path) -> None:
     assert [one.candidate for one in read_examples(path, criterion("clarity"))] == ["x", "y"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "text"),
     [
         ("x", "x"),

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from assay.views import junit
 from assay.views.documents import plain
 from decisions import decision
 from documents import run, scorecard
+from examples import each
 
 TIME = re.compile(r"\d+(\.\d{1,3})?")
 
@@ -284,7 +284,7 @@ def test_each_rule_of_a_decision_is_a_case() -> None:
     assert set(cases(junit.decision(decision("promote", True, True))).values()) == {("", "")}
 
 
-@pytest.mark.parametrize("outcome", ["hold", "reject", "not_enough_evidence"])
+@each("outcome", ["hold", "reject", "not_enough_evidence"])
 def test_a_closed_gate_is_never_all_green(outcome: str) -> None:
     assert "failure" in {
         kind for kind, _ in cases(junit.decision(decision(outcome, True, True))).values()

@@ -8,7 +8,6 @@ from copy import deepcopy
 from decimal import Decimal
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -352,7 +351,7 @@ def test_a_hidden_order_fails_the_validation_of_a_server() -> None:
     assert findings[0].level == "error"
 
 
-@pytest.mark.parametrize("first", ["get_page", "lat"])
+@each("first", ["get_page", "lat"])
 def test_names_that_differ_by_a_number_or_are_short_are_not_alike(first: str) -> None:
     others = {"get_page": "get_page2", "lat": "lot"}
     assert "tool-names-alike" not in rules(mcp(named(first), named(others[first])))

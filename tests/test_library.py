@@ -43,6 +43,7 @@ from assay.scoring.metrics.measure import Undetermined
 from cards import graded
 from conftest import ROOT
 from documents import FAMILIES, run, scorecard
+from examples import each
 from forking import run_here
 
 PACKAGE = Path(package.__file__).parent
@@ -1148,7 +1149,7 @@ def taken() -> dict[str, str]:
     return behaviour.measure_fingerprints()
 
 
-@pytest.mark.parametrize("name", list(MEASURES))
+@each("name", list(MEASURES))
 def test_a_measure_has_a_whole_sheet_and_a_fingerprint_that_its_golden_runs_give(
     name: str, taken: dict[str, str]
 ) -> None:
@@ -1171,7 +1172,7 @@ def test_a_measure_has_a_whole_sheet_and_a_fingerprint_that_its_golden_runs_give
     assert held[f"{name}@{measure.version}"] == taken[f"{name}@{measure.version}"]
 
 
-@pytest.mark.parametrize("name", list(MEASURES))
+@each("name", list(MEASURES))
 def test_the_example_of_every_measure_gives_the_value_it_shows(name: str) -> None:
     assert set(EXAMPLES) == set(MEASURES), (
         "every measure has an example, and every example is of a measure"
@@ -1293,7 +1294,7 @@ def schemas() -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@each("name", SCHEMAS)
 def test_each_schema_is_itself_a_schema_of_2020_12_and_closed(
     schemas: dict[str, Any], name: str
 ) -> None:
@@ -1303,7 +1304,7 @@ def test_each_schema_is_itself_a_schema_of_2020_12_and_closed(
     assert not jsonschema_rs.Draft202012Validator(schemas[name]).is_valid({})
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_the_schema_of_a_run_accepts_a_run_of_every_family(
     schemas: dict[str, Any], family: str
 ) -> None:
@@ -1311,7 +1312,7 @@ def test_the_schema_of_a_run_accepts_a_run_of_every_family(
     assert [error.message for error in validator.iter_errors(run(family))] == []
 
 
-@pytest.mark.parametrize("file", ["runs.jsonl", "scorecards.jsonl"])
+@each("file", ["runs.jsonl", "scorecards.jsonl"])
 def test_the_schemas_accept_every_golden_input(schemas: dict[str, Any], file: str) -> None:
     validator = jsonschema_rs.Draft202012Validator(schemas[file[:-7]])
     documents = [json.loads(line) for line in (LIBRARY / "golden" / file).read_text().splitlines()]
@@ -1349,7 +1350,7 @@ BROKEN_RUNS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("change", BROKEN_RUNS, ids=str)
+@each("change", BROKEN_RUNS)
 def test_the_schema_of_a_run_refuses_what_the_reader_refuses(
     schemas: dict[str, Any], change: dict[str, Any]
 ) -> None:
@@ -1408,7 +1409,7 @@ BROKEN_CARDS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("change", BROKEN_CARDS, ids=str)
+@each("change", BROKEN_CARDS)
 def test_the_schema_of_a_scorecard_refuses_what_the_reader_refuses(
     schemas: dict[str, Any], change: dict[str, Any]
 ) -> None:

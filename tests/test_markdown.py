@@ -357,7 +357,7 @@ def page_of(made: Decision) -> str:
     return view(outcome_word(made), decision_summary(made))
 
 
-@pytest.mark.parametrize("outcome", OUTCOMES)
+@each("outcome", OUTCOMES)
 def test_the_outcome_comes_first(outcome: str) -> None:
     page = page_of(decision(outcome, True, False))
     word, meaning = OUTCOMES[outcome]

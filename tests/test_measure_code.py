@@ -21,6 +21,7 @@ from assay.running.patch_tests import repair
 from assay.sandbox import SandboxLimits, available
 from assay.scoring.metrics.applying import apply_patch
 from documents import run
+from examples import each
 
 pytestmark = pytest.mark.skipif(
     shutil.which("git") is None and os.environ.get("CI") != "true", reason="git is not installed"
@@ -514,7 +515,7 @@ def test_instances_of_a_file_take_from_the_options_what_they_lack(
     assert "evidence" not in found
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "message"),
     [
         ({"fail_to_pass": [], "pass_to_pass": []}, "no tests"),

@@ -111,7 +111,7 @@ def test_lines_say_what_the_report_says(shared: Path) -> None:
     ) == summary(cases)
 
 
-@pytest.mark.parametrize("name", ["20240402_sweagent_gpt4", "auto-code-rover-run-1"])
+@each("name", ["20240402_sweagent_gpt4", "auto-code-rover-run-1"])
 def test_a_report_has_the_published_counts_and_the_published_rates(shared: Path, name: str) -> None:
     home = shared / "data/swe_bench_docker"
     expected = json.loads((home / "expected.json").read_text())["reports"][name]
@@ -210,7 +210,7 @@ def test_an_instance_without_a_patch_needs_no_tests() -> None:
 # --- what is refused
 
 
-@pytest.mark.parametrize(
+@each(
     ("tree", "message"),
     [
         (
@@ -253,7 +253,7 @@ def test_an_instance_stands_once_and_no_instance_is_no_rate() -> None:
         summary()
 
 
-@pytest.mark.parametrize(
+@each(
     "tree",
     [
         [],
@@ -302,7 +302,7 @@ def test_the_newer_report_of_swebench_is_read_with_every_denominator() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         {"resolved_instances": 2},
@@ -321,9 +321,7 @@ def test_a_newer_report_that_contradicts_itself_is_refused(changes: dict[str, An
     assert refused.value.code == "SCO-034"
 
 
-@pytest.mark.parametrize(
-    ("first", "second"), [((1, 1), (1, 0)), ((1, 0), (1, 1)), ((0, 1), (1, 0))]
-)
+@each(("first", "second"), [((1, 1), (1, 0)), ((1, 0), (1, 1)), ((0, 1), (1, 0))])
 def test_a_resolved_that_the_lists_do_not_support_is_refused(
     first: tuple[int, int], second: tuple[int, int]
 ) -> None:

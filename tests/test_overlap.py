@@ -20,6 +20,7 @@ from assay.pipeline.deciding import Terms, decide, side_of
 from assay.pipeline.grading import Grader
 from assay.records.decision import Decision
 from assay.release.policy import Bars, make_release_rules
+from examples import each
 
 PROFILE = """
 profile: plain
@@ -102,7 +103,7 @@ def test_the_same_version_says_nothing_of_overlap(grader: Grader) -> None:
     assert "overrides" not in made.tree()
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"expected": {"answer": "easier"}},
@@ -178,7 +179,7 @@ def test_an_edited_sample_is_changed_also_under_the_same_version(grader: Grader)
     assert more.missing.baseline == ["d/late"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "change"),
     [
         ("1", {"metadata": {}, "inputs": {"q": "easier"}}),

@@ -254,7 +254,7 @@ def changed(rows: list[dict[str, Any]], ways: list[str], chosen: set[int]) -> li
     return [row for index, row in enumerate(found) if not (index in chosen and "deleted" in ways)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_the_candidates_of_these_tests_are_not_promoted_as_they_are_and_the_baseline_is(
     kind: str,
 ) -> None:
@@ -487,7 +487,7 @@ def toolruns(changes: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "what"),
     [
         ({"forbidden_tools": []}, "forbidden tool rm"),
@@ -584,7 +584,7 @@ def test_a_repeat_does_not_vouch_for_the_gate_that_another_one_lost() -> None:
     assert outcome(repeats({}), repeats(good), terms=Terms()) == "reject"
 
 
-@pytest.mark.parametrize("how", ["strict", "looks"])
+@each("how", ["strict", "looks"])
 def test_invented_samples_do_not_thin_out_a_drop(how: str) -> None:
     base = [card(index, norm=0.9, group=None) for index in range(200)]
     lower = [card(index, norm=0.86, group=None) for index in range(200)]

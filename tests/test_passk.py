@@ -185,9 +185,7 @@ def test_a_line_that_cannot_be_counted_is_refused_with_its_line(tree: Any, messa
     assert refused.value.code == "SCO-033"
 
 
-@pytest.mark.parametrize(
-    "second", [{"task_id": 1, "n": 2, "c": 1}, {"task_id": "1", "passed": True}]
-)
+@each("second", [{"task_id": 1, "n": 2, "c": 1}, {"task_id": "1", "passed": True}])
 def test_a_task_that_was_counted_is_not_counted_again(second: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="counted before"):
         read_tasks(lines({"task_id": "1", "n": 2, "c": 1}, second))

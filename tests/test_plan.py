@@ -30,7 +30,7 @@ from assay.release.plan import (
     spread_of_pairs,
 )
 from documents import run
-from examples import repeats
+from examples import each, repeats
 from sides import RULES, STRICT, cards, drawn, side, write
 
 NOW = datetime(2026, 11, 15, 10, tzinfo=UTC)
@@ -40,9 +40,7 @@ BASE = drawn(60, seed=7, low=75)
 # --- numbers
 
 
-@pytest.mark.parametrize(
-    ("effect", "sd", "power"), [(0.0, 4.0, 0.8), (1.0, 4.0, 0.9), (0.5, 10.0, 0.8)]
-)
+@each(("effect", "sd", "power"), [(0.0, 4.0, 0.8), (1.0, 4.0, 0.9), (0.5, 10.0, 0.8)])
 def test_the_number_of_pairs_agrees_with_statsmodels(
     effect: float, sd: float, power: float
 ) -> None:
@@ -189,7 +187,7 @@ def test_a_plan_is_read_as_it_was_written_and_a_changed_one_is_refused(
         assert error.value.code == "REL-001"
 
 
-@pytest.mark.parametrize(
+@each(
     ("field", "value", "words"),
     [
         ("margin", 2.0, "the margin was declared as 1 and is 2"),

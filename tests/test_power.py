@@ -26,7 +26,7 @@ from assay.stats.power import (
     samples_if_all_equal,
 )
 from assay.stats.rates import paired_rate_difference
-from examples import repeats
+from examples import each, repeats
 
 fewer = settings(max_examples=repeats(12, 200))
 
@@ -47,8 +47,8 @@ def test_power_is_the_tail_of_the_noncentral_t(
         assert found == pytest.approx(wanted, abs=1e-6)
 
 
-@pytest.mark.parametrize("size", [0.2, 0.5, 1.0])
-@pytest.mark.parametrize("power", [0.8, 0.9])
+@each("size", [0.2, 0.5, 1.0])
+@each("power", [0.8, 0.9])
 def test_sample_sizes_are_statsmodels(size: float, power: float) -> None:
     wanted = math.ceil(
         TTestPower().solve_power(effect_size=size, alpha=0.025, power=power, alternative="larger")
@@ -154,7 +154,7 @@ def test_pairs_without_any_difference_show_as_much_as_the_comparison_says() -> N
         )
 
 
-@pytest.mark.parametrize(
+@each(
     "call",
     [
         lambda: power_of_mean(10, effect=1.0, sd=0.0),

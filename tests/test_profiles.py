@@ -23,6 +23,7 @@ from assay.scoring.gates import REQUIRED
 from assay.scoring.profile import Profile, load_profile
 from assay.views.documents import plain
 from documents import FAMILIES, run, scorecard
+from examples import each
 
 # --- the four profiles, as the guide writes them
 
@@ -169,12 +170,12 @@ def test_profile_d_has_the_gates_and_weights_of_the_guide() -> None:
     assert_profile_of_the_guide("tool-use")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_the_weights_of_a_profile_sum_to_one_exactly(family: str) -> None:
     assert sum(Decimal(str(spec.weight)) for spec in Shelf().profile(family).criteria) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("alias", "family"),
     [("A", "code-repair"), ("B", "dag-review"), ("C", "rag"), ("D", "tool-use")],
 )
@@ -185,7 +186,7 @@ def test_a_letter_is_an_alias_of_a_profile(alias: str, family: str) -> None:
 
 
 @pytest.mark.req("X-54")
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_each_profile_declares_which_criterion_is_its_correctness(family: str) -> None:
     roles = {
         spec.id: spec.role for spec in Shelf().profile(family).criteria if spec.role is not None
@@ -203,13 +204,13 @@ def test_each_profile_declares_which_criterion_is_its_correctness(family: str) -
 
 
 @pytest.mark.req("W-004")
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_each_criterion_of_a_profile_stands_in_a_layer(family: str) -> None:
     assert {spec.id: spec.layer for spec in Shelf().profile(family).criteria} == LAYERS[family]
 
 
 @pytest.mark.req("X-69")
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_each_criterion_has_a_fixed_id_and_a_label_for_people(family: str) -> None:
     for spec in Shelf().profile(family).criteria:
         assert spec.id == spec.id.lower().replace(" ", "_").replace("-", "_")
@@ -218,7 +219,7 @@ def test_each_criterion_has_a_fixed_id_and_a_label_for_people(family: str) -> No
     assert all(found["label"] for found in graded(run(family))["criteria"])
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_the_rubric_that_a_profile_names_is_on_the_shelf_and_fits_over_it(family: str) -> None:
     named = Shelf().profile(family).rubric
     if named is None:
@@ -286,7 +287,7 @@ def test_a_workflow_selects_a_profile_and_overrides_its_rubric_and_the_result_sh
 
 
 @pytest.mark.req("W-088")
-@pytest.mark.parametrize(
+@each(
     ("family", "near"),
     [
         ("ragg", "rag"),
@@ -309,8 +310,8 @@ def test_a_family_that_no_profile_serves_is_an_error_with_the_near_miss_and_neve
     assert near is None or f"'{near}'" in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["profile", "rubric"])
-@pytest.mark.parametrize(
+@each("key", ["profile", "rubric"])
+@each(
     "name",
     [
         "rag@1.yaml",
@@ -333,8 +334,8 @@ def test_a_run_names_an_item_on_the_shelf_and_never_a_path(key: str, name: str) 
     assert caught.value.code == "LIB-001"
 
 
-@pytest.mark.parametrize("key", ["profile", "rubric"])
-@pytest.mark.parametrize(
+@each("key", ["profile", "rubric"])
+@each(
     "name",
     [
         "",
@@ -382,7 +383,7 @@ def test_a_bare_scorecard_needs_no_profile_and_its_gates_are_the_whole_list() ->
     assert (result["passed"], set(result["hard_gates"]), result["profile"]) == (True, {"own"}, None)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_with_a_profile_its_gates_are_required_of_a_bare_scorecard_too(family: str) -> None:
     demanded = {*REQUIRED, *GATES[family]}
     result = graded(scorecard({"norm": 1}, hard_gates={"own": True}), profile=family)
@@ -430,8 +431,8 @@ def own_card(family: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("how", ["asked", "claimed"])
+@each("family", FAMILIES)
+@each("how", ["asked", "claimed"])
 def test_a_scorecard_under_a_profile_has_its_criteria_roles_layers_and_floors_whatever_it_leaves_out(
     family: str, how: str
 ) -> None:
@@ -748,7 +749,7 @@ def test_a_gate_of_a_teams_own_says_that_its_verdict_comes_with_the_run(tmp_path
         assert "scanned" in result["hard_gates"]["no_pii_leak"]["reason"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("gates", "culprit"),
     [
         ("[{id: no_pii_leak}]", "no gate is named 'no_pii_leak'"),
@@ -772,7 +773,7 @@ def test_a_profile_with_a_gate_that_is_none_is_refused(gates: str, culprit: str)
     assert "line" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     "minimum",
     ["high", '"0.95"', "-0.1", "0", "1.01", "95", "true", "null", "[1]", ".nan", "{a: 1}"],
 )
@@ -787,7 +788,7 @@ def test_a_share_that_a_gate_demands_must_be_a_number_above_zero_and_at_most_one
     assert caught.value.code == "LIB-002"
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new", "culprit"),
     [
         ("weight: 0.75", "weight: -0.75", "below zero"),

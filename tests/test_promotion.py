@@ -23,6 +23,7 @@ from assay.release.pairs import pair_up
 from assay.release.promotion import MAX_MISSING, promote
 from assay.release.sides import LOST
 from documents import run
+from examples import each
 from sides import RULES, SHRINKAGE, STRICT, card, cards, decide, drawn, rule, side, write
 
 
@@ -41,7 +42,7 @@ BASE = drawn(40)
 
 @pytest.mark.req("W-075")
 @pytest.mark.req("X-63")
-@pytest.mark.parametrize(
+@each(
     ("candidate", "outcome"),
     [
         (shifted(BASE, 2), "promote"),
@@ -111,7 +112,7 @@ def test_twenty_nine_pairs_are_not_enough_and_thirty_are() -> None:
 
 
 @pytest.mark.req("X-63")
-@pytest.mark.parametrize("n", [1, 2, 5])
+@each("n", [1, 2, 5])
 def test_a_rule_that_is_shown_to_be_violated_rejects_whatever_n(n: int) -> None:
     worse = cards(BASE[:n], hard_gates={"no_policy_violation": False, "looks_right": True})
     found = decide(worse, cards(BASE[:n]))
@@ -542,7 +543,7 @@ def test_samples_that_share_a_group_are_compared_by_groups() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "field"),
     [
         ({"dataset": {"id": "d", "version": "2", "sample_id": "s-0"}}, "dataset"),

@@ -68,7 +68,7 @@ def far_off(
 # --- against the tools of the field
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "file", "level"),
     [
         ("trec_eval_4dp", "run", 1),
@@ -91,7 +91,7 @@ def test_every_metric_is_trec_evals_to_its_four_decimals(
     assert far_off(found, expected, FOUR_DECIMALS) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "file", "level"),
     [
         ("pytrec_eval_full", "run", 1),
@@ -310,7 +310,7 @@ def test_ties_go_by_the_bytes_of_the_id_from_high_to_low(scores: dict[str, float
 # --- attacks
 
 
-@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+@each("score", [math.nan, math.inf, -math.inf])
 def test_a_score_that_is_no_finite_number_is_refused(score: float) -> None:
     with pytest.raises(InputError, match="not a finite number") as refused:
         evaluate({"q": {"a": 1}}, {"q": {"a": 1.0, "b": score}})
@@ -330,7 +330,7 @@ def test_a_million_tied_documents_take_seconds_not_hours() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     ["ndgc_cut_10", "P_0", "P_", "P_10_", "ndcg_cut", "map_10", "P_99999999", "", "P_१", "recall"],
 )
@@ -502,7 +502,7 @@ def test_the_measures_of_a_run_are_trec_evals() -> None:
     assert take("retrieval_coverage", passages(True, None)) == {"passed": 1, "total": 2}
 
 
-@pytest.mark.parametrize("name", list(MEASURES))
+@each("name", list(MEASURES))
 def test_what_is_not_there_is_undetermined_with_a_reason(name: str) -> None:
     found = take(name, None)
     assert isinstance(found, Undetermined)

@@ -129,7 +129,7 @@ def test_anchors_may_be_written_as_numbers() -> None:
     assert read(plain).criteria[0].anchors["4"] == "good"
 
 
-@pytest.mark.parametrize(
+@each(
     ("scale", "formula", "points"),
     [
         ("[1, 5]", "likert_1_5", range(1, 6)),
@@ -191,7 +191,7 @@ MEANINGS = (
 
 
 @pytest.mark.req("W-021")
-@pytest.mark.parametrize("quality", QUALITIES)
+@each("quality", QUALITIES)
 def test_a_judge_is_asked_about_each_quality_and_its_score_reaches_the_grade(quality: str) -> None:
     shelf = Shelf()
     (asked,) = [
@@ -225,7 +225,7 @@ def test_a_judge_is_asked_about_each_quality_and_its_score_reaches_the_grade(qua
 
 
 @pytest.mark.req("W-063")
-@pytest.mark.parametrize("quality", QUALITIES)
+@each("quality", QUALITIES)
 def test_each_point_from_1_to_5_means_the_same_to_the_judge_and_in_the_grade(quality: str) -> None:
     rubric = Shelf().rubric("quality")
     (question,) = [
@@ -267,9 +267,7 @@ def test_each_point_from_1_to_5_means_the_same_to_the_judge_and_in_the_grade(qua
 
 
 @pytest.mark.req("W-062")
-@pytest.mark.parametrize(
-    "key", ["name", "definition", "evidence_required", "scale", "anchors", "weight"]
-)
+@each("key", ["name", "definition", "evidence_required", "scale", "anchors", "weight"])
 def test_each_required_field_of_a_criterion_is_missed_with_its_line(key: str) -> None:
     line, path, message = one_fault(rubric(criterion("tone"), criterion("style", **{key: None})))
     assert (line, path) == (10, "criteria[1]")
@@ -315,7 +313,7 @@ def test_a_required_field_that_says_nothing_is_refused_where_it_stands(
 
 
 @pytest.mark.req("W-064")
-@pytest.mark.parametrize("key", ["rubric_id", "version", "criteria"])
+@each("key", ["rubric_id", "version", "criteria"])
 def test_each_required_field_of_a_rubric_is_missed(key: str) -> None:
     parts = {
         "rubric_id": "rubric_id: mine\n",
@@ -327,7 +325,7 @@ def test_each_required_field_of_a_rubric_is_missed(key: str) -> None:
 
 
 @pytest.mark.req("W-062", "W-064")
-@pytest.mark.parametrize("point", ["1", "2", "3", "4", "5"])
+@each("point", ["1", "2", "3", "4", "5"])
 def test_each_missing_anchor_is_named_with_its_line(point: str) -> None:
     text = "\n".join(
         line for line in GUIDE.splitlines() if not line.strip().startswith(f'"{point}"')
@@ -351,7 +349,7 @@ def test_an_anchor_without_words_is_a_missing_anchor() -> None:
         assert any("anchors" in path for _, path, _ in found)
 
 
-@pytest.mark.parametrize("anchor", ["0", "6", "3.5", "03", "five"])
+@each("anchor", ["0", "6", "3.5", "03", "five"])
 def test_an_anchor_that_is_no_point_of_the_scale_is_refused(anchor: str) -> None:
     line, path, message = one_fault(GUIDE + f'      "{anchor}": "odd"\n')
     assert (line, path) == (18, f"criteria[0].anchors.{anchor}")
@@ -451,7 +449,7 @@ def test_a_name_that_stands_twice_is_refused() -> None:
     assert "'tone' appears twice" in message
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "culprit"),
     [
         ("c\u043errectness", "CYRILLIC"),
@@ -545,7 +543,7 @@ def test_every_weight_that_is_no_number_is_named() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",

@@ -17,6 +17,7 @@ from assay.running.columns import column_uses
 from assay.running.compatibility import Misfit, prepare
 from assay.running.dataset import LoadedDataset, from_rows, read_dataset
 from assay.running.workflow import PROFILE_OF, LoadedWorkflow, make_workflow, read_workflow
+from examples import each
 
 BASE: dict[str, Any] = {
     "workflow": "faq",
@@ -55,7 +56,7 @@ def test_a_workflow_file_is_read_with_everything_it_says(tmp_path: Path) -> None
 
 
 @pytest.mark.req("W-081")
-@pytest.mark.parametrize(("strategy", "profile"), sorted(PROFILE_OF.items()))
+@each(("strategy", "profile"), sorted(PROFILE_OF.items()))
 def test_the_strategy_selects_the_profile_where_neither_profile_nor_family_is_named(
     strategy: str, profile: str
 ) -> None:
@@ -68,7 +69,7 @@ def test_the_strategy_selects_the_profile_where_neither_profile_nor_family_is_na
     assert strategy in workflow(strategy=strategy).profile_why
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "words"),
     [
         ({"strategy": "swarm"}, "strategy"),
@@ -227,7 +228,7 @@ def test_the_digest_of_a_dataset_is_of_its_samples_in_no_order() -> None:
     assert one.digest != dataset(ROWS[0], {**ROWS[1], "question": "q3"}).digest
 
 
-@pytest.mark.parametrize(
+@each(
     ("rows", "words"),
     [
         ([{"question": "q"}, {"id": "a", "question": "r"}], r"samples\[0\]: the sample has no id"),
@@ -329,7 +330,7 @@ def test_an_input_may_come_from_a_mapping_a_default_or_the_samples_own_inputs() 
     assert ready[0].inputs == {"question": "why", "tone": "calm", "k": 3}
 
 
-@pytest.mark.parametrize(
+@each(
     ("inputs", "row"),
     [
         (["expected"], {"expected": "x"}),

@@ -40,6 +40,7 @@ from assay.sandbox import (
 from assay.sandbox import isolation as walls
 from assay.sandbox.inside import values
 from assay.sandbox.outcome import Stream, Violation
+from examples import each
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
@@ -89,7 +90,7 @@ def test_a_command_that_ends_with_0_passes_and_its_output_is_kept() -> None:
 
 
 @walled
-@pytest.mark.parametrize(
+@each(
     ("code", "status", "exit_code", "signal"),
     [
         ("raise SystemExit(3)", "failed", 3, None),
@@ -127,7 +128,7 @@ def test_our_own_interpreter_can_be_run_wherever_it_lies() -> None:
 
 
 @walled
-@pytest.mark.parametrize(
+@each(
     "code",
     [
         "while True: pass",
@@ -135,7 +136,6 @@ def test_our_own_interpreter_can_be_run_wherever_it_lies() -> None:
         "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(9)",
         "import os, time\nos.setsid() if os.fork() == 0 else None\ntime.sleep(99)",
     ],
-    ids=["loops", "sleeps", "ignores SIGTERM", "leaves its session"],
 )
 def test_what_does_not_end_is_ended(code: str) -> None:
     outcome = python(f"{code}  # marker-{os.getpid()}-clock", limits=QUICK)
@@ -432,7 +432,7 @@ def test_the_numbers_of_the_filter_are_those_of_the_kernel(name: str, header: st
     }
 
 
-@pytest.mark.parametrize("name", seccomp.MACHINES)
+@each("name", seccomp.MACHINES)
 def test_every_jump_of_the_filter_lands_inside_it(name: str) -> None:
     steps = list(struct.iter_unpack("=HBBI", seccomp.program(name)))
     assert steps
@@ -499,7 +499,7 @@ def test_unix_sockets_of_the_machine_are_out_of_reach(tmp_path: Path) -> None:
 
 
 @walled
-@pytest.mark.parametrize(
+@each(
     "call",
     [
         "os.kill(os.getppid(), 9)",
@@ -616,7 +616,7 @@ def test_a_tree_that_cannot_be_taken_is_refused(
         read_tree(str(tmp_path))
 
 
-@pytest.mark.parametrize(
+@each(
     "options",
     [
         {"readable": ["/"]},
@@ -646,7 +646,7 @@ def test_a_command_that_passes_and_leaves_something_running_passes_its_tests_and
 
 
 @walled
-@pytest.mark.parametrize(
+@each(
     "trick",
     ["ln -s /etc/passwd $R", "mkfifo $R", "mkdir $R", "head -c 9000000 /dev/zero > $R", "true"],
 )
@@ -905,7 +905,7 @@ def test_limits_without_walls_must_be_asked_for_by_name_and_mark_the_result() ->
     assert "limits only" in entry["reason"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("argv", "limits", "kind"),
     [
         (["/bin/sh", "-c", "sleep 60 & sleep 60"], QUICK, "timeout"),

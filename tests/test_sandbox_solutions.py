@@ -13,6 +13,7 @@ from assay.errors import InputError
 from assay.sandbox import SandboxLimits, check_solution, verdict
 from assay.sandbox.inside.examiner import judge_together
 from assay.sandbox.isolation import INSTALL, available
+from examples import each
 
 WHY_NOT = available()[0].why_not
 pytestmark = pytest.mark.skipif(
@@ -41,7 +42,7 @@ def sections(name: str) -> dict[str, str]:
 TASKS = {name: tuple(text.split("---\n")) for name, text in sections("sandbox_tasks.txt").items()}
 
 
-@pytest.mark.parametrize("name", TASKS)
+@each("name", TASKS)
 def test_a_right_solution_passes(name: str) -> None:
     right, _, test = TASKS[name]
     result = check_solution(right, test, name)
@@ -51,7 +52,7 @@ def test_a_right_solution_passes(name: str) -> None:
     assert result.outcome.violations == ()
 
 
-@pytest.mark.parametrize("name", TASKS)
+@each("name", TASKS)
 def test_a_wrong_solution_fails_with_the_line_of_the_tests(name: str) -> None:
     _, wrong, test = TASKS[name]
     result = check_solution(wrong, test, name)
@@ -60,7 +61,7 @@ def test_a_wrong_solution_fails_with_the_line_of_the_tests(name: str) -> None:
     assert result.outcome.status == "failed"
 
 
-@pytest.mark.parametrize("name", TASKS)
+@each("name", TASKS)
 def test_the_same_tasks_pass_and_fail_in_one_process_and_the_result_says_so(name: str) -> None:
     right, wrong, test = TASKS[name]
     good, bad = (
@@ -76,7 +77,7 @@ def test_the_same_tasks_pass_and_fail_in_one_process_and_the_result_says_so(name
 FORGERIES = sections("sandbox_forgeries.txt")
 
 
-@pytest.mark.parametrize("attack", FORGERIES)
+@each("attack", FORGERIES)
 def test_a_solution_cannot_forge_its_verdict(attack: str) -> None:
     result = check_solution(FORGERIES[attack], SQUARE, "square", limits=SandboxLimits(wall_s=4))
     assert result.passed is False, result
@@ -100,7 +101,7 @@ IN_ONE_PROCESS = [
 ]
 
 
-@pytest.mark.parametrize("attack", IN_ONE_PROCESS)
+@each("attack", IN_ONE_PROCESS)
 def test_the_simple_forgeries_fail_in_one_process_too(attack: str) -> None:
     assert (
         check_solution(
@@ -183,7 +184,7 @@ def square(x):
 # --- limits
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "kind", "status"),
     [
         ("def square(x):\n    while True: pass\n", "timeout", "timeout"),
@@ -196,14 +197,6 @@ def square(x):
             "timeout",
             "timeout",
         ),
-    ],
-    ids=[
-        "loops",
-        "sleeps",
-        "ignores signals",
-        "loops while loading",
-        "prints without end",
-        "forks without end",
     ],
 )
 def test_a_solution_that_does_not_stop_is_stopped_and_seen(
@@ -283,7 +276,7 @@ def test_an_attempt_at_the_network_is_seen_even_if_the_answer_is_right() -> None
 # --- clear reasons
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "said"),
     [
         ("def square(x:\n    return x\n", "cannot be loaded: SyntaxError at line 1"),
@@ -323,7 +316,7 @@ def test_a_failure_says_what_happened(code: str, said: str) -> None:
     assert said in result.reason
 
 
-@pytest.mark.parametrize(
+@each(
     ("test", "said"),
     [
         ("def check(candidate:\n", "the tests are not Python"),
@@ -341,7 +334,7 @@ def test_tests_that_are_at_fault_leave_the_verdict_open(test: str, said: str) ->
     assert said in result.reason
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "test", "entry", "fix"),
     [
         ("x", "", "f", "not a pass"),
@@ -371,7 +364,7 @@ def test_a_limit_of_nothing_or_of_everything_is_refused() -> None:
 # --- what crosses
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         "None",
@@ -532,8 +525,8 @@ def passed(code: str, test: str, mode: str) -> tuple[bool | None, str]:
     return {"passed": True, "failed": False, "tests": None}[word], why
 
 
-@pytest.mark.parametrize("mode", ["two-process", "one-process"])
-@pytest.mark.parametrize(
+@each("mode", ["two-process", "one-process"])
+@each(
     "test",
     [
         f"async def test_a():\n    {HIDDEN_ASSERT}\n",
@@ -580,28 +573,6 @@ def passed(code: str, test: str, mode: str) -> tuple[bool | None, str]:
             "import unittest\nclass T(unittest.TestCase):\n    def other(self):\n       "
             f" {HIDDEN_ASSERT}\n    test_a = other\n"
         ),
-    ],
-    ids=[
-        "async",
-        "default",
-        "any",
-        "lambda",
-        "partial",
-        "object",
-        "decorated",
-        "condition",
-        "renamed",
-        "async case",
-        "nested",
-        "by hand",
-        "async check",
-        "lambda by hand",
-        "result by hand",
-        "number",
-        "lambda of a case",
-        "runTest",
-        "predicate",
-        "another name",
     ],
 )
 def test_a_test_of_any_form_is_run(test: str, mode: Any) -> None:
@@ -795,7 +766,7 @@ def test_a_solution_cannot_pass_by_what_it_is_named_raises_or_writes(code: str, 
     assert check_solution(code, test, "square").passed is not True
 
 
-@pytest.mark.parametrize(
+@each(
     "kind",
     [
         "StopIteration",
@@ -806,13 +777,12 @@ def test_a_solution_cannot_pass_by_what_it_is_named_raises_or_writes(code: str, 
         "type('Own', (StopIteration,), {})",
     ],
 )
-@pytest.mark.parametrize(
+@each(
     "test",
     [
         "for got, want in zip(map(square, [1, 2]), [1, 4]):\n    assert got == want\n",
         "try:\n    assert square(2) == 4\nexcept BaseException:\n    pass\n",
     ],
-    ids=["loop", "swallowed"],
 )
 def test_a_solution_cannot_end_a_loop_of_the_tests(kind: str, test: str) -> None:
     result = check_solution(f"def square(x): raise {kind}\n", test, "square")

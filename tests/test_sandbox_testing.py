@@ -21,7 +21,7 @@ from assay.running.patch_tests import Repair, repair
 from assay.sandbox import SandboxLimits, TreeEntry, available, read_tree, run_test
 from assay.sandbox.running import read_junit
 from assay.sandbox.testing import read_record
-from examples import CAMPAIGN
+from examples import CAMPAIGN, each
 
 pytestmark = pytest.mark.skipif(
     shutil.which("git") is None and os.environ.get("CI") != "true", reason="git is not installed"
@@ -658,7 +658,7 @@ def test_a_test_is_found_by_its_name() -> None:
     assert find_test("tests.nowhere.Case", "unittest", there).file not in there
 
 
-@pytest.mark.parametrize(
+@each(
     "command",
     [
         "sh -c 'pytest {test}'",

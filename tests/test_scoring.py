@@ -49,7 +49,7 @@ def criterion(result: dict[str, Any], name: str) -> dict[str, Any]:
 # --- a score that is not there
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_a_missing_score_keeps_its_criterion_with_a_null_raw_score_and_the_reason(
     family: str,
 ) -> None:
@@ -90,7 +90,7 @@ def test_a_score_of_null_is_a_missing_score() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("family", "name", "changes", "culprit"),
     [
         ("code-repair", "objective_tests", {"tests": None}, "tests"),
@@ -135,7 +135,7 @@ def test_the_weight_of_a_missing_score_stays_in_the_denominator() -> None:
 # --- one source for each criterion
 
 
-@pytest.mark.parametrize(
+@each(
     ("family", "name", "supplied", "changes", "raw"),
     [
         (
@@ -161,14 +161,6 @@ def test_the_weight_of_a_missing_score_stays_in_the_denominator() -> None:
         ("rag-measured", "efficiency", 29000, {"latency_ms": 9000}, 9000),
         ("rag-measured", "efficiency", 0, {"latency_ms": None}, None),
         ("code-repair", "objective_tests", {"passed": 3, "total": 3}, {"tests": None}, None),
-    ],
-    ids=[
-        "a better score",
-        "a worse score",
-        "a better latency",
-        "a worse latency",
-        "no latency",
-        "no tests",
     ],
 )
 def test_what_the_evidence_measures_is_never_replaced_by_a_score_that_came_with_the_run(
@@ -274,7 +266,7 @@ def test_counts_of_tests_that_contradict_each_other_are_refused() -> None:
 
 
 @pytest.mark.req("W-004")
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_every_result_has_its_gates_and_a_subtotal_for_each_layer_beside_the_one_number(
     family: str,
 ) -> None:
@@ -393,7 +385,7 @@ def test_each_agent_is_reported_with_its_steps_sums_and_mean_scores() -> None:
 
 
 @pytest.mark.req("W-073", "W-082")
-@pytest.mark.parametrize("part", ["duration_ms", "retries", "tokens", "cost_usd"])
+@each("part", ["duration_ms", "retries", "tokens", "cost_usd"])
 def test_a_sum_over_an_agents_steps_is_null_when_a_step_did_not_report_its_part(part: str) -> None:
     steps = copy.deepcopy(STEPS)
     del steps[2][part]
@@ -424,7 +416,7 @@ def test_a_steps_score_that_its_formula_refuses_is_an_error_that_names_the_step(
 
 
 @pytest.mark.req("W-001")
-@pytest.mark.parametrize(
+@each(
     ("family", "steps", "agents"),
     [
         ("rag", [], []),
@@ -454,7 +446,6 @@ def test_a_steps_score_that_its_formula_refuses_is_an_error_that_names_the_step(
             ["coder", "planner"],
         ),
     ],
-    ids=["single-turn", "workflow DAG", "single-agent", "multi-agent"],
 )
 def test_runs_of_every_shape_are_scored_and_graded(
     family: str, steps: list[dict[str, Any]], agents: list[str]
@@ -477,7 +468,7 @@ def test_runs_of_every_shape_are_scored_and_graded(
 # --- what a result carries
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_every_result_names_both_systems_its_profile_its_policy_and_its_digests(
     family: str,
 ) -> None:
@@ -519,7 +510,7 @@ def test_a_result_carries_what_it_was_a_result_of() -> None:
 # --- the same bytes
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_the_same_run_twice_gives_the_same_bytes(family: str) -> None:
     tree = run(family, steps=STEPS)
     before = json.dumps(tree)
@@ -545,7 +536,7 @@ def test_the_golden_runs_give_the_same_bytes_in_any_process_and_each_family_is_a
 
 
 @pytest.mark.req("W-086")
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_a_middling_run_of_each_family_is_graded_as_written_down_here(family: str) -> None:
     scores = {
         "code-repair": {"judge_quality": {"raw": 3}, "patch_similarity": {"raw": 0.4}},

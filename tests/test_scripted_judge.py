@@ -16,6 +16,7 @@ import pytest
 
 from assay.judging.questions import Example, PairQuestion, RubricQuestion, repair
 from assay.scoring.rubric import RubricCriterion
+from examples import each
 from servers.scripted_judge import (
     CONTENT,
     ENVELOPE,
@@ -226,7 +227,7 @@ def test_without_a_schema_the_words_tell_what_is_asked() -> None:
         assert verdicts(judge, *plain) == [5, "first"]
 
 
-@pytest.mark.parametrize("bias", [0.2, -0.35])
+@each("bias", [0.2, -0.35])
 def test_a_planted_position_bias_is_the_difference_between_the_orders(bias: float) -> None:
     with scripted_judge(position_bias=bias, seed=3) as judge:
         said = verdicts(judge, *pairs(300))
@@ -357,7 +358,7 @@ def test_a_slow_judge_holds_as_many_requests_as_are_sent_at_once() -> None:
         assert judge.stats().peak == 20
 
 
-@pytest.mark.parametrize("how", ["silent", "headers", "drip"])
+@each("how", ["silent", "headers", "drip"])
 def test_a_hanging_judge_never_answers_and_can_be_asked_for_its_stats(how: str) -> None:
     with scripted_judge(hang=how) as judge:
         [error] = replies(judge, body("quality=1"), wait_s=0.5)
@@ -459,7 +460,7 @@ def valid(data: bytes, verdict: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("kind", MALFORMED)
+@each("kind", MALFORMED)
 def test_each_malformed_reply_is_malformed_and_then_heals(kind: str) -> None:
     with scripted_judge(malformed=kind, malformed_times=1) as judge:
         for asked, verdict in (
@@ -515,7 +516,7 @@ def test_the_shape_of_anthropic_is_served_with_text_tools_and_a_prefix() -> None
         assert json.loads(data)["stop_reason"] == "max_tokens"
 
 
-@pytest.mark.parametrize(
+@each(
     ("usage", "expected"),
     [
         ("absent", "none"),
@@ -548,7 +549,7 @@ def test_its_models_are_listed_and_a_wrong_behaviour_is_refused() -> None:
             Behaviour(**wrong)
 
 
-@pytest.mark.parametrize("own_process", [False, True])
+@each("own_process", [False, True])
 def test_it_answers_many_requests_and_leaves_nothing_behind(own_process: bool) -> None:
     with scripted_judge(own_process=own_process, record=False) as judge:
         found = replies(judge, *pairs(60))

@@ -253,7 +253,7 @@ def test_the_coverage_counts_every_run_once(cards: list[dict[str, Any]]) -> None
     assert sum(found.values()) == len(cards)
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "where", "rate"),
     [
         ({}, "scored", 1),

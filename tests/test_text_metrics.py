@@ -67,7 +67,7 @@ def take(name: str, outputs: Any = None, expected: Any = None, **params: Any) ->
 # --- steps
 
 
-@pytest.mark.parametrize(
+@each(
     ("step", "before", "after"),
     [
         ("nfc", "e\u0301", "é"),
@@ -110,7 +110,7 @@ def test_a_word_is_not_a_part_of_a_word() -> None:
     assert not has_word("été2", "été")
 
 
-@pytest.mark.parametrize("compare", [has_substring, has_word])
+@each("compare", [has_substring, has_word])
 def test_an_empty_expectation_is_refused_because_everything_contains_it(compare: Any) -> None:
     with pytest.raises(InputError, match="every text contains it"):
         compare("anything", " ", steps=["strip"])
@@ -333,9 +333,7 @@ def test_an_output_that_is_left_out_is_a_miss_and_not_left_out_of_the_share() ->
     assert take("contains_expected", {"a": 7}, {"a": "7"}) == {"passed": 0, "total": 1}
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in MEASURES if name not in ("json_schema_valid", "word_budget")]
-)
+@each("name", [name for name in MEASURES if name not in ("json_schema_valid", "word_budget")])
 def test_without_outputs_or_expectations_nothing_is_said(name: str) -> None:
     for outputs, expected in (
         (None, {"a": "x"}),

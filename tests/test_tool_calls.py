@@ -94,8 +94,8 @@ def leaderboard_lines(folder: Path, model: str, category: str) -> list[dict[str,
 
 
 @pytest.mark.req("W-020")
-@pytest.mark.parametrize("category", CATEGORIES)
-@pytest.mark.parametrize("model", MODELS)
+@each("category", CATEGORIES)
+@each("model", MODELS)
 def test_every_verdict_of_the_leaderboard_is_reproduced(
     shared: Path, model: str, category: str
 ) -> None:
@@ -114,7 +114,7 @@ def test_every_verdict_of_the_leaderboard_is_reproduced(
         assert item["correct"] == (item["argument_f1"] == 1 == item["selection"])
 
 
-@pytest.mark.parametrize("model", MODELS)
+@each("model", MODELS)
 def test_floats_read_as_floats_or_as_decimals_give_the_same_verdicts(
     shared: Path, model: str
 ) -> None:
@@ -320,7 +320,7 @@ def test_without_the_leaderboards_rules_an_empty_text_is_a_value_and_not_leave_t
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("calls", "error"),
     [
         ([], "wrong_count: 0 called, 2 expected"),
@@ -726,7 +726,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("value", ODD.values(), ids=ODD)
+@each("value", ODD.values())
 def test_odd_values_are_compared_and_checked_without_a_crash(value: Any) -> None:
     tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "string"}}}}
     for rules in ("plain", "bfcl"):
@@ -826,7 +826,7 @@ def test_every_right_answer_of_the_leaderboard_is_a_valid_call(shared: Path) -> 
 # --- paths and forbidden tools
 
 
-@pytest.mark.parametrize(
+@each(
     ("calls", "expected", "holds"),
     [
         ("ab", "ab", {"strict", "unordered", "subset", "superset"}),
@@ -999,9 +999,7 @@ def test_a_trajectory_is_yes_or_no_by_its_mode() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["tool_selection_accuracy", "argument_correctness", "trajectory_match"]
-)
+@each("name", ["tool_selection_accuracy", "argument_correctness", "trajectory_match"])
 def test_missing_evidence_of_calls_is_undetermined_and_never_zero(name: str) -> None:
     for changes in (
         {"tool_calls": None, "expected": DUE},

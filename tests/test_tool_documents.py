@@ -18,6 +18,7 @@ from assay.library import fingerprint
 from assay.tools.ecma import document_bytes
 from assay.tools.forms import all_schemas
 from conftest import ROOT
+from examples import each
 from forking import Commands
 from test_tools_protocol import forked
 
@@ -68,7 +69,7 @@ def test_what_the_commands_write_is_what_the_published_schemas_describe(
         assert _valid(name, document), name
 
 
-@pytest.mark.parametrize("name", ["prompts", "scores", "grade-report"])
+@each("name", ["prompts", "scores", "grade-report"])
 def test_a_document_that_lacks_any_required_key_is_refused_by_its_schema(
     graded: dict[str, Any], name: str
 ) -> None:
@@ -152,7 +153,7 @@ def _schema(**main: Any) -> Any:
 
 
 @pytest.mark.req("F-151")
-@pytest.mark.parametrize(
+@each(
     ("link", "outcome"),
     [
         ("https://www.air.example/terms", "clean"),

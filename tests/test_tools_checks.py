@@ -97,8 +97,8 @@ def test_the_scan_lists_every_external_module_with_its_name_version_and_source()
 
 
 @pytest.mark.req("F-049")
-@pytest.mark.parametrize("lists", [ModuleLists(None), ModuleLists({}), BAD])
-@pytest.mark.parametrize("name", ["ethers", "left-pad"])
+@each("lists", [ModuleLists(None), ModuleLists({}), BAD])
+@each("name", ["ethers", "left-pad"])
 def test_the_modules_are_listed_whatever_comes_of_them(lists: ModuleLists, name: str) -> None:
     assert [
         item["name"]
@@ -122,7 +122,7 @@ def test_without_a_list_of_bad_modules_a_schema_that_asks_for_any_is_undetermine
 
 
 @pytest.mark.req("F-049")
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "left-pad",
@@ -147,7 +147,7 @@ def test_a_bad_module_is_a_veto_however_it_is_asked_for(name: str) -> None:
 
 
 @pytest.mark.req("F-049")
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "https://cdn.jsdelivr.net/npm/left-pad@1.3.0/index.js",
@@ -164,7 +164,7 @@ def test_a_bad_module_is_a_veto_also_from_other_servers(name: str) -> None:
 
 
 @pytest.mark.req("F-049")
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "left-pads",
@@ -208,7 +208,7 @@ def test_a_list_of_modules_is_read_or_refused() -> None:
             read_module_lists(wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"bad": [[]]}, {"bad": [{}]}])
+@each("wrong", [{"bad": [[]]}, {"bad": [{}]}])
 def test_a_list_of_modules_that_holds_no_texts_is_refused_with_a_code(wrong: Any) -> None:
     with pytest.raises(InputError):
         read_module_lists(wrong)
@@ -267,7 +267,7 @@ def test_a_key_of_the_apis_own_domain_passes(name: str, root: str) -> None:
 
 
 @pytest.mark.req("F-048")
-@pytest.mark.parametrize(
+@each(
     ("name", "root"),
     [
         ("NYT_API_KEY", "https://api.nytimes.com"),
@@ -335,7 +335,7 @@ def test_a_key_that_says_nobodys_name_is_undetermined(name: str) -> None:
 
 
 @pytest.mark.req("F-048")
-@pytest.mark.parametrize(
+@each(
     "root",
     [
         "http://127.0.0.1:8080",
@@ -384,7 +384,7 @@ def test_a_company_that_has_several_domains_is_known_by_its_alias() -> None:
 
 
 @pytest.mark.req("F-048")
-@pytest.mark.parametrize(
+@each(
     ("host", "domain"),
     [
         ("pro-api.coinmarketcap.com", "coinmarketcap.com"),
@@ -438,27 +438,25 @@ IN_ORDER = [
 
 
 @pytest.mark.req("F-048")
-@pytest.mark.parametrize(("name", "root"), SUBSTRING)
+@each(("name", "root"), SUBSTRING)
 def test_a_domain_that_is_a_piece_of_a_brand_does_not_get_its_key(name: str, root: str) -> None:
     assert outcome(name, root) != CLEAN
 
 
 @pytest.mark.req("F-048")
-@pytest.mark.parametrize(("name", "root"), INSIDE)
+@each(("name", "root"), INSIDE)
 def test_a_brand_in_the_middle_of_another_name_does_not_get_its_key(name: str, root: str) -> None:
     assert outcome(name, root) != CLEAN
 
 
 @pytest.mark.req("F-048")
-@pytest.mark.parametrize(("name", "root"), IN_ORDER)
+@each(("name", "root"), IN_ORDER)
 def test_a_whole_word_is_not_matched_by_its_letters_in_order(name: str, root: str) -> None:
     assert outcome(name, root) != CLEAN
 
 
 @pytest.mark.req("F-048")
-@pytest.mark.parametrize(
-    "decoy", [{"root": "https://api.openai.com"}, {"path": "https://api.openai.com/v1"}]
-)
+@each("decoy", [{"root": "https://api.openai.com"}, {"path": "https://api.openai.com/v1"}])
 def test_a_decoy_call_to_the_brand_does_not_clear_a_key_that_another_host_gets(
     decoy: dict[str, str],
 ) -> None:
@@ -471,15 +469,13 @@ def test_a_decoy_call_to_the_brand_does_not_clear_a_key_that_another_host_gets(
 
 
 @pytest.mark.req("F-048")
-@pytest.mark.parametrize(
-    "root", ["https://evil.com\\@api.openai.com", "https://evil.com\\@api.openai.com/v1"]
-)
+@each("root", ["https://evil.com\\@api.openai.com", "https://evil.com\\@api.openai.com/v1"])
 def test_a_url_that_two_parsers_read_differently_clears_nothing(root: str) -> None:
     assert outcome("OPENAI_API_KEY", root) != CLEAN
 
 
 @pytest.mark.req("F-048")
-@pytest.mark.parametrize(
+@each(
     "params",
     [
         {"OPENAI_API_KEY": True},
@@ -595,7 +591,7 @@ def test_a_key_without_a_brand_in_its_name_is_known_by_its_whole_name() -> None:
 
 
 @pytest.mark.req("F-048")
-@pytest.mark.parametrize(
+@each(
     ("name", "root", "expected"),
     [
         ("MY_OPENAI_KEY", "https://evil.example.org", VETO),
@@ -640,7 +636,7 @@ HOSTED = [
 
 
 @pytest.mark.req("F-048")
-@pytest.mark.parametrize(("name", "root"), HOSTED)
+@each(("name", "root"), HOSTED)
 def test_the_key_of_a_platform_for_its_own_domain_is_no_veto(name: str, root: str) -> None:
     assert outcome(name, root) != VETO
 

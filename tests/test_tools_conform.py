@@ -710,7 +710,7 @@ ANNEX: list[tuple[dict[str, Any], tuple[bool, bool]]] = [
 
 
 @pytest.mark.req("F-036", "F-044", "F-059", "X-18")
-@pytest.mark.parametrize(("change", "expected"), ANNEX, ids=map(str, range(len(ANNEX))))
+@each(("change", "expected"), ANNEX)
 def test_an_entry_is_valid_by_its_form_and_then_by_the_rules_beyond_it(
     shared: Path, change: dict[str, Any], expected: tuple[bool, bool]
 ) -> None:
@@ -719,7 +719,7 @@ def test_an_entry_is_valid_by_its_form_and_then_by_the_rules_beyond_it(
 
 
 @pytest.mark.req("X-18")
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"score": True},
@@ -741,7 +741,7 @@ def test_an_answer_out_of_form_or_rule_spoils_its_entry(
     assert found["semanticallyValid"] is False
 
 
-@pytest.mark.parametrize("entry", [5, "x", [], True])
+@each("entry", [5, "x", [], True])
 def test_what_is_no_entry_is_not_valid(entry: Any) -> None:
     assert actual("annex.validate", {"entry": entry}) == {
         "schemaValid": False,
@@ -851,9 +851,7 @@ FAULTS: list[tuple[str, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("op", "given"), [row[1:] for row in FAULTS], ids=[row[0].replace(" ", "-") for row in FAULTS]
-)
+@each(("op", "given"), [row[1:] for row in FAULTS])
 def test_no_input_makes_an_operation_fall_over(shared: Path, op: str, given: Any) -> None:
     actual(op, {**given, "$base": annex_base()} if op == "annex.validate" else given)
 
@@ -930,7 +928,7 @@ def _operations() -> list[str]:
     return sorted({case["op"] for case in vectors()} & set(REQUIRED))
 
 
-@pytest.mark.parametrize("op", _operations())
+@each("op", _operations())
 def test_whatever_stands_in_a_vector_an_operation_answers_or_refuses(op: str) -> None:
     given = [case["input"] for case in vectors() if case["op"] == op][:4]
     for case in given:

@@ -130,7 +130,7 @@ def annex(shared: Path) -> jsonschema_rs.Draft202012Validator:
 
 
 @pytest.mark.req("F-059")
-@pytest.mark.parametrize("name", ["grading-entry", "index"])
+@each("name", ["grading-entry", "index"])
 def test_the_published_schemas_ship_as_they_were_published(shared: Path, name: str) -> None:
     assert published_schema(name) == json.loads(
         (shared / "spec" / f"{name}.schema.json").read_text()
@@ -229,7 +229,7 @@ def test_an_entry_without_any_one_required_key_is_invalid(key: str) -> None:
 
 
 @pytest.mark.req("F-008")
-@pytest.mark.parametrize("key", ["scoringSystem", "gradingSystem"])
+@each("key", ["scoringSystem", "gradingSystem"])
 def test_no_reading_makes_up_a_version_that_an_entry_lacks(key: str) -> None:
     read, _ = upgrade(without(built(), key))
     assert key not in read
@@ -280,9 +280,7 @@ def test_a_value_outside_its_pattern_or_list_breaks_the_form(key: str, value: An
 
 
 @pytest.mark.req("F-059")
-@pytest.mark.parametrize(
-    "when", ["2026-02-30T00:00:00Z", "2026-05-01", "yesterday", "2026-05-01T12:00:00", ""]
-)
+@each("when", ["2026-02-30T00:00:00Z", "2026-05-01", "yesterday", "2026-05-01T12:00:00", ""])
 def test_the_formats_of_times_are_checked(when: str) -> None:
     entry = built()
     entry["gradings"] = [{**entry["gradings"][0], "timestamp": when}, *entry["gradings"][1:]]
@@ -300,7 +298,7 @@ def test_the_id_is_the_hash_and_the_time() -> None:
 
 
 @pytest.mark.req("F-057", "F-040")
-@pytest.mark.parametrize(("area", "best"), [("single-test", "B"), ("selection-aggregate", "A")])
+@each(("area", "best"), [("single-test", "B"), ("selection-aggregate", "A")])
 def test_the_best_attainable_grade_is_fixed_by_the_tier(area: str, best: str) -> None:
     assert built(area)["maxAttainableGrade"] == best
     assert not schema_valid({**built(area), "maxAttainableGrade": "B" if best == "A" else "A"})
@@ -366,14 +364,14 @@ def test_the_raw_grade_is_in_the_extended_form_alone() -> None:
 
 
 @pytest.mark.req("F-005")
-@pytest.mark.parametrize("version", ["unknown", "flowmcp/3.0.0", "4.0.0"])
+@each("version", ["unknown", "flowmcp/3.0.0", "4.0.0"])
 def test_a_version_off_the_axis_is_told_as_it_is(version: str) -> None:
     entry = built(subject=subject_of(version=version))
     assert (entry["version"], entry["form"]) == (version, EXTENDED_FORM)
 
 
 @pytest.mark.req("F-005")
-@pytest.mark.parametrize(
+@each(
     ("stated", "found"),
     [
         ("4.2.0", "flowmcp/4.2.0"),
@@ -391,13 +389,13 @@ def test_a_schema_that_states_no_version_of_four_is_unknown_and_not_guessed(
 
 
 @pytest.mark.req("F-056")
-@pytest.mark.parametrize("stated", ["4.².0", "4.٣.0"])
+@each("stated", ["4.².0", "4.٣.0"])
 def test_a_version_in_other_digits_is_no_version(stated: str) -> None:
     assert flowmcp_version({"version": stated}) == "unknown"
 
 
 @pytest.mark.req("F-159")
-@pytest.mark.parametrize("reason", BLOCKED_REASONS)
+@each("reason", BLOCKED_REASONS)
 def test_a_blocked_node_has_a_record_of_the_extended_form(reason: str) -> None:
     entry = blocked_entry(subject_of(), reason, now=NOW, harness="assay", note="line 3")
     assert schema_valid(entry)
@@ -417,7 +415,7 @@ def test_a_block_has_one_of_the_known_reasons() -> None:
 
 
 @pytest.mark.req("F-107", "F-159")
-@pytest.mark.parametrize(
+@each(
     "area",
     [
         name
@@ -485,7 +483,7 @@ def test_an_a_on_the_autonomous_tier_is_a_fault() -> None:
 
 
 @pytest.mark.req("F-044", "X-18")
-@pytest.mark.parametrize("area", AREAS)
+@each("area", AREAS)
 def test_an_area_on_the_other_tier_is_a_fault(area: str) -> None:
     entry = built(area)
     other = AUTONOMOUS if entry["gradingTier"] == GROUP_BOUND else GROUP_BOUND
@@ -495,7 +493,7 @@ def test_an_area_on_the_other_tier_is_a_fault(area: str) -> None:
 
 
 @pytest.mark.req("F-018", "X-18")
-@pytest.mark.parametrize("score", [4, "pass", "fail", "stale"])
+@each("score", [4, "pass", "fail", "stale"])
 def test_a_reason_for_n_a_beside_a_score_is_a_fault(score: Any) -> None:
     entry = {**built(), "gradings": [answer(score=score, naReason=NA_REASONS[0])]}
     assert schema_valid(entry)
@@ -512,7 +510,7 @@ def test_one_grader_answers_a_question_once_and_two_graders_may_answer_it_both()
 
 
 @pytest.mark.req("F-030", "F-092")
-@pytest.mark.parametrize("letter", ["A", "C", "D", "F"])
+@each("letter", ["A", "C", "D", "F"])
 def test_a_grade_that_its_own_answers_do_not_give_is_a_fault(letter: str) -> None:
     entry = {**built(), "aggregateGrade": letter}
     assert any(
@@ -574,7 +572,7 @@ def test_a_partial_entry_keeps_the_grade_of_the_last_full_one_whatever_its_answe
 
 
 @pytest.mark.req("F-079")
-@pytest.mark.parametrize("kind", TRIGGERS)
+@each("kind", TRIGGERS)
 def test_a_regrading_says_why_and_what_it_supersedes(kind: str) -> None:
     linked = regrading_trigger(
         kind,
@@ -629,7 +627,7 @@ def test_the_disclaimer_has_the_published_words() -> None:
 
 
 @pytest.mark.req("F-061", "X-20")
-@pytest.mark.parametrize("reasoning", [None, "The terms allow it.", "grader assessment"])
+@each("reasoning", [None, "The terms allow it.", "grader assessment"])
 def test_an_opinion_on_terms_without_the_disclaimer_is_malformed(reasoning: str | None) -> None:
     with pytest.raises(InputError):
         built(answers=[answer("Q-legalAssessment", 4, reasoning=reasoning)])
@@ -652,7 +650,7 @@ def test_no_opinion_on_terms_needs_no_disclaimer() -> None:
 
 
 @pytest.mark.req("F-061", "X-20")
-@pytest.mark.parametrize("key", ["reasoning", "evidence"])
+@each("key", ["reasoning", "evidence"])
 def test_an_opinion_on_terms_with_the_disclaimer_is_an_answer_like_any_other(key: str) -> None:
     entry = built(
         answers=[answer("Q-legalAssessment", 4, **{key: f"The terms allow it. {LEGAL_DISCLAIMER}"})]
@@ -744,7 +742,7 @@ def test_the_evidence_of_an_older_veto_may_be_an_object() -> None:
     assert schema_valid(read)
 
 
-@pytest.mark.parametrize("entry", [built(), built(harness="mine")])
+@each("entry", [built(), built(harness="mine")])
 def test_an_entry_of_either_form_is_read_as_it_is(entry: dict[str, Any]) -> None:
     assert upgrade(entry) == (entry, [])
 

@@ -138,7 +138,7 @@ def test_a_version_is_three_numbers_in_ascii_under_the_name_of_its_system() -> N
 
 
 @pytest.mark.req("F-006", "F-008")
-@pytest.mark.parametrize(
+@each(
     "systems",
     [
         ToolSystems("scoringSystem/1.1.0"),
@@ -241,7 +241,7 @@ def test_changing_a_rule_of_scoring_shows_in_the_fingerprint_of_scoring_and_in_n
 
 
 @pytest.mark.req("F-030")
-@pytest.mark.parametrize(
+@each(
     ("mean", "letter"),
     [
         ("5", "A"),
@@ -262,7 +262,7 @@ def test_the_lower_edge_belongs_to_its_band(mean: str, letter: str) -> None:
 
 
 @pytest.mark.req("F-030", "X-12")
-@pytest.mark.parametrize(
+@each(
     ("edge", "at", "below"),
     [("4.5", "A", "B"), ("3.5", "B", "C"), ("2.5", "C", "D"), ("1.5", "D", "F")],
 )
@@ -349,15 +349,15 @@ def test_a_cap_never_raises_a_letter(letter: str, cap: str) -> None:
 
 
 @pytest.mark.req("F-039", "F-040")
-@pytest.mark.parametrize("tier", [None, "", "Autonomous", "group", 1, [], {}, True])
+@each("tier", [None, "", "Autonomous", "group", 1, [], {}, True])
 def test_there_are_two_tiers_and_an_unknown_one_is_refused(tier: Any) -> None:
     assert refused(aggregate, [(4, 1)], tier, RULES) == "GRD-003"
     assert TIERS == ("autonomous", "group-bound")
 
 
 @pytest.mark.req("F-040")
-@pytest.mark.parametrize("given_pairs", [[(5, 1)], [("n/a", 1)], []])
-@pytest.mark.parametrize("trigger", [None, TRIGGERS[0]])
+@each("given_pairs", [[(5, 1)], [("n/a", 1)], []])
+@each("trigger", [None, TRIGGERS[0]])
 def test_the_best_attainable_letter_is_always_told(given_pairs: Any, trigger: str | None) -> None:
     for tier, best in (("autonomous", "B"), ("group-bound", "A")):
         assert aggregate(given_pairs, tier, RULES, veto=trigger).max_attainable == best
@@ -379,7 +379,7 @@ def test_an_a_needs_an_answer_that_is_bound_to_the_group(dimension: str) -> None
 
 
 @pytest.mark.req("F-035")
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"score": "n/a", "naReason": "requires-private-data"},
@@ -414,7 +414,7 @@ def test_areas_one_to_six_are_autonomous_and_seven_to_eleven_bound_to_a_group() 
 
 
 @pytest.mark.req("F-044", "F-035")
-@pytest.mark.parametrize("area", [area.name for area in AREAS.values() if area.tier == AUTONOMOUS])
+@each("area", [area.name for area in AREAS.values() if area.tier == AUTONOMOUS])
 def test_no_autonomous_area_is_ever_an_a(area: str) -> None:
     subject = SUBJECT._replace(
         area=area,
@@ -476,7 +476,7 @@ def test_a_veto_beats_everything_and_nothing_is_aggregated(
 
 
 @pytest.mark.req("F-028")
-@pytest.mark.parametrize("trigger", TRIGGERS)
+@each("trigger", TRIGGERS)
 def test_a_veto_comes_before_any_look_at_the_scores(trigger: str) -> None:
     assert aggregate([("nonsense", -1)], AUTONOMOUS, RULES, veto=trigger).grade == REJECTED
 
@@ -554,7 +554,7 @@ def test_evidence_given_as_an_object_is_written_as_a_text() -> None:
 
 
 @pytest.mark.req("F-036", "F-045")
-@pytest.mark.parametrize("trigger", TRIGGERS)
+@each("trigger", TRIGGERS)
 def test_an_entry_with_a_veto_is_rejected_and_one_without_never_is(trigger: str) -> None:
     made = build_entry(
         SUBJECT, [answer(score=5)], RULES, now=NOW, harness="claude-code", veto=veto_of(trigger)
@@ -651,7 +651,7 @@ def test_two_policies_with_other_rules_never_have_one_digest() -> None:
 
 
 @pytest.mark.req("F-030")
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {

@@ -102,7 +102,7 @@ def refused(take: Any, *arguments: Any, **named: Any) -> str:
 
 
 @pytest.mark.req("F-002", "F-014", "X-01", "X-27")
-@pytest.mark.parametrize(
+@each(
     "score",
     [
         1,
@@ -157,9 +157,7 @@ def test_anything_else_is_refused_and_never_clamped_or_read_as_a_number(
 
 
 @pytest.mark.req("F-022", "X-29")
-@pytest.mark.parametrize(
-    "weight", [-1, Decimal("-0.0001"), float("nan"), float("inf"), True, None, "1", [1]]
-)
+@each("weight", [-1, Decimal("-0.0001"), float("nan"), float("inf"), True, None, "1", [1]])
 def test_a_weight_is_a_number_of_at_least_zero(weight: Any) -> None:
     assert refused(check_weight, weight) == "SCO-004"
     assert refused(weighted_mean, [("n/a", weight)], RULES) == "SCO-004"
@@ -176,14 +174,14 @@ def test_pass_is_worth_five_and_fail_one_and_a_number_itself() -> None:
 
 
 @pytest.mark.req("F-018")
-@pytest.mark.parametrize("reason", NA_REASONS)
+@each("reason", NA_REASONS)
 def test_n_a_stands_with_each_of_the_six_reasons(reason: str) -> None:
     check_na("n/a", reason)
     assert len(NA_REASONS) == 6
 
 
 @pytest.mark.req("F-018")
-@pytest.mark.parametrize(
+@each(
     "reason",
     [
         None,
@@ -285,9 +283,7 @@ def test_an_answer_of_weight_zero_contributes_nothing(given_pairs: Any, score: A
 
 
 @pytest.mark.req("F-031", "X-29")
-@pytest.mark.parametrize(
-    "left", [[], [("n/a", 1)], [("stale", 1), ("n/a", 5)], [(5, 0)], [("pass", 0), (1, 0)]]
-)
+@each("left", [[], [("n/a", 1)], [("stale", 1), ("n/a", 5)], [(5, 0)], [("pass", 0), (1, 0)]])
 def test_without_an_answer_that_counts_there_is_no_mean_and_no_grade(left: Any) -> None:
     assert mean(left) is None
     found = aggregate(left, "autonomous", RULES)
@@ -362,7 +358,7 @@ def test_a_model_that_answers_is_named() -> None:
 
 
 @pytest.mark.req("F-025")
-@pytest.mark.parametrize("kind", ["llm", "human", "script"])
+@each("kind", ["llm", "human", "script"])
 def test_a_grader_is_a_model_a_person_or_a_script(kind: str) -> None:
     assert (
         built(answer(graderIdentity={**HUMAN, "kind": kind}))["gradings"][0]["graderIdentity"][
@@ -373,7 +369,7 @@ def test_a_grader_is_a_model_a_person_or_a_script(kind: str) -> None:
 
 
 @pytest.mark.req("F-026", "X-24")
-@pytest.mark.parametrize(
+@each(
     "context",
     [
         None,
@@ -390,7 +386,7 @@ def test_a_judged_answer_names_a_persona(context: Any) -> None:
 
 
 @pytest.mark.req("F-026", "X-24")
-@pytest.mark.parametrize("group", [None, "", 1])
+@each("group", [None, "", 1])
 def test_a_judged_answer_names_a_group(group: Any) -> None:
     assert (
         refused(
@@ -406,19 +402,19 @@ def test_a_deterministic_answer_needs_neither() -> None:
 
 
 @pytest.mark.req("F-039")
-@pytest.mark.parametrize("determinism", [None, "", "Deterministic", "mixed", True])
+@each("determinism", [None, "", "Deterministic", "mixed", True])
 def test_an_answer_says_whether_it_is_deterministic(determinism: Any) -> None:
     assert refused(check_answer, answer(determinism=determinism)) == "GRD-011"
 
 
 @pytest.mark.req("F-022")
-@pytest.mark.parametrize("question", ["whenToUse", "Q-", "q-whenToUse", ""])
+@each("question", ["whenToUse", "Q-", "q-whenToUse", ""])
 def test_a_question_has_an_id_that_begins_with_q(question: str) -> None:
     assert refused(built, answer(question)) == "GRD-020"
 
 
 @pytest.mark.req("F-024")
-@pytest.mark.parametrize("area", [area.name for area in AREAS.values() if not area.persona])
+@each("area", [area.name for area in AREAS.values() if not area.persona])
 def test_deterministic_answers_alone_are_no_grading_of_an_area(area: str) -> None:
     assert refused(built, probe(), area=area) == "GRD-014"
     assert len(built(probe(), answer(), area=area)["gradings"]) == 2
@@ -440,7 +436,7 @@ def test_a_neutral_area_answers_for_the_neutral_persona_of_its_own_name() -> Non
 
 
 @pytest.mark.req("F-019", "F-148")
-@pytest.mark.parametrize("key", ["weight", "determinism", "graderIdentity", "timestamp"])
+@each("key", ["weight", "determinism", "graderIdentity", "timestamp"])
 def test_what_an_answer_lacks_is_reported_and_never_filled_in(key: str) -> None:
     assert (
         refused(complete_answers, {"answers": [answer(**{key: None})]}, {}, area="single-test")
@@ -449,7 +445,7 @@ def test_what_an_answer_lacks_is_reported_and_never_filled_in(key: str) -> None:
 
 
 @pytest.mark.req("F-019")
-@pytest.mark.parametrize("listed", [None, [], {}, "pass", [4], [None]])
+@each("listed", [None, [], {}, "pass", [4], [None]])
 def test_an_envelope_without_answers_is_refused(listed: Any) -> None:
     assert refused(complete_answers, {"answers": listed}, {}, area="single-test") == "FMC-012"
 
@@ -510,9 +506,7 @@ def test_of_all_http_answers_only_200_passes() -> None:
 
 
 @pytest.mark.req("F-020")
-@pytest.mark.parametrize(
-    "status", [0, 99, 600, -200, 200.0, Decimal(200), "200", True, None, [200]]
-)
+@each("status", [0, 99, 600, -200, 200.0, Decimal(200), "200", True, None, [200]])
 def test_what_is_no_http_status_is_refused(status: Any) -> None:
     assert refused(http_score, status) == "SCO-021"
 
@@ -526,7 +520,7 @@ def http(score: Any, status: Any, question: str = "Q-api-availability") -> Any:
 
 
 @pytest.mark.req("F-020")
-@pytest.mark.parametrize("status", [201, 204, 301, 401, 403, 404, 429, 500])
+@each("status", [201, 204, 301, 401, 403, 404, 429, 500])
 def test_a_pass_that_its_own_http_status_denies_is_refused(status: int) -> None:
     assert refused(http, "pass", status) == "SCO-021"
     assert http(None, status) == "fail"
@@ -534,13 +528,13 @@ def test_a_pass_that_its_own_http_status_denies_is_refused(status: int) -> None:
 
 
 @pytest.mark.req("F-020")
-@pytest.mark.parametrize(("score", "status"), [(5, 403), (Decimal("4.5"), 401), (5, 500)])
+@each(("score", "status"), [(5, 403), (Decimal("4.5"), 401), (5, 500)])
 def test_a_good_number_is_no_way_around_a_denied_http_status(score: Any, status: int) -> None:
     assert refused(http, score, status) == "SCO-021"
 
 
 @pytest.mark.req("F-078")
-@pytest.mark.parametrize("status", [404, 410, 500])
+@each("status", [404, 410, 500])
 def test_a_link_to_the_terms_that_does_not_answer_is_stale(status: int) -> None:
     assert http(None, status, "Q-tosMatch") == "stale"
 

@@ -633,7 +633,7 @@ def test_a_selection_without_a_lock_is_not_graded(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("F-117", "F-119")
-@pytest.mark.parametrize(
+@each(
     "listed",
     [
         None,
@@ -676,7 +676,7 @@ def test_the_gate_opens_exactly_when_every_member_is_stable(statuses: list[str])
 
 
 @pytest.mark.req("F-119")
-@pytest.mark.parametrize(
+@each(
     "lock",
     [
         None,

@@ -286,7 +286,7 @@ def test_a_node_that_was_never_graded_in_full_is_pending_and_cannot_begin_with_a
 
 
 @pytest.mark.req("F-072")
-@pytest.mark.parametrize(
+@each(
     ("entries", "code"),
     [
         ([], None),
@@ -314,7 +314,7 @@ def test_a_partial_grading_that_changed_the_grade_blocks_its_node(tree: Tree) ->
 
 
 @pytest.mark.req("F-073", "X-14")
-@pytest.mark.parametrize(
+@each(
     ("entries", "threshold", "expected"),
     [
         ([], "B", (False, "no-gradings", "pending")),
@@ -1051,7 +1051,7 @@ def test_an_answer_about_the_world_is_stale_beyond_its_limit_and_never_fails_for
 
 
 @pytest.mark.req("F-075", "X-30")
-@pytest.mark.parametrize(
+@each(
     "dimension",
     [
         "descriptionNeutrality",
@@ -1656,9 +1656,7 @@ def test_the_order_of_keys_never_moves_a_hash(value: dict[str, Any]) -> None:
 
 
 @pytest.mark.req("F-084")
-@pytest.mark.parametrize(
-    "value", [float("nan"), float("inf"), {1, 2}, b"x", {"a": object()}, {1: 2}, 10**400]
-)
+@each("value", [float("nan"), float("inf"), {1, 2}, b"x", {"a": object()}, {1: 2}, 10**400])
 def test_what_json_cannot_say_has_no_hash(value: Any) -> None:
     assert code_of(hash8, value) == "HSH-003"
 
@@ -1681,7 +1679,7 @@ def test_the_hash_of_a_report_is_over_the_file_and_not_over_what_it_exports() ->
 
 
 @pytest.mark.req("F-088", "F-089")
-@pytest.mark.parametrize(
+@each(
     "when",
     [
         "2026-05-30T10:15:00Z",
@@ -1705,7 +1703,7 @@ def test_a_moment_is_written_in_ascii_digits() -> None:
 
 
 @pytest.mark.req("F-089")
-@pytest.mark.parametrize(
+@each(
     ("persona", "lens"),
     [
         ("a", None),
@@ -1814,7 +1812,7 @@ def test_the_newest_version_does_not_depend_on_the_order_of_the_folder(
 
 
 @pytest.mark.req("F-091")
-@pytest.mark.parametrize(
+@each(
     ("area", "folder"),
     [
         ("single-test", "providers/n/s/tools/t/_gradings"),
@@ -2239,7 +2237,7 @@ def test_the_first_thing_wrong_with_an_index_is_told(change: dict[str, Any], cod
 
 
 @pytest.mark.req("F-108")
-@pytest.mark.parametrize("value", [None, [], "x", 5])
+@each("value", [None, [], "x", 5])
 def test_what_is_no_object_is_no_index(value: Any) -> None:
     fault = idx.index_fault(value)
     assert fault is not None

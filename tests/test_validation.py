@@ -425,7 +425,7 @@ def test_a_version_inside_an_answer_is_no_version_of_the_source() -> None:
 
 
 @pytest.mark.req("F-156")
-@pytest.mark.parametrize("rule", ["secret-in-source"])
+@each("rule", ["secret-in-source"])
 def test_a_secret_is_reported_and_never_repeated(rule: str) -> None:
     for change, more in BREAKS[rule]:
         findings = check(change, **more)
@@ -436,7 +436,7 @@ def test_a_secret_is_reported_and_never_repeated(rule: str) -> None:
 
 
 @pytest.mark.req("F-156")
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         "demo-key-1234567890",
