@@ -345,21 +345,37 @@ def test_scores_of_other_grades_than_the_decisions_are_not_said_to_move(tmp_path
         assert "Better" not in found.text
 
 
+LAX = {
+    "profile": "lax",
+    "version": "1+0",
+    "family": "code-repair",
+    "title": "Lax",
+    "description": "Nothing is asked for.",
+    "gates": [],
+    "scoring_system": "1.3.0",
+    "criteria": [
+        {"id": "patch_similarity", "label": "P", "formula": "zero_one", "weight": 1, "layer": 1}
+    ],
+}
+
+
+def test_sides_that_bring_less_than_the_profile_of_the_project_are_refused(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, "profile: code-repair@1\n")
+    own = {"own_profile": {"profile": LAX, "rubric": None}}
+    with serving(f"sqlite:///{tmp_path}/l.db", release=settings) as api:
+        for name, version in (("old", 1), ("new", 2)):
+            put(api, name, dated(faq(version, N)), settings=own)
+        found = get(api, "?of=old&of=new").text
+        assert "lacks gates or criteria of code-repair@1" in found
+        sides = {"candidate": {"evaluation": "new"}, "baseline": {"evaluation": "old"}}
+        assert api.post("/decisions", sides).status_code == 422
+        broken = {"name": "x", "runs": faq(1, 2), "settings": {"own_profile": {"profile": [1]}}}
+        assert api.post("/evaluations", broken).status_code == 422
+
+
 def test_a_candidate_that_brings_its_own_rules_does_not_set_the_bar(shop: Api) -> None:
-    lax = {
-        "profile": "lax",
-        "version": "1+0",
-        "family": "code-repair",
-        "title": "Lax",
-        "description": "Nothing is asked for.",
-        "gates": [],
-        "scoring_system": "1.3.0",
-        "criteria": [
-            {"id": "patch_similarity", "label": "P", "formula": "zero_one", "weight": 1, "layer": 1}
-        ],
-    }
     runs = answered(dated(faq(3, N)), "Own rules.")
-    put(shop, "lax", runs, settings={"own_profile": {"profile": lax, "rubric": None}})
+    put(shop, "lax", runs, settings={"own_profile": {"profile": LAX, "rubric": None}})
     for baseline in ("baseline:production", "one"):
         found = get(shop, f"?of={baseline}&of=lax")
         assert outcome(found) in ("", "Reject"), found.text

@@ -41,11 +41,12 @@ def with_configured(services: Services, given: Mapping[str, str]) -> dict[str, s
 
 
 def check_additions(services: Services, choice: EvaluationChoice) -> None:
-    """Refuse sides that were made without the scorers of assay.yaml: they have no scores to count,
-    and are never left out.
+    """Refuse sides that were made without the scorers of assay.yaml, which are never left out, and
+    a profile that evaluations bring with them and that requires less than the file's.
     """
     own = services.settings.release
-    if choice.made is not None or not any(own.additions):
+    needs_profile = choice.own is not None and own.profile is not None
+    if choice.made is not None or not (any(own.additions) or needs_profile):
         return
     profile = (
         load_profile(Document(dict(choice.own), OWN))
@@ -54,6 +55,16 @@ def check_additions(services: Services, choice: EvaluationChoice) -> None:
         if choice.profile is None
         else services.shelf.profile(choice.profile)
     )
+    if profile is not None and needs_profile and own.profile is not None:
+        wanted = services.shelf.profile(own.profile)
+        lacks_gate = {ref.id for ref in wanted.gates} - {ref.id for ref in profile.gates}
+        if lacks_gate or any(one not in profile.criteria for one in wanted.criteria):
+            raise InputError(
+                "REL-002",
+                f"these evaluations bring the profile {profile.id}, which lacks gates or criteria"
+                f" of {wanted.id}, the profile of {own.source}.",
+                fix="Run both versions again with `assay run`.",
+            )
     if profile is None or extended(profile, own.additions) != profile:
         raise InputError(
             "REL-002",

@@ -59,6 +59,9 @@ def _made(
     services: Services, project: str, author: str, asked: EvaluationRequest
 ) -> tuple[MadeEvaluation, list[Draft]]:
     check_name(asked.name)
+    own = asked.settings.get("own_profile")
+    if own is not None and not (isinstance(own, dict) and isinstance(own.get("profile"), dict)):
+        raise Problem(422, "it must have a `profile`.", where="settings.own_profile")
     found = read_evidence(services, project, asked.runs, "runs", None)
     trees = [document.tree for document in found.documents]
     wrong = [
