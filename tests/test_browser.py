@@ -66,7 +66,7 @@ def test_a_person_finds_the_worst_sample_and_reads_why(browser: Window, report: 
     link.click()
     evidence = page.locator(str(place))
     evidence.wait_for(state="visible")
-    assert "What would change it" in evidence.inner_text()
+    assert "What would change the grade" in evidence.inner_text()
     assert said == []
 
 

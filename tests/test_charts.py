@@ -54,7 +54,7 @@ from assay.views.documents import plain
 from assay.views.exam import ExamPoint
 from assay.views.exam_page import exam_charts, exam_page
 from assay.views.html import Report, render
-from assay.views.judge_page import judge_page
+from assay.views.judge_card import judge_page
 from assay.views.pieces import points
 from assay.views.render import report
 from conftest import ROOT
@@ -295,6 +295,7 @@ def test_no_chart_is_forgotten() -> None:
         "time_axis",
         "ScorePair",
         "rule_word",
+        "claims_of",
         "statistics",
     }
     assert public == set(NAMES) - {"axes_raw"}
@@ -424,10 +425,10 @@ def test_the_stacked_bar_of_each_item_has_the_four_axes_of_the_result(weighted: 
 @pytest.mark.req("C-017")
 def test_the_four_patterns_are_named_and_marked_where_they_are() -> None:
     assert {row[0]: row[1] for row in exams.patterns(exam()).rows} == {
-        "axis_zero": "not seen",
-        "verb_zero": "seen",
-        "conciseness_trend": "seen",
-        "outlier_item": "seen",
+        "axis_zero": "not found",
+        "verb_zero": "found",
+        "conciseness_trend": "found",
+        "outlier_item": "found",
     }
     marked = {row[0]: row[-1] for row in exams.axes(exam()).rows if row[-1] != "none"}
     assert marked == {
@@ -443,7 +444,7 @@ def test_the_four_patterns_are_named_and_marked_where_they_are() -> None:
         "conciseness": "conciseness_trend",
     }
     broken = exam_result(graded_of([13] * 9 + [15]), RULES)
-    assert exams.patterns(broken).rows[0][:3] == ("axis_zero", "seen", "schema")
+    assert exams.patterns(broken).rows[0][:3] == ("axis_zero", "found", "schema")
     assert [row[1] for row in exams.heatmap(broken).rows] == ["0", "0", "9", "0"]
 
 
@@ -523,7 +524,7 @@ def test_a_decision_without_a_difference_is_not_drawn_as_no_difference() -> None
     )
     open_ended = decisions.difference(replace(decided()[0], comparison=unshown))
     assert "no interval: one pair" in open_ended.sentence
-    assert "not shown to be as good" in open_ended.sentence
+    assert "not been shown to be as good" in open_ended.sentence
 
 
 def test_worse_pairs_are_marked_and_pairs_without_a_side_are_counted() -> None:
@@ -580,7 +581,7 @@ def test_a_long_exam_draws_what_lost_something_and_says_so() -> None:
     assert "Only 60 items that lost points are drawn." in exams.heatmap(long).sentence
     perfect = exams.axes(exam_result(graded_of([15] * 60), RULES))
     assert perfect.spec is None
-    assert "no mark is lost" in perfect.sentence
+    assert "no mark was lost" in perfect.sentence
 
 
 # --- missing and hostile
@@ -705,7 +706,7 @@ def test_the_report_draws_what_failed_and_has_the_verdict_first() -> None:
     source = render(results(), title="Nightly")
     page = Page(source)
     assert page.text.startswith(
-        "Nightly Nightly ✗ Not passed. 7 of 15 runs did not pass. Most often: gate answer_grounded"
+        "Nightly Nightly ✗ Not passed. 7 of 15 runs did not pass. Most common reasons: gate answer_grounded"
         " does not pass (2); "
     )
     assert source == render(results(), title="Nightly"), "the same results give the same bytes"
@@ -745,7 +746,7 @@ def test_no_string_changes_the_structure_of_a_page_with_pictures() -> None:
 def test_a_decision_page_says_the_outcome_the_rules_and_what_fell() -> None:
     rejected, promoted = (Page(decision_page(decision)).text for decision in decided())
     assert "Reject under release@1 gate_failure_rate: 1 of 60 samples fail a gate" in rejected
-    assert "The candidate may not replace the baseline: a rule is shown" in rejected
+    assert "The candidate may not replace the baseline: it violates" in rejected
     assert "Promote under release@1" in promoted
     assert "The candidate may replace the baseline." in promoted
     for rule in decided()[0].rules:
@@ -842,10 +843,10 @@ def test_a_report_of_many_runs_is_bounded_and_says_what_it_leaves_out() -> None:
     assert len(source) < 1_000_000
     assert "Not passed. 50 of 150 runs did not pass." in page.text
     assert (
-        "150 samples, 50 did not pass. The worst comes first. The table has 100 of them;"
+        "150 samples; 50 did not pass. The worst comes first. The table has 100 of them;"
         " -o grades.jsonl writes every one." in page.text
     )
-    assert "Of the worst 5 of 50 samples that did not pass." in page.text
+    assert "The worst 5 of 50 samples that did not pass." in page.text
     assert page.text.index("s-147") < page.text.index("s-1 "), "what did not pass comes first"
     report.close()
 

@@ -12,6 +12,7 @@ from assay.views.html import render
 from cards import graded
 from documents import scorecard
 from examples import each
+from exported import exported
 
 CARDS = {
     "gates": scorecard(
@@ -64,7 +65,7 @@ def test_markdown_junit_and_the_list_of_causes_say_the_same(name: str) -> None:
     result = plain(graded(CARDS[name]).payload())
     wanted = causes(result)
     assert wanted[0].startswith(CAUSES[name])
-    page = markdown.grades(document(result))
+    page = exported(markdown.Markdown(), document(result)).decode()
     assert all(cause[:200] in page for cause in wanted[:3])
     case = junit.grade_case(result)
     assert case.message == "; ".join(wanted[:3])
@@ -87,7 +88,7 @@ def test_a_floor_reached_only_by_an_uncalibrated_judge_is_not_called_too_low() -
     }
     result = plain(graded(CARDS["floors"]).payload()) | {"findings": [finding]}
     assert causes(result) == ["c0 reaches its floor only by an uncalibrated judge"]
-    assert "is below its floor" not in markdown.grades(document(result))
+    assert "is below its floor" not in exported(markdown.Markdown(), document(result)).decode()
 
 
 @each(

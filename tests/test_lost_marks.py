@@ -48,7 +48,7 @@ def test_each_lost_mark_says_what_was_expected_and_what_was_given() -> None:
         "90 words, 449 characters",
     )
     assert found["i-1", "schema"] == (
-        "a JSON object that keeps the answer schema",
+        "a JSON object that matches the answer schema",
         "not a JSON object",
     )
     _, why = found["i-2", "schema"]
@@ -88,7 +88,7 @@ def test_every_kind_of_rule_words_what_it_asks_for() -> None:
         "schema": (
             {"schema": {"type": "object", "required": ["other"]}},
             None,
-            "a JSON object that keeps the answer schema",
+            "a JSON object that matches the answer schema",
             "other",
         ),
         "latency": ({"max_ms": 500}, None, "answered within 500 ms", "812 ms"),
@@ -116,7 +116,12 @@ def test_the_page_has_a_row_for_each_lost_mark_and_narrows_down_to_an_axis() -> 
     assert [chip.n for chip in chips.chips] == [len(lost), 4, 12, 1, 4]
     assert len(table.rows) == len(lost)
     (row,) = one.parts[0].parts[1].rows
-    assert row[1:] == ["Schema", "−0.1", "a JSON object that keeps the answer schema", "no answer"]
+    assert row[1:] == [
+        "Schema",
+        "−0.1",
+        "a JSON object that matches the answer schema",
+        "no answer",
+    ]
     assert "He goed there." in exam_page(result, lost=lost, draw=False)
 
 

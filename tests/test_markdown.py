@@ -23,10 +23,12 @@ from assay.records.decision import Decision
 from assay.views import markdown, pieces
 from assay.views.decision import OUTCOMES, decision_summary, outcome_word
 from assay.views.exporters import ResultSource
+from assay.views.markdown_code import MAX_TEXT, cell_code, code
 from assay.views.markdown_view import view
 from decisions import decided, decision
 from documents import scorecard
 from examples import each
+from exported import exported
 
 markdown_it = pytest.importorskip(
     "markdown_it",
@@ -116,8 +118,12 @@ def cards(norms: list[float]) -> list[dict[str, Any]]:
 # --- grades
 
 
+def grades_page(document: Any, rows: int = markdown.ROWS) -> str:
+    return exported(markdown.Markdown(rows), document).decode()
+
+
 def test_the_verdict_comes_first_and_failed_runs_before_the_others() -> None:
-    page = markdown.grades(document(*cards([0.95, 0.5, 0.9, 0.4])))
+    page = grades_page(document(*cards([0.95, 0.5, 0.9, 0.4])))
     assert page.startswith(
         "## Assay: not passed\n\n**2 of 4 runs did not pass.** The gate is closed.\n"
     )
@@ -137,16 +143,14 @@ def test_the_verdict_comes_first_and_failed_runs_before_the_others() -> None:
 
 def test_only_a_clean_set_of_passes_says_passed() -> None:
     fault = {"file": "x.jsonl", "line": 7, "code": "FIL-002", "path": "", "message": "not JSON."}
-    assert markdown.grades(document(*cards([0.9, 0.9]))).startswith(
+    assert grades_page(document(*cards([0.9, 0.9]))).startswith(
         "## Assay: passed\n\n**All 2 runs passed.**"
     )
-    assert markdown.grades(document(*cards([0.9]), faults=(fault,))).startswith(
+    assert grades_page(document(*cards([0.9]), faults=(fault,))).startswith(
         "## Assay: not passed\n\n**1 fault in the input.** The gate is closed."
     )
-    assert markdown.grades(document()).startswith(
-        "## Assay: nothing was graded\n\nThe gate is closed."
-    )
-    assert "- `x.jsonl` line 7: `not JSON.`" in markdown.grades(document(faults=(fault,)))
+    assert grades_page(document()).startswith("## Assay: nothing was graded\n\nThe gate is closed.")
+    assert "- `x.jsonl` line 7: `not JSON.`" in grades_page(document(faults=(fault,)))
 
 
 def test_the_reasons_name_gates_floors_and_missing_scores() -> None:
@@ -156,7 +160,7 @@ def test_the_reasons_name_gates_floors_and_missing_scores() -> None:
         hard_gates={"a": None},
         gate_reasons={"a": "nobody looked"},
     )
-    ((_, row),) = tables(markdown.grades(document(card)))
+    ((_, row),) = tables(grades_page(document(card)))
     assert (
         row[4]
         == "gate a is undetermined: nobody looked; c0 is 0.5, 0.4 below its floor of 0.9; c1 has"
@@ -165,17 +169,17 @@ def test_the_reasons_name_gates_floors_and_missing_scores() -> None:
 
 
 def test_a_long_set_is_cut_and_says_how_many_more_there_are() -> None:
-    page = markdown.grades(document(*cards([0.5] * 7 + [0.9] * 13)), rows=5)
+    page = grades_page(document(*cards([0.5] * 7 + [0.9] * 13)), rows=5)
     ((_, *rows),) = tables(page)
     assert [row[0] for row in rows] == [f"r-{index}" for index in range(5)]
     assert "… and 15 more: 2 not passed, 13 passed." in page
-    assert "more" not in markdown.grades(document(*cards([0.5] * 7 + [0.9] * 13)), rows=20)
+    assert "more" not in grades_page(document(*cards([0.5] * 7 + [0.9] * 13)), rows=20)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 50])
 @given(st.lists(st.sampled_from([0.5, 0.9]), max_size=12))
 def test_no_failed_run_gives_way_to_one_that_passed(rows: int, norms: list[float]) -> None:
-    page = markdown.grades(document(*cards(norms)), rows=rows)
+    page = grades_page(document(*cards(norms)), rows=rows)
     shown = [row[3] for table in tables(page) for row in table[1:]]
     failed = norms.count(0.5)
     assert shown == ["no"] * min(failed, rows) + ["yes"] * max(0, min(len(norms), rows) - failed)
@@ -186,7 +190,7 @@ def test_the_size_of_the_page_is_bounded() -> None:
     for card in many:
         card["hard_gates"] = {f"gate{index}": False for index in range(50)}
         card["gate_reasons"] = {f"gate{index}": "x" * 5000 for index in range(50)}
-    assert len(markdown.grades(document(*many))) < 65_000, (
+    assert len(grades_page(document(*many))) < 65_000, (
         "a comment on a code host may have 65,536 signs"
     )
 
@@ -264,7 +268,7 @@ def test_the_command_writes_the_page_of_its_document(assay: Any, tmp_path: Path)
         "\n".join(json.dumps(card) for card in cards([0.95, 0.2, 0.8]))
     )
     done = assay("grade", "runs.jsonl", "--json", "-o", "x.md")
-    assert (tmp_path / "x.md").read_text() == markdown.grades(done.json())
+    assert (tmp_path / "x.md").read_text() == grades_page(done.json())
 
 
 # --- hostile text
@@ -323,19 +327,17 @@ HOSTILE = [
 def test_hostile_text_is_shown_as_text(text: str) -> None:
     fault = {"file": text, "line": 1, "code": "FIL-002", "path": text, "message": text}
     card = scorecard({"norm": 0.2}, run_id=text, hard_gates={"g": False}, gate_reasons={"g": text})
-    page = markdown.grades(document(card, faults=(fault,)))
+    page = grades_page(document(card, faults=(fault,)))
     check_safe(page)
     ((head, row),) = tables(page)
     assert len(row) == len(head)
     shown = printable(text)
-    assert row[0] == (
-        shown if len(shown) <= markdown.MAX_TEXT else f"{shown[: markdown.MAX_TEXT]}…"
-    )
+    assert row[0] == (shown if len(shown) <= MAX_TEXT else f"{shown[:MAX_TEXT]}…")
 
 
 @given(st.text(st.characters(codec=None), max_size=30) | st.text("`|\\ a@<[*\n", max_size=30))
 def test_any_text_stays_inside_its_cell(text: str) -> None:
-    page = f"| a | b |\n|---|---|\n| {markdown.cell_code(text)} | x |\n"
+    page = f"| a | b |\n|---|---|\n| {cell_code(text)} | x |\n"
     check_safe(page)
     ((_, row),) = tables(page)
     shown = printable(text)
@@ -344,7 +346,7 @@ def test_any_text_stays_inside_its_cell(text: str) -> None:
 
 def test_a_code_span_holds_any_text_outside_of_a_table_too() -> None:
     for text in HOSTILE:
-        page = f"- {markdown.code(text, most=400)}: words\n"
+        page = f"- {code(text, most=400)}: words\n"
         check_safe(page)
         (shown,) = (token.content for token in tokens(page) if token.type == "code_inline")
         assert shown == printable(text), "without a backslash before a pipe"

@@ -354,7 +354,7 @@ def test_the_page_of_a_run_draws_its_charts_and_replays_its_grade(site: Site) ->
         "Timeline",
         "Gates",
         "Criteria",
-        "What would change it",
+        "What would change the grade",
         "Points",
         "Floors",
         "Provenance",

@@ -384,7 +384,7 @@ def test_a_decision_begins_with_its_outcome_and_reason_and_shows_each_rule_with_
         first
         < found.text.index(decision["reason"])
         < found.text.index("Promotion rules")
-        < found.text.rindex("Got worse")
+        < found.text.rindex("Samples that got worse")
     )
     for rule in decision["rules"]:
         assert rule["reason"] in found.text
@@ -394,13 +394,13 @@ def test_a_decision_begins_with_its_outcome_and_reason_and_shows_each_rule_with_
     assert "✗ violated" in found.text
     assert "? not shown" in found.text
     assert "✓ holds" in found.text
-    assert "Newly failing count 5" in found.text  # of the evidence
+    assert "Number newly failing 5" in found.text  # of the evidence
     for sentence in decision["would_change"]:
         assert sentence in found.text
     assert decision["fingerprint"]["digest"] in str(found.tags)
     assert decision["digests"]["decision"] in str(found.tags)
     for words in (
-        "no plan was declared",
+        "none was declared",
         "Min pairs",
         "Mean score",
         "Pass rate",
@@ -568,7 +568,7 @@ def test_each_item_is_a_stacked_bar_of_its_four_axes_weighted_and_a_link_makes_i
     raw = shop.client.get(f"/exams/{digest}?bars=raw", headers=HTML).text
     assert f'src="/charts/exams/{digest}/axes-raw.svg"' in raw
     assert f'href="/exams/{digest}"' in raw
-    rows = table_of(text, "Items by axis, weighted: the table")
+    rows = table_of(text, "Items by axis, weighted, as a table")
     assert rows[0] == [
         "Item",
         "Score",
@@ -587,7 +587,7 @@ def test_each_item_is_a_stacked_bar_of_its_four_axes_weighted_and_a_link_makes_i
         "0.05",
     ]  # the parts sum to the score
     assert len(rows) == 13
-    of_raw = table_of(raw, "Items by axis, each with the same length: the table")
+    of_raw = table_of(raw, "Items by axis, each with the same length, as a table")
     assert next(row for row in of_raw if row[0] == "i-1")[1:6] == ["0.75", "1", "0", "1", "1"]
 
 
@@ -598,10 +598,10 @@ def test_the_four_patterns_are_named_and_those_that_are_seen_are_marked(shop: Sh
     assert {
         name: rows[name] for name in ("axis_zero", "verb_zero", "conciseness_trend", "outlier_item")
     } == {
-        "axis_zero": "? seen",
-        "verb_zero": "? seen",
-        "conciseness_trend": "– not seen",
-        "outlier_item": "– not seen",
+        "axis_zero": "? found",
+        "verb_zero": "? found",
+        "conciseness_trend": "– not found",
+        "outlier_item": "– not found",
     }
     assert "every item of &#39;go&#39; is wrong" in text
     assert f'src="/charts/exams/{shop.stock.exam}/heatmap.svg"' in text
@@ -705,7 +705,7 @@ def test_a_judge_may_gate_under_a_named_policy_or_the_page_says_why_not(shop: Sh
 def test_a_card_shows_calibration_confusion_biases_and_drift(shop: Shop) -> None:
     found = get(shop, f"/judges/{shop.stock.card}")
     for words in (
-        "On 55 of 60 labelled items the judge gave the label that people gave",
+        "The judge agrees with people on 55 of 60 labelled items",
         "The judge and people agree 85% of the time on 60 labelled items.",
         "No bias is shown: every interval contains 0. 5 of 7 probes were run.",
         "No drift found",

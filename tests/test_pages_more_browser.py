@@ -119,9 +119,9 @@ def test_a_decision_is_found_by_its_outcome_read_from_the_top_and_left_by_the_ba
     expect(evidence.get_by_text("Newly failing count")).to_be_visible()
     draw_all(page)
     page.get_by_role("navigation", name="On this page").get_by_role(
-        "link", name="Got worse"
+        "link", name="Samples that got worse"
     ).click()
-    expect(page.get_by_role("heading", name="Got worse")).to_be_in_viewport()
+    expect(page.get_by_role("heading", name="Samples that got worse")).to_be_in_viewport()
     page.locator("#worse tbody a").first.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("s-")
     page.go_back()
@@ -190,8 +190,8 @@ def test_an_exam_is_read_by_its_bars_which_a_link_makes_raw_and_its_patterns(sho
     assert bars.screenshot() != weighted
     page.get_by_role("link", name="Show weighted bars").click()
     expect(page).not_to_have_url(re.compile("bars"))
-    expect(page.get_by_role("row", name=re.compile("verb_zero"))).to_contain_text("seen")
-    expect(page.get_by_role("row", name=re.compile("outlier_item"))).to_contain_text("not seen")
+    expect(page.get_by_role("row", name=re.compile("verb_zero"))).to_contain_text("found")
+    expect(page.get_by_role("row", name=re.compile("outlier_item"))).to_contain_text("not found")
     page.locator("#axes figure summary").click()
     expect(page.locator("#axes figure table")).to_contain_text("spanish_gloss")
     page.get_by_text("Every result of this exam").click()

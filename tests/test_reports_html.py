@@ -437,9 +437,11 @@ def test_the_head_counts_runs_and_names_both_systems_and_the_policy(
     text = Page(render(results, title="Nightly", subtitle="main branch", faults=[FAULT])).text
     assert text.startswith(
         "Nightly Nightly main branch ✗ Not passed. 3 of 4 runs did not pass and 1 input could not be"
-        " read. Most often: gate "
+        " read. Most common reasons: gate "
     )
-    assert "passed 1 not passed 3 could not be read 1 Letters, workflow@1 1 × A workflow@1" in text
+    assert (
+        "passed 1 not passed 3 could not be read 1 Grades under workflow@1 1 × A workflow@1" in text
+    )
     assert (
         "Scoring system scoringSystem/1.0.0 Grading system gradingSystem/1.0.0 Policy workflow@1"
         in text
@@ -511,7 +513,7 @@ def test_a_huge_sample_and_two_hundred_criteria_leave_the_page_small() -> None:
     assert "متى تغادر العبّارة؟" in page.text
     assert "(500,000 characters)" in page.text
     assert page.text.count("The first 8 of 300.") == 2
-    assert "criteria it shows the 6 that lost most points." in page.text
+    assert "criteria that lost the most points." in page.text
     assert "\u202e" not in source
 
 
@@ -542,7 +544,7 @@ def test_a_gate_that_does_not_pass_says_its_verdict_and_its_reason(
         closed = {
             name: gate for name, gate in result["hard_gates"].items() if gate["status"] in signs
         }
-        assert ("Gates that do not pass" in text) == bool(closed)
+        assert ("Gates that did not pass" in text) == bool(closed)
         for name, gate in list(closed.items())[:8]:
             reason = gate["reason"].partition("`")[0].rstrip()  # then comes a name, as code
             assert f"{name} {signs[gate['status']]} {reason}" in text
@@ -564,8 +566,8 @@ def test_a_criterion_brings_what_the_explanation_says_it_brings(
 
 def test_a_missed_floor_is_said_with_its_value_and_origin(results: list[dict[str, Any]]) -> None:
     text = Page(render(results[-1:], title="t")).text
-    assert "✗ missed 0.7, raw 3.8, required by its role" in text
-    assert "✓ kept 0.9, raw 0.9, the criterion's own" in text
+    assert "✗ missed 0.7 (raw 3.8), required by its role" in text
+    assert "✓ kept 0.9 (raw 0.9), the criterion's own" in text
 
 
 @pytest.mark.req("W-073")
@@ -585,15 +587,16 @@ def test_steps_and_agents_show_status_duration_retries_model_tier_tokens_and_cos
 def test_the_smallest_moves_are_shown_and_their_absence_too(results: list[dict[str, Any]]) -> None:
     for result in results:
         text = Page(render([result], title="t")).text
-        opened = ", once the gates are open" if result["hard_gate_failures"] else ""
+        opened = ", once every gate passes" if result["hard_gate_failures"] else ""
         for word in ("gain", "loss"):
             move = result["placement"][f"smallest_{word}"]
             said = (
                 f"{move['criterion']} from {number_text(move['norm'])} to"
                 if move
-                else "No change of one criterion"
+                else "No single criterion"
             )
-            assert f"Smallest {word}{opened} {said}" in text
+            verb = "gain" if word == "gain" else "lose"
+            assert f"To {verb} a letter{opened} {said}" in text
 
 
 def test_a_missing_value_is_said_in_words() -> None:

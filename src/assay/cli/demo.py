@@ -40,7 +40,7 @@ from assay.tools.validation import assess
 from assay.views.documents import JsonDocument, plain, pretty
 from assay.views.grade_line import as_line
 from assay.views.html import render
-from assay.views.judge_page import judge_page
+from assay.views.judge_card import judge_page
 from assay.views.pieces import number
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples")

@@ -74,7 +74,7 @@ def _card(options: argparse.Namespace, store: Store | None) -> int:
     for path in opt.outputs(options):
         with atomic_write(path) as stream:
             if path.endswith(".html"):
-                from assay.views.judge_page import judge_page
+                from assay.views.judge_card import judge_page
 
                 stream.write(judge_page(read_card(document)).encode("utf-8", "replace"))
             else:

@@ -304,7 +304,7 @@ class KeepsSchema(MarkingRule, frozen=True):
 
     def asks(self, want: Any) -> str:
         """A JSON object of the right form."""
-        return "a JSON object that keeps the answer schema"
+        return "a JSON object that matches the answer schema"
 
     def gives(self, response: Response, setting: MarkingSetting) -> str:
         """Where the object breaks the schema."""

@@ -234,7 +234,7 @@ class Figure(Block, frozen=True):
             for place, name in enumerate(chart.columns)
         ]
         rows = [[clip(cell) for cell in row] for row in chart.rows]
-        return Table(f"{chart.title}: the table", columns, rows, absent="The chart has no rows.")
+        return Table(f"{chart.title}, as a table", columns, rows, absent="The chart has no rows.")
 
 
 def _is_numeric(rows: Sequence[Sequence[str]], place: int) -> bool:

@@ -46,11 +46,11 @@ OUTCOMES = {
     "promote": ("promote", "The candidate may replace the baseline."),
     "hold": (
         "hold",
-        "The candidate may not replace the baseline yet: it is not shown to be as good.",
+        "The candidate may not replace the baseline yet: it has not been shown to be as good.",
     ),
     "reject": (
         "reject",
-        "The candidate may not replace the baseline: a rule is shown to be violated.",
+        "The candidate may not replace the baseline: it violates a rule.",
     ),
     "not_enough_evidence": (
         "not enough evidence",
@@ -58,11 +58,6 @@ OUTCOMES = {
     ),
 }
 """Each outcome in words, and what it means."""
-CLAIMS = {
-    "superior": "better",
-    "non_inferior": "not worse by the margin or more",
-    "equivalent": "equivalent",
-}
 RULES = {
     "gate_failure_rate": "No more gate failures",
     "score_non_inferiority": "Score not worse",
@@ -99,11 +94,6 @@ def decided(outcome: object, passed: object) -> Piece:
 def rule_order(rules: Sequence[RuleResult]) -> list[RuleResult]:
     """The rules, those that do not hold first."""
     return sorted(rules, key=lambda rule: (rule.holds is True, not rule.violated))
-
-
-def claims_of(decision: Decision) -> list[str]:
-    """What the candidate is shown to be."""
-    return [text for name, text in CLAIMS.items() if getattr(decision.comparison, name)]
 
 
 def flaky_sentence(item: FlakySample) -> str:
@@ -329,7 +319,7 @@ def rules_table(decision: Decision) -> Table:
         "Promotion rules",
         ("Rule", "Verdict", Column("Why", "wide")),
         rows,
-        absent="No rule is named, so none holds.",
+        absent="The decision names no rule, so none holds.",
         kind="stack rules",
     )
 

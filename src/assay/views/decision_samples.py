@@ -46,8 +46,8 @@ def pair_parts(pairs: Sequence[Any], links: RunLinks) -> list[Part]:
         ]
         for pair in sorted(pairs, key=fall)[:MAX_ROWS]
     ]
-    if not rows:
-        return []
+    if not rows or not (links.candidate or links.baseline):
+        return []  # the table of the chart has the same numbers
     numbers = (Column(name, "n") for name in ("Baseline", "Candidate", "Difference"))
     table = Table("Pairs, the largest loss first", ("Sample", *numbers), rows, kind="stack")
     shown = f"{len(rows):,} of {len(pairs):,} pairs" if len(pairs) > len(rows) else "Every pair"
@@ -90,7 +90,7 @@ def worse_section(decision: Decision, links: RunLinks) -> Section:
             text = phrase(listed(linked), more)
             gone.append(section(f"{title} ({n:,})", Paragraph(text), level=3))
     return section(
-        "Got worse",
+        "Samples that got worse",
         Table(
             "Samples that got worse, the worst first",
             columns,

@@ -7,6 +7,7 @@ in.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from assay.errors import count
@@ -28,10 +29,10 @@ from assay.views.blocks import (
 )
 from assay.views.charts import Chart, summaries
 from assay.views.charts import decisions as charts
+from assay.views.charts.decisions import claims_of
 from assay.views.decision import (
     SCALE,
     bar_facts,
-    claims_of,
     decision_head,
     detectable,
     mean_of,
@@ -60,6 +61,18 @@ from assay.views.pieces import (
 )
 
 MAX_ROWS = 200
+LABELS = {
+    "n": "Samples",
+    "mcnemar_p": "McNemar p-value",
+    "mended_count": "Fixed",
+    "new": "Newly missed",
+    "new_count": "Number newly missed",
+    "newly_failing_count": "Number newly failing",
+    "only_candidate": "Fails in the candidate only",
+    "only_baseline": "Fails in the baseline only",
+    "items": "Severe failures",
+}
+"""What a page calls keys of a rule's evidence whose names alone say too little."""
 
 
 def decision_charts(decision: Decision, pairs: Sequence[Any] | None = None) -> list[Chart]:
@@ -126,7 +139,7 @@ def _figures(decision: Decision) -> Facts:
     return Facts(
         [
             (
-                "Difference, points of 100",
+                "Difference (points)",
                 number(
                     compared.difference.estimate,
                     interval=compared.difference,
@@ -139,13 +152,13 @@ def _figures(decision: Decision) -> Facts:
                 "Paired samples",
                 f"{compared.n_paired:,}" if decision.paired else "none: the sets share no samples",
             ),
-            ("Sample by sample", ", ".join(counts) or "not known"),
+            ("By sample", ", ".join(counts) or "not known"),
             (
-                "The candidate is shown to be",
+                "The candidate has been shown to be",
                 ", ".join(claims_of(decision)) or _unproven(compared),
             ),
             (
-                "Smallest difference it could detect",
+                "Smallest detectable difference",
                 points(effect, "not known")
                 if effect is None or effect <= SCALE
                 else detectable(effect),
@@ -173,12 +186,14 @@ def _rules(decision: Decision, figure: Figure) -> Section:
     evidence: list[Part] = []
     for rule in rule_order(decision.rules):
         if rule.evidence:
-            facts = [(words(key), _value(value)) for key, value in rule.evidence.items()]
+            facts = [
+                (LABELS.get(key, words(key)), _value(value)) for key, value in rule.evidence.items()
+            ]
             evidence += [Heading(rule_name(rule.id)), Facts(facts, "small")]
     return section(
         "Promotion rules",
         rules_table(decision),
-        *([Details("Evidence of every rule", evidence)] if evidence else ()),
+        *([Details("Evidence for each rule", evidence)] if evidence else ()),
         Details("As a chart", [figure]),
         id="rules",
         hint=f"{held} of {len(decision.rules)} hold. The candidate is promoted only if all hold.",
@@ -193,7 +208,10 @@ def _value(value: Any) -> str:
         return number(value.get("value"), interval=value, digits=4, absent_as="not known")
     if isinstance(value, dict) and value and all(isinstance(each, dict) for each in value.values()):
         return phrase(
-            *[line(f"{key}: ", shown(each)) for key, each in list(value.items())[:MAX_ROWS]]
+            *[
+                line(f"{key}: ", shown(_rounded(each)))
+                for key, each in list(value.items())[:MAX_ROWS]
+            ]
         )
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return phrase(*[line(shown(each)) for each in value[:MAX_ROWS]])
@@ -201,7 +219,14 @@ def _value(value: Any) -> str:
         return listed(_value(each or "none") for each in value[:MAX_ROWS])
     if isinstance(value, str) and value.startswith("sha256:"):
         return digest(value)
-    return shown(value, "none")
+    return shown(_rounded(value), "none")
+
+
+def _rounded(value: Any) -> Any:
+    """A value with its fractions cut to four digits; the record has all of them."""
+    if isinstance(value, dict):
+        return {key: _rounded(each) for key, each in value.items()}
+    return round(value, 4) if isinstance(value, float | Decimal) else value
 
 
 def _change(decision: Decision) -> Section:
@@ -225,7 +250,7 @@ def _change(decision: Decision) -> Section:
         columns = ("Sample", "Side", "Passes in", Column("Repeats", "n"), "Leave it out with")
         title = "Samples whose repeats disagree"
         parts.append(section(title, Table(title, columns, flaky[:MAX_ROWS]), level=3))
-    return section("What would change it", *parts, id="change")
+    return section("What would change the decision", *parts, id="change")
 
 
 # --- both sides
@@ -237,13 +262,13 @@ def _sides(decision: Decision, figures: Sequence[Figure]) -> Section:
         ["Name", *(shown(side.name or None) for side in sides)],
         ["Runs", *(f"{side.n:,}" for side in sides)],
         ["Pass rate", *(rate_of(side.pass_rate, side.n) for side in sides)],
-        ["Mean score, points of 100", *(mean_of(side.weighted_score.mean) for side in sides)],
+        ["Mean score", *(mean_of(side.weighted_score.mean) for side in sides)],
         [
-            "Spread of the scores (standard deviation)",
+            "Standard deviation of the scores",
             *(points(side.weighted_score.sd, "not known") for side in sides),
         ],
         [
-            "Scores at",
+            "Score quantiles",
             *(
                 phrase(
                     *[
@@ -320,9 +345,9 @@ def _reasons(sides: Sequence[SummaryBlock]) -> list[Section]:
         Column("Reason", "wide"),
         Column("Candidate", "n"),
         Column("Baseline", "n"),
-        "For example run",
+        "Example",
     )
-    title = "Why runs do not pass"
+    title = "Why runs did not pass"
     return [section(title, Table(title, columns, rows), level=3)] if rows else []
 
 
@@ -344,18 +369,18 @@ def _origin(decision: Decision) -> Section:
         ("Scoring system", decision.scoring_system),
         ("Grading system", decision.grading_system),
         ("Looks", shown(decision.looks or None)),
-        *((words(key), digest(value)) for key, value in decision.digests.items()),
+        *((f"Digest of the {key}", digest(value)) for key, value in decision.digests.items()),
     ]
-    declared = "declared before" if plan.get("declared") else "no plan was declared"
+    declared = "declared in advance" if plan.get("declared") else "none was declared"
     return section(
-        "What it rests on",
+        "Provenance",
         section(
-            "Both sides were made with",
+            "Fingerprint of both sides",
             Facts([("Fingerprint", digest(fingerprint.digest)), *fields], "small"),
             level=3,
         ),
         section(f"Plan: {declared}", *changed, Facts(planned, "small"), level=3),
         section("Versions and digests", Facts(versions, "small"), level=3),
         id="origin",
-        hint="Two sides are compared only if all of this matches.",
+        hint="Two sides are compared only if their fingerprints match.",
     )

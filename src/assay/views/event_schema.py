@@ -24,7 +24,6 @@ MEANINGS = {
     "error": "The run could not be graded. The stream ends, and nothing has passed.",
 }
 """Every kind of event in the order of a run, and what it reports."""
-KINDS = tuple(MEANINGS)
 LAST = ("evaluation_complete", "error")
 """The kinds of event that end a stream."""
 
@@ -43,11 +42,9 @@ _STEP_HEAD: dict[str, Any] = {
 def _plain(kind: type) -> dict[str, Any]:
     """The schema of a record for use inside another schema: its definitions are inlined."""
     schema = json_schema(kind)
-    definitions = schema.get("$defs", {})
-    found: dict[str, Any] = _inlined(
-        {key: value for key, value in schema.items() if key not in ("$schema", "$defs")},
-        definitions,
-    )
+    definitions = schema.pop("$defs", {})
+    schema.pop("$schema", None)
+    found: dict[str, Any] = _inlined(schema, definitions)
     return found
 
 

@@ -158,14 +158,14 @@ def exam_view(result: ExamResult) -> ExamView:
         patterns,
         f"The {many(len(known))} patterns",
         (
-            f"Of the {many(len(known))} patterns {len(kinds)} {'is' if len(kinds) == 1 else 'are'}"
-            f" seen in {count(result.n, 'item')}: {', '.join(kinds)}."
+            f"{len(kinds)} of the {many(len(known))} patterns found in"
+            f" {count(result.n, 'item')}: {', '.join(kinds)}."
             if kinds
-            else f"None of the {many(len(known))} patterns is seen in {count(result.n, 'item')}."
+            else f"None of the {many(len(known))} patterns found in {count(result.n, 'item')}."
         ),
         items,
         lost,
-        f"{count(len(items) - len(lost), 'item')} with every mark",
+        f"{count(len(items) - len(lost), 'item has', 'items have')} every mark",
         [
             f"{file.exam} version {file.version} ({count(file.items, 'item')})"
             for file in result.exams

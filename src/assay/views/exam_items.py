@@ -71,7 +71,7 @@ def lost_section(
         more = f"The first {MAX_ROWS} of {count(len(chosen), 'lost mark')}."
         parts.append(Paragraph(more, "hint"))
     inside = [Region("lost-marks", parts)] if here else parts
-    return section("Lost marks: expected and given", *inside, id="lost")
+    return section("Lost marks", *inside, id="lost")
 
 
 def _words(

@@ -170,7 +170,7 @@ def _gates(gates: GateView) -> Section:
         reason = Note(f"No gate can be judged: {gates.why_not}.", "bad")
         return section("Gates", reason, id="gates")
     rows = [[row.name, STATES[row.state], row.effect, row.text] for row in gates.rows]
-    columns = ("Gate", "Verdict", "Effect", Column("Found", "wide"))
+    columns = ("Gate", "Verdict", "Effect", Column("Result", "wide"))
     return section(
         "Gates",
         Table("Gates of the exam", columns, rows, kind="stack"),
@@ -195,14 +195,14 @@ def _axes(view: ExamView, figure: Any, links: PageLinks | None) -> Section:
     ]
     columns = (
         "Axis",
-        Column("Items with the mark", "n"),
+        Column("Share with the mark", "n"),
         Column("Items without it", "n"),
         Column("Score lost", "n"),
     )
     weighted, raw = (figure(exams.axes(result, weighted=each)) for each in (True, False))
     bars: list[Part]
     if links is None:
-        bars = [weighted, Details("Raw, each axis with the same length", [raw])]
+        bars = [weighted, Details("Unweighted: every axis has the same length", [raw])]
     elif links.raw:
         other = link("Show weighted bars, as long as the score", links.here)
         bars = [Paragraph(phrase("Raw: every axis has the same length. ", other)), raw]
@@ -219,14 +219,14 @@ def _patterns(view: ExamView, heatmap: Figure) -> Section:
     rows = [
         [
             strong(code(row.kind)),
-            verdict("hold", "seen") if row.seen else verdict("none", "not seen"),
+            verdict("hold", "found") if row.seen else verdict("none", "not found"),
             phrase(row.meaning, small(" ", _evidence(row.evidence)))
             if row.seen
             else absent(row.meaning),
         ]
         for row in view.patterns
     ]
-    columns = ("Pattern", "Seen", Column("What it means", "wide"))
+    columns = ("Pattern", "Found", Column("What it means", "wide"))
     return section(
         "Patterns",
         Table(view.patterns_title, columns, rows, kind="stack rules"),
@@ -273,12 +273,12 @@ def _origin(view: ExamView, more: str) -> Section:
         ("Policy", shown(result.policy)),
         ("Scoring system", result.scoring_system),
         ("Grading system", result.grading_system),
-        *((words(key), digest(getattr(result.digests, key))) for key in DIGESTS),
+        *((f"Digest of the {key}", digest(getattr(result.digests, key))) for key in DIGESTS),
     ]
     if result.recalibrated_from:
         pairs.append(("Recalibrated from", result.recalibrated_from))
     return section(
-        "What it rests on",
+        "Provenance",
         Facts(pairs, "small"),
         Sentences(view.faults, "Faults in the answers"),
         *([Paragraph(more)] if more else []),

@@ -140,10 +140,10 @@ def _gates(result: Result) -> Section:
     ]
     closed = len(result.get("hard_gate_failures") or ())
     hint = (
-        f"{closed} of {len(found)} {'does' if closed == 1 else 'do'} not pass. No score makes up"
-        " for a failed gate; an undetermined gate counts as failed."
+        f"{closed} of {len(found)} did not pass. No score makes up for a failed gate; an"
+        " undetermined gate counts as failed."
         if closed
-        else f"All {len(found)} pass."
+        else f"All {len(found)} passed."
     )
     return section(
         "Gates",
@@ -170,17 +170,12 @@ def _points(result: Result, figure: Figure) -> Section:
     """Where the points came from, against the bands; then each criterion in numbers."""
     rows = []
     for item in (result.get("criteria") or ())[:MAX_ROWS]:
-        missing = coded(shown(item.get("missing"), NO_REASON))
         earned = strong(points(item.get("contribution")))
         rows.append(
             [
                 criterion_name(item),
                 phrase(earned, " of ", points(item.get("maximum"))),
-                (
-                    shown(item["raw_score"])
-                    if item.get("raw_score") is not None
-                    else phrase("none, counts as 0: ", missing)
-                ),
+                raw_score(item, 1000),
                 phrase(
                     code(item.get("formula_id")),
                     *([" ", small(shown(item["params"]))] if item.get("params") else []),
@@ -216,11 +211,25 @@ def _points(result: Result, figure: Figure) -> Section:
         figure,
         Facts(layers),
         Details(
-            "Criteria in numbers",
+            "All numbers of the criteria",
             [Table("Criteria", columns, rows, absent="No criterion was scored.")],
         ),
         id="points",
     )
+
+
+def raw_score(item: Result, most: int) -> str:
+    """The score of a criterion on its own scale, or why there is none."""
+    if item.get("raw_score") is not None:
+        return shown(item["raw_score"])
+    return phrase(
+        "none, counts as 0: ", coded(clip(item.get("missing"), most, absent_as=NO_REASON))
+    )
+
+
+def lost_points(item: Result) -> float:
+    """The points that a criterion did not earn."""
+    return float(item.get("maximum") or 0) - float(item.get("contribution") or 0)
 
 
 def floor_of(item: Result) -> str:
@@ -228,7 +237,7 @@ def floor_of(item: Result) -> str:
     floor = item.get("critical_floor")
     if not floor:
         return absent("none")
-    raw = f", raw {shown(floor['raw'])}" if floor.get("raw") is not None else ""
+    raw = f" (raw {shown(floor['raw'])})" if floor.get("raw") is not None else ""
     origin = ORIGINS.get(str(floor.get("from")), "of unknown origin")
     return phrase(floor_state(item), f" {shown(floor.get('norm'))}{raw}, {origin}")
 
@@ -243,7 +252,7 @@ def _floors(result: Result, figure: Figure) -> Section:
 def _change(result: Result) -> Section:
     """The smallest changes that would move the letter."""
     return section(
-        "What would change it",
+        "What would change the grade",
         change_facts(result),
         Sentences([text for text in _sentences(result) if text.startswith("To get")]),
         id="change",
@@ -253,22 +262,22 @@ def _change(result: Result) -> Section:
 def change_facts(result: Result) -> Facts:
     """The smallest changes that would move the letter, as facts."""
     placement: Mapping[str, Any] = result.get("placement") or {}
-    opened = ", once the gates are open" if result.get("hard_gate_failures") else ""
+    opened = ", once every gate passes" if result.get("hard_gate_failures") else ""
     moves = [
         (
-            f"Smallest gain{opened}",
-            _move(placement.get("smallest_gain"), result, "gains"),
+            f"To gain a letter{opened}",
+            _move(placement.get("smallest_gain"), result, "raise"),
         ),
         (
-            f"Smallest loss{opened}",
-            _move(placement.get("smallest_loss"), result, "loses"),
+            f"To lose a letter{opened}",
+            _move(placement.get("smallest_loss"), result, "lower"),
         ),
         (
-            "Points to the next band",
+            "Points to the next band up",
             points(placement.get("margin_to_next_grade"), "already in the highest band"),
         ),
         (
-            "Points to lose this band",
+            "Points to the next band down",
             points(placement.get("to_lose_grade"), "already in the lowest band"),
         ),
     ]
@@ -277,7 +286,7 @@ def change_facts(result: Result) -> Facts:
 
 def _move(move: Result | None, result: Result, verb: str) -> str:
     if not move:
-        return absent(f"No change of one criterion {verb} a letter.")
+        return absent(f"No single criterion can {verb} the grade.")
     raw = f" (raw {shown(move['needed_raw'])})" if move.get("needed_raw") is not None else ""
     return phrase(
         strong(shown(move.get("criterion"))),

@@ -20,12 +20,12 @@ PASSAGE = 800
 """Characters of a claim, and of a passage."""
 ROOM = 12_000
 """Bytes of all claims, and of all passages."""
-_SUPPORT = {
+SUPPORT = {
     True: ("pass", "supported"),
     False: ("fail", "not supported"),
     None: ("undetermined", "support not judged"),
 }
-_RELEVANCE = {True: "relevant", False: "not relevant", None: "relevance not judged"}
+RELEVANCE = {True: "relevant", False: "not relevant", None: "relevance not judged"}
 
 
 def grounding(run: Mapping[str, Any], digest: str = "") -> list[Section]:
@@ -111,7 +111,7 @@ def _claim(
 ) -> ListEntry:
     citations = list(dict.fromkeys(claim.get("citations") or ()))
     severity = claim.get("severity")
-    marks: list[str] = [verdict(*_SUPPORT[claim.get("supported")])]
+    marks: list[str] = [verdict(*SUPPORT[claim.get("supported")])]
     if severity and severity != "none":
         marks.append(f"{severity} severity")
     if not citations:
@@ -146,7 +146,7 @@ def _passage(
     claimed: bool,
 ) -> ListEntry:
     rank = passage.get("rank")
-    marks: list[str] = [_RELEVANCE[passage.get("relevant")]]
+    marks: list[str] = [RELEVANCE[passage.get("relevant")]]
     if rank is not None:
         marks.insert(0, f"rank {rank}")
     claims = cited.get(str(passage.get("id")), ())
@@ -203,7 +203,7 @@ def _expected(run: Mapping[str, Any]) -> list[Part]:
     room = Room(ROOM // 2)
     entries = [
         ListEntry(
-            verdict(*_SUPPORT[claim.get("supported")]),
+            verdict(*SUPPORT[claim.get("supported")]),
             [Paragraph(room.clip(claim.get("text"), CLAIM), "words")],
         )
         for claim in expected[:PASSAGES]

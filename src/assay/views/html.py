@@ -304,7 +304,7 @@ class Report(Format):
         policies = [shown(policy, "policy not stated") for policy in self._systems["policy"]]
         policy = policies[0] if len(policies) == 1 else f"{len(policies)} policies"
         letters = [phrase(f"{n:,} × ", letter(name, policy)) for name, n in self._ordered().items()]
-        facts: list[tuple[str, str]] = [(f"Letters, {policy}", listed(letters, " "))]
+        facts: list[tuple[str, str]] = [(f"Grades under {policy}", listed(letters, " "))]
         if not self._named and len(self._workflows) == 1:
             facts.append(("Workflow", next(iter(self._workflows))))
         facts += [(label, shown(list(self._systems[key]))) for key, label in SYSTEMS.items()]
@@ -321,14 +321,14 @@ class Report(Format):
         reasons += [f"{count(unread, 'input')} could not be read"] if unread else []
         common = sorted(self._causes.items(), key=lambda pair: (-pair[1], pair[0]))[:CAUSES]
         causes = "; ".join(f"{cause} ({n:,})" for cause, n in common)
-        why = f" Most often: {causes}." if causes else ""
+        why = f" Most common reasons: {causes}." if causes else ""
         return phrase(verdict("failed", "Not passed."), f" {' and '.join(reasons)}.{why}")
 
 
 def _faults(faults: Sequence[Result], total: int) -> Section:
     rows = [[shown(fault.get(key)) for key in ("file", "line", "message")] for fault in faults]
     columns = ("File", Column("Line", "n"), Column("What is wrong", "wide"))
-    parts: list[Part] = [Table("These inputs are not graded.", columns, rows, kind="stack")]
+    parts: list[Part] = [Table("Inputs that were not graded", columns, rows, kind="stack")]
     if total > len(rows):
         parts.append(Paragraph(f"… and {total - len(rows):,} more.", "hint"))
     return section("Could not be read", *parts, id="faults")

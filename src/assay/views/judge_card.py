@@ -46,6 +46,7 @@ from assay.views.pieces import (
     verdict,
     words,
 )
+from assay.views.render import report
 
 CORRECTED = {
     "naive": "As the judge says",
@@ -67,6 +68,12 @@ class DriftView(NamedTuple):
     reason: str
     chart: Chart
     cards: Sequence[Sequence[str]]
+
+
+def judge_page(card: JudgeCard, *, draw: bool = True) -> str:
+    """The card as one self-contained page, with what its admission says."""
+    admissions = [] if card.admission is None else [card.admission]
+    return report(f"Judge {card.model}", *judge_view(card, admissions, draw=draw))
 
 
 def gate_word(admission: CardAdmission, yes: str = "may gate", no: str = "may not gate") -> str:
@@ -145,9 +152,9 @@ def judge_view(
     ]
     n_pairs = None if card.audit_items is None else card.audit_items.n
     facts = [
-        ("Kappa with people", estimate(card.kappa, card.n_labelled)),
+        ("Agreement with people (kappa)", estimate(card.kappa, card.n_labelled)),
         (
-            "Pairs judged by their order",
+            "Pairs decided by order",
             estimate(card.inconsistency_rate, n_pairs, percent=True),
         ),
         *([("Age of its oldest answer", age)] if age else []),
@@ -172,7 +179,7 @@ def _terms(card: JudgeCard, admissions: Sequence[CardAdmission]) -> Section:
     parts: list[Part] = [
         Table(
             f"Terms of {one.policy}",
-            ("Term", "Verdict", Column("Found", "wide")),
+            ("Term", "Verdict", Column("Result", "wide")),
             [
                 [code(term.id), states[term.holds], _sentence(term.sentence)]
                 for term in sorted(one.terms, key=lambda term: order.index(term.holds))
@@ -182,15 +189,15 @@ def _terms(card: JudgeCard, admissions: Sequence[CardAdmission]) -> Section:
         for one in admissions
     ]
     before = card.admission
-    if before is not None:
-        might = "might gate" if before.may_gate else "might not gate"
-        text = f"When the card was made, it {might} under {before.policy}: {before.reason}."
+    if before is not None and before not in admissions:
+        could = "could gate" if before.may_gate else "could not gate"
+        text = f"When the card was made, it {could} under {before.policy}: {before.reason}."
         parts.append(Paragraph(text, "hint"))
     return section(
-        "What a policy requires of it",
-        *(parts or [Paragraph("Nothing is asked.", "absent")]),
+        "Policy terms",
+        *(parts or [Paragraph("No policy sets terms.", "absent")]),
         id="terms",
-        hint="Checked as of now, because cards expire. Terms that do not hold come first.",
+        hint="Terms that do not hold come first. Cards expire, so the answer can change over time.",
     )
 
 
@@ -241,11 +248,11 @@ def _why(admission: CardAdmission) -> str:
     """What a judge that may not gate lacks, or what one that may gate rests on."""
     lacks = [term for term in admission.terms if not term.holds]
     if admission.may_gate or not lacks:
-        return "It may decide a gate until its card is too old or a newer one says otherwise."
+        return "It may decide a gate until its card expires or a newer card replaces it."
     n = len(lacks)
     return (
         f"{n} of {len(admission.terms)} terms do{'es' if n == 1 else ''} not hold or"
-        f" {'was' if n == 1 else 'were'} not measured; its verdicts count as evidence, but open no"
+        f" {'was' if n == 1 else 'were'} not measured. Its verdicts count as evidence, but open no"
         " gate."
     )
 
@@ -277,7 +284,7 @@ def _calibration_set(calibration: CalibrationRecord | None, label_page: str) -> 
 
 
 def _drift(drift: DriftView, url: str) -> Section:
-    columns = ("Card", "Made", "Kappa with people", "Wording")
+    columns = ("Card", "Made", "Agreement with people (kappa)", "Prompt version")
     return section(
         "Drift",
         Paragraph(phrase(drift.outcome, f": {drift.reason}") if drift.outcome else drift.reason),
@@ -292,16 +299,16 @@ def _origin(card: JudgeCard, more: Sequence[tuple[str, str]]) -> Section:
     items = card.audit_items
     facts = [
         ("Model", card.model),
-        ("Wording of the questions", shown(card.prompt_version)),
+        ("Prompt version", shown(card.prompt_version)),
         ("Made", moment(card.made_at)),
         ("Oldest answer", moment((card.usage or {}).get("answered_at"))),
         (
-            "Price for a million tokens, in and out",
+            "Price per million tokens",
             shown(None)
             if price is None
-            else f"{price['input_per_million']} and {price['output_per_million']} US dollars",
+            else f"${price['input_per_million']} input, ${price['output_per_million']} output",
         ),
-        ("Usage", shown(card.usage)),
+        ("Usage", shown({k: v for k, v in (card.usage or {}).items() if v is not None})),
         ("Audited on", "no items" if items is None else f"{shown(items.n)} pairs ({items.source})"),
         ("Digest of the card", digest(card.digest)),
         *more,
@@ -311,4 +318,4 @@ def _origin(card: JudgeCard, more: Sequence[tuple[str, str]]) -> Section:
             if value not in (card.model, card.family)
         ),
     ]
-    return section("What it is about", Facts(facts, "small"), id="origin")
+    return section("About this card", Facts(facts, "small"), id="origin")

@@ -188,24 +188,6 @@ def _grades_head(counts: dict[str, Any], errors: int, properties: Mapping[str, o
 EXPORTER = Exporter("junit", "JUnit XML: one test case for each run", (".xml",), JUnit)
 
 
-def grades(document: Mapping[str, Any]) -> bytes:
-    """A grades document (`assay.grades/1`)."""
-    faults = document["faults"]
-    total = max(document["counts"].get("faults") or 0, len(faults))
-    cases = [*map(grade_case, document["results"]), *_fault_cases(faults, total)]
-    if not cases:
-        cases = [
-            Case(
-                "evidence",
-                "assay.input",
-                "error",
-                NOT_ENOUGH,
-                "there is nothing to grade; an empty input never passes",
-            )
-        ]
-    return document_xml("assay.grades", cases, _versions(document["counts"]))
-
-
 # --- decisions
 
 

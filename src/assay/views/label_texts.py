@@ -4,18 +4,16 @@ score, a grade, a version or an id.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from assay.views.media import read_media
 from assay.views.samples import ANSWERS, MAX_TEXT, QUESTIONS, main_text
 
 PASSAGES = 20
-_DATA = re.compile(r"data:([a-z]+/[a-zA-Z0-9.+-]+);base64,")
-_PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
 MAX_PICTURE = 2_000_000
 
 
@@ -71,10 +69,13 @@ def shown_run(body: bytes) -> ShownRun:
 def shown_text(values: Any, names: Sequence[str]) -> ShownText:
     """The value that a person looks for, and all of them where there are several."""
     only = next(iter(values.values())) if isinstance(values, Mapping) and len(values) == 1 else None
-    if isinstance(only, str) and (data := _DATA.match(only)):
-        if len(only) <= MAX_PICTURE and _PICTURE.fullmatch(only):
-            return ShownText(picture=only)
-        return ShownText(note=f"{data[1]}, {len(only):,} characters; it can't be shown here.")
+    data = only if isinstance(only, str) and only.startswith("data:") else ""
+    if data and (media := read_media(data)) is not None:
+        if len(data) <= MAX_PICTURE and media.is_picture:
+            return ShownText(picture=f"data:{media.media_type};base64,{media.encoded}")
+        return ShownText(
+            note=f"{media.media_type}, {len(data):,} characters; it can't be shown here."
+        )
     text = main_text(values, names)
     note = f"The first {MAX_TEXT:,} characters are shown." if len(text) >= MAX_TEXT else ""
     whole = ""

@@ -15,9 +15,7 @@ import msgspec
 from assay.errors import count
 from assay.views.exporters import Exporter, Format
 from assay.views.grade_line import NAMED, causes, more_text, passed_text
-from assay.views.markdown_code import MAX_TEXT as MAX_TEXT
-from assay.views.markdown_code import cell_code as cell_code
-from assay.views.markdown_code import code as code
+from assay.views.markdown_code import cell_code, code
 from assay.views.pieces import bar, points
 from assay.views.worst_samples import WorstSample, keep_sample, worst_sample, worst_samples
 
@@ -106,14 +104,6 @@ class Markdown(Format):
 
 
 _read_sample = msgspec.json.Decoder(WorstSample).decode
-
-
-def grades(document: Mapping[str, Any], *, rows: int = ROWS) -> str:
-    """A grades document (`assay.grades/1`) as a page."""
-    page = Markdown(rows)
-    for result in document["results"]:
-        page.write(page.piece(result))
-    return page.foot(document["faults"], document["counts"]).decode()
 
 
 def _verdict(counts: Mapping[str, Any]) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.views.blocks import Decided, Facts, Paragraph, Part, Sentences, Table
-from assay.views.markdown import ROWS, cell_code, code
+from assay.views.markdown import ROWS
+from assay.views.markdown_code import cell_code, code
 from assay.views.pieces import Piece
 
 _OURS = ("verdict", "number", "absent")

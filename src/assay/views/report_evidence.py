@@ -25,7 +25,8 @@ from assay.views.blocks import (
     Table,
     Verbatim,
 )
-from assay.views.grade import change_facts, criterion_name, floor_of
+from assay.views.grade import change_facts, criterion_name, floor_of, lost_points, raw_score
+from assay.views.grounding import RELEVANCE, SUPPORT
 from assay.views.pieces import (
     clip,
     code,
@@ -39,7 +40,9 @@ from assay.views.pieces import (
     verdict,
 )
 from assay.views.run import about_facts, digest_facts, part_tables
+from assay.views.sample import NO_INPUTS, NOTHING_EXPECTED, no_answer
 from assay.views.samples import SampleRow
+from assay.views.trace import VALIDITY
 
 TEXT = 3_000
 """Characters of an input, an answer or an expected value."""
@@ -50,10 +53,6 @@ FEW = 8
 MANY = 30
 """Steps and agents."""
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=str).encode
-_SUPPORT = {True: ("pass", "supported"), False: ("fail", "not supported")}
-_VALID = {True: ("valid", "valid"), False: ("invalid", "invalid")}
-_RELEVANT = {True: ("pass", "relevant"), False: ("fail", "not relevant")}
-_UNKNOWN = ("undetermined", "not judged")
 
 
 class EvidenceFold(Block, frozen=True):
@@ -137,11 +136,11 @@ def drawn_evidence(row: SampleRow, spooled: bytes, place: int, *, opened: bool) 
 def evidence_hint(n: int, failed: int) -> str:
     """Of which samples the page has the evidence, and what shows the others."""
     if failed <= n:
-        more = " and of the worst that did" if n > failed else ""
-        return f"Of every sample that did not pass{more}." if failed else "Of the worst samples."
+        more = ", and the worst of those that did" if n > failed else ""
+        return f"Every sample that did not pass{more}." if failed else "The worst samples."
     return (
-        f"Of the worst {n:,} of {failed:,} samples that did not pass. `assay view` shows the"
-        " others, and `assay explain FILE --run ID` explains one."
+        f"The worst {n:,} of {failed:,} samples that did not pass. `assay view` shows the others,"
+        " and `assay explain FILE --run ID` explains one."
     )
 
 
@@ -188,10 +187,9 @@ def _texts(kept: Mapping[str, Any], sample: str) -> list[Part]:
     if not kept:
         return [Paragraph("The file has the grade of this run, but not the run itself.", "absent")]
     nothing = {
-        "Input": "The run states no inputs.",
-        "Answer": f"No answer; the run ended with status {kept['status']}"
-        + (f": {kept['error']}" if kept["error"] else "."),
-        "Expected": "Nothing was expected of this sample.",
+        "Input": NO_INPUTS,
+        "Answer": no_answer(kept["status"], kept["error"]),
+        "Expected": NOTHING_EXPECTED,
     }
     return [
         Group(
@@ -215,15 +213,14 @@ def _grounding(kept: Mapping[str, Any], sample: str) -> list[Part]:
     made: list[Part] = []
     if kept.get("claims"):
         rows = [
-            [text, verdict(*_SUPPORT.get(supported, _UNKNOWN)), cited]
+            [text, verdict(*SUPPORT[supported]), cited]
             for text, supported, cited in kept["claims"][1]
         ]
-        heads = (Column("Claim", "wide"), "Support", "Cites")
+        heads = (Column("Claim", "wide"), "Support", "Citations")
         made += _listed("Claims", sample, heads, rows, kept["claims"][0])
     if kept.get("passages"):
         rows = [
-            [code(name), verdict(*_RELEVANT.get(relevant, _UNKNOWN)), text]
-            for name, relevant, text in kept["passages"][1]
+            [code(name), RELEVANCE[relevant], text] for name, relevant, text in kept["passages"][1]
         ]
         columns = ("Passage", "Relevance", Column("Text", "wide"))
         made += _listed("Passages", sample, columns, rows, kept["passages"][0])
@@ -234,10 +231,10 @@ def _calls(kept: Mapping[str, Any], sample: str) -> list[Part]:
     if not kept.get("calls"):
         return []
     rows = [
-        [code(name), verdict(*_VALID.get(valid, _UNKNOWN)), code(arguments), shown(error, "none")]
+        [code(name), verdict(*VALIDITY[valid]), code(arguments), shown(error, "none")]
         for name, valid, arguments, error in kept["calls"][1]
     ]
-    columns = ("Tool", "Arguments are", Column("Arguments", "wide"), Column("Error", "wide"))
+    columns = ("Tool", "Validity", Column("Arguments", "wide"), Column("Error", "wide"))
     return _listed("Tool calls", sample, columns, rows, kept["calls"][0])
 
 
@@ -246,7 +243,7 @@ def _listed(
 ) -> list[Part]:
     """A table under its heading. Its caption names the sample: a page has many."""
     more = [Paragraph(f"The first {len(rows)} of {n:,}.", "hint")] if n > len(rows) else []
-    return [Heading(title), Table(f"{title} of {sample}", columns, rows, kind="stack"), *more]
+    return [Heading(title), Table(f"{title}: {sample}", columns, rows, kind="stack"), *more]
 
 
 def _why(result: Mapping[str, Any], sample: str) -> list[Part]:
@@ -257,17 +254,13 @@ def _why(result: Mapping[str, Any], sample: str) -> list[Part]:
         for name, gate in (result.get("hard_gates") or {}).items()
         if gate.get("status") != "pass"
     ]
-    criteria = sorted(result.get("criteria") or (), key=_lost, reverse=True)
-    losing = [one for one in criteria if _lost(one) > 0]
+    criteria = sorted(result.get("criteria") or (), key=lost_points, reverse=True)
+    losing = [one for one in criteria if lost_points(one) > 0]
     rows = [
         [
             criterion_name({**one, "name": clip(one.get("name"), 100)}),
             phrase(points(one.get("contribution")), small(" of ", points(one.get("maximum")))),
-            clip(
-                one.get("raw_score"),
-                100,
-                absent_as=f"none, counts as 0: {clip(one.get('missing'), 200)}",
-            ),
+            raw_score(one, 200),
             floor_of(one),
         ]
         for one in losing[:FEW]
@@ -276,10 +269,10 @@ def _why(result: Mapping[str, Any], sample: str) -> list[Part]:
     made: list[Part] = [Heading("Why"), Sentences(explanation[:1], absent="No reason given.")]
     if gates:
         heads = ("Gate", "Verdict", Column("Reason", "wide"))
-        made += _listed("Gates that do not pass", sample, heads, gates[:FEW], len(gates))
+        made += _listed("Gates that did not pass", sample, heads, gates[:FEW], len(gates))
     if rows:
         made += _listed("Criteria that lost points", sample, columns, rows, len(losing))
-    return [*made, Heading("What would change it"), change_facts(result)]
+    return [*made, Heading("What would change the grade"), change_facts(result)]
 
 
 def _provenance(result: Mapping[str, Any], sample: str) -> Details:
@@ -287,7 +280,7 @@ def _provenance(result: Mapping[str, Any], sample: str) -> Details:
     tables = [table for table in part_tables(result) if table.rows]
     parts: list[Part] = []
     for table in tables:
-        caption = f"{table.caption} of {sample}"
+        caption = f"{table.caption}: {sample}"
         shown_rows = structs.replace(table, caption=caption, rows=table.rows[:MANY])
         parts += [Heading(table.caption), shown_rows]
     return Details(
@@ -298,7 +291,3 @@ def _provenance(result: Mapping[str, Any], sample: str) -> Details:
             Facts(digest_facts(result), "small"),
         ],
     )
-
-
-def _lost(item: Mapping[str, Any]) -> float:
-    return float(item.get("maximum") or 0) - float(item.get("contribution") or 0)

@@ -151,9 +151,11 @@ def in_parts(lines: Iterable[SampleLine]) -> list[list[SampleLine]]:
 
 def table_hint(n: int, failed: int, shown: int, *, criteria: tuple[int, int]) -> str:
     """What the table shows, and what it leaves out. `criteria` are those shown and all."""
-    words = f"{count(n, 'sample')}, {failed:,} did not pass. The worst comes first."
+    words = f"{count(n, 'sample')}; {failed:,} did not pass. The worst comes first."
     if shown < n:
         words += f" The table has {shown:,} of them; -o grades.jsonl writes every one."
     if criteria[0] < criteria[1]:
-        words += f" Of {criteria[1]:,} criteria it shows the {criteria[0]} that lost most points."
+        words += (
+            f" It shows the {criteria[0]} of {criteria[1]:,} criteria that lost the most points."
+        )
     return f"{words} Long texts are cut; `assay view` shows them whole."

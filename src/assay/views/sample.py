@@ -26,7 +26,14 @@ from assay.views.blocks import (
     section,
 )
 from assay.views.entries import Entries, ListEntry
-from assay.views.grade import Result, criterion_name, floor_of, grade_sections
+from assay.views.grade import (
+    Result,
+    criterion_name,
+    floor_of,
+    grade_sections,
+    lost_points,
+    raw_score,
+)
 from assay.views.grade_line import as_line, outcome
 from assay.views.pieces import (
     absent,
@@ -50,6 +57,8 @@ from assay.views.word_diff import marked, shortened, word_diff
 
 ROOMS = {"inputs": 14_000, "outputs": 16_000, "expected": 10_000}
 """Bytes that the page has for each."""
+NO_INPUTS = "The run states no inputs."
+NOTHING_EXPECTED = "Nothing was expected of this sample."
 CRITERIA = 100
 CHARTED = 40
 """Criteria up to which charts and tables of them are on the page too: it must stay small."""
@@ -124,11 +133,9 @@ def texts(run: Result, digest: str = "") -> Part:
     """Inputs, answer and expected, side by side where there is room."""
     return Group(
         [
-            _panel("Input", run, "inputs", QUESTIONS, digest, "The run states no inputs."),
+            _panel("Input", run, "inputs", QUESTIONS, digest, NO_INPUTS),
             _panel("Answer", run, "outputs", ANSWERS, digest, _no_answer(run)),
-            _panel(
-                "Expected", run, "expected", ANSWERS, digest, "Nothing was expected of this sample."
-            ),
+            _panel("Expected", run, "expected", ANSWERS, digest, NOTHING_EXPECTED),
         ],
         "split texts",
     )
@@ -153,7 +160,12 @@ def _panel(
 def _no_answer(run: Result) -> str:
     metadata = run.get("metadata")
     error = metadata.get("error") if isinstance(metadata, Mapping) else None
-    ended = f"No answer; the run ended with status {shown(run.get('status'), 'unknown')}"
+    return no_answer(run.get("status"), error)
+
+
+def no_answer(status: object, error: object) -> str:
+    """Why a run has no answer."""
+    ended = f"No answer; the run ended with status {shown(status, 'unknown')}"
     return f"{ended}: {clip(error, 600)}" if error else f"{ended}."
 
 
@@ -196,7 +208,7 @@ def grade_section(result: Result, url: str = "") -> Section:
 
 def _criteria(result: Result) -> Section:
     """Each criterion as a bar with its floor; those that lost the most points come first."""
-    criteria = sorted(result.get("criteria") or (), key=_lost, reverse=True)
+    criteria = sorted(result.get("criteria") or (), key=lost_points, reverse=True)
     rows = []
     for item in criteria[:CRITERIA]:
         floor = (item.get("critical_floor") or {}).get("norm")
@@ -208,11 +220,7 @@ def _criteria(result: Result) -> Section:
                 phrase(
                     points(item.get("contribution")), small(" of ", points(item.get("maximum")))
                 ),
-                shown(item["raw_score"])
-                if measured
-                else phrase(
-                    verdict("missing", "no score"), ": ", coded(clip(item.get("missing"), 200))
-                ),
+                raw_score(item, 200),
                 floor_of(item),
             ]
         )
@@ -232,11 +240,6 @@ def _criteria(result: Result) -> Section:
         "Criteria as bars", columns, rows, absent="No criterion was scored.", kind="stack"
     )
     return section("Criteria", table, hint=hint, level=3)
-
-
-def _lost(item: Result) -> float:
-    most, earned = item.get("maximum"), item.get("contribution")
-    return float(most or 0) - float(earned or 0)
 
 
 # --- other versions

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.records.tool_check import CheckFinding, PointsLost
+from assay.records.tool_finding import SchemaFinding
 from assay.views.blocks import Column, Table
 from assay.views.pieces import clip, code, coded, line, phrase, small, verdict
 
@@ -48,7 +49,11 @@ def cell(findings: Sequence[CheckFinding], absent_as: str = "") -> str:
 
 
 def finding_table(
-    caption: str, findings: Sequence[CheckFinding], costs: Sequence[PointsLost] = ()
+    caption: str,
+    findings: Sequence[CheckFinding | SchemaFinding],
+    costs: Sequence[PointsLost] = (),
+    *,
+    most: int = MAX_ROWS,
 ) -> Table:
     """Findings with their fixes, the gravest first."""
     points = {cost.rule: cost.points for cost in costs}
@@ -69,12 +74,12 @@ def finding_table(
             code(one.rule),
             *([f"−{points[one.rule]}" if one.rule in points else "0"] if costs else []),
         ]
-        for one in findings[:MAX_ROWS]
+        for one in findings[:most]
     ]
     return Table(caption, columns, rows, absent="No findings.", kind="stack")
 
 
-def _where(finding: CheckFinding) -> str:
+def _where(finding: CheckFinding | SchemaFinding) -> str:
     at = f" (line {finding.line})" if finding.line is not None else ""
     return clip(f"{finding.path or 'the whole schema'}{at}", 200)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.errors import count
-from assay.records.tool_finding import LEVELS, SchemaFinding
+from assay.records.tool_finding import LEVELS
 from assay.records.tool_legibility import (
     SYSTEM,
     LegibilityReport,
@@ -31,6 +31,7 @@ from assay.views.blocks import (
 from assay.views.markdown import ROWS as MARKDOWN_ROWS
 from assay.views.markdown_view import view
 from assay.views.pieces import absent, clip, code, link, number, verdict
+from assay.views.tool_findings import finding_table
 
 NOT_A_GRADE = (
     "A legibility score from fixed rules, not a grade: it shows whether a model can read and call"
@@ -44,13 +45,11 @@ MAX_SCHEMAS = 100
 MAX_UNREAD = 20
 MAX_BELOW = 20
 LOWEST = 5
-_TOOLS = (Column("Tool"), Column("Score", "n"), Column("Tokens", "n"), Column("Lost to", "wide"))
-_FINDINGS = (
-    Column("Where"),
-    Column("Level"),
-    Column("What is wrong", "wide"),
-    Column("Fix", "wide"),
-    Column("Rule"),
+_TOOLS = (
+    Column("Tool"),
+    Column("Score", "n"),
+    Column("Tokens", "n"),
+    Column("Points lost to", "wide"),
 )
 
 
@@ -82,25 +81,20 @@ def markdown(report: LegibilityReport) -> str:
     scored = [(schema, tool) for schema in report.schemas for tool in schema.tools]
     scored.sort(key=lambda pair: (pair[1].score, pair[0].subject, pair[1].name))
     several = len(report.schemas) > 1
-    columns = (*((Column("Schema"),) if several else ()), *_TOOLS)
+    named = [Column("Schema")] if several else []
     rows = [[*([schema.subject] if several else []), *_tool_row(tool)] for schema, tool in scored]
     parts: list[Part] = [*_head(report)]
     if several:
         parts += _schemas(_worst_first(report), MARKDOWN_ROWS)
-    parts.append(Table("Tools", columns, rows[:MARKDOWN_ROWS]))
+    parts.append(Table("Tools", [*named, *_TOOLS], rows[:MARKDOWN_ROWS]))
     parts += _more(len(rows) - MARKDOWN_ROWS, "tool")
-    findings = [
-        (
-            LEVELS.index(finding.level),
-            [*([schema.subject] if several else []), *_finding_row(finding)],
-        )
-        for schema in report.schemas
-        for finding in schema.findings
-    ]
-    findings.sort(key=lambda pair: pair[0])
+    findings = [(finding, schema) for schema in report.schemas for finding in schema.findings]
+    findings.sort(key=lambda pair: LEVELS.index(pair[0].level))
     if findings:
-        heads = (*((Column("Schema"),) if several else ()), *_FINDINGS)
-        parts.append(Table("Findings", heads, [row for _, row in findings[:MARKDOWN_ROWS]]))
+        table = finding_table("Findings", [finding for finding, _ in findings[:MARKDOWN_ROWS]])
+        subjects = [[schema.subject] if several else [] for _, schema in findings]
+        rows = [[*subject, *row] for subject, row in zip(subjects, table.rows, strict=False)]
+        parts.append(Table("Findings", [*named, *table.heads], rows))
         parts += _more(len(findings) - MARKDOWN_ROWS, "finding")
     return view("tool legibility", parts)
 
@@ -164,12 +158,14 @@ def _head(report: LegibilityReport) -> list[Part]:
             "Lowest tool",
             number(min(tool.score for tool in tools), digits=0) if tools else absent("no tools"),
         ),
-        ("Tokens in a context", number(sum(tool.tokens for tool in tools), digits=0)),
+        ("Tokens in context", number(sum(tool.tokens for tool in tools), digits=0)),
         ("System", code(SYSTEM)),
     ]
     if report.minimum is not None:
         facts.append(("Minimum", number(report.minimum, digits=0)))
-        facts.append(("Reached", verdict("fails", "no") if below else verdict("holds", "yes")))
+        facts.append(
+            ("Minimum reached", verdict("fails", "no") if below else verdict("holds", "yes"))
+        )
     parts: list[Part] = [Paragraph(absent(NOT_A_GRADE), "lead"), Facts(facts, "figures")]
     if report.unread:
         many = count(len(report.unread), "file")
@@ -210,13 +206,13 @@ def _schema(schema: SchemaLegibility, place: int, most: int) -> Section:
         ("Score", number(schema.score, digits=0, unit="of 100")),
         ("Mean of its tools", number(schema.mean, digits=0)),
         ("Limited by", schema.cap_reason or absent("nothing")),
-        ("Lost overall to", _costs(schema.costs) or absent("none")),
+        ("Points lost by the schema", _costs(schema.costs) or absent("none")),
         ("Source", clip(schema.path)),
     ]
     parts: list[Part] = [
         Facts(facts),
         Table(
-            f"Tools of {schema.subject}",
+            f"Tools: {schema.subject}",
             _TOOLS,
             [_tool_row(tool) for tool in tools[:most]],
             absent="It has no tools.",
@@ -225,12 +221,7 @@ def _schema(schema: SchemaLegibility, place: int, most: int) -> Section:
         *_more(len(tools) - most, "tool"),
     ]
     if findings:
-        table = Table(
-            f"Findings of {schema.subject}",
-            _FINDINGS,
-            [_finding_row(finding) for finding in findings[:most]],
-            kind="stack",
-        )
+        table = finding_table(f"Findings: {schema.subject}", findings, most=most)
         inside = [table, *_more(len(findings) - most, "finding")]
         parts.append(Details(count(len(findings), "finding"), inside, opened=len(findings) <= 50))
     return section(clip(schema.subject, 120), *parts, id=f"schema-{place}")
@@ -247,16 +238,4 @@ def _tool_row(tool: ToolLegibility) -> list[str]:
         number(tool.score, digits=0),
         number(tool.tokens, digits=0),
         _lost(tool) if tool.costs or tool.unassessed else absent("nothing"),
-    ]
-
-
-def _finding_row(finding: SchemaFinding) -> list[str]:
-    where = finding.path or "the whole"
-    at = f" (line {finding.line})" if finding.line is not None else ""
-    return [
-        clip(f"{where}{at}", 200),
-        finding.level,
-        clip(finding.message),
-        finding.fix,
-        code(finding.rule),
     ]

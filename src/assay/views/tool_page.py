@@ -100,7 +100,7 @@ def _figures(row: ToolRow) -> Facts:
             ("Grade by the protocol", _letter(row)),
             ("Findings", counted(row.findings) if tool else absent("not checked")),
             (
-                "Tokens in a context",
+                "Tokens in context",
                 number(tool.tokens if tool else None, digits=0, absent_as="not known"),
             ),
             (

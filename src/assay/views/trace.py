@@ -27,7 +27,7 @@ ROOM = 18_000
 """Bytes of all calls."""
 RESULTS = ("result", "output", "response", "content")
 """Names in the metadata of a call under which its result is found."""
-_VALID = {
+VALIDITY = {
     True: ("valid", "valid arguments"),
     False: ("invalid", "invalid arguments"),
     None: ("undetermined", "arguments not checked"),
@@ -62,7 +62,7 @@ def _went_wrong(call: Mapping[str, Any]) -> bool:
 
 def _call(place: int, call: Mapping[str, Any], view: ValueView) -> ListEntry:
     at, metadata = f"/tool_calls/{place}", call.get("metadata") or {}
-    marks: list[str] = [verdict(*_VALID.get(call.get("valid"), _VALID[None]))]
+    marks: list[str] = [verdict(*VALIDITY.get(call.get("valid"), VALIDITY[None]))]
     if call.get("step"):
         marks.append(phrase("step ", view.room.clip(call["step"], 80)))
     pairs: list[tuple[str, Sequence[Part]]] = []

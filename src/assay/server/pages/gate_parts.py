@@ -189,7 +189,7 @@ def _rests_on(services: Services, project: str, item: Item, path: str, decision:
         ),
     ]
     return section(
-        "What it rests on",
+        "Provenance",
         Table(
             "What was decided on",
             ("Record", "Role"),

@@ -54,7 +54,7 @@ FIRST = (
 COLUMNS = (
     Column("Judge"),
     Column("May it gate"),
-    Column("Kappa with people"),
+    Column("Agreement with people (kappa)"),
     Column("Labels", "n"),
     Column("Age", "n"),
     Column("Made"),

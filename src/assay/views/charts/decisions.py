@@ -170,8 +170,7 @@ def difference(decision: Decision) -> Chart:
         return nothing(
             name,
             title,
-            "The decision states no difference, so there is nothing to draw; nothing was shown to"
-            " be as good.",
+            "The decision states no difference, so there is nothing to draw.",
         )
     entries: list[tuple[str, int, Any, str]] = [
         ("All samples", compared.n_paired, found, "whole"),
@@ -187,7 +186,7 @@ def difference(decision: Decision) -> Chart:
         value = ends.estimate if kind == "whole" else ends.value
         between = interval(to_builtins(ends), form=signed)
         worse = kind == "worse"
-        rows.append((clean(slice_name), f"{n:,}", signed(value), between, "yes" if worse else ""))
+        rows.append((clean(slice_name), f"{n:,}", signed(value), between, "yes" if worse else "no"))
         if value is not None:
             aside = f"{signed(value)}, {_ends(ends.low, ends.high)}" + (", worse" if worse else "")
             drawn.append(
@@ -200,17 +199,13 @@ def difference(decision: Decision) -> Chart:
                     "note": aside,
                 }
             )
-    claims = [
-        word.replace("_", "-")
-        for word in ("superior", "non_inferior", "equivalent")
-        if getattr(compared, word)
-    ]
+    claims = claims_of(decision)
     shown_to_be = (
-        f"The candidate is shown to be {', '.join(claims)}."
+        f"The candidate has been shown to be {', '.join(claims)}."
         if claims
-        else "The candidate is shown to be worse."
+        else "The candidate has been shown to be worse."
         if found.high is not None and found.high < 0
-        else "It is not shown to be as good."
+        else "It has not been shown to be as good."
     )
     sentence = (
         f"{signed(found.estimate)} points of 100, {interval(to_builtins(found), form=signed)}, n"
@@ -344,6 +339,18 @@ LAMPS = {
     "not shown": marks.OPEN,
     "violated": marks.BAD,
 }
+
+
+CLAIMS = {
+    "superior": "better",
+    "non_inferior": "no worse than the margin allows",
+    "equivalent": "equivalent",
+}
+
+
+def claims_of(decision: Decision) -> list[str]:
+    """What the candidate has been shown to be."""
+    return [text for name, text in CLAIMS.items() if getattr(decision.comparison, name)]
 
 
 def rule_word(rule: RuleResult) -> str:

@@ -140,13 +140,13 @@ def _beside(exam: ExamResult, item: ItemResult) -> str:
 
 def _axes_lost(exam: ExamResult) -> str:
     zero = {axis: sum(axis in item.lost for item in exam.items) for axis in axes_of(exam)}
-    parts = [f"{clean(axis)} on {n}" for axis, n in zero.items() if n]
-    sentence = f"marks are lost for {', '.join(parts)}." if parts else "no mark is lost."
+    parts = [f"{clean(axis)} on {count(n, 'item')}" for axis, n in zero.items() if n]
+    sentence = f"marks lost for {', '.join(parts)}." if parts else "no mark was lost."
     kinds = list(dict.fromkeys(clean(pattern.kind) for pattern in exam.patterns))
     return sentence + (
-        f" Patterns seen: {', '.join(kinds)}."
+        f" Patterns found: {', '.join(kinds)}."
         if kinds
-        else f" None of the {many(len(patterns_of(exam)))} patterns is seen."
+        else f" None of the {many(len(patterns_of(exam)))} patterns found."
     )
 
 
@@ -314,7 +314,7 @@ def patterns(exam: ExamResult) -> Chart:
     drawn = [
         {
             "lamp": marks.OPEN if row.seen else marks.ASIDE,
-            "word": "SEEN" if row.seen else "not seen",
+            "word": "FOUND" if row.seen else "not found",
             "why": label(f"{row.where}: {row.meaning}", 72) if row.seen else row.meaning,
             "name": name,
         }
@@ -323,7 +323,7 @@ def patterns(exam: ExamResult) -> Chart:
     rows = [
         (
             clean(row.kind),
-            "seen" if row.seen else "not seen",
+            "found" if row.seen else "not found",
             clean(row.where),
             clean(row.meaning),
         )
@@ -334,6 +334,6 @@ def patterns(exam: ExamResult) -> Chart:
         "Patterns",
         clean(view.patterns_sentence),
         marks.lamps(drawn[:MAX_ROWS]),
-        ("Pattern", "Seen", "Where", "What it means"),
+        ("Pattern", "Found", "Where", "What it means"),
         cut(rows, 4),
     )

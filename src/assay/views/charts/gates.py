@@ -100,7 +100,7 @@ def gate_failures(gates: Mapping[str, Any], n: int) -> Chart:
         marks.aside(y, "note"),
     )
     sentence = (
-        f"{label(found[0][0], MAX_NAME)} fails most, in {found[0][1]:,} of {count(n, 'run')}."
+        f"{label(found[0][0], MAX_NAME)} fails most often: in {found[0][1]:,} of {count(n, 'run')}."
         if found[0][1]
         else f"No gate fails in {count(n, 'run')}."
     )

@@ -61,7 +61,7 @@ def calibration(card: JudgeCard) -> Chart:
     """People's label against the judge's verdict on each labelled item, where both are numbers; a
     larger mark stands for more items.
     """
-    name, title = "calibration", "The judge against people"
+    name, title = "calibration", "Judge and people compared"
     found = card.calibration
     if found is None or not found.labels:
         return nothing(name, title, "This judge was never compared with human labels.")
@@ -134,9 +134,7 @@ def calibration(card: JudgeCard) -> Chart:
     bias = found.bias.mean_difference
     same = sum(n for (one, other), n in pairs.items() if one == other)
     total = sum(pairs.values())
-    sentence = (
-        f"On {same:,} of {count(total, 'labelled item')} the judge gave the label that people gave."
-    )
+    sentence = f"The judge agrees with people on {same:,} of {count(total, 'labelled item')}."
     sentence += f" {_lean(bias)}"
     if unread or others:
         sentence += (
@@ -230,7 +228,7 @@ def confusion(agreement: AgreementBlock | None) -> Chart:
     )
     kappa = agreement.cohen_kappa or Estimate()
     sentence = (
-        f"Of {count(total, 'label')} the judge gave {same:,} as people did; the others are off the"
+        f"The judge gave {same:,} of {count(total, 'label')} as people did; the others are off the"
         f" diagonal. Cohen's kappa {_three(kappa.value)}, {_ends(kappa)}."
     )
     rows = [

@@ -124,11 +124,13 @@ def score_histogram(
         return nothing(name, title, "No run has a score, so there is nothing to draw.")
     for row in drawn:
         row["note"] = f"{count(row['runs'], 'run')}, {percent(row['runs'] / total)}"
+    top = max(drawn, key=lambda row: row["runs"])
     x = marks.scored()
     y = {
         "field": "runs",
         "type": "quantitative",
-        "axis": {"title": "runs", "grid": True, "tickMinStep": 1, "tickCount": 4, "format": ",d"},
+        # no more ticks than runs: runs are whole
+        "axis": {"title": "runs", "grid": True, "tickCount": min(4, top["runs"]), "format": ",d"},
     }
     bars = {
         "mark": {"type": "bar", "color": BLUE, "binSpacing": 1},
@@ -140,14 +142,13 @@ def score_histogram(
         },
     }
     layers = [bars, *marks.band_layers(bands if policy else (), threshold)]
-    top = max(drawn, key=lambda row: row["runs"])
     sentence = (
-        f"Scores of {count(total, 'run')}; most, {top['runs']:,}, lie from {top['low']:g} to"
-        f" {top['high']:g}."
+        f"Scores of {count(total, 'run')}. The most common range is {top['low']:g} to"
+        f" {top['high']:g}, with {count(top['runs'], 'run')}."
     )
     sentence += f" The letters are those of {clean(policy)}." if policy and bands else ""
     sentence += (
-        f" The dashed line is the threshold, {points(threshold)}."
+        f" The dashed line is the passing score, {points(threshold)}."
         if number(threshold) is not None
         else ""
     )
