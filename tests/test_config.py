@@ -107,6 +107,15 @@ def test_a_fault_names_its_line_and_what_to_do(
     assert message in found[0][2]
 
 
+def test_a_bar_without_a_value_is_not_the_default(write: Any) -> None:
+    text = "profile:\npolicy: ~\nrelease:\n  min_pass_rate:\n  margin: 1\n"
+    assert [(line, path) for line, path, _ in faults(write, text)] == [
+        (1, "profile"),
+        (2, "policy"),
+        (4, "release.min_pass_rate"),
+    ]
+
+
 def test_all_faults_are_told_at_once(write: Any) -> None:
     found = faults(write, "projekt: x\nrepeats: 0\nlimits: {retries: 99}\n")
     assert [line for line, _, _ in found] == [1, 2, 3]

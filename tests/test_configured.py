@@ -155,6 +155,10 @@ def test_the_environment_comes_before_the_file(parse: Any, monkeypatch: Any) -> 
         ("commands: {run: {step_summary: 1}}\n", "must be true or false, not 1."),
         ("commands: {run: {name: true}}\n", "must be a text, not True."),
         ("commands: {run: {trust: true}}\n", "--trust can only be given on the command line."),
+        (
+            "commands: {verify-attestation: {unsigned: true}}\n",
+            "--unsigned can only be given on the command line.",
+        ),
         ("commands: {run: {workflow: w.yaml}}\n", "has no option 'workflow'."),
     ],
 )  # fmt: skip

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 COMMAND_LINE, DEFAULT = "command line", "default"
 ENVIRONMENT = {"db": "ASSAY_DB", "store": "ASSAY_DB", "library": "ASSAY_LIBRARY"}
 """Options that an environment variable sets before the file does."""
-NEVER = ("trust", "config_file", "no_config", "json", "help")
+NEVER = ("trust", "unsigned", "config_file", "no_config", "json", "help")
 """Options that only a person at the command line can give."""
 _GRADING = (
     *("run", "grade", "explain", "batch", "view"),

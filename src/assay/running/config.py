@@ -322,6 +322,14 @@ KEYS = ConfigFile.__struct_fields__
 def _faults(config: Config) -> Iterator[tuple[Path, str, str]]:
     """What is wrong with a configuration beyond its shape: key, message, remedy."""
     spec = config.spec
+    tree = config.tree
+    bars: Mapping[str, Any] = tree.get("release") or {}
+    # a key without a value would lower the bar to the default
+    empty: list[Path] = [
+        (key,) for key in ("profile", "rubric", "policy") if key in tree and tree[key] is None
+    ]
+    for path in (*empty, *(("release", key) for key, value in bars.items() if value is None)):
+        yield path, "the key has no value.", "Write one, or remove the key."
     for kind in KINDS:
         many = f"{kind}s"
         entries: Mapping[str, Any] = getattr(spec, many)
