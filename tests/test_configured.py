@@ -155,10 +155,6 @@ def test_the_environment_comes_before_the_file(parse: Any, monkeypatch: Any) -> 
         ("commands: {run: {step_summary: 1}}\n", "must be true or false, not 1."),
         ("commands: {run: {name: true}}\n", "must be a text, not True."),
         ("commands: {run: {trust: true}}\n", "--trust can only be given on the command line."),
-        (
-            "commands: {verify-attestation: {unsigned: true}}\n",
-            "--unsigned can only be given on the command line.",
-        ),
         ("commands: {run: {workflow: w.yaml}}\n", "has no option 'workflow'."),
     ],
 )  # fmt: skip
@@ -170,6 +166,13 @@ def test_an_option_that_does_not_fit_is_refused_with_its_line(
     fault = refused.value.faults[0]
     assert message in fault.message
     assert fault.line == text.count("\n")
+
+
+def test_the_file_does_not_skip_the_check_of_a_signature(parse: Any) -> None:
+    text = "commands: {verify-attestation: {unsigned: true}}\n"
+    with pytest.raises(InputError) as refused:
+        parse(text, "verify-attestation -- a.json")
+    assert "--unsigned can only be given on the command line." in refused.value.faults[0].message
 
 
 def test_help_never_reads_the_file(parse: Any, capsys: pytest.CaptureFixture[str]) -> None:
