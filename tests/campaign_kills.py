@@ -30,7 +30,7 @@ from assay.library.shelf import Shelf
 from assay.store.ledger import Ledger, open_ledger
 from assay.store.verify import verify
 from documents import run
-from serving import API, Born, Nursery, runs
+from serving import API, Configured, runs
 
 EVERY = 10
 """Kills of one ledger: then a new one, so that to verify it after each kill stays cheap."""
@@ -85,7 +85,7 @@ HEAD = (
 class Wire:
     """One client that keeps its connection, and stops at the first answer that does not come."""
 
-    def __init__(self, server: Born) -> None:
+    def __init__(self, server: Configured) -> None:
         self._wire = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
 
     def post(self, path: str, body: Any, *, kind: str = "application/json") -> tuple[int, Any]:
@@ -104,10 +104,8 @@ class Wire:
 class Field:
     """One ledger, what was sent to it, and what was acknowledged."""
 
-    def __init__(self, url: str, folder: Path, nursery: Nursery, chance: random.Random) -> None:
+    def __init__(self, url: str, folder: Path, chance: random.Random) -> None:
         self.url = url
-        self.folder = folder
-        self.nursery = nursery
         self.chance = chance
         self.library = folder / "shelf"
         self.sent: set[str] = set()
@@ -128,11 +126,9 @@ class Field:
         (self.library / "policies").mkdir(parents=True, exist_ok=True)
         (self.library / "policies" / f"{STRICT}.yaml").write_text(strict, encoding="utf-8")
 
-    def bear(self) -> Born:
+    def bear(self) -> Configured:
         """A server for it."""
-        return self.nursery.bear(
-            self.url, folder=self.folder, library=str(self.library), patience_s=5.0
-        )
+        return Configured(self.url, library=str(self.library), patience_s=5.0)
 
     # --- what clients do until the server is gone
 
@@ -219,7 +215,7 @@ class Field:
             self.refused.append(f"{status} {answer}")
         time.sleep(self.chance.uniform(0.05, 0.2))
 
-    def bother(self, server: Born) -> list[threading.Thread]:
+    def bother(self, server: Configured) -> list[threading.Thread]:
         """Clients of every kind, until the server answers no more."""
 
         def client(work: Callable[[Wire], None]) -> None:
@@ -338,20 +334,15 @@ class Field:
         self.check(found, over=True)
 
 
-def faults(server: Born) -> list[str]:
+def faults(server: Configured) -> list[str]:
     """What a server has said of its own faults."""
-    return [
-        line
-        for line in server.log.read_text(encoding="utf-8").splitlines()
-        if '"level":"error"' in line
-    ]
+    return [line for line in server.started.said().splitlines() if '"level":"error"' in line]
 
 
 def campaign(
     new_url: Callable[[], str],
     kills: int,
     *,
-    nursery: Nursery,
     folder: Path,
     seed: int = 7,
     longest_s: float = LONGEST_S,
@@ -361,7 +352,7 @@ def campaign(
     chance = random.Random(seed)
     began = time.perf_counter()
     while found.kills < kills:
-        field = Field(new_url(), folder, nursery, chance)
+        field = Field(new_url(), folder, chance)
         for _ in range(min(EVERY, kills - found.kills)):
             with field.bear() as server:
                 threads = field.bother(server)
@@ -396,15 +387,12 @@ def main(argv: list[str]) -> bool:
         folder = Path(tempfile.mkdtemp(prefix="assay-kills-"))
         count = iter(range(10**6))
         try:
-            with Nursery() as nursery:
-                url = (
-                    (lambda folder=folder, count=count: f"sqlite:///{folder}/{next(count)}.db")
-                    if name == "sqlite"
-                    else new_database
-                )
-                found = campaign(
-                    url, options.kills, nursery=nursery, folder=folder, seed=options.seed
-                )
+            url = (
+                (lambda folder=folder, count=count: f"sqlite:///{folder}/{next(count)}.db")
+                if name == "sqlite"
+                else new_database
+            )
+            found = campaign(url, options.kills, folder=folder, seed=options.seed)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         print(found.row(name), flush=True)

@@ -1,11 +1,13 @@
 """The command without starting Python and loading the same modules anew each time: most of what a
 short command costs.
 
-Behind the fixture `assay` of conftest.py a command runs in one of three ways:
+Behind the fixture `assay` of conftest.py a command runs in one of four ways:
 
-- The first command of each kind (verb and second word) is started anew, once in the whole test run:
-  only that proves that a verb finds what it needs in a Python that has loaded nothing. So is one
-  whose environment Python reads only when it starts.
+- The first command of each verb is started anew, once in the whole test run: only that proves that
+  it finds what it needs in a Python that has loaded nothing. So is one whose environment Python
+  reads only when it starts.
+- The first command of each action of a verb is forked from a parent that has loaded the packages of
+  others and nothing of ours.
 - Every other command runs in this process, with its own folder, environment, streams and
   descriptors 0 to 2.
 - A command that must be a process of its own (it runs other people's code, or it serves) is forked
@@ -42,10 +44,10 @@ PARENT = """
 import asyncio, atexit, ctypes, difflib, email, faulthandler, gc, http.client, importlib, io, json, logging, os, pkgutil, platform, runpy, signal, socket
 import sqlite3, ssl, sys, threading
 from contextlib import suppress
-for name in ("aiohttp", "alembic.command", "msgspec", "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite", "yaml", "zoneinfo", *sys.argv[2:]):
+for name in ("aiohttp", "alembic.command", "jinja2", "jsonschema_rs", "msgspec", "numpy", "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite", "yaml", "zoneinfo", *sys.argv[2:]):
     with suppress(ModuleNotFoundError):  # an extra that is not installed here
         importlib.import_module(name)
-for name in ("assay.cli", "assay.scoring.metrics", "assay.store"):
+for name in ("assay.cli", "assay.scoring.metrics", "assay.store") if sys.argv[2:] else ():
     for found in pkgutil.iter_modules(importlib.import_module(name).__path__, name + "."):
         importlib.import_module(found.name)
 gc.freeze()
@@ -238,8 +240,9 @@ def run_here(
 
 
 class Parent:
-    """A process that becomes the command, once for each call, and has loaded `more` for it. It ends
-    with the process that made it, however that ends.
+    """A process that becomes the command, once for each call, and has loaded `more` for it and what
+    the verbs load; without `more`, nothing of ours. It ends with the process that made it, however
+    that ends.
     """
 
     def __init__(self, *more: str) -> None:
@@ -343,6 +346,14 @@ def parent() -> Parent:
     return made
 
 
+@cache
+def bare_parent() -> Parent:
+    """The same with nothing of ours loaded."""
+    made = Parent()
+    atexit.register(made.close)
+    return made
+
+
 class Forked:
     """A command, or code, in a process of its own that is forked, not started: it has loaded all it
     needs, and can be killed.
@@ -420,13 +431,13 @@ class Commands:
         self, arguments: list[str], *, stdin: bytes, cwd: Path, env: dict[str, str], timeout: float
     ) -> Result:
         can_be_told = sum(map(len, arguments)) < SMALL and can_be_forked({**os.environ, **env})
-        if (
-            is_first(*kind_of(arguments))
-            or not can_be_told
-            or not self._one_at_a_time.acquire(blocking=False)
-        ):
+        kind = kind_of(arguments)
+        first_of_verb, first_of_action = is_first(*kind[:1]), is_first(*kind)
+        if first_of_verb or not can_be_told or not self._one_at_a_time.acquire(blocking=False):
             return run_anew(arguments, stdin=stdin, cwd=cwd, env=env, timeout=timeout)
         try:
+            if first_of_action:
+                return bare_parent().run(arguments, stdin=stdin, cwd=cwd, env=env, timeout=timeout)
             is_main = threading.current_thread() is threading.main_thread()
             if is_main and FORKED.isdisjoint(arguments[:1]):
                 return run_here(arguments, stdin=stdin, cwd=cwd, env=env)

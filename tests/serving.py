@@ -30,7 +30,7 @@ from assay.server.settings import ServerSettings
 from assay.store.access import create_token
 from assay.store.ledger import open_ledger
 from documents import run
-from forking import Parent, can_be_forked, is_first, parent
+from forking import Parent, bare_parent, can_be_forked, is_first, parent
 
 API = "/api/v1"
 ALL = ("read", "write", "judge", "admin")
@@ -196,6 +196,8 @@ class Started:
 
     def said(self, timeout: float = 60) -> str:
         """What it says on standard error until its end."""
+        if self._read < 0:
+            return self._words.decode()
         while select.select([self._read], [], [], timeout)[0]:
             part = os.read(self._read, 1 << 16)
             if not part:
@@ -214,8 +216,9 @@ LOAD_NOTHING = {"--quiet", "--project", "--max-body"}
 
 
 class Process:
-    """`assay serve` as a process. The first one with its options is started anew, the others are
-    forked: see forking.py. One that runs code of the test's is forked.
+    """`assay serve` as a process. The first one is started anew, and the first with its options is
+    forked from a parent with nothing of ours loaded, the others from one with all of it: see
+    forking.py. One that runs code of the test's is forked.
     """
 
     def __init__(self, url: str, *more: str, port: int | None = None, code: str = "") -> None:
@@ -232,8 +235,13 @@ class Process:
             *more,
         ]
         kind = sorted({word for word in arguments if word.startswith("--")} - LOAD_NOTHING)
-        anew = not code and (is_first("serve", *kind) or not can_be_forked(os.environ))
-        self.started = Started(arguments, None if anew else parent(), code=code)
+        first = not code and is_first("serve", *kind)
+        anew = not code and ((first and is_first("serving")) or not can_be_forked(os.environ))
+        source = None if anew else bare_parent() if first else parent()
+        self.started = Started(arguments, source, code=code)
+        self._wait_or_end()
+
+    def _wait_or_end(self) -> None:
         self.pid = self.started.pid
         try:
             self.wait()
@@ -320,77 +328,20 @@ class Process:
         self.started.close()
 
 
-NURSERY = """
-import json, os, signal, sys
-import msgspec, uvicorn
-import assay.server.app
+SERVED = """
+import json, sys
+import msgspec
 from assay.cli.serve import serve
 from assay.server.settings import ServerSettings
-born = []
-for line in sys.stdin:
-    asked = json.loads(line)
-    pid = os.fork()
-    if pid == 0:
-        os.setsid()
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), 2)
-        code = 70
-        try:
-            code = serve(msgspec.convert(asked["settings"], ServerSettings), port=asked["port"], workers=1)
-        finally:
-            os._exit(int(code))
-    born = [one for one in born if os.waitpid(one, os.WNOHANG)[0] == 0] + [pid]
-    sys.stdout.write(f"{pid}\\n")
-    sys.stdout.flush()
-for pid in born:
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except OSError:
-        pass
-    os.waitpid(pid, 0)
+settings, port = json.loads(sys.argv[1])
+sys.exit(serve(msgspec.convert(settings, ServerSettings), port=port, workers=1))
 """
 
 
-class Nursery:
-    """Bears servers as processes of their own without starting Python anew for each: a kill must
-    cost less than what it proves.
+class Configured(Process):
+    """A server with settings that `assay serve` has no options for, ready to take work."""
 
-    It ends, and with it every server, when the process that made it ends, however that ends.
-    """
-
-    def __init__(self) -> None:
-        self.started = subprocess.Popen(
-            [sys.executable, "-c", NURSERY],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def bear(self, url: str, *, folder: Path, port: int | None = None, **changes: Any) -> Born:
-        """A server, ready to take work."""
-        made = Born(self, url, folder, port or free_port(), changes)
-        made.wait()
-        return made
-
-    def close(self) -> None:
-        self.started.communicate()
-
-    def __enter__(self) -> Nursery:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
-
-class Born(Process):
-    """A server that a nursery bore."""
-
-    def __init__(
-        self, nursery: Nursery, url: str, folder: Path, port: int, changes: dict[str, Any]
-    ) -> None:
-        self.port = port
-        self.log = folder / f"server-{port}-{time.monotonic_ns()}.log"
+    def __init__(self, url: str, *, port: int | None = None, **changes: Any) -> None:
         settings = {
             "db": url,
             "allow_anonymous": True,
@@ -398,40 +349,9 @@ class Born(Process):
             "log_requests": False,
             **changes,
         }
-        assert nursery.started.stdin is not None
-        assert nursery.started.stdout is not None
-        nursery.started.stdin.write(
-            json.dumps({"settings": settings, "port": port, "log": str(self.log)}) + "\n"
-        )
-        nursery.started.stdin.flush()
-        self.pid = int(nursery.started.stdout.readline())
-
-    def _lives(self) -> bool:
-        try:
-            with open(f"/proc/{self.pid}/stat", encoding="utf-8") as file:
-                return file.read().rpartition(")")[2].split()[0] not in "ZX"
-        except OSError:
-            return False
-
-    def fault(self) -> str | None:
-        return None if self._lives() else self.log.read_text(encoding="utf-8")
-
-    def kill(self) -> None:
-        os.killpg(self.pid, signal.SIGKILL)
-        while self._lives():
-            time.sleep(0.001)
-
-    def end(self, *, timeout: float = 30) -> tuple[int, str]:
-        os.kill(self.pid, signal.SIGTERM)
-        end = time.monotonic() + timeout
-        while self._lives():
-            assert time.monotonic() < end, "the server does not end"
-            time.sleep(0.01)
-        return 0, self.log.read_text(encoding="utf-8")
-
-    def __exit__(self, *_error: object) -> None:
-        if self._lives():
-            self.kill()
+        self.port = port or free_port()
+        self.started = Started([json.dumps([settings, self.port])], parent(), code=SERVED)
+        self._wait_or_end()
 
 
 def frames(text: str) -> list[tuple[int, str, dict[str, Any]]]:

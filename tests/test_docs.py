@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 
 from conftest import ROOT
 from examples import each
+from forking import parent
 
 
-def test_the_reference_is_what_the_code_says() -> None:
+def test_the_reference_is_what_the_code_says(tmp_path: Path) -> None:
     code = "import generate, json, sys; json.dump(generate.pages(), sys.stdout)"
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "docs"), "COLUMNS": "100"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env
-    )
-    import json
-
-    for name, text in json.loads(done.stdout).items():
+    path = f"import sys; sys.path.insert(0, {str(ROOT / 'docs')!r}); "
+    env = {"COLUMNS": "100"}
+    done = parent().run([], code=path + code, stdin=b"", cwd=tmp_path, env=env, timeout=300)
+    assert done.code == 0, done.err
+    for name, text in done.json().items():
         assert (ROOT / "docs" / "reference" / name).read_text() == text, (
             f"docs/reference/{name} is not what the code says; run `make docs`"
         )

@@ -51,7 +51,7 @@ from campaign_kills import campaign
 from documents import run
 from examples import CAMPAIGN, repeats
 from postgres import ledger_url, postgres_url
-from serving import API, Nursery, Process, runs, serving, until
+from serving import API, Configured, Process, runs, serving, until
 from test_contract import SOONER, doubling
 from test_server_events import Watcher, end_of, head_of
 
@@ -59,12 +59,6 @@ __all__ = ["ledger_url", "postgres_url"]
 
 KILLS = repeats(2, 10)
 """For each database, beside those in the tests of the store."""
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as made:
-        yield made
 
 
 def ask(
@@ -136,11 +130,10 @@ def finished(server: Process, job: str) -> Any:
 @pytest.mark.slow
 def test_a_server_that_is_killed_while_it_stores_evaluates_and_grades_again_loses_nothing_and_doubles_nothing(
     ledger_url: str,
-    nursery: Nursery,
     tmp_path: Path,
     assay: Any,
 ) -> None:
-    found = campaign(lambda: ledger_url, KILLS, nursery=nursery, folder=tmp_path, longest_s=0.4)
+    found = campaign(lambda: ledger_url, KILLS, folder=tmp_path, longest_s=0.4)
     assert found.kills == KILLS
     assert found.acknowledged > 0
     assert found.good, (found.lost, found.doubled, found.flaws, found.unfinished)
@@ -257,12 +250,12 @@ def claim_again(database: Database, owner: str, **more: Any) -> stored_jobs.Job 
 
 @pytest.mark.slow
 def test_several_workers_and_two_servers_share_one_ledger_and_store_a_run_once(
-    tmp_path: Path, nursery: Nursery
+    tmp_path: Path,
 ) -> None:
     url = f"sqlite:///{tmp_path}/l.db"
     with (
         Process(url, "--workers", "2", "--quiet") as first,
-        nursery.bear(url, folder=tmp_path) as second,
+        Configured(url) as second,
     ):
         assert sorted(posted_to_all([first, second, first], runs(30))) == [False] * 60 + [True] * 30
         assert first.end()[0] in (0, -15)
@@ -291,11 +284,10 @@ def posted_to_all(servers: list[Process], bodies: list[dict[str, Any]]) -> list[
 @pytest.mark.slow
 def test_two_servers_on_one_postgresql_store_a_run_once_do_a_job_once_and_tell_of_each_others_events(
     postgres_url: str,
-    nursery: Nursery,
     tmp_path: Path,
 ) -> None:
-    first = nursery.bear(postgres_url, folder=tmp_path, poll_s=0.1)
-    second = nursery.bear(postgres_url, folder=tmp_path, poll_s=0.1)
+    first = Configured(postgres_url, poll_s=0.1)
+    second = Configured(postgres_url, poll_s=0.1)
     with first, second:
         assert sum(posted_to_all([first, second], runs(40))) == 40
         evidence = run(run_id="watched")
@@ -434,11 +426,11 @@ def full_disk(request: pytest.FixtureRequest) -> Iterator[tuple[str, Path]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("full_disk", ["sqlite", "postgresql"], indirect=True)
 def test_a_full_disk_is_told_nothing_acknowledged_is_lost_and_it_goes_on_when_there_is_room(
-    full_disk: tuple[str, Path], nursery: Nursery, tmp_path: Path
+    full_disk: tuple[str, Path], tmp_path: Path
 ) -> None:
     url, ballast = full_disk
     acknowledged: list[str] = []
-    with nursery.bear(url, folder=tmp_path, patience_s=1.0) as server:
+    with Configured(url, patience_s=1.0) as server:
 
         def post(start: int) -> int:
             body = runs(20, start=start, metadata={"pad": os.urandom(20_000).hex()})
@@ -525,12 +517,10 @@ def test_a_full_disk_is_an_answer_that_every_route_with_a_token_describes(tmp_pa
 
 @pytest.mark.slow
 def test_a_postgresql_that_goes_away_and_comes_back_costs_nothing_but_time(
-    postgres_url: str, nursery: Nursery, tmp_path: Path
+    postgres_url: str, tmp_path: Path
 ) -> None:
     evidence = run(run_id="watched")
-    with nursery.bear(
-        postgres_url, folder=tmp_path, patience_s=0.5, poll_s=0.1, heartbeat_s=0.2
-    ) as server:
+    with Configured(postgres_url, patience_s=0.5, poll_s=0.1, heartbeat_s=0.2) as server:
         acknowledged = [
             found["digest"] for found in server.call("POST", "/runs", runs(120))[1]["results"]
         ]

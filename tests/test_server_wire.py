@@ -25,23 +25,17 @@ from assay.store.access import create_token
 from assay.store.ledger import open_ledger
 from assay.store.verify import verify
 from documents import run
-from serving import API, Born, Nursery, serving
+from serving import API, Configured, serving
 from test_server_events import Watcher, end_of, head_of
 from test_server_faults import hasty
 
 __all__ = ["hasty"]
 
 
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as made:
-        yield made
-
-
 class Clients:
     """Clients that post runs one after another, each on a connection that it keeps."""
 
-    def __init__(self, server: Born, n: int = 16) -> None:
+    def __init__(self, server: Configured, n: int = 16) -> None:
         self.answers: list[tuple[int, str]] = []
         self.lost: list[str] = []
         self.ending = threading.Event()
@@ -113,7 +107,7 @@ def check(url: str, acknowledged: list[str], *, several: bool = False) -> None:
 class Shared(NamedTuple):
     """One server for whatever leaves it as it was."""
 
-    born: Born
+    born: Configured
     url: str
     folder: Path
     shelf: Path
@@ -124,7 +118,7 @@ MINE = "mine@1.yaml"
 
 
 @pytest.fixture(scope="module")
-def shared_server(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     folder = tmp_path_factory.mktemp("side")
     policies = folder / "shelf" / "policies"
     policies.mkdir(parents=True)
@@ -135,19 +129,16 @@ def shared_server(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) ->
     )
     (policies / MINE).write_text(words)
     url = f"sqlite:///{folder}/l.db"
-    with nursery.bear(
-        url, folder=folder, library=str(folder / "shelf"), patience_s=PATIENCE_S
-    ) as born:
+    with Configured(url, library=str(folder / "shelf"), patience_s=PATIENCE_S) as born:
         yield Shared(born, url, folder, policies)
-        born.end()
-        log = born.log.read_text(encoding="utf-8")
+        log = born.end()[1]
         assert "Traceback" not in log
         assert '"level":"error"' not in log
     check(url, [], several=True)
 
 
 @pytest.fixture
-def server(shared_server: Shared) -> Born:
+def server(shared_server: Shared) -> Configured:
     """The server."""
     return shared_server.born
 
@@ -177,7 +168,7 @@ def locked(path: Path, seconds: float) -> Iterator[threading.Event]:
 
 
 def test_a_ledger_that_is_locked_for_a_while_makes_requests_wait_and_loses_nothing(
-    server: Born, shared_server: Shared
+    server: Configured, shared_server: Shared
 ) -> None:
     with locked(shared_server.folder / "l.db", 0.8):  # shorter than the patience
         clients = Clients(server)
@@ -188,7 +179,7 @@ def test_a_ledger_that_is_locked_for_a_while_makes_requests_wait_and_loses_nothi
 
 
 def test_a_ledger_that_is_locked_for_longer_than_the_patience_is_told_and_nothing_of_it_is_stored(
-    server: Born, shared_server: Shared
+    server: Configured, shared_server: Shared
 ) -> None:
     with locked(shared_server.folder / "l.db", 60) as over:
         status, answer = server.call("POST", "/runs", run(run_id="busy"))
@@ -199,10 +190,8 @@ def test_a_ledger_that_is_locked_for_longer_than_the_patience_is_told_and_nothin
     assert server.call("POST", "/runs", run(run_id="busy"))[0] == 201
 
 
-def test_nothing_is_acknowledged_when_the_file_of_the_ledger_was_removed(
-    nursery: Nursery, tmp_path: Path
-) -> None:
-    with nursery.bear(f"sqlite:///{tmp_path}/l.db", folder=tmp_path) as server:
+def test_nothing_is_acknowledged_when_the_file_of_the_ledger_was_removed(tmp_path: Path) -> None:
+    with Configured(f"sqlite:///{tmp_path}/l.db") as server:
         for one in tmp_path.glob("l.db*"):
             one.unlink()
         assert server.call("POST", "/runs", run(run_id="removed"))[0] == 503
@@ -256,7 +245,7 @@ def test_odd_bodies_are_answered_and_never_by_a_5xx(tmp_path: Path) -> None:
 
 
 def test_each_token_gets_its_own_project_and_each_query_its_own_rules_when_all_come_at_once(
-    server: Born, shared_server: Shared, tmp_path: Path
+    server: Configured, shared_server: Shared, tmp_path: Path
 ) -> None:
     url = shared_server.url
     queries = [
@@ -330,7 +319,7 @@ def test_each_token_gets_its_own_project_and_each_query_its_own_rules_when_all_c
         assert verify(ledger).clean
 
 
-def test_a_large_body_holds_up_nobody_elses_run(server: Born) -> None:
+def test_a_large_body_holds_up_nobody_elses_run(server: Configured) -> None:
     steps = [{"name": f"s{number}", "status": "success", "agent": "a"} for number in range(30_000)]
     answered: list[str] = []
 
@@ -408,7 +397,7 @@ def answers(wire: socket.socket, n: int = 1, *, bare: tuple[int, ...] = ()) -> l
 
 
 @pytest.fixture
-def wire(server: Born) -> Iterator[socket.socket]:
+def wire(server: Configured) -> Iterator[socket.socket]:
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as made:
         yield made
 
@@ -450,7 +439,9 @@ def test_a_connection_goes_on_after_every_error(wire: socket.socket) -> None:
         assert (taken.status, taken.tree["run_id"]) == (201, f"after-{number}")
 
 
-def test_a_connection_that_is_to_be_closed_is_closed_after_the_whole_answer(server: Born) -> None:
+def test_a_connection_that_is_to_be_closed_is_closed_after_the_whole_answer(
+    server: Configured,
+) -> None:
     for name, more in (
         ("close", {"Connection": "close"}),
         ("old", {"version": "1.0"}),
@@ -506,7 +497,7 @@ def test_a_body_comes_in_pieces_of_any_size_and_packed(wire: socket.socket) -> N
 
 
 def test_the_largest_body_is_taken_and_a_larger_one_is_refused(
-    server: Born, wire: socket.socket
+    server: Configured, wire: socket.socket
 ) -> None:
     room = 16 * 1024 * 1024
     pad = room - len(body("large", metadata={"pad": ""}))
@@ -519,7 +510,7 @@ def test_the_largest_body_is_taken_and_a_larger_one_is_refused(
         assert (refused.status, refused.headers["connection"]) == (413, "close")
 
 
-def test_clients_that_go_away_cost_nobody_anything(server: Born) -> None:
+def test_clients_that_go_away_cost_nobody_anything(server: Configured) -> None:
     for number in range(20):
         with socket.create_connection(("127.0.0.1", server.port)) as wire:
             wire.sendall(asked(body(f"middle-{number}"))[:-50])
@@ -541,7 +532,7 @@ def test_clients_that_go_away_cost_nobody_anything(server: Born) -> None:
     assert all(server.call("GET", f"/runs/middle-{number}")[0] == 404 for number in range(0, 20, 5))
 
 
-def test_a_stream_tells_of_an_event_at_once_while_others_post(server: Born) -> None:
+def test_a_stream_tells_of_an_event_at_once_while_others_post(server: Configured) -> None:
     whole = run(run_id="watched")
     assert server.call("POST", "/runs/live", head_of(whole))[0] == 201
     watcher = Watcher(server, "watched")
