@@ -266,7 +266,8 @@ class Batch:
             }
         )
         for name, values in facets.side_rows(one.kind).items():
-            self._add_rows(t.metadata.tables[name], seq, values)
+            if values:
+                self._add_rows(t.metadata.tables[name], seq, values)
         return seq
 
     def _add_rows(

@@ -178,9 +178,7 @@ def _checked(name: str) -> str:
         raise PatchError(f"the path {name[:200]!r} is absolute, or not written with /")
     if not path or any(part in ("", ".", "..") for part in parts):
         raise PatchError(f"the path {name[:200]!r} leads out of the tree, or nowhere")
-    if any(part.lower() in (".git", "git~1") for part in parts) or any(
-        ord(sign) < 32 for sign in path
-    ):
+    if any(part.lower() in (".git", "git~1") for part in parts) or min(path) < " ":
         raise PatchError(f"the path {name[:200]!r} is not one that a patch may change")
     return path
 
