@@ -17,7 +17,7 @@ import assay as package
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
-from assay.store.drafts import Link, draft
+from assay.store.drafts import Link, draft, graded_drafts
 from assay.store.ledger import open_ledger
 from documents import FAMILIES, POLICY, run, scorecard
 from postgres import ledger_url, postgres_url
@@ -232,7 +232,7 @@ def test_a_stored_grade_that_is_not_what_the_evidence_gives_is_different(
     card = scorecard({"norm": Decimal("0.5")})
     payload = {**Grader(Shelf()).grade(Document(card, "x")).payload(), "grade": "A", "passed": True}
     with open_ledger(f"{tmp_path}/l.db") as ledger:
-        ledger.put_graded(card, card, payload)
+        ledger.put_many(graded_drafts(card, card, payload))
     played = assay("ledger", "replay", "r-1", "--db", "l.db", "--json")
     assert (played.code, played.json()["difference"]) == (
         1,

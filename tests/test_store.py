@@ -36,7 +36,7 @@ from assay.store import migrating, raw_rows, serving
 from assay.store import tables as t
 from assay.store import verify as verifying
 from assay.store.databases import open_database
-from assay.store.drafts import KINDS, Draft, Link, digest_bytes, draft
+from assay.store.drafts import KINDS, Draft, Link, digest_bytes, draft, graded_drafts
 from assay.store.ledger import Ledger, open_ledger
 from assay.store.listing import evidence_of, grades_of, runs_behind
 from assay.store.names import seen
@@ -344,9 +344,10 @@ def test_a_grade_without_its_evidence_is_not_stored(ledger: Ledger) -> None:
     assert verify(ledger).clean
 
 
-def test_put_graded_stores_evidence_scorecard_and_grade_in_one_transaction(ledger: Ledger) -> None:
+def test_a_grade_is_stored_with_evidence_and_scorecard_in_one_transaction(ledger: Ledger) -> None:
     kept = Grader(Shelf()).grade(settled(Document(run("rag"), "test")))
-    stored = ledger.put_graded(kept.evidence, kept.grade.scorecard, kept.payload(), author="ci")
+    drafts = graded_drafts(kept.evidence, kept.grade.scorecard, kept.payload(), author="ci")
+    stored = ledger.put_many(drafts)[-1]
     assert (stored.seq, stored.new) == (3, True)
     links = {(link.relation, link.source, link.target) for link in ledger.links_of(stored.digest)}
     card = ledger.find("scorecard").items[0].digest
@@ -354,7 +355,7 @@ def test_put_graded_stores_evidence_scorecard_and_grade_in_one_transaction(ledge
     assert [link.source for link in ledger.links_of(card, relation="evidence_of")] == [
         ledger.find("run").items[0].digest
     ]
-    assert ledger.put_graded(kept.evidence, kept.grade.scorecard, kept.payload()).new is False
+    assert ledger.put_many(drafts)[-1].new is False
     assert ledger.count().n == 3
 
 

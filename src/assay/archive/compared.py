@@ -5,6 +5,7 @@ dataset, else the evaluation before it that shows which samples it lacks.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from msgspec import DecodeError, Struct
@@ -110,23 +111,14 @@ def named_baselines(
 
 
 def _baselines(ledger: Ledger, project: str) -> Iterator[NamedBaseline]:
-    cursor: int | None = None
-    for _ in range(0, _LOOKED_AT, _AT_ONCE):
-        page = ledger.find(
-            "baseline", project=project, after=cursor, limit=_AT_ONCE, newest_first=True
-        )
-        for item in page.items:
-            if item.body is None:
-                continue
-            try:
-                found = _baseline.decode(item.checked())
-            except (AssayError, DecodeError):
-                continue
-            if found.kind == "runs" and found.evidence_digests:
-                yield found
-        cursor = page.next_cursor
-        if cursor is None:
-            return
+    items = ledger.each("baseline", project=project, at_once=_AT_ONCE, newest_first=True)
+    for item in islice(items, _LOOKED_AT):
+        try:
+            baseline = _baseline.decode(item.checked())
+        except (AssayError, DecodeError):
+            continue
+        if baseline.kind == "runs" and baseline.evidence_digests:
+            yield baseline
 
 
 def compared_with(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> ComparedWith | None:

@@ -12,7 +12,7 @@ class DecisionEvidence(NamedTuple):
 
     candidate: list[str]
     baseline: list[str]
-    decided: set[str]
+    decided: list[str]
     """The grades that it uses."""
 
 
@@ -27,5 +27,7 @@ def evidence_of_decision(ledger: Ledger, digest: str, *, project: str) -> Decisi
         ]
         for side in ("candidate", "baseline")
     )
-    decided = {link.target for link in links if link.relation == "decides"}
+    decided = [
+        link.target for link in links if link.relation == "decides" and link.source == digest
+    ]
     return DecisionEvidence(candidate, baseline, decided)

@@ -45,7 +45,7 @@ def verify_ledger(
     flaws = [
         Flaw(project, item.seq, item.digest, what, _FIX)
         for project in report.heads
-        for item in _evaluations(ledger, project)
+        for item in ledger.each("evaluation", project=project, at_once=1)
         for what in _faults(ledger, item, project)
     ]
     flaws += [
@@ -54,16 +54,6 @@ def verify_ledger(
         for item, what in label_faults(ledger, project)
     ]
     return report._replace(flaws=tuple(flaws[:SHOWN]), flaw_count=len(flaws))
-
-
-def _evaluations(ledger: Ledger, project: str) -> Iterator[Item]:
-    cursor: int | None = None
-    while True:
-        page = ledger.find("evaluation", project=project, after=cursor, limit=1)
-        yield from (item for item in page.items if item.body is not None)
-        cursor = page.next_cursor
-        if cursor is None:
-            return
 
 
 def _faults(ledger: Ledger, item: Item, project: str) -> Iterator[str]:

@@ -224,15 +224,11 @@ def no_other_version(
 def _found(
     ledger: Ledger, filters: Mapping[str, str], project: str, *, after: int | None = None
 ) -> Iterator[StoredEvaluation]:
-    cursor = after
-    while True:  # one by one: a record is as large as its evaluation has runs
-        page = ledger.find(
-            "evaluation", filters, project=project, after=cursor, limit=1, newest_first=True
-        )
-        yield from (read_evaluation(item) for item in page.items if item.body is not None)
-        cursor = page.next_cursor
-        if cursor is None:
-            return
+    # One by one: a record is as large as its evaluation has runs.
+    items = ledger.each(
+        "evaluation", filters, project=project, at_once=1, after=after, newest_first=True
+    )
+    return map(read_evaluation, items)
 
 
 def stored_runs(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> Iterator[Item]:

@@ -13,13 +13,11 @@ from assay.records.label import HumanLabel, LabelSet
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
 
-_AT_ONCE = 500
-
 
 def label_faults(ledger: Ledger, project: str) -> Iterator[tuple[Item, str]]:
     """Each label and set with a false statement."""
     sets: dict[str, LabelSet] = {}
-    for item in _items(ledger, "labelset", project):
+    for item in ledger.each("labelset", project=project):
         try:
             sets[item.digest] = read_set(item).set
         except AssayError as error:
@@ -27,7 +25,7 @@ def label_faults(ledger: Ledger, project: str) -> Iterator[tuple[Item, str]]:
             continue
         if identified_set(sets[item.digest]).id != sets[item.digest].id:
             yield item, "the id of the label set is not that of its content."
-    for item in _items(ledger, "label", project):
+    for item in ledger.each("label", project=project):
         try:
             label = read_label(item).label
         except AssayError as error:
@@ -36,16 +34,6 @@ def label_faults(ledger: Ledger, project: str) -> Iterator[tuple[Item, str]]:
         fault = _outside_set(label, sets, ledger, project) or _not_there(label, ledger, project)
         if fault:
             yield item, fault
-
-
-def _items(ledger: Ledger, kind: str, project: str) -> Iterator[Item]:
-    cursor: int | None = None
-    while True:
-        page = ledger.find(kind, project=project, after=cursor, limit=_AT_ONCE)
-        yield from (item for item in page.items if item.body is not None)
-        cursor = page.next_cursor
-        if cursor is None:
-            return
 
 
 def _outside_set(

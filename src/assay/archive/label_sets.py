@@ -217,16 +217,9 @@ def read_set(item: Item) -> StoredSet:
 
 def list_sets(ledger: Ledger, *, project: str, tag: str = "") -> Iterator[StoredSet]:
     """The sets of a project, the newest first. What was forgotten is left out."""
-    cursor: int | None = None
     filters = {"tag": tag} if tag else {}
-    while True:
-        page = ledger.find(
-            "labelset", filters, project=project, after=cursor, limit=20, newest_first=True
-        )
-        yield from (read_set(item) for item in page.items if item.body is not None)
-        cursor = page.next_cursor
-        if cursor is None:
-            return
+    items = ledger.each("labelset", filters, project=project, at_once=20, newest_first=True)
+    return map(read_set, items)
 
 
 def find_set(ledger: Ledger, reference: str, *, project: str) -> StoredSet | None:

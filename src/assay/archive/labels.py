@@ -21,7 +21,6 @@ from assay.views.labels import StoredLabel as StoredLabel
 if TYPE_CHECKING:
     from assay.store.ledger import Ledger
 
-_AT_ONCE = 1000
 CORRECTABLE = timedelta(minutes=10)
 """How long after their first label of an item a rater can correct it."""
 
@@ -160,10 +159,4 @@ def raters_of(labels: Sequence[StoredLabel]) -> list[Rater]:
 
 
 def _found(ledger: Ledger, tag: str, project: str) -> Iterator[StoredLabel]:
-    cursor: int | None = None
-    while True:
-        page = ledger.find("label", {"tag": tag}, project=project, after=cursor, limit=_AT_ONCE)
-        yield from (read_label(item) for item in page.items if item.body is not None)
-        cursor = page.next_cursor
-        if cursor is None:
-            return
+    return map(read_label, ledger.each("label", {"tag": tag}, project=project))

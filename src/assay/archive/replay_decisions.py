@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from assay.archive.decision_sides import evidence_of_decision
 from assay.archive.grades import trace
 from assay.archive.own_profiles import OWN_PROFILE
 from assay.archive.replay import Remaker, Replayed, compared, on_shelf
@@ -23,10 +24,8 @@ from assay.pipeline.grading import Graded, Grader
 from assay.records.decision import DECISION_SCHEMA, Decision
 from assay.release.plan import check_plan
 from assay.release.policy import Bars, ReleaseRules, make_release_rules
-from assay.store.drafts import Item, Link
+from assay.store.drafts import Item
 from assay.store.ledger import Ledger
-
-SIDES = ("candidate", "baseline")
 
 
 class _Known(Grader):
@@ -58,19 +57,10 @@ def replay_decision(ledger: Ledger, item: Item, shelf: Shelf, *, project: str) -
 def _again(
     ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: Shelf, project: str
 ) -> Decision:
-    links = ledger.links_of_many([item.digest], project=project)
-    graded = _graded(ledger, item, links, shelf, project)
-    evidence = {
-        name: [
-            link.source
-            for link in links
-            if link.relation == f"{name}_of" and link.target == item.digest
-        ]
-        for name in SIDES
-    }
-    if not all(
-        evidence[name] and all(digest in graded for digest in evidence[name]) for name in SIDES
-    ):
+    evidence = evidence_of_decision(ledger, item.digest, project=project)
+    graded = _graded(ledger, item, evidence.decided, shelf, project)
+    named = {"candidate": evidence.candidate, "baseline": evidence.baseline}
+    if not all(found and graded.keys() >= set(found) for found in named.values()):
         raise NotEnoughEvidence(
             "STO-008",
             "this decision rests on grades that were stored without their evidence.",
@@ -79,9 +69,11 @@ def _again(
         )
     grader = _Known(shelf, next(iter(graded.values())).grade.policy, graded)
     # each document is known by its digest: what it holds was read, checked and graded above
-    documents = {name: [Document({}, str(digest)) for digest in evidence[name]] for name in SIDES}
     candidate, baseline = (
-        side_of(documents[name], grader, name=str(stored[name]["name"])) for name in SIDES
+        side_of(
+            [Document({}, digest) for digest in digests], grader, name=str(stored[name]["name"])
+        )
+        for name, digests in named.items()
     )
     rules = _rules(shelf, stored)
     return decide(
@@ -89,7 +81,7 @@ def _again(
         baseline,
         rules,
         grader,
-        terms=_terms(ledger, stored, links, item, rules, project),
+        terms=_terms(ledger, stored, item, rules, project),
     )
 
 
@@ -104,12 +96,9 @@ def _rules(shelf: Shelf, stored: Mapping[str, Any]) -> ReleaseRules:
 
 
 def _graded(
-    ledger: Ledger, item: Item, links: Sequence[Link], shelf: Shelf, project: str
+    ledger: Ledger, item: Item, wanted: Sequence[str], shelf: Shelf, project: str
 ) -> dict[str, Graded]:
     """Every grade of the decision, recomputed, by the digest of its evidence."""
-    wanted = [
-        link.target for link in links if link.relation == "decides" and link.source == item.digest
-    ]
     grades = ledger.get_many(wanted, project=project)
     remaker = Remaker(shelf)
     found = {}
@@ -132,7 +121,6 @@ def _graded(
 def _terms(
     ledger: Ledger,
     stored: Mapping[str, Any],
-    links: Sequence[Link],
     item: Item,
     rules: Any,
     project: str,
@@ -141,14 +129,7 @@ def _terms(
     said = stored["plan"]
     plan = None
     if said["declared"]:
-        held = ledger.get_many(
-            [
-                str(link.source)
-                for link in links
-                if link.relation == "evidence_of" and link.target == item.digest
-            ],
-            project=project,
-        )
+        held = ledger.get_many(ledger.made_of(item.digest, project=project), project=project)
         plan = next(
             (
                 check_plan(one.tree(), where=one.digest)

@@ -53,15 +53,8 @@ class _Evidence:
         """What a record was made of, of that schema, also what was forgotten since; nothing if none
         of it was ever stored.
         """
-        links = self._ledger.links_of_many([digest], project=self._project)
-        found = self._ledger.get_many(
-            {
-                str(link.source)
-                for link in links
-                if link.relation == "evidence_of" and link.target == digest
-            },
-            project=self._project,
-        )
+        sources = self._ledger.made_of(digest, project=self._project)
+        found = self._ledger.get_many(sources, project=self._project)
         return [item for item in found.values() if item.schema == schema]
 
     def tree(self, digest: Any, what: str, kind: str, schema: str | None = None) -> Any:

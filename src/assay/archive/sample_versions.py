@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -71,23 +72,17 @@ def _heads(
     ledger: Ledger, project: str, filters: dict[str, str], but: str
 ) -> dict[int, EvaluationHead]:
     found: dict[int, EvaluationHead] = {}
-    cursor: int | None = None
     runs = 0
-    for _ in range(LOOKED_AT):  # one by one: a record is as large as its evaluation has runs
-        page = ledger.find(
-            "evaluation", filters, project=project, after=cursor, limit=1, newest_first=True
-        )
-        for item in page.items:
-            if item.body is None or item.digest == but:
-                continue
-            head = _head(item.checked())
-            runs += head.totals.n
-            if runs > RUNS:
-                return found
-            found[item.seq] = head
-        cursor = page.next_cursor
-        if cursor is None:
+    # One by one: a record is as large as its evaluation has runs.
+    items = ledger.each("evaluation", filters, project=project, at_once=1, newest_first=True)
+    for item in islice(items, LOOKED_AT):
+        if item.digest == but:
+            continue
+        head = _head(item.checked())
+        runs += head.totals.n
+        if runs > RUNS:
             break
+        found[item.seq] = head
     return found
 
 

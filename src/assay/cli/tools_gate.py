@@ -102,14 +102,10 @@ def _evidence(tree: Tree, names: list[str], lists: inp.Lists, store: Store | Non
 
 def _stored_indexes(store: Store | None, namespace: str) -> Iterator[dict[str, Any]]:
     """Every index of a namespace that a ledger keeps."""
-    after = None
-    while store is not None:
-        page = store.ledger.find("index", project=store.project, after=after, limit=1000)
-        trees = (item.tree() for item in page.items if item.body is not None)
-        yield from (index for index in trees if index.get("namespace") == namespace)
-        after = page.next_cursor
-        if after is None:
-            return
+    for item in () if store is None else store.ledger.each("index", project=store.project):
+        index = item.tree()
+        if index.get("namespace") == namespace:
+            yield index
 
 
 def _source(home: str, file: str) -> SchemaSource:

@@ -109,15 +109,7 @@ def _all(ledger: Ledger, project: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _items(ledger: Ledger, project: str) -> Iterator[Item]:
     """Every baseline of a project that was not forgotten, the newest first."""
-    cursor: int | None = None
-    while True:
-        page = ledger.find(
-            "baseline", project=project, after=cursor, limit=_PAGE, newest_first=True
-        )
-        yield from (item for item in page.items if item.body is not None)
-        cursor = page.next_cursor
-        if cursor is None:
-            return
+    return ledger.each("baseline", project=project, at_once=_PAGE, newest_first=True)
 
 
 def _whole(digest: str, record: dict[str, Any], name: str) -> KeptBaseline:

@@ -2,7 +2,7 @@
 identified by its content, and corrections are new records.
 
     with open_ledger("sqlite:///.assay/ledger.db") as ledger:
-        stored = ledger.put_graded(run, scorecard, payload)
+        stored = ledger.put(run, kind="run")
 
 Threads may share a Ledger; a process opens its own. Once a call has returned, its records are on
 disk.
@@ -11,7 +11,7 @@ disk.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,7 +33,6 @@ from assay.store.drafts import (
     digest_bytes,
     digest_text,
     draft,
-    graded_drafts,
     note,
 )
 from assay.store.migrating import ensure
@@ -109,25 +108,6 @@ class Ledger:
         return self.database.write(
             lambda connection: writing.append(connection, project, listed, now=self._clock())
         )
-
-    def put_graded(
-        self,
-        evidence: Any,
-        scorecard: Any,
-        grade: Any,
-        *,
-        project: str = DEFAULT_PROJECT,
-        author: str | None = None,
-        reason: str | None = None,
-        links: Sequence[Link] = (),
-    ) -> Stored:
-        """Store a grade with its evidence (a run or a scorecard) and the scorecard that was graded,
-        in one transaction. `links` go from the grade.
-        """
-        return self.put_many(
-            graded_drafts(evidence, scorecard, grade, author=author, reason=reason, links=links),
-            project=project,
-        )[-1]
 
     def correct(
         self,
@@ -251,6 +231,33 @@ class Ledger:
             )
         )
 
+    def each(
+        self,
+        kind: str,
+        filters: Filters | None = None,
+        *,
+        project: str,
+        at_once: int = 500,
+        after: int | None = None,
+        newest_first: bool = False,
+    ) -> Iterator[Item]:
+        """Every record of a kind that was not forgotten, read `at_once` at a time: 1 for records
+        that may be large.
+        """
+        while True:
+            page = self.find(
+                kind,
+                filters,
+                project=project,
+                after=after,
+                limit=at_once,
+                newest_first=newest_first,
+            )
+            yield from (item for item in page.items if item.body is not None)
+            after = page.next_cursor
+            if after is None:
+                return
+
     def history(
         self,
         run_id: str,
@@ -277,6 +284,14 @@ class Ledger:
         """The links from and to a record."""
         found = self.links_of_many([digest], project=project)
         return [link for link in found if relation in (None, link.relation)][:limit]
+
+    def made_of(self, digest: str, *, project: str) -> list[str]:
+        """The digests of the records that are evidence of a record."""
+        return [
+            str(link.source)
+            for link in self.links_of_many([digest], project=project)
+            if link.relation == "evidence_of" and link.target == digest
+        ]
 
     def count(
         self,

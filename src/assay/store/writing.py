@@ -168,7 +168,7 @@ def _check_evidence(grade: Draft, edges: Iterable[ChainLink], known: dict[bytes,
             "STO-011",
             "a grade is stored only together with its evidence.",
             where=grade.name,
-            fix="Use `put_graded`, or link it graded_from.",
+            fix="Link it to its scorecard or run with graded_from.",
         )
 
 

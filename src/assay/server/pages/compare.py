@@ -175,22 +175,13 @@ def _evaluations(services: Services, project: str) -> Iterator[tuple[str, str]]:
     name.
     """
     names: set[str] = set()
-    cursor: int | None = None
-    while True:  # one by one: a record is as large as its evaluation has runs
-        found = services.ledger.find(
-            "evaluation", project=project, after=cursor, limit=1, newest_first=True
-        )
-        for item in found.items:
-            if item.body is None:
-                continue
-            one = _listed(item.body)
-            key = item.digest if one.name in names else one.name
-            names.add(one.name)
-            version = f"{one.workflow.id} {one.workflow.version or ''}".strip()
-            yield key, f"{one.name} · {version} · {one.started[:16].replace('T', ' ')} UTC"
-        cursor = found.next_cursor
-        if cursor is None:
-            return
+    # One by one: a record is as large as its evaluation has runs.
+    for item in services.ledger.each("evaluation", project=project, at_once=1, newest_first=True):
+        listed = _listed(item.body or b"")
+        key = item.digest if listed.name in names else listed.name
+        names.add(listed.name)
+        version = f"{listed.workflow.id} {listed.workflow.version or ''}".strip()
+        yield key, f"{listed.name} · {version} · {listed.started[:16].replace('T', ' ')} UTC"
 
 
 def _baselines(services: Services, project: str) -> list[tuple[str, str]]:

@@ -61,7 +61,7 @@ def pairs_of(
         return Pairs(None, {}, {})
     scores: dict[str, dict[str, list[float]]] = {}
     for name, evidence in sides.items():
-        for digest, grade in _grades(services, project, evidence, found.decided):
+        for digest, grade in _grades(services, project, evidence, set(found.decided)):
             sample = _sample(grade)
             if exact.is_number(grade.weighted_score):
                 scores.setdefault(sample, {}).setdefault(name, []).append(

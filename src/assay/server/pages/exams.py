@@ -176,12 +176,8 @@ def show_exam(
 
 def _evidence(services: Services, project: str, digest: str) -> dict[str, Any]:
     """The questions and answers that a result was made of; empty if they are not stored."""
-    links = services.ledger.links_of(digest, project=project, relation="evidence_of", limit=50)
-    found = services.ledger.get_many(
-        [link.source for link in links if link.source is not None and link.target == digest],
-        project=project,
-    )
-    for item in found.values():
+    sources = services.ledger.made_of(digest, project=project)[:50]
+    for item in services.ledger.get_many(sources, project=project).values():
         if item.body is not None and item.schema == EVIDENCE:
             evidence: dict[str, Any] = item.tree()
             return evidence

@@ -195,8 +195,7 @@ def _newer(last: StoredCard) -> Note:
 
 def _made_of(services: Services, project: str, digest: str) -> str:
     """Links to the audit and the calibration of a card, where they are stored."""
-    links = services.ledger.links_of(digest, project=project, relation="evidence_of", limit=20)
-    sources = [one.source for one in links if one.source and one.target == digest]
+    sources = services.ledger.made_of(digest, project=project)[:20]
     if not sources:
         return absent("not stored")
     return phrase(*[part for one in sources for part in (short(one, address("judges", one)), " ")])

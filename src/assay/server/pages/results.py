@@ -178,10 +178,7 @@ def _value(value: Any) -> str:
 
 def _made_of(services: Services, project: str, digest: str) -> Part:
     """The stored records that a result was made of."""
-    links = services.ledger.links_of(
-        digest, project=project, relation="evidence_of", limit=MADE_OF + 1
-    )
-    sources = [one.source for one in links if one.source is not None and one.target == digest]
+    sources = services.ledger.made_of(digest, project=project)
     kinds = {
         name: item.kind
         for name, item in services.ledger.get_many(sources[:MADE_OF], project=project).items()

@@ -72,15 +72,8 @@ def check_of(item: Item) -> StoredCheck:
 
 
 def _newest_first(services: Services, project: str, kind: str) -> Iterator[Item]:
-    cursor: int | None = None
-    for _ in range(0, SEARCHED, AT_ONCE):
-        found = services.ledger.find(
-            kind, project=project, after=cursor, limit=AT_ONCE, newest_first=True
-        )
-        yield from (item for item in found.items if item.body is not None)
-        cursor = found.next_cursor
-        if cursor is None:
-            return
+    items = services.ledger.each(kind, project=project, at_once=AT_ONCE, newest_first=True)
+    return islice(items, SEARCHED)
 
 
 def versions(services: Services, project: str) -> Iterator[tuple[Item, IndexVersion]]:
@@ -152,13 +145,8 @@ def is_report(item: Item) -> bool:
 
 def entries_of(services: Services, project: str, index: Item) -> list[StoredGrading]:
     """The entries that an index was made from, the newest first."""
-    links = services.ledger.links_of(
-        index.digest, project=project, relation="evidence_of", limit=MAX_LINKS
-    )
-    found = services.ledger.get_many(
-        [link.source for link in links if link.source is not None and link.target == index.digest],
-        project=project,
-    )
+    sources = services.ledger.made_of(index.digest, project=project)
+    found = services.ledger.get_many(sources[:MAX_LINKS], project=project)
     entries = [
         StoredGrading(item, entry_of(item))
         for item in found.values()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
@@ -324,14 +325,8 @@ def _filtered(services: Services, project: str, asked: dict[str, Any], name: str
             where=f"{name}.filter",
             fix=f"Filter by {', '.join(FILTERS)}.",
         )
-    digests: list[str] = []
-    cursor: int | None = None
-    while True:
-        page = services.ledger.find("run", asked, project=project, after=cursor, limit=1000)
-        digests += [item.digest for item in page.items if item.body is not None]
-        cursor = page.next_cursor
-        if cursor is None or len(digests) > lookup.MAX_SIDE:
-            break
+    runs = services.ledger.each("run", asked, project=project, at_once=1000)
+    digests = [item.digest for item in islice(runs, lookup.MAX_SIDE + 1)]
     if not digests:
         raise NotEnoughEvidence(
             "REL-003", f"the {name} has no runs: nothing matches its filter.", where=name
