@@ -82,6 +82,7 @@ SETTINGS = {
 }
 ASSAY = r"""
 trap 'pwd -P > SCRATCH/state; env -0 >> SCRATCH/state; echo > SCRATCH/calls' EXIT
+pip() { case "$*" in "install assaykit"*) ;; *) command pip "$@" ;; esac; }
 assay() {
   if [ "$1" = serve ]; then command assay "$@"; return; fi
   local call code
@@ -97,7 +98,7 @@ assay() {
 }
 """
 """What a script begins with: it leaves its folder and variables, and calls back to run a command
-other than a server, so that a test needs no new process for it.
+other than a server, so that a test needs no new process for it. Assay is installed already.
 """
 PLAIN = ("json", "jsonl", "yaml", "toml", "csv")
 
