@@ -108,7 +108,7 @@ def test_rows_that_count_for_nothing_are_shown_and_fail_the_exit_code(
     write(tmp_path / "s.parquet", f"{rows()} UNION ALL {rows('range(4, 5) t(i)')}")
     (tmp_path / "more.csv").write_text(
         f"run,lexical_support,{PLAN.gates[0]},note,team\nx-1,abc,true,a,b\n"
-        "x-2,0.12345678901234567,,a,b\nx-3,nan,,a,b\nx-4,1,yes,a,b\n",
+        "x-2,0.80000000000000001,,a,b\nx-3,nan,,a,b\nx-4,1,yes,a,b\n",
         encoding="utf-8",
     )
     done = assay("batch", "s.parquet", "-o", "g.parquet", "--profile", PROFILE)
@@ -121,7 +121,7 @@ def test_rows_that_count_for_nothing_are_shown_and_fail_the_exit_code(
     assert done.code == 3
     assert {(one["code"], one["examples"][-1]) for one in done.json()["rejected"]} == {
         ("SCO-003", "x-3 lexical_support = nan"),
-        ("BAT-010", "x-2 lexical_support = 0.12345678901234567"),
+        ("BAT-010", "x-2 lexical_support = 0.80000000000000001"),
         ("BAT-025", f"x-4 {PLAN.gates[0]} = yes"),
     }
     assert "x-1 lexical_support = abc" in done.out
@@ -348,7 +348,7 @@ def test_a_table_of_postgresql_keeps_its_digits_and_its_password(
         database.execute(f"CREATE TABLE eval.scores ({long})")
         database.execute(
             "INSERT INTO eval.scores VALUES ('a', 'lexical_support', 0.8000000000, NULL, NULL),"
-            " ('a', NULL, NULL, %s, true), ('b', 'lexical_support', 0.12345678901234567, NULL,"
+            " ('a', NULL, NULL, %s, true), ('b', 'lexical_support', 0.80000000000000001, NULL,"
             " NULL), ('c', 'lexical_support', 'NaN', NULL, NULL)",
             [PLAN.gates[0]],
         )

@@ -5,7 +5,9 @@ refuse it. `campaign_spark` compares Spark with DuckDB on them.
 from __future__ import annotations
 
 import json
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import duckdb
@@ -35,6 +37,8 @@ ODD = {
         *TYPES,
         "null",
         "3.14159265358979",
+        "3.141592653589793",
+        "12345678901234567890",
         "5e-1",
         "1e20",
         "-1e300",
@@ -68,7 +72,7 @@ ODD = {
 }
 TOO_PRECISE = {
     "right": ("1.00000000000000000",),
-    "speed": ("3.141592653589793", "12345678901234567890", "1.00000000000000000000000001"),
+    "speed": ("2.30000000000000001", "2.2999999999999999999", "1.00000000000000000000000001"),
     "total": ("2000000001",),
     "n": ("99999999999999999999",),
 }
@@ -169,6 +173,41 @@ def test_what_a_batch_cannot_compute_exactly_is_refused_by_name(
     assert done.code == 3
     assert done.json()["record"]["counts"]["rejects"] == {"BAT-010": 5, "BAT-011": 1}
     assert made(tmp_path) == {}
+
+
+@pytest.mark.req("W-033")
+def test_long_decimals_next_to_a_tie_are_exact_or_refused(assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(
+        "profile: one\nversion: 1\ntitle: One\nfamily: one\ngates: []\ncriteria:\n"
+        "  - {id: share, label: Share, weight: 1, layer: 1, formula: zero_one}\n"
+    )
+    random, texts = Random(7), []
+    for _ in range(3000):
+        tie = Decimal(2 * random.randrange(10**9) + 1) * Decimal("5e-10")
+        step = Decimal(random.choice((-1, 1)) * random.randrange(1, 100))
+        texts.append(f"{tie + step.scaleb(-random.randrange(13, 22)):f}")
+    texts += [repr(random.random()) for _ in range(500)]
+    lines = [f"{place},{value}\n" for place, value in enumerate(texts)]
+    (tmp_path / "s.csv").write_text("run,share\n" + "".join(lines))
+    assert assay("batch", "s.csv", "-o", "g.parquet", "--profile", "one.yaml").code == 3
+    found = duckdb.sql(f"SELECT run, norm_share, reason FROM '{tmp_path}/g.parquet'").fetchall()
+    refused = {int(run) for run, _, reason in found if reason == "invalid_evidence"}
+    for run, norm, _ in found:
+        if int(run) not in refused:
+            exact = Decimal(texts[int(run)]).quantize(Decimal("1e-9"), ROUND_HALF_UP)
+            assert Decimal(repr(norm)) == exact, texts[int(run)]
+    assert 100 < len(refused) < 3000
+    assert max(refused) < 3000, "the repr of a float is never too long"
+
+
+def test_a_sample_size_with_a_decimal_point_is_refused_with_what_to_write(
+    assay: Any, gates: list[str], tmp_path: Path
+) -> None:
+    for size, words in (("1.0", "without a decimal point: 1, not 1.0"), ("1.5", "not 1.5")):
+        (tmp_path / "card.json").write_text(card({"run": '"r"', **USUAL, "n": size}, gates))
+        done = assay("grade", "card.json")
+        assert (done.code, ".n: must be a whole number" in done.err) == (3, True)
+        assert words in done.err
 
 
 def test_json_without_a_scorecards_rules_means_the_same_in_every_spelling(

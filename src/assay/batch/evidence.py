@@ -1,7 +1,7 @@
 """What is graded, as a query over what was read: text as numbers, and norms as scores.
 
-CSV and JSON Lines give text. A text that isn't a number, or has more digits than a batch computes
-exactly, becomes NaN, and one that isn't a verdict becomes NULL; the text itself stays in a column
+CSV and JSON Lines give text. A text that isn't a number, or has digits that its double loses,
+becomes NaN, and one that isn't a verdict becomes NULL; the text itself stays in a column
 next to it, so that the plan rejects the row and shows what was written. A JSON string such as "5"
 or "true" is neither a number nor a verdict, as on a scorecard: it keeps its quotation marks. A JSON
 value such as 1.5, true or [1] names nothing, and 1.0 is not a sample size. The output of an earlier
@@ -128,11 +128,13 @@ def _typed(
 
 def _number(name: str) -> str:
     digits = f"REGEXP_EXTRACT({name}, '^[+-]?([^eE]+)', 1)"
+    value = f"TRY_CAST({name} AS DOUBLE)"
+    # a double that no decimal of 15 digits stands for compares with each of them as the text does
     fits = (
         f"(REGEXP_MATCHES({name}, {text(_FEW_DIGITS)})"
-        f" OR LENGTH(REPLACE({digits}, '.', '')) <= {_MAX_DIGITS})"
+        f" OR LENGTH(REPLACE({digits}, '.', '')) <= {_MAX_DIGITS}"
+        f" OR CAST(PRINTF('%.{_MAX_DIGITS - 1}e', {value}) AS DOUBLE) <> {value})"
     )
-    value = f"TRY_CAST({name} AS DOUBLE)"
     vanishes = f"{value} = 0 AND REGEXP_MATCHES({digits}, '[1-9]')"  # too small for a double
     return (
         f"CASE WHEN {name} IS NULL THEN NULL"

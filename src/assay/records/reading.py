@@ -65,6 +65,9 @@ def read_record(document: Document, kind: type[R], code: str) -> R:
         faults = list(_shape_faults(document, kind, code))
         if not faults:
             message, _, path = str(error).partition(" - at `$")
+            if message.startswith("Expected `int") and message.endswith(", got `decimal`"):
+                # JSON Schema takes 1.0 for a whole number
+                message = "must be a whole number without a decimal point: 1, not 1.0"
             faults = [Fault(f"{message}.", code=code, path=path.strip("`."))]
         raise _refused(document, faults) from None
 
