@@ -25,7 +25,7 @@ from assay.errors import InputError, NotEnoughEvidence
 from assay.exams.answers import Answer
 from assay.exams.document import CheckedExam, check_result, exam_result, read_result
 from assay.exams.exam import make_exam
-from assay.exams.gate import decide
+from assay.exams.gate import UNCHECKED, decide
 from assay.exams.marking import Marking, grade_exam
 from assay.exams.policy import ExamRules
 from assay.files.json_files import Document
@@ -115,6 +115,8 @@ def _exam_gate(
         raise evidence.unclear("the capstone")
     rules = ExamRules(shelf.policy_of("exam", on_shelf(stored.get("policy"), of="gate")))
     verdict = decide(capstone, rules, regression=given["regression"], baseline=given["baseline"])
+    if UNCHECKED in (stored.get("notes") or ()):  # what the command was not given
+        verdict = replace(verdict, notes=[*verdict.notes, UNCHECKED])
     return {**to_builtins(verdict, builtin_types=(Decimal,)), "evidence": named}
 
 

@@ -17,7 +17,7 @@ from assay.cli.ledger import storing
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
 from assay.exams.document import CheckedExam
 from assay.exams.exam import REGRESSION, make_exam, named_rubric, read_document
-from assay.exams.gate import decide
+from assay.exams.gate import UNCHECKED, decide
 from assay.exams.held_results import hold_against
 from assay.files.atomic import atomic_write
 from assay.files.json_files import Document, read_json
@@ -124,6 +124,8 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
     baseline = None if before is None else common.outcome_of(options, before, rubric=options.rubric)
     held = bool(options.exam) and _hold_all(options, rules, capstone, regression)
     verdict = decide(capstone, rules, regression=regression, baseline=baseline)
+    if not held:
+        verdict = replace(verdict, notes=[*verdict.notes, UNCHECKED])
     if store is not None:
         from assay.archive.records import exam_gate_drafts
 
@@ -149,7 +151,7 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
         common.say([opt.paint(word, hue, "bold", on=on), *gate_lines(verdict)])
         if options.set_baseline and not stored:
             sys.stderr.write("assay: the gate did not pass; the baseline was not written.\n")
-    _tell(options, held, capstone, regression)
+    _tell(options, capstone, regression)
     return (
         ExitCode.PASSED
         if verdict.passed
@@ -195,7 +197,7 @@ def _hold_all(
     return bool(of_capstone)
 
 
-def _tell(options: argparse.Namespace, held: bool, *outcomes: CheckedExam | None) -> None:
+def _tell(options: argparse.Namespace, *outcomes: CheckedExam | None) -> None:
     """What the results note about themselves, and what the gate could not see."""
     told = [
         f"{outcome.where}: {note}"
@@ -203,11 +205,6 @@ def _tell(options: argparse.Namespace, held: bool, *outcomes: CheckedExam | None
         if outcome is not None
         for note in outcome.result.notes
     ]
-    if not held:
-        told.append(
-            f"{options.result} was not checked against its exam; name the exam's files with"
-            " --exam to detect omitted items"
-        )
     if options.regression and not options.baseline:
         told.append("the regression set was not judged; give its baseline with --baseline")
     for text in told:

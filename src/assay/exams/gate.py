@@ -149,6 +149,13 @@ def comparable(candidate: CheckedExam, baseline: CheckedExam) -> None:
         )
 
 
+UNCHECKED = (
+    "the capstone result was not checked against its exam; name the exam's files with --exam to"
+    " detect omitted items"
+)
+"""The note of a gate that took the result's word for which items the exam has."""
+
+
 def decide(
     capstone: CheckedExam,
     rules: ExamRules,
