@@ -185,7 +185,6 @@ def charts() -> dict[str, Chart]:
     return {
         "contributions": grades.contributions(run),
         "floors": grades.floors(run),
-        "gates": gates.gates(run),
         "timeline": steps.timeline(run),
         "grade_mix": summaries.grade_mix(summary()["grades"], "workflow@1"),
         "score_histogram": summaries.score_histogram(
@@ -209,7 +208,7 @@ def charts() -> dict[str, Chart]:
         "calibration": judges.calibration(read_card(card())),
         "confusion": judges.confusion(read_card(card()).agreement),
         "bias": judges.bias(read_card(card()).biases),
-        "drift": judges.drift(MONTHS),
+        "drift": trends.drift(MONTHS),
     }
 
 
@@ -217,7 +216,6 @@ NAMES = (
     *(
         "contributions",
         "floors",
-        "gates",
         "timeline",
         "grade_mix",
         "score_histogram",
@@ -242,11 +240,10 @@ NAMES = (
 FUNCTIONS = {
     "contributions": grades.contributions,
     "floors": grades.floors,
-    "gates": gates.gates,
     "timeline": steps.timeline,
     "grade_mix": lambda document: summaries.grade_mix(document, "p"),
     "gate_failures": lambda document: gates.gate_failures(document, 3),
-    "drift": lambda document: judges.drift([document]),
+    "drift": lambda document: trends.drift([document]),
     "score_histogram": lambda document: summaries.score_histogram(
         [document], bands=[document], policy="p"
     ),
@@ -290,7 +287,6 @@ def test_no_chart_is_forgotten() -> None:
     public = {name for name in made if not name.startswith("_")} - {
         "score_bins",
         "bin_of",
-        "over_time",
         "moment",
         "time_axis",
         "ScorePair",
@@ -383,7 +379,7 @@ def test_text_and_marks_can_be_seen_on_a_light_and_on_a_dark_ground() -> None:
 
 
 def test_the_same_chart_gives_the_same_bytes_also_from_many_threads() -> None:
-    some = [charts()[name] for name in ("rules", "grade_mix", "gates", "heatmap")]
+    some = [charts()[name] for name in ("rules", "grade_mix", "floors", "heatmap")]
     first = [drawing.svg(made) for made in some]
     drawing._kept.clear()
     with ThreadPoolExecutor(4) as pool:
@@ -395,7 +391,7 @@ def test_the_same_chart_gives_the_same_bytes_also_from_many_threads() -> None:
 def test_the_pictures_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "KEPT", 2)
     drawing._kept.clear()
-    for name in ("rules", "grade_mix", "gates"):
+    for name in ("rules", "grade_mix", "floors"):
         drawing.svg(charts()[name])
     assert len(drawing._kept) == 2
 
@@ -464,9 +460,6 @@ def test_the_points_of_a_run_are_those_of_its_result() -> None:
         assert [row[0] for row in floors.rows if row[4] == "missed"] == [
             one["label"] or one["name"] for one in run["criteria"] if one["floor_failed"]
         ]
-        assert [row[0] for row in gates.gates(run).rows if row[1] != "pass"] == run[
-            "hard_gate_failures"
-        ] or not run["hard_gates"]
 
 
 def test_a_run_without_start_times_is_drawn_step_after_step_and_says_so() -> None:
@@ -668,7 +661,7 @@ def test_hostile_text_is_drawn_as_text(place: int, poison: str) -> None:
     """In the suite each text in two of the five charts, in a campaign in all of them."""
     makers: list[Callable[[], Chart]] = [
         lambda: grades.contributions(poisoned(results()[5], poison)),
-        lambda: gates.gates(poisoned(results()[1], poison)),
+        lambda: grades.floors(poisoned(results()[1], poison)),
         lambda: steps.timeline(poisoned(results()[0], poison)),
         lambda: decisions.rules(poisoned_decision(poison)),
         lambda: exams.axes(hostile_exam(poison)),
@@ -785,7 +778,7 @@ def test_without_the_renderer_tables_stand_in_for_pictures_and_one_line_says_why
     assert '<svg class="chart"' not in source
     assert 'open="open"' in source
     with pytest.raises(UsageError, match="vl-convert-python"):
-        drawing.write_charts([charts()["gates"]], str(tmp_path))
+        drawing.write_charts([charts()["floors"]], str(tmp_path))
 
 
 def test_charts_are_written_as_svg_and_png(tmp_path: Path) -> None:
@@ -797,8 +790,8 @@ def test_charts_are_written_as_svg_and_png(tmp_path: Path) -> None:
             *report.charts(),
             *exam_charts(exam())[:1],
             *decision_charts(decided()[0])[:1],
-            charts()["gates"],
-            charts()["gates"],
+            charts()["floors"],
+            charts()["floors"],
         ],
         str(tmp_path / "new"),
     )
@@ -811,8 +804,8 @@ def test_charts_are_written_as_svg_and_png(tmp_path: Path) -> None:
         "run-2-contributions.png",
         "axes.svg",
         "rules.png",
-        "gates.svg",
-        "gates-2.svg",
+        "floors.svg",
+        "floors-2.svg",
     } <= set(names)
 
 

@@ -25,7 +25,7 @@ from assay.server.pages.routing import READER, PageRoute
 from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.views import drawing
-from assay.views.charts import Chart, gates, grades, steps
+from assay.views.charts import Chart, grades, steps
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 Ending = Literal["svg", "png", "json"]
@@ -36,7 +36,6 @@ OF_GRADE: dict[str, Callable[[Mapping[str, Any]], Chart]] = {
     "contributions": grades.contributions,
     "floors": grades.floors,
     "timeline": steps.timeline,
-    "gates": gates.gates,
 }
 
 OF_RECORD: dict[str, Callable[[Services, str, str, str], Chart | None]] = {

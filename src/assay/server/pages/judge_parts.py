@@ -17,7 +17,7 @@ from assay.records.judge_card import CardAdmission, CardTerm, JudgeCard
 from assay.server.state import Services
 from assay.store.drafts import Item
 from assay.views.blocks import Column, Section, Table, section
-from assay.views.charts import judges as charts
+from assay.views.charts import trends
 from assay.views.evaluations import versioned
 from assay.views.judge_card import DriftView, age_text, estimate
 from assay.views.pieces import address, digest, link, moment, number, phrase, shown, verdict
@@ -103,7 +103,7 @@ def drift_view(shown_card: StoredCard, cards: Sequence[StoredCard]) -> DriftView
     outcome, reason = _drifted(shown_card, cards)
     for made_at in filter(None, {one.card.made_at for one in cards}):
         reason = reason.replace(made_at, str(moment(made_at)))
-    return DriftView(outcome, reason, charts.drift(drift_points(cards)), rows)
+    return DriftView(outcome, reason, trends.drift(drift_points(cards)), rows)
 
 
 USED = 20

@@ -23,6 +23,7 @@ from assay.server.pages.paging import Cursor, listed, ways
 from assay.server.pages.routing import READER, PageRoute
 from assay.views.blocks import Column, Empty, Note, Paragraph, Section, Table, section
 from assay.views.charts import judges as charts
+from assay.views.charts import trends
 from assay.views.charts.agreement import reliability
 from assay.views.judge_card import (
     NO_TERMS,
@@ -228,5 +229,5 @@ def judge_chart(services: Services, project: str, digest: str, name: str) -> Cha
         return next((chart for chart in made if chart.name == name), None)
     card = read_card(item.tree(), where=digest)
     if name == "drift":
-        return charts.drift(parts.drift_points(parts.cards_of(services, project, card.model)))
+        return trends.drift(parts.drift_points(parts.cards_of(services, project, card.model)))
     return next((chart for chart in judge_charts(card) if chart.name == name), None)

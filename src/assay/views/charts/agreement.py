@@ -20,6 +20,7 @@ from assay.views.charts.chart import (
     nothing,
     number,
     over,
+    three,
     view,
 )
 
@@ -56,8 +57,8 @@ def reliability(agreement: AgreementBlock | None, n: int | None = None) -> Chart
         if found is None or value is None:
             rows.append((name, "not measured", (found.reason if found else None) or "none"))
             continue
-        ends = interval(asdict(found), form=_three)
-        rows.append((name, _three(value), ends))
+        ends = interval(asdict(found), form=three)
+        rows.append((name, three(value), ends))
         low, high = number(found.low), number(found.high)
         known = {"low": low, "high": high} if low is not None and high is not None else {}
         drawn.append({"name": name, "value": value, **known, "note": _aside(value, known)})
@@ -103,13 +104,8 @@ def _sentence(agreement: AgreementBlock, n: int | None) -> str:
     chance = None if kappa is None else number(kappa.value)
     if kappa is None or chance is None:
         return f"{same} No kappa was measured.".strip()
-    ends = interval(asdict(kappa), form=_three)
-    return f"{same} Beyond chance: kappa {_three(chance)}, {ends}.".strip()
-
-
-def _three(value: object) -> str:
-    made = number(value)
-    return "not measured" if made is None else f"{made:.3f}"
+    ends = interval(asdict(kappa), form=three)
+    return f"{same} Beyond chance: kappa {three(chance)}, {ends}.".strip()
 
 
 def _aside(value: float, ends: dict[str, float]) -> str:

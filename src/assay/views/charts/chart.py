@@ -215,16 +215,6 @@ def shown(value: object, absent: str = "not stated") -> str:
     return number_text(value) if exact.is_number(value) else absent  # type: ignore[arg-type]
 
 
-def signed(value: object, absent: str = "not known") -> str:
-    """A difference, always with its sign.
-
-    >>> signed(0.5), signed(-2), signed(None)
-    ('+0.50', '-2.00', 'not known')
-    """
-    made = number(value)
-    return absent if made is None else f"{made:+.2f}"
-
-
 def percent(value: object, absent: str = "not known") -> str:
     """A share of one, in percent.
 
@@ -233,6 +223,12 @@ def percent(value: object, absent: str = "not known") -> str:
     """
     made = number(value)
     return absent if made is None else f"{100 * made:.1f}%"
+
+
+def three(value: object) -> str:
+    """A statistic with three decimals."""
+    made = number(value)
+    return "not measured" if made is None else f"{made:.3f}"
 
 
 def interval(found: Mapping[str, Any] | None, *, form: Any = shown) -> str:

@@ -28,9 +28,9 @@ from assay.views.charts.chart import (
     nothing,
     over,
     points,
-    signed,
     view,
 )
+from assay.views.pieces import signed
 
 MAX_POINTS = 1000
 SQUARE = 330

@@ -1,4 +1,4 @@
-"""Charts of hard gates: the verdicts of one run, and in how many of many runs each gate fails."""
+"""The chart of hard gates: in how many of many runs each gate fails."""
 
 from __future__ import annotations
 
@@ -17,57 +17,11 @@ from assay.views.charts.chart import (
     interval,
     label,
     labels,
-    mapped,
     nothing,
     percent,
     view,
     whole,
 )
-
-_GATES = {
-    "pass": (marks.GOOD, "pass"),
-    "fail": (marks.BAD, "FAIL"),
-    "undetermined": (marks.OPEN, "undetermined"),
-}
-
-
-def gates(result: Mapping[str, Any]) -> Chart:
-    """Every hard gate with its verdict and reason; what fails comes first."""
-    name, title = "gates", "Hard gates"
-    found = mapped(result.get("hard_gates"))
-    if not found:
-        return nothing(name, title, "This run has no hard gates.")
-    order = ["fail", "undetermined", "pass"]
-    pairs = [(gate, mapped(verdict)) for gate, verdict in found.items()]
-    pairs.sort(
-        key=lambda pair: (
-            order.index(status) if (status := str(pair[1].get("status"))) in order else 0
-        )
-    )
-    drawn: list[dict[str, Any]] = []
-    rows: list[tuple[str, ...]] = []
-    for (gate, verdict), text in zip(pairs, labels(gate for gate, _ in pairs), strict=True):
-        lamp, word = _GATES.get(str(verdict.get("status")), (marks.BAD, "no verdict"))
-        reason = clean(verdict.get("reason") or "no reason given")
-        drawn.append({"name": text, "lamp": lamp, "word": word, "why": label(reason, 60)})
-        rows.append((clean(gate), word, reason))
-    passed = sum(row["lamp"] == marks.GOOD for row in drawn)
-    sentence = (
-        f"All {len(drawn)} hard gates pass."
-        if passed == len(drawn)
-        else (
-            f"{len(drawn) - passed} of {count(len(drawn), 'hard gate')} do not pass; no score"
-            " makes up for that."
-        )
-    )
-    return Chart(
-        name,
-        title,
-        sentence,
-        marks.lamps(drawn[:MAX_ROWS]),
-        ("Gate", "Verdict", "Reason"),
-        cut(rows, 3),
-    )
 
 
 def gate_failures(gates: Mapping[str, Any], n: int) -> Chart:
@@ -75,11 +29,9 @@ def gate_failures(gates: Mapping[str, Any], n: int) -> Chart:
     summary block, whose rates have intervals.
     """
     name, title = "gate-failures", "Gates that fail"
-    found = []
-    for gate, value in gates.items():
-        failed = whole(mapped(value).get("failed")) if isinstance(value, dict) else whole(value)
-        if failed is not None:
-            found.append((gate, failed, mapped(mapped(value).get("rate"))))
+    blocks = {gate: n if isinstance(n, dict) else {"failed": n} for gate, n in gates.items()}
+    counts = ((gate, whole(one.get("failed")), one.get("rate")) for gate, one in blocks.items())
+    found = [(gate, failed, rate) for gate, failed, rate in counts if failed is not None]
     found.sort(key=lambda row: -row[1])
     if not found or not n:
         return nothing(name, title, "No run has a gate, so none can fail.")

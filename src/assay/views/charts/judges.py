@@ -1,11 +1,11 @@
-"""Charts of a judge: its verdicts against people's labels, its biases with their intervals, and its
-agreement over time. All from its card.
+"""Charts of a judge: its verdicts against people's labels, and its biases with their intervals,
+from its card; its agreement over time is in `trends`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import asdict
@@ -30,9 +30,9 @@ from assay.views.charts.chart import (
     number,
     over,
     shown,
+    three,
     view,
 )
-from assay.views.charts.trends import over_time
 
 NAMES = {
     "position": "Position",
@@ -48,13 +48,8 @@ SHARES = ("self_agreement", "injection")
 WIDE, HIGH = WIDTH + 120, 180
 
 
-def _three(value: object) -> str:
-    made = number(value)
-    return "not measured" if made is None else f"{made:.3f}"
-
-
 def _ends(found: Estimate) -> str:
-    return interval(asdict(found), form=_three)
+    return interval(asdict(found), form=three)
 
 
 def calibration(card: JudgeCard) -> Chart:
@@ -229,7 +224,7 @@ def confusion(agreement: AgreementBlock | None) -> Chart:
     kappa = agreement.cohen_kappa or Estimate()
     sentence = (
         f"The judge gave {same:,} of {count(total, 'label')} as people did; the others are off the"
-        f" diagonal. Cohen's kappa {_three(kappa.value)}, {_ends(kappa)}."
+        f" diagonal. Cohen's kappa {three(kappa.value)}, {_ends(kappa)}."
     )
     rows = [
         (clean(one), *(f"{cell:,}" for cell in line))
@@ -264,7 +259,7 @@ def bias(biases: Mapping[str, Probe | None]) -> Chart:
         rows.append(
             (
                 text,
-                _three(probe.value),
+                three(probe.value),
                 _ends(probe),
                 shown(probe.items, "none"),
                 clean(probe.sentence),
@@ -338,19 +333,3 @@ def bias(biases: Mapping[str, Probe | None]) -> Chart:
     )
     sentence += f" {len(drawn)} of {len(kinds)} probes were run."
     return Chart(name, title, sentence, view(drawn, *layers), columns, cut(rows, 5))
-
-
-def drift(points: Sequence[Mapping[str, Any]]) -> Chart:
-    """The judge's agreement with people over time. A point holds `at`, `value`, `low`, `high`,
-    `level` and `n`: a statistic of one card.
-    """
-    return over_time(
-        points,
-        name="drift",
-        title="Agreement with people over time",
-        what="agreement",
-        form=_three,
-        absent="This judge has no card with labels yet, so there is no agreement to show.",
-        domain=None,
-        share=False,
-    )

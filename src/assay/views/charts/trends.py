@@ -1,4 +1,5 @@
-"""Charts of a number over time, with its interval: the pass rate, and any other share or value.
+"""The agreement of a judge with people over time, with its interval, and what charts over time
+share.
 
 Values and intervals come in as numbers; nothing here estimates anything.
 """
@@ -23,6 +24,7 @@ from assay.views.charts.chart import (
     number,
     over,
     shown,
+    three,
     view,
 )
 
@@ -54,20 +56,12 @@ def time_axis() -> Spec:
     }
 
 
-def over_time(
-    points_: Sequence[Mapping[str, Any]],
-    *,
-    name: str,
-    title: str,
-    what: str,
-    form: Any,
-    absent: str,
-    domain: tuple[float, float] | None = (0, 1),
-    share: bool = True,
-) -> Chart:
-    """A number over time with its interval. Points without a moment or a value are in the table and
-    not in the picture, and are counted in the sentence.
+def drift(points_: Sequence[Mapping[str, Any]]) -> Chart:
+    """The judge's agreement with people over time. A point holds `at`, `value`, `low`, `high`,
+    `level` and `n`: a statistic of one card. Points without a moment or a value are in the table
+    and not in the picture, and are counted in the sentence.
     """
+    name, title = "drift", "Agreement with people over time"
     drawn: list[dict[str, Any]] = []
     rows: list[tuple[str, ...]] = []
     lost = 0
@@ -77,8 +71,8 @@ def over_time(
         rows.append(
             (
                 clean(one.get("at") or "no moment"),
-                form(one.get("value")),
-                interval(dict(one), form=form),
+                three(one.get("value")),
+                interval(dict(one), form=three),
                 shown(one.get("n")),
             )
         )
@@ -95,9 +89,10 @@ def over_time(
                 "note": ", ".join([*rows[-1][1:3], f"n {rows[-1][3]}"]),
             }
         )
-    columns = ("At", what.capitalize(), "Interval", "n")
+    columns = ("At", "Agreement", "Interval", "n")
     if not drawn:
         if not rows:
+            absent = "This judge has no card with labels yet, so there is no agreement to show."
             return nothing(name, title, absent)
         return Chart(
             name,
@@ -117,11 +112,11 @@ def over_time(
     ]
     room = 0.1 * (max(reach) - min(reach)) or 0.1
     scale = {
-        "domain": list(domain) if domain else [min(reach) - room, max(reach) + room],
+        "domain": [min(reach) - room, max(reach) + room],
         "nice": False,
         "zero": False,
     }
-    axis = {"title": what, "grid": True, "tickCount": 5, **({"format": ".0%"} if share else {})}
+    axis = {"title": "agreement", "grid": True, "tickCount": 5}
     y = {"field": "value", "type": "quantitative", "scale": scale, "axis": axis}
     ended = [row for row in drawn if "low" in row]
     layers: list[dict[str, Any]] = [
@@ -140,8 +135,8 @@ def over_time(
         key=lambda one: str(moment(one["at"])),
     )
     sentence = (
-        f"{count(len(drawn), 'point')}; at {clean(last['at'])} the {what} was"
-        f" {form(last['value'])}, {interval(dict(last), form=form)}"
+        f"{count(len(drawn), 'point')}; at {clean(last['at'])} agreement was"
+        f" {three(last['value'])}, {interval(dict(last), form=three)}"
     )
     sentence += f", n {shown(last.get('n'))}." + (
         f" {count(lost, 'point has', 'points have')} no time or no value and"
