@@ -20,8 +20,7 @@ from msgspec.structs import replace
 
 from assay.canon import number_text
 from assay.errors import UsageError
-from assay.exams.document import check_result, exam_result
-from assay.exams.gate import decide
+from assay.exams.document import exam_result
 from assay.files.json_files import Document, parse_json
 from assay.judging.calibration import calibrate
 from assay.judging.card import read_card
@@ -60,7 +59,7 @@ from assay.views.render import report
 from conftest import ROOT
 from decisions import decided
 from examples import CAMPAIGN, each
-from test_exam_marking import MARKING, RULES, graded_of
+from test_exam_marking import RULES, graded_of
 from test_reports_html import HOSTILE, Page, poisoned
 
 pytest.importorskip("vl_convert", reason="no renderer here: pip install 'assaykit[charts]'")
@@ -763,10 +762,6 @@ def test_an_exam_page_shows_the_axes_the_patterns_and_the_items_that_lost() -> N
     assert sum(name == "img" for name, _ in page.elements) == 3
     assert "every item of 'go' is wrong" in page.text
     assert "e-000 0.4" in page.text
-    gate = decide(check_result(exam(), MARKING, where="x"), RULES)
-    gated = Page(exam_page(exam(), gate, draw=False)).text
-    assert "✗ The gate failed under exam@1" in gated
-    assert "The capstone score 0.88 is below the hard gate of 0.92." in gated
 
 
 def test_without_the_renderer_tables_stand_in_for_pictures_and_one_line_says_why(

@@ -122,7 +122,7 @@ def test_the_page_has_a_row_for_each_lost_mark_and_narrows_down_to_an_axis() -> 
         "a JSON object that matches the answer schema",
         "no answer",
     ]
-    assert "He goed there." in exam_page(result, lost=lost, draw=False)
+    assert "He goed there." in exam_page(result, lost=lost)
 
 
 def test_without_the_answers_the_result_says_what_it_knows() -> None:
@@ -140,5 +140,5 @@ def test_what_was_answered_is_text(hostile: str) -> None:
     given = answers()
     given[0]["response"]["correction"] = hostile
     result, *rest = graded(given)
-    page = exam_page(result, lost=lost_marks(result, *rest), draw=False)
+    page = exam_page(result, lost=lost_marks(result, *rest))
     assert hostile not in page

@@ -215,7 +215,6 @@ class ExamRules:
         self.verify_rise_above = fraction(policy.verify_rise_above)
         self.soft_latency_ms = fraction(policy.soft.p50_latency_ms)
         self.soft_score = fraction(policy.soft.regression_score)
-        self.zero_share = fraction(policy.patterns.axis_zero.min_share)
         self.group_share = fraction(policy.diagnosis.group_share)
 
 

@@ -66,7 +66,6 @@ class Details(Block, frozen=True):
     summary: str
     parts: Sequence[Part]
     opened: bool = False
-    kind: str = ""
 
 
 class Paragraph(Block, frozen=True):
@@ -191,7 +190,6 @@ class Figure(Block, frozen=True):
     chart: Chart
     url: str = ""
     draw: bool = True
-    opened: bool = False
 
     @property
     def source(self) -> str:
@@ -235,6 +233,11 @@ class Figure(Block, frozen=True):
         ]
         rows = [[clip(cell) for cell in row] for row in chart.rows]
         return Table(f"{chart.title}, as a table", columns, rows, absent="The chart has no rows.")
+
+
+def figure(chart: Chart, url: str = "") -> Figure:
+    """A chart of a page that serves its charts below `url`; without one, within the page."""
+    return Figure(chart, f"{url}/{chart.name}" if url else "")
 
 
 def _is_numeric(rows: Sequence[Sequence[str]], place: int) -> bool:

@@ -36,13 +36,14 @@ from assay.views.pieces import (
     number,
     phrase,
     points,
+    sentence,
     signed,
     small,
     strong,
     verdict,
 )
 from assay.views.sample_query import SamplePage
-from assay.views.sample_table import NumberedPager, Search
+from assay.views.sample_table import NumberedPager, Search, numbered_pager
 from assay.views.samples import MAX_TEXT, SampleRow
 from assay.views.word_diff import TextDifference, TextSpan, marked, word_diff
 
@@ -236,18 +237,7 @@ def order_hint(n: int, query: CompareQuery) -> Paragraph:
 
 def page_links(page: SamplePage, query: CompareQuery) -> NumberedPager:
     """Links through the samples."""
-    number, pages = page.number, page.pages
-
-    def to(wanted: int) -> str:
-        return address("compare", **query.but(page=wanted))
-
-    return NumberedPager(
-        f"Page {number:,} of {pages:,}" if pages > 1 else "",
-        to(1) if number > 1 else "",
-        to(number - 1) if number > 1 else "",
-        to(number + 1) if number < pages else "",
-        to(pages) if number < pages else "",
-    )
+    return numbered_pager(page, lambda number: address("compare", **query.but(page=number)))
 
 
 _ORDERED = {
@@ -375,6 +365,6 @@ def decision_parts(decision: Decision, *, under: str = "") -> list[Part]:
         *(Note(note, "bad") for note in loud),
         structs.replace(head, policy=under or head.policy),
         rules_table(decision),
-        *(Note(f"{note[:1].upper()}{note[1:]}") for note in notes),
+        *(Note(sentence(note)) for note in notes),
         Details("The numbers behind it", [Facts(facts, "small")]),
     ]

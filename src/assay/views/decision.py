@@ -31,6 +31,7 @@ from assay.views.blocks import (
 from assay.views.charts.decisions import rule_word as rule_word
 from assay.views.pieces import (
     Piece,
+    few,
     number,
     piece,
     signed,
@@ -38,8 +39,6 @@ from assay.views.pieces import (
     words,
 )
 
-FEW = 5
-"""Samples that a sentence names."""
 SCALE = 100.0
 """The largest difference that two scores can have."""
 OUTCOMES = {
@@ -124,12 +123,6 @@ def detectable(points: float) -> str:
     return f"differences of {points:.2f} points or more, at the policy's power"
 
 
-def _few(names: Sequence[str], total: int | None = None) -> str:
-    n = len(names) if total is None else total
-    more = f" and {n - FEW:,} more" if n > FEW else ""
-    return ", ".join(names[:FEW]) + more
-
-
 # --- the short form
 
 
@@ -155,21 +148,21 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
     facts += [(side, _side_sentence(getattr(decision, side))) for side in SIDES]
     facts += bar_facts(decision)
     if profiles := [name for name in decision.fingerprint.fields.get("profile", ()) if name]:
-        facts.append(("graded by", _few(profiles)))
+        facts.append(("graded by", few(profiles)))
     for side, worth in LOST.items():
         names = getattr(missing, side)
         if names:
             lacks = f"{count(missing.total(side), 'sample')} of the {side}, counted as {worth}"
-            facts.append(("missing", f"{lacks}: {_few(names, missing.total(side))}"))
+            facts.append(("missing", f"{lacks}: {few(names, total=missing.total(side))}"))
     facts += terms_facts(decision)
     if missing.quarantined:
-        facts.append(("left out", f"{_few(missing.quarantined)}, as requested"))
+        facts.append(("left out", f"{few(missing.quarantined)}, as requested"))
     if decision.plan.get("changed"):
         changed = "; ".join(decision.plan["changed"])
         facts.append(("plan", f"CHANGED since it was declared: {changed}"))
     if decision.unplanned:
         unplanned = f"{count(len(decision.unplanned), 'sample')} not in the plan, left out"
-        facts.append(("unplanned", f"{unplanned}: {_few(decision.unplanned)}"))
+        facts.append(("unplanned", f"{unplanned}: {few(decision.unplanned)}"))
     if decision.looks is not UNSET and decision.looks > 1:
         facts.append(("looks", f"up to {decision.looks}; the interval holds at every look"))
     if decision.slices is not UNSET:
@@ -185,7 +178,7 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
     facts += [(label, text) for text in decision.would_change]
     if decision.worse:
         fell = [f"{item.sample} {item.difference:+.2f}" for item in decision.worse]
-        facts.append(("fell most", _few(fell)))
+        facts.append(("fell most", few(fell)))
     return facts
 
 
@@ -225,7 +218,7 @@ def overlap_facts(decision: Decision) -> list[tuple[str, str]]:
         facts.append(
             (
                 "new",
-                f"{count(len(overlap.new), 'sample')}, not compared{failing}: {_few(overlap.new)}",
+                f"{count(len(overlap.new), 'sample')}, not compared{failing}: {few(overlap.new)}",
             )
         )
     if overlap.changed:
@@ -234,7 +227,7 @@ def overlap_facts(decision: Decision) -> list[tuple[str, str]]:
             if overlap.changed_set_aside
             else "counted as lost by the candidate"
         )
-        changed = f"{count(len(overlap.changed), 'sample')}, {worth}: {_few(overlap.changed)}"
+        changed = f"{count(len(overlap.changed), 'sample')}, {worth}: {few(overlap.changed)}"
         facts.append(("different", changed))
     return facts
 
@@ -249,7 +242,7 @@ def override_sentence(item: PolicyOverride) -> str:
     )
 
 
-def interval_line(decision: Decision, *, width: int = 61) -> str:
+def interval_line(decision: Decision) -> str:
     """The interval as a line of text: `|` marks a difference of 0, `!` minus the margin, `o` the
     estimate. Empty if there is no interval.
     """
@@ -261,6 +254,7 @@ def interval_line(decision: Decision, *, width: int = 61) -> str:
     )
     if low is None or high is None or estimate is None:
         return ""
+    width = 61
     reach = max(abs(low), abs(high), 2 * compared.margin, 0.5) * 1.05
 
     def at(value: float) -> int:

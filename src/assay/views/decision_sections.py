@@ -25,6 +25,7 @@ from assay.views.blocks import (
     Sentences,
     Table,
     contents,
+    figure,
     section,
 )
 from assay.views.charts import Chart, summaries
@@ -97,15 +98,11 @@ def decision_view(
     url: str = "",
     runs: Mapping[str, str] | None = None,
     before: Mapping[str, str] | None = None,
-    draw: bool = True,
 ) -> list[Part]:
     """The whole of a decision, the outcome first. `url` is where its charts are served, `runs` the
     address of each sample's run of the candidate, `before` of the baseline.
     """
-    figures = {
-        chart.name: Figure(chart, f"{url}/{chart.name}" if url else "", draw=draw)
-        for chart in decision_charts(decision, pairs)
-    }
+    figures = {chart.name: figure(chart, url) for chart in decision_charts(decision, pairs)}
     links = RunLinks(runs or {}, before or {})
     sections = [
         _rules(decision, figures["rules"]),
@@ -181,7 +178,7 @@ def _unproven(compared: ComparisonRecord) -> str:
     return absent("neither better, nor equivalent, nor as good")
 
 
-def _rules(decision: Decision, figure: Figure) -> Section:
+def _rules(decision: Decision, chart: Figure) -> Section:
     held = sum(rule.holds is True for rule in decision.rules)
     evidence: list[Part] = []
     for rule in rule_order(decision.rules):
@@ -194,7 +191,7 @@ def _rules(decision: Decision, figure: Figure) -> Section:
         "Promotion rules",
         rules_table(decision),
         *([Details("Evidence for each rule", evidence)] if evidence else ()),
-        Details("As a chart", [figure]),
+        Details("As a chart", [chart]),
         id="rules",
         hint=f"{held} of {len(decision.rules)} hold. The candidate is promoted only if all hold.",
     )

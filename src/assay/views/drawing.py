@@ -81,9 +81,9 @@ def svg(chart: Chart) -> bytes:
     ).encode()
 
 
-def png(chart: Chart, *, scale: float = 2.0) -> bytes:
+def png(chart: Chart) -> bytes:
     """The chart as a picture with a light ground, to be pasted anywhere."""
-    return _cached(f"png {scale:g}", chart, lambda: _png(chart, scale))
+    return _cached("png", chart, lambda: _png(chart))
 
 
 def write_charts(charts: Sequence[Chart], folder: str) -> list[str]:
@@ -142,9 +142,9 @@ def _rendered(chart: Chart) -> bytes:
     return made.encode()
 
 
-def _png(chart: Chart, scale: float) -> bytes:
+def _png(chart: Chart) -> bytes:
     spec = {**(chart.spec or {}), "background": "#ffffff"}
     made: bytes = _renderer().vegalite_to_png(
-        json.dumps(spec), vl_version=VERSION, scale=scale, allowed_base_urls=[]
+        json.dumps(spec), vl_version=VERSION, scale=2.0, allowed_base_urls=[]
     )
     return made

@@ -23,6 +23,7 @@ from assay.views.evaluations import versioned
 from assay.views.pieces import (
     clip,
     coded,
+    few,
     line,
     link,
     listed,
@@ -30,6 +31,7 @@ from assay.views.pieces import (
     moment,
     number,
     phrase,
+    sentence,
     small,
     verdict,
 )
@@ -37,9 +39,9 @@ from assay.views.sample_query import Baseline, SampleCounts, SamplePage, SampleQ
 from assay.views.sample_table import (
     MAX_CRITERIA,
     CriterionColumn,
-    NumberedPager,
     SampleLinks,
     Search,
+    numbered_pager,
     sample_table,
 )
 from assay.views.samples import MAX_TEXT
@@ -140,7 +142,7 @@ def evaluation_figures(
     if people:
         notes.append(Paragraph(people, "hint"))
     if noted:
-        notes.append(Sentences([f"{one[:1].upper()}{one[1:]}." for one in noted], "Import notes"))
+        notes.append(Sentences([*map(sentence, noted)], "Import notes"))
     if totals.ungraded:
         notes.append(
             Note(
@@ -150,13 +152,8 @@ def evaluation_figures(
         )
     missing = [f"{name} in {count(n, 'run')}" for name, n in totals.missing.items() if n]
     if missing:
-        notes.append(Note(f"Missing scores, each counted as 0: {_few(missing)}."))
+        notes.append(Note(f"Missing scores, each counted as 0: {few(missing)}."))
     return [Facts(facts, "figures"), *notes]
-
-
-def _few(names: Sequence[str], most: int = 5) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
 
 
 def _reference(reference: Reference | None, counts: SampleCounts) -> str:
@@ -212,7 +209,7 @@ def samples_region(
             ),
             *ways,
             sample_table(page, query, links, shown, baseline, absent_as=nothing),
-            _pager(page, query, links),
+            numbered_pager(page, lambda number: links.to(query.but(page=number))),
         ),
     ]
     return Region("samples", parts)
@@ -303,18 +300,3 @@ def _chips(
             )
         )
     return chips
-
-
-def _pager(page: SamplePage, query: SampleQuery, links: SampleLinks) -> NumberedPager:
-    def way(number_: int) -> str:
-        return links.to(query.but(page=number_)) if 1 <= number_ <= page.pages else ""
-
-    last = page.first + len(page.rows) - 1
-    summary = f"{page.first:,} to {last:,} of {count(page.total, 'sample')}" if page.rows else ""
-    return NumberedPager(
-        summary,
-        first=way(1) if page.number > 2 else "",
-        previous=way(page.number - 1),
-        following=way(page.number + 1),
-        last=way(page.pages) if page.number < page.pages - 1 else "",
-    )

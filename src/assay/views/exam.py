@@ -25,6 +25,7 @@ from assay.records.exam import (
     SoftGate,
     TargetCheck,
 )
+from assay.views.pieces import few
 
 _TUTOR = ("correctness", "spanish_gloss", "schema", "conciseness")
 """The axes of results that don't name theirs."""
@@ -103,8 +104,7 @@ class ExamView(NamedTuple):
 def exam_name(files: Sequence[ExamFileCount]) -> str:
     """An exam by its files."""
     names = [f"{file.exam} {file.version}" for file in files]
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more if names else "an exam without a name"
+    return few(names, 3) or "an exam without a name"
 
 
 def many(n: int) -> str:
@@ -300,9 +300,3 @@ def gates_of(name: str, rows: list[CheckRow], *, limit: Any = None) -> GateView:
     first = rows[0]
     holds = {"holds": True, "fails": False}.get(first.state)
     return GateView(name, rows, holds, f"{first.name}: {first.text}.", limit)
-
-
-def gate_view(gate: ExamGate) -> GateView:
-    """The view of a gate that was decided."""
-    reasons = " ".join(f"{reason[:1].upper()}{reason[1:]}." for reason in gate.reasons)
-    return GateView("gate", gate_rows(gate), gate.passed, reasons, gate.capstone.limit)

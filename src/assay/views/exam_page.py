@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from assay.records.exam import ExamGate, ExamResult, LostMark, ScoreCount
+from assay.records.exam import ExamResult, LostMark, ScoreCount
 from assay.views.blocks import (
     Column,
     Decided,
@@ -21,10 +21,11 @@ from assay.views.blocks import (
     Sentences,
     Table,
     contents,
+    figure,
     section,
 )
 from assay.views.charts import Chart, exam_history, exams
-from assay.views.exam import ExamPoint, ExamView, GateView, axes_of, exam_view, gate_view
+from assay.views.exam import ExamPoint, ExamView, GateView, axes_of, exam_view
 from assay.views.exam_items import items_section, lost_section
 from assay.views.pieces import (
     absent,
@@ -81,17 +82,10 @@ def exam_charts(result: ExamResult) -> list[Chart]:
     ]
 
 
-def exam_page(
-    result: ExamResult,
-    gate: ExamGate | None = None,
-    *,
-    draw: bool = True,
-    lost: Sequence[LostMark] | None = None,
-) -> str:
-    """The graded exam as a self-contained page; the verdict of its gate, if any, comes first."""
+def exam_page(result: ExamResult, *, lost: Sequence[LostMark] | None = None) -> str:
+    """The graded exam as a self-contained page."""
     view = exam_view(result)
-    parts = exam_parts(view, None if gate is None else gate_view(gate), draw=draw, lost=lost)
-    return report("Assay exam", *parts, heading=f"Exam: {view.title}")
+    return report("Assay exam", *exam_parts(view, None, lost=lost), heading=f"Exam: {view.title}")
 
 
 def exam_parts(
@@ -99,7 +93,6 @@ def exam_parts(
     gates: GateView | None,
     *,
     links: PageLinks | None = None,
-    draw: bool = True,
     history: HistoryView | None = None,
     answers: Mapping[str, Any] | None = None,
     lost: Sequence[LostMark] | None = None,
@@ -110,17 +103,14 @@ def exam_parts(
     expected and given where a mark was lost, of which only an `axis` may be asked for; `more` is
     about its record.
     """
-
-    def figure(chart: Chart) -> Figure:
-        return Figure(chart, f"{links.charts}/{chart.name}" if links else "", draw=draw)
-
+    url = links.charts if links else ""
     sections = [
         *([] if gates is None else [_gates(gates)]),
         lost_section(view, lost or [], here=links.here if links else "", axis=axis),
-        _axes(view, figure, links),
+        _axes(view, links),
         section("Diagnosis", Sentences(view.result.diagnosis), id="diagnosis"),
-        _patterns(view, figure(exams.heatmap(view.result))),
-        *([] if history is None else [_history(history, gates, figure)]),
+        _patterns(view, figure(exams.heatmap(view.result), url)),
+        *([] if history is None else [_history(history, gates, url)]),
         items_section(view, answers or {}),
         _origin(view, more),
     ]
@@ -179,7 +169,7 @@ def _gates(gates: GateView) -> Section:
     )
 
 
-def _axes(view: ExamView, figure: Any, links: PageLinks | None) -> Section:
+def _axes(view: ExamView, links: PageLinks | None) -> Section:
     """The axes of each item as stacked bars: weighted, or raw."""
     result = view.result
     rows = [
@@ -199,7 +189,8 @@ def _axes(view: ExamView, figure: Any, links: PageLinks | None) -> Section:
         Column("Items without it", "n"),
         Column("Score lost", "n"),
     )
-    weighted, raw = (figure(exams.axes(result, weighted=each)) for each in (True, False))
+    url = links.charts if links else ""
+    weighted, raw = (figure(exams.axes(result, weighted=each), url) for each in (True, False))
     bars: list[Part]
     if links is None:
         bars = [weighted, Details("Unweighted: every axis has the same length", [raw])]
@@ -240,7 +231,7 @@ def _evidence(evidence: Mapping[str, Any]) -> str:
     return listed(phrase(f"{words(key).lower()} ", shown(one)) for key, one in evidence.items())
 
 
-def _history(history: HistoryView, gates: GateView | None, figure: Any) -> Section:
+def _history(history: HistoryView, gates: GateView | None, url: str) -> Section:
     """The results of this exam over time, against the stored distribution."""
     limit = None if gates is None else gates.limit
     rows = [
@@ -257,7 +248,7 @@ def _history(history: HistoryView, gates: GateView | None, figure: Any) -> Secti
     text = phrase("The stored distribution is that of the baseline ", strong(history.name), ".")
     return section(
         "History",
-        figure(exam_history.history(history.points, history.distribution, limit=limit)),
+        figure(exam_history.history(history.points, history.distribution, limit=limit), url),
         *([Paragraph(text)] if history.name else []),
         Details("Every result of this exam", [Table("Results of this exam", columns, rows)]),
         id="history",

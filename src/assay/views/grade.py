@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from msgspec import structs
+
 from assay.views.blocks import (
     Column,
     Details,
@@ -20,6 +22,7 @@ from assay.views.blocks import (
     Section,
     Sentences,
     Table,
+    figure,
     section,
 )
 from assay.views.charts import Chart, grades, steps
@@ -94,33 +97,18 @@ def grade_head(result: Result) -> list[Part]:
     ]
 
 
-def grade_sections(
-    result: Result, *, url: str = "", draw: bool = True, level: int = 2, ids: bool = True
-) -> list[Section]:
-    """Everything behind the verdict. `url` is where the charts are served; without `ids` the
-    sections cannot be linked to, because several grades share a page.
+def grade_sections(result: Result, *, url: str = "", ids: bool = True) -> list[Section]:
+    """Everything behind the verdict, within a section of a page. `url` is where the charts are
+    served; without `ids` the sections cannot be linked to, because several grades share a page.
     """
-
-    def figure(chart: Chart) -> Figure:
-        return Figure(chart, f"{url}/{chart.name}" if url else "", draw=draw)
-
     made = [
         _gates(result),
-        _points(result, figure(grades.contributions(result))),
-        _floors(result, figure(grades.floors(result))),
+        _points(result, figure(grades.contributions(result), url)),
+        _floors(result, figure(grades.floors(result), url)),
         _change(result),
         _why(result),
     ]
-    return [
-        section(
-            part.title,
-            *part.parts,
-            id=part.id if ids else "",
-            hint=part.hint,
-            level=level,
-        )
-        for part in made
-    ]
+    return [structs.replace(part, level=3, id=part.id if ids else "") for part in made]
 
 
 def _gates(result: Result) -> Section:
@@ -166,7 +154,7 @@ def criterion_name(item: Result) -> str:
     return phrase(title, " ", small(code(name))) if label and label != name else title
 
 
-def _points(result: Result, figure: Figure) -> Section:
+def _points(result: Result, chart: Figure) -> Section:
     """Where the points came from, against the bands; then each criterion in numbers."""
     rows = []
     for item in (result.get("criteria") or ())[:MAX_ROWS]:
@@ -208,7 +196,7 @@ def _points(result: Result, figure: Figure) -> Section:
     ]
     return section(
         "Points",
-        figure,
+        chart,
         Facts(layers),
         Details(
             "All numbers of the criteria",
@@ -242,11 +230,11 @@ def floor_of(item: Result) -> str:
     return phrase(floor_state(item), f" {shown(floor.get('norm'))}{raw}, {origin}")
 
 
-def _floors(result: Result, figure: Figure) -> Section:
+def _floors(result: Result, chart: Figure) -> Section:
     """Each floor with its margin."""
     floored = any(item.get("critical_floor") for item in result.get("criteria") or ())
     nothing = Paragraph("No criterion of this run has a floor.", "absent")
-    return section("Floors", figure if floored else nothing, id="floors")
+    return section("Floors", chart if floored else nothing, id="floors")
 
 
 def _change(result: Result) -> Section:

@@ -15,7 +15,7 @@ from assay.errors import count
 from assay.records.grade import Grade, Payload, ended_by
 from assay.records.typed import convert
 from assay.views.blocks import Column, Table
-from assay.views.pieces import Piece, absent, bar, points, verdict
+from assay.views.pieces import Piece, absent, bar, few, points, verdict
 
 NAMED = 3
 """Gates, criteria or causes that a line names; it counts the others."""
@@ -68,11 +68,13 @@ class GradeLine(Struct, frozen=True):
         gates, floors = self.hard_gate_failures, self.floor_failures
         if gates:
             one = len(gates) == 1
-            shut = f"gate{'' if one else 's'} {_named(gates)} {'does' if one else 'do'} not pass"
+            shut = (
+                f"gate{'' if one else 's'} {few(gates, NAMED)} {'does' if one else 'do'} not pass"
+            )
             return f"{self.cause}; {shut}" if self.cause else shut
         if floors:
             one = len(floors) == 1
-            return f"{_named(floors)} {'misses its floor' if one else 'miss their floors'}"
+            return f"{few(floors, NAMED)} {'misses its floor' if one else 'miss their floors'}"
         if self.reason == "below_pass_threshold":
             return f"{points(self.weighted_score)} is below {float(self.pass_threshold):g}"
         return _REASONS.get(str(self.reason), str(self.reason or NO_REASON))
@@ -121,11 +123,6 @@ _REASONS = {
     "below_passing_grade": "the policy does not pass this grade",
     "no_hard_gates": "no hard gate",
 }
-
-
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more}"
 
 
 def as_line(grade: Grade | Mapping[str, Any]) -> GradeLine:

@@ -22,13 +22,13 @@ from assay.views.blocks import (
     Column,
     Decided,
     Facts,
-    Figure,
     Note,
     Paragraph,
     Part,
     Section,
     Table,
     contents,
+    figure,
     section,
 )
 from assay.views.charts import Chart
@@ -41,6 +41,7 @@ from assay.views.pieces import (
     moment,
     number,
     phrase,
+    sentence,
     shown,
     small,
     verdict,
@@ -70,10 +71,10 @@ class DriftView(NamedTuple):
     cards: Sequence[Sequence[str]]
 
 
-def judge_page(card: JudgeCard, *, draw: bool = True) -> str:
+def judge_page(card: JudgeCard) -> str:
     """The card as one self-contained page, with what its admission says."""
     admissions = [] if card.admission is None else [card.admission]
-    return report(f"Judge {card.model}", *judge_view(card, admissions, draw=draw))
+    return report(f"Judge {card.model}", *judge_view(card, admissions))
 
 
 def gate_word(admission: CardAdmission, yes: str = "may gate", no: str = "may not gate") -> str:
@@ -125,7 +126,6 @@ def judge_view(
     *,
     age: str = "",
     url: str = "",
-    draw: bool = True,
     notes: Sequence[Part] = (),
     drift: DriftView | None = None,
     used: Sequence[Section] = (),
@@ -138,15 +138,15 @@ def judge_view(
     """
     sections = [
         _terms(card, admissions),
-        agreement_section(card.agreement, card.calibration, card, url=url, draw=draw),
-        bias_section(card.biases, url=url, draw=draw),
+        agreement_section(card.agreement, card.calibration, card, url=url),
+        bias_section(card.biases, url=url),
     ]
     if drift is not None:
         sections.append(_drift(drift, url))
     sections += [*used, _calibration_set(card.calibration, label_page), _origin(card, more)]
     heads: list[Part] = [
         Decided(
-            gate_word(one, "May gate", "May not gate"), one.policy, _sentence(one.reason), _why(one)
+            gate_word(one, "May gate", "May not gate"), one.policy, sentence(one.reason), _why(one)
         )
         for one in admissions
     ]
@@ -181,7 +181,7 @@ def _terms(card: JudgeCard, admissions: Sequence[CardAdmission]) -> Section:
             f"Terms of {one.policy}",
             ("Term", "Verdict", Column("Result", "wide")),
             [
-                [code(term.id), states[term.holds], _sentence(term.sentence)]
+                [code(term.id), states[term.holds], sentence(term.sentence)]
                 for term in sorted(one.terms, key=lambda term: order.index(term.holds))
             ],
             kind="stack rules",
@@ -201,17 +201,12 @@ def _terms(card: JudgeCard, admissions: Sequence[CardAdmission]) -> Section:
     )
 
 
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
-
-
 def agreement_section(
     found: AgreementBlock | None,
     calibration: CalibrationRecord | None,
     card: JudgeCard | None = None,
     *,
     url: str = "",
-    draw: bool = True,
 ) -> Section:
     """Reliability against people: every statistic with its interval, the scatter, the confusion."""
     n = None if calibration is None else calibration.n_labelled
@@ -227,21 +222,15 @@ def agreement_section(
     )
     return section(
         "Reliability",
-        *(_figure(one, url, draw) for one in pictures),
+        *(figure(one, url) for one in pictures),
         *rates,
         id="agreement",
     )
 
 
-def bias_section(
-    biases: Mapping[str, Probe | None], *, url: str = "", draw: bool = True
-) -> Section:
+def bias_section(biases: Mapping[str, Probe | None], *, url: str = "") -> Section:
     """Every bias with its interval."""
-    return section("Biases", _figure(charts.bias(biases), url, draw), id="biases")
-
-
-def _figure(chart: Chart, url: str, draw: bool) -> Figure:
-    return Figure(chart, f"{url}/{chart.name}" if url else "", draw=draw)
+    return section("Biases", figure(charts.bias(biases), url), id="biases")
 
 
 def _why(admission: CardAdmission) -> str:
@@ -288,7 +277,7 @@ def _drift(drift: DriftView, url: str) -> Section:
     return section(
         "Drift",
         Paragraph(phrase(drift.outcome, f": {drift.reason}") if drift.outcome else drift.reason),
-        _figure(drift.chart, url, draw=True),
+        figure(drift.chart, url),
         Table("Cards of this judge", columns, drift.cards, kind="stack"),
         id="drift",
     )

@@ -351,6 +351,25 @@ def bar(value: Any, whole: float, *, width: int = 20) -> str:
     return "█" * full + "░" * (width - full)
 
 
+def few(names: Sequence[str], most: int = 5, *, total: int | None = None) -> str:
+    """The first names, and how many more there are.
+
+    >>> few(["a", "b", "c"], 2), few(["a"])
+    ('a, b and 1 more', 'a')
+    """
+    n = len(names) if total is None else total
+    return ", ".join(names[:most]) + (f" and {n - most:,} more" if n > most else "")
+
+
+def sentence(text: str) -> str:
+    """A text with a capital and one stop.
+
+    >>> sentence("it is missing"), sentence("Done.")
+    ('It is missing.', 'Done.')
+    """
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
 def words(name: str) -> str:
     """A key as a person reads it.
 

@@ -192,7 +192,7 @@ def grade_section(result: Result, url: str = "") -> Section:
     """Gates, criteria with bars, and what would change the grade; numbers and sentences are
     folded.
     """
-    made = {part.id: part for part in grade_sections(result, url=url, level=3)}
+    made = {part.id: part for part in grade_sections(result, url=url)}
     few = len(result.get("criteria") or ()) <= CHARTED
     charts = Details("Points and floors as charts", [made["points"], made["floors"]])
     return section(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import fsum
 from typing import NamedTuple
 
@@ -60,6 +60,22 @@ class NumberedPager(Block, frozen=True):
     previous: str = ""
     following: str = ""
     last: str = ""
+
+
+def numbered_pager(page: SamplePage, to: Callable[[int], str]) -> NumberedPager:
+    """The way through the pages of samples; `to` gives the address of one."""
+
+    def way(number: int) -> str:
+        return to(number) if 1 <= number <= page.pages else ""
+
+    last = page.first + len(page.rows) - 1
+    return NumberedPager(
+        f"{page.first:,} to {last:,} of {count(page.total, 'sample')}" if page.rows else "",
+        first=way(1) if page.number > 2 else "",
+        previous=way(page.number - 1),
+        following=way(page.number + 1),
+        last=way(page.pages) if page.number < page.pages - 1 else "",
+    )
 
 
 class SampleLinks(NamedTuple):

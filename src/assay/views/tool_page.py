@@ -39,6 +39,7 @@ from assay.views.pieces import (
     moment,
     number,
     phrase,
+    sentence,
     shown,
     small,
     strong,
@@ -245,7 +246,11 @@ def _grading(row: ToolRow, entries: Sequence[tuple[GradingEntry, str]], source: 
     return section(
         "Grade by the protocol",
         Paragraph(phrase(verdict(node.status), " ", _letter(row))),
-        *([Paragraph(_sentence(reason))] if reason else []),
+        *(
+            [Paragraph(sentence(reason if " " in reason else reason.replace("-", " ")))]
+            if reason
+            else []
+        ),
         Table(
             "Gradings, the newest first",
             HISTORY,
@@ -255,11 +260,6 @@ def _grading(row: ToolRow, entries: Sequence[tuple[GradingEntry, str]], source: 
         ),
         id="grade",
     )
-
-
-def _sentence(text: str) -> str:
-    spaced = text.replace("-", " ") if " " not in text else text
-    return f"{spaced[:1].upper()}{spaced[1:].rstrip('.')}."
 
 
 def _scores(tool: CheckedTool, past: Sequence[StoredCheck]) -> Section:

@@ -319,7 +319,7 @@ def _tried(services: Services, project: str, entry: ShelfFile, data: str) -> Par
     return section(
         "Tried on the sample",
         *grade_head(result),
-        *grade_sections(result, ids=False, level=3),
+        *grade_sections(result, ids=False),
         Details("Scorecard", [Verbatim(card, "Scorecard")]),
         id="tried",
         hint="Not stored.",
