@@ -316,6 +316,22 @@ def test_examples_are_shown_to_the_judge_and_a_reference_too(here: Run, tmp_path
     assert all("REFERENCE begins" in one and "| Because." in one for one in sent)
 
 
+def test_a_judge_is_not_asked_about_an_item_that_it_was_shown_with_its_score(
+    here: Run, tmp_path: Path
+) -> None:
+    item = {"id": "q", "input": "a task", "output": "an answer"}
+    put_lines(tmp_path / "items.jsonl", [item])
+    put_lines(
+        tmp_path / "examples.jsonl",
+        [{"input": "a task", "output": "an answer", "score": 2, "reason": "thin"}],
+    )
+    with scripted_judge() as judge:
+        given = ("judge", "rubric", "items.jsonl", *PLAIN, *at(judge))
+        refused = here(*given, "--examples", "examples.jsonl")
+        assert (refused.code, "'q' is also one of the examples" in refused.err) == (3, True)
+        assert not judge.requests()
+
+
 # --- who judged
 
 

@@ -125,6 +125,15 @@ def questions_of(
             fix=f"It has {', '.join(item.name for item in rubric.criteria)}.",
         )
     shots = examples or {}
+    judged = {(one.task, one.candidate) for some in shots.values() for one in some}
+    known = next((item.id for item in items if (item.task, item.candidate) in judged), None)
+    if known is not None:  # a judge that repeats what it was shown would look well calibrated
+        raise InputError(
+            "JDG-005",
+            f"the item {known!r} is also one of the examples, so the judge would be shown its"
+            " score.",
+            fix="Take it out of the examples.",
+        )
     return [
         (
             item,
