@@ -160,11 +160,22 @@ def locked(tree: Tree, document: dict[str, Any], *, hours: float = 2) -> dict[st
         return plain(tree.take_lock("defi", now=at(hours)))
 
 
+WORLDS: dict[int, dict[str, bytes]] = {}
+"""The files of each tree that a test has made, for the tests that begin with the same."""
+
+
 def world(folder: Path, count: int = 7, **changes: Any) -> Tree:
     """A tree with a locked selection of that many stable members."""
     tree = Tree(str(folder), RULES)
-    members(tree, count)
-    locked(tree, selection_of(count, **changes))
+    if changes or count not in WORLDS:
+        members(tree, count)
+        locked(tree, selection_of(count, **changes))
+        files = [path for path in folder.rglob("*") if path.is_file() and not changes]
+        WORLDS.setdefault(count, {str(one.relative_to(folder)): one.read_bytes() for one in files})
+    else:
+        for name, data in WORLDS[count].items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(data)
     return tree
 
 
