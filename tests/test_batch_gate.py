@@ -180,7 +180,8 @@ def test_a_decision_over_batches_is_that_over_scorecards(tmp_path: Path, assay: 
 def test_slices_by_any_kept_column_are_those_over_scorecards(tmp_path: Path, assay: Any) -> None:
     """A slice may hold whole groups, parts of them, and samples without one."""
     violated = set()
-    for groups, tags, drop in ((0, 2, 0.0), (12, 2, 0.3), (3, 2, 0.3), (6, 3, 0.9)):
+    cases = ((0, 2, 0.0), (12, 2, 0.3), (3, 2, 0.3), (6, 3, 0.9))
+    for groups, tags, drop in cases if CAMPAIGN else cases[:3]:
         ours = runs(2, drop=drop, groups=groups, tags=tags)[1:]
         theirs = runs(1, drop=0.05, groups=groups, tags=tags)[:-1]
         made = []
