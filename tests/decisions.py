@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from assay.cli import demo_release
+from assay.cli import demo_parts
 from assay.records.decision import Decision, RuleResult
 from conftest import ROOT
 
@@ -16,7 +16,7 @@ EXAMPLES = ROOT / "src/assay/cli/examples"
 
 @cache
 def decided() -> list[Decision]:
-    return demo_release.decided(str(EXAMPLES / "release"))
+    return demo_parts.decided(str(EXAMPLES / "release"))
 
 
 def decision(outcome: str, *holds: bool | None, **changes: Any) -> Decision:

@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from assay.cli.completing import offer
-from assay.cli.completion import SCRIPTS
+from assay.cli.completion import SCRIPTS, offer
 from assay.cli.frame import load_command
 from assay.cli.verbs import VERBS
 from documents import run

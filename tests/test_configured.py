@@ -102,6 +102,21 @@ def test_names_on_the_command_line_are_those_of_the_file(parse: Any) -> None:
     assert parse(text, "judge ask -- q.jsonl").judge == ["assay.yaml#judges.main"]
 
 
+def test_the_limit_on_a_judges_cost_reaches_every_verb_that_can_spend(
+    parse: Any, known: dict[str, Command]
+) -> None:
+    (place,) = (one for one in PLACES if one.key == ("limits", "judge_usd"))
+    spending = [
+        verb
+        for verb, command in known.items()
+        if "--max-usd" in command.parser(verb)._option_string_actions
+    ]
+    assert (place.option, sorted(place.verbs)) == ("max_usd", sorted(spending))
+    words = "judge panel -- r.jsonl --rubric rag"
+    assert parse("limits: {judge_usd: 5}\n", words).max_usd == "5"
+    assert parse("limits: {judge_usd: 5}\n", f"{words} --max-usd 7").max_usd == "7"
+
+
 def test_nobody_guesses_which_of_several_is_meant(parse: Any) -> None:
     text = "workflows: {a: a.yaml, b: b.yaml}\ndatasets: {x: x.jsonl, y: y.jsonl}\n"
     with pytest.raises(UsageError, match=r"several workflows: a, b. Name one: assay run a"):

@@ -78,7 +78,7 @@ def test_an_exam_of_any_subject_is_linted_graded_gated_and_shown(
     assert assay("exam", "lint", f"{name}.yaml").code == 0
     outputs = [part for end in ("json", "md", "html", "xml") for part in ("-o", f"r.{end}")]
     done = graded(assay, name, *outputs)
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, "".join(f"wrote {path}\n" for path in outputs[1::2]))
     result = json.loads((exams / "r.json").read_text())
     assert (result["score"], result["n"], result["missing"]) == (1, 6, [])
     axes = list(result["axes"])

@@ -159,7 +159,7 @@ def test_an_mlflow_table_has_every_criterion_as_a_column(
     assay: Any, tmp_path: Path, runs: Path
 ) -> None:
     done = assay("report", "export", "runs.jsonl", "--to", "mlflow", "-o", "table.json")
-    assert (done.code, done.err) == (0, ""), "no gate"
+    assert (done.code, done.err) == (0, "wrote table.json\n"), "no gate"
     table = json.loads((tmp_path / "table.json").read_text())
     rows = [dict(zip(table["columns"], row, strict=True)) for row in table["data"]]
     assert [row["assay/v1/passed"] for row in rows] == [True, False]
@@ -175,7 +175,7 @@ def test_an_inspect_log_has_epochs_totals_and_no_score_where_there_is_none(
     text = "".join(json.dumps(one) + "\n" for one in (PASSED, FAILED, again))
     (tmp_path / "runs.jsonl").write_text(text)
     done = assay("report", "export", "runs.jsonl", "--to", "inspect", "-o", "log.json")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, "wrote log.json\n")
     log = json.loads((tmp_path / "log.json").read_text())
     assert [(one["id"], one["epoch"]) for one in log["samples"]] == [
         ("s-1", 1),
@@ -226,7 +226,7 @@ def test_a_promptfoo_assertion_grades_like_the_runs_it_was_made_from(
     (tmp_path / "tests").mkdir()
     target = ("--to", "promptfoo", "-o", "tests/assay_assertion.py")
     done = assay("report", "export", "runs.jsonl", "--profile", "short.yaml", *target)
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, "wrote tests/assay_assertion.py\n")
     ask = (
         "import json, sys; from assay_assertion import get_assert;"
         "print(json.dumps([get_assert(*one) for one in json.load(sys.stdin)]))"

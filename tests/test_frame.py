@@ -7,11 +7,13 @@ from __future__ import annotations
 import json
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assay.cli import frame
+from assay.cli.demo import EXAMPLES
 from assay.cli.frame import COMMON, Command
 from assay.cli.main import run
 from assay.cli.verbs import GROUPS, RENAMED, VERBS
@@ -32,6 +34,31 @@ def commands() -> dict[str, Command]:
         for name, module in places.items()
     }
     return {name: command for name, command in found.items() if command is not None}
+
+
+LABELS = "".join(
+    json.dumps({"id": str(n), "human": n % 2, "judge": int(n % 3 > 0)}) + "\n" for n in range(40)
+)
+WRITING = {
+    "grade": "grade {examples}/rag.jsonl",
+    "gate": "gate {examples}/release/fixed.jsonl --baseline {examples}/release/baseline.jsonl",
+    "judge": "judge calibrate --labels labels.jsonl",
+    "exam": "exam lint {examples}/exams/verbs.yaml",
+    "report": "report summary {examples}/rag.jsonl",
+}
+
+
+@pytest.mark.parametrize("line", WRITING.values(), ids=WRITING)
+def test_every_verb_names_the_files_it_wrote_on_standard_error(
+    line: str, assay: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "labels.jsonl").write_text(LABELS)
+    words = [*line.format(examples=EXAMPLES).split(), "-o", "out.json"]
+    done = assay(*words)
+    assert "wrote" not in done.out
+    assert done.err.endswith("wrote out.json\n")
+    assert (tmp_path / "out.json").is_file()
+    assert "wrote" not in assay(*words, "--json").err
 
 
 def test_the_help_lists_every_verb_once_under_its_job(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import shlex
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from assay.cli.frame import Options
 from assay.cli.hints import GRADED_BY, command
 from viewing import viewing
 
@@ -96,7 +96,7 @@ def test_printed_commands_work_as_printed(assay: Any, tmp_path: Path, scene: str
 
 
 def test_options_are_repeated_only_where_they_were_given() -> None:
-    options = argparse.Namespace(profile="rag", policy="workflow", judge_card=["a b"], library=None)
+    options = Options(profile="rag", policy="workflow", judge_card=["a b"], library=None)
     assert command("grade", "x", options=options, carry=GRADED_BY) == (
         "assay grade x --profile rag --judge-card 'a b'"
     )

@@ -215,11 +215,11 @@ def test_saving_a_mapping_does_not_begin_another_ledger(
     table(inner / "odd.csv", "id,wert\n1,1\n")
     words = ["import", "odd.csv", "--map", "id=id,score:a=wert", "--save-map"]
     assert assay(words) == ExitCode.PASSED
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
     assert (tmp_path / "assay.yaml").exists()
     assert not (inner / "assay.yaml").exists()
     assert "--save-map writes it" not in out
-    assert "wrote ../assay.yaml" in out
+    assert "wrote ../assay.yaml\n" in err
 
 
 def test_an_unknown_table_gets_a_mapping_to_begin_with(

@@ -218,7 +218,7 @@ def test_the_command_scores_prints_and_writes_every_form(quick: Run, tmp_path: P
     assert "75  list_books: description-vague −25" in text
     assert "below --min-score 80: library/tools list_books 75\n" in text
     assert "Legibility is not a grade" in text
-    assert text.endswith("".join(f"wrote {file}\n" for file in files))
+    assert done.err.endswith("".join(f"wrote {file}\n" for file in files))
     assert all((tmp_path / file).stat().st_size for file in files)
     assert quick("tools", "check", "s.json", "--min-score", "75").code == 0
     found = quick("tools", "check", "s.json", "--min-score", "76", "--json").json()

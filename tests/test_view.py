@@ -14,8 +14,8 @@ import pytest
 from starlette.datastructures import Address
 
 from assay.cli.frame import load_command
+from assay.cli.view import FOLDER, sweep, temporary_folder
 from assay.cli.view_files import evaluate_viewed
-from assay.cli.view_folder import FOLDER, sweep, temporary_folder
 from assay.server import one_visitor
 from assay.server.one_visitor import OneVisitor, _is_own
 from browsing import Window, browser

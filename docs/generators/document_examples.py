@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from assay.cli.demo_judge import carded
+from assay.cli.demo_parts import carded
 from assay.cli.main import run as run_command
 from assay.library.shelf import Shelf
 from assay.records.contract import encode

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Iterator
 
 from assay.cli import options as opt
-from assay.cli.frame import Command, arg, flag, repeated
+from assay.cli.frame import Command, Options, arg, flag, repeated
 from assay.errors import ExitCode, UsageError, printable
 from assay.release.attestation_check import Verified, verify
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Check one attestation."""
     if options.key and options.unsigned:
         raise UsageError(
@@ -20,17 +20,10 @@ def run(options: argparse.Namespace) -> int:
         options.file, key=options.key, evidence=options.evidence, document=options.document
     )
     unchecked = not options.key and not options.unsigned
-    if options.json:
-        opt.print_json(_document(found, verified=found.holds and not unchecked))
-    else:
-        _print(found, unchecked=unchecked)
-    return (
-        ExitCode.FAILED
-        if not found.holds
-        else ExitCode.NOT_ENOUGH
-        if unchecked
-        else ExitCode.PASSED
-    )
+    document = _document(found, verified=found.holds and not unchecked)
+    passed = ExitCode.NOT_ENOUGH if unchecked else ExitCode.PASSED
+    code = passed if found.holds else ExitCode.FAILED
+    return opt.give(options, document, _lines(found, unchecked=unchecked), code)
 
 
 def _document(found: Verified, *, verified: bool) -> dict[str, object]:
@@ -58,7 +51,7 @@ def _document(found: Verified, *, verified: bool) -> dict[str, object]:
     }
 
 
-def _print(found: Verified, *, unchecked: bool) -> None:
+def _lines(found: Verified, *, unchecked: bool) -> Iterator[str]:
     verdict = "DOES NOT HOLD" if not found.holds else "NOT VERIFIED" if unchecked else "HOLDS"
     colour = "green" if verdict == "HOLDS" else "red"
     marks = {True: "ok  ", None: "??  ", False: "FAIL"}
@@ -77,16 +70,10 @@ def _print(found: Verified, *, unchecked: bool) -> None:
         *(f"NOTE {name}: {value}" for name, value in predicate.terms.items()),
         f"{policies} · {predicate.time_verified}",
     ]
-    opt.print_lines(
-        [
-            opt.paint(verdict, colour, "bold", on=opt.colour()),
-            *(f"  {printable(line)}" for line in lines),
-        ]
-    )
+    yield opt.paint(verdict, colour, "bold")
+    yield from (f"  {printable(line)}" for line in lines)
     if unchecked:
-        opt.print_lines(
-            ["Give the public key with --key, or accept an unchecked signature with --unsigned."]
-        )
+        yield "Give the public key with --key, or accept an unchecked signature with --unsigned."
 
 
 COMMANDS = {

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Any
 
 from assay.archive.named_baselines import FoundBaseline, as_stored, find_named
 from assay.cli import options as opt
-from assay.cli.frame import COMPARED_BY, STORE, Command, arg, store_option
+from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, store_option
 from assay.cli.gate_sides import read_side
 from assay.cli.grade import choice_of
 from assay.cli.ledger import looking, storing
@@ -22,7 +21,7 @@ from assay.release.baseline import StoredBaseline, find, store
 from assay.views.documents import encode
 
 if TYPE_CHECKING:
-    import argparse
+    from collections.abc import Iterator
 
     from assay.archive.store import Store
     from assay.release.attestation import Subject
@@ -41,16 +40,12 @@ DIR = arg(
 )
 
 
-def _set(options: argparse.Namespace) -> int:
+def _set(options: Options) -> int:
     stored = set_baseline(options)
-    if options.json:
-        opt.print_json(stored.record)
-    else:
-        _print(stored)
-    return ExitCode.PASSED
+    return opt.give(options, stored.record, _lines(stored))
 
 
-def set_baseline(options: argparse.Namespace) -> StoredBaseline:
+def set_baseline(options: Options) -> StoredBaseline:
     """Store the evidence that the options name under their name."""
     stored_baselines.check_name(options.name)
     if pipe := next(
@@ -75,7 +70,7 @@ def set_baseline(options: argparse.Namespace) -> StoredBaseline:
         return exam if exam is not None else _set_runs(options, now, store)
 
 
-def _set_runs(options: argparse.Namespace, now: datetime, ledger: Store | None) -> StoredBaseline:
+def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBaseline:
     read: list[Subject] = []
     name = f"baseline {options.name}"
     side = (
@@ -113,9 +108,7 @@ def _set_runs(options: argparse.Namespace, now: datetime, ledger: Store | None) 
     return store(options.dir, options.name, kind="runs", facts=facts, write=write, now=now)
 
 
-def _kept_side(
-    options: argparse.Namespace, now: datetime, ledger: Store, read: list[Subject]
-) -> Side:
+def _kept_side(options: Options, now: datetime, ledger: Store, read: list[Subject]) -> Side:
     """The side, after also storing a baseline of that name in the ledger, in the API's form."""
     from assay.archive.sides import SideKeeper, baseline_draft, baseline_record
 
@@ -134,9 +127,7 @@ def _kept_side(
     return side
 
 
-def _exam(
-    options: argparse.Namespace, now: datetime, ledger: Store | None
-) -> StoredBaseline | None:
+def _exam(options: Options, now: datetime, ledger: Store | None) -> StoredBaseline | None:
     """A graded exam as a baseline; None if the files are none. Every number of it is recomputed
     first.
     """
@@ -184,7 +175,7 @@ def _exam(
     return stored
 
 
-def _show(options: argparse.Namespace) -> int:
+def _show(options: Options) -> int:
     with looking(options) as ledger:
         found = find_named(options.dir, options.name, ledger)
         if found.kept is not None and ledger is not None:
@@ -192,17 +183,9 @@ def _show(options: argparse.Namespace) -> int:
     stored, record = found.stored, dict(found.stored.record)
     if found.kept is not None:
         record["digest"] = found.kept.digest
-    if options.json:
-        opt.print_json(
-            {
-                **record,
-                "path": stored.path,
-                "versions": stored_baselines.versions(options.dir, record["name"]),
-            }
-        )
-    else:
-        _print(stored)
-    return ExitCode.PASSED
+    versions = stored_baselines.versions(options.dir, record["name"])
+    document = {**record, "path": stored.path, "versions": versions}
+    return opt.give(options, document, _lines(stored))
 
 
 def _check_kept(found: FoundBaseline, ledger: Store) -> None:
@@ -229,7 +212,7 @@ def _check_shown(kept: KeptBaseline) -> None:
         raise InputError("REL-005", f"the baseline lacks {', '.join(absent)}.", where=kept.digest)
 
 
-def _print(stored: StoredBaseline) -> None:
+def _lines(stored: StoredBaseline) -> Iterator[str]:
     record = stored.record
     summary = record["summary"]
     if stored.kind == "exam":
@@ -248,11 +231,11 @@ def _print(stored: StoredBaseline) -> None:
     ]
     lines.append(("evidence", stored.path))
     width = max(len(name) for name, _ in lines)
-    sys.stdout.write(f"{printable(stored.name)}, made {printable(record['made_at'])}\n")
-    sys.stdout.writelines(f"  {printable(f'{name:<{width}}  {text}')}\n" for name, text in lines)
+    yield printable(f"{stored.name}, made {record['made_at']}")
+    yield from (f"  {printable(f'{name:<{width}}  {text}')}" for name, text in lines)
 
 
-def _list(options: argparse.Namespace) -> int:
+def _list(options: Options) -> int:
     found: list[dict[str, Any]] = []
     broken: list[dict[str, Any]] = []
     for name in stored_baselines.names(options.dir):
@@ -267,24 +250,21 @@ def _list(options: argparse.Namespace) -> int:
     with looking(options) as ledger:
         if ledger is not None:
             _list_kept(ledger, found, broken)
-    if options.json:
-        opt.print_json({"baselines": found, "broken": broken, **ENGINE})
-    else:
-        for one in found:
-            sys.stdout.write(
-                f"{printable(one['name']):<32}  {one['made_at']:<20}  {one['samples']:>7} samples "
-                f" {one['kind']}\n"
-            )
-        for one in broken:
-            sys.stdout.write(f"{printable(one['name']):<32}  BROKEN: {printable(one['fault'])}\n")
-        if not found and not broken:
-            also = (
-                ""
-                if ledger is None
-                else f", nor in the project '{ledger.project}' of {ledger.ledger.where}"
-            )
-            sys.stderr.write(f"assay: there are no baselines in {printable(options.dir + also)}.\n")
-    return ExitCode.MALFORMED if broken else ExitCode.PASSED
+    if not found and not broken and not options.json:
+        also = (
+            ""
+            if ledger is None
+            else f", nor in the project '{ledger.project}' of {ledger.ledger.where}"
+        )
+        opt.note(f"there are no baselines in {options.dir}{also}.")
+    lines = [
+        f"{printable(one['name']):<32}  {one['made_at']:<20}  {one['samples']:>7} samples "
+        f" {one['kind']}"
+        for one in found
+    ]
+    lines += [f"{printable(one['name']):<32}  BROKEN: {printable(one['fault'])}" for one in broken]
+    code = ExitCode.MALFORMED if broken else ExitCode.PASSED
+    return opt.give(options, {"baselines": found, "broken": broken, **ENGINE}, lines, code)
 
 
 def _line(stored: StoredBaseline) -> dict[str, Any]:

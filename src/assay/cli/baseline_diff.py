@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.baseline import DIR, LOOK
-from assay.cli.frame import COMPARED_BY, Command, arg, store_option
+from assay.cli.frame import COMPARED_BY, Command, Options, arg, store_option
 from assay.cli.gate_sides import read_named, read_side
 from assay.cli.grade import choice_of
 from assay.cli.ledger import looking
-from assay.errors import ExitCode, count, printable
+from assay.errors import count, printable
 from assay.registry import is_path
 from assay.release.comparability import mismatch_error, mismatches
 from assay.release.decision import comparison_record, systems
@@ -22,7 +22,6 @@ from assay.release.policy import ReleaseRules, make_release_rules
 from assay.release.promotion import promote
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Mapping
 
     from assay.archive.sides import SideReader
@@ -34,14 +33,13 @@ if TYPE_CHECKING:
 DIFF_SCHEMA = "assay.baseline-diff/1"
 
 
-def diff(options: argparse.Namespace) -> int:
+def diff(options: Options) -> int:
     """Compare a stored baseline with another one, or with files."""
     options.files = options.others
     opt.outputs(options)  # what cannot be written is said before any work
     with looking(options) as ledger:
         document = _compared(options, _looked(ledger))
-    opt.give(options, document, lambda: _print_diff(document))
-    return ExitCode.PASSED
+    return opt.give(options, document, map(printable, diff_lines(document)))
 
 
 def _looked(ledger: Store | None) -> SideReader | None:
@@ -52,7 +50,7 @@ def _looked(ledger: Store | None) -> SideReader | None:
     return SideReader(ledger)
 
 
-def _compared(options: argparse.Namespace, kept: SideReader | None) -> dict[str, Any]:
+def _compared(options: Options, kept: SideReader | None) -> dict[str, Any]:
     grader = choice_of(options).grader()
     rules = make_release_rules(opt.shelf_of(options).policy_of("release", options.release_policy))
     before = read_named(options.name, grader, folder=options.dir, kept=kept)
@@ -128,10 +126,6 @@ _KINDS_OF_CHANGE = {
     "mended_gates": "fixed",
     "newly_missed_floors": "below the floor of",
 }
-
-
-def _print_diff(document: dict[str, Any]) -> None:
-    opt.print_lines(map(printable, diff_lines(document)))
 
 
 def diff_lines(document: dict[str, Any], *, most: int = 20) -> list[str]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
 from assay.cli.bars import pass_bar
 from assay.cli.batch_engine import ENGINE, engine_of
-from assay.cli.frame import BARS, Command, arg, flag, repeated
+from assay.cli.frame import BARS, Bounds, Command, Options, arg, flag, repeated
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, UsageError, printable
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable
 
     from assay.batch.engine import BatchEngine
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from assay.release.pass_rate import BarResult
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Grade the rows that the options name, and show the result."""
     from assay.batch.job import BatchOptions, run_batch
     from assay.batch.targets import target_of, tidy_up
@@ -32,7 +30,6 @@ def run(options: argparse.Namespace) -> int:
     from assay.release.pass_rate import check_pass_rate
 
     bar = pass_bar(options)
-    _check_sample(options)
     if options.verify or options.run_ids:
         return _verify(options)
     drop_unfit_rules(options)
@@ -52,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         return _explain(options, task)
     target = target_of(_output(options))
     for text in tidy_up(target):
-        sys.stderr.write(f"assay: {printable(text)}.\n")
+        opt.note(f"{text}.")
     bars = Progress(0, "batch")
 
     def report(done: int, total: int) -> None:
@@ -73,14 +70,10 @@ def run(options: argparse.Namespace) -> int:
         engine.close()
     tally = result.tally
     checked = None if bar is None else check_pass_rate(tally.passed, tally.runs, bar)
-    code = _exit_code(result, checked)
-    if options.json:
-        opt.print_json(batch_document(result, target, checked))
-    else:
-        earlier = None if task.earlier is None else task.earlier.target.path
-        lines = batch_summary(result, target, checked, noun=task.noun, earlier=earlier)
-        opt.print_lines(map(printable, lines))
-    return code
+    earlier = None if task.earlier is None else task.earlier.target.path
+    lines = batch_summary(result, target, checked, noun=task.noun, earlier=earlier)
+    document = batch_document(result, target, checked)
+    return opt.give(options, document, map(printable, lines), _exit_code(result, checked))
 
 
 def _exit_code(result: BatchResult, checked: BarResult | None) -> ExitCode:
@@ -94,7 +87,7 @@ def _exit_code(result: BatchResult, checked: BarResult | None) -> ExitCode:
     return ExitCode.PASSED if holds else ExitCode.FAILED
 
 
-def _engine(options: argparse.Namespace) -> BatchEngine:
+def _engine(options: Options) -> BatchEngine:
     """DuckDB spills next to the output, where there is room for it."""
     from assay.batch.targets import hidden_folder, target_of
 
@@ -102,7 +95,7 @@ def _engine(options: argparse.Namespace) -> BatchEngine:
     return engine_of(options, scratch=scratch)
 
 
-def _output(options: argparse.Namespace) -> str:
+def _output(options: Options) -> str:
     if options.output is None:
         raise UsageError(
             "CLI-001",
@@ -113,9 +106,9 @@ def _output(options: argparse.Namespace) -> str:
     return str(options.output)
 
 
-def _verify(options: argparse.Namespace) -> int:
+def _verify(options: Options) -> int:
     from assay.batch.targets import target_of
-    from assay.cli.batch_verify import run_verification
+    from assay.cli.batch_summary import run_verification
 
     if not options.verify:
         raise UsageError("CLI-001", "--run goes with --verify.", fix="Add --verify.")
@@ -137,7 +130,7 @@ def _verify(options: argparse.Namespace) -> int:
     return run_verification(options, _engine(options), target)
 
 
-def _explain(options: argparse.Namespace, task: BatchTask) -> int:
+def _explain(options: Options, task: BatchTask) -> int:
     from assay.batch.explaining import explain_batch
 
     if options.sample is not None:
@@ -151,28 +144,18 @@ def _explain(options: argparse.Namespace, task: BatchTask) -> int:
         explained = explain_batch(task, engine, options.inputs)
     finally:
         engine.close()
-    if options.json:
-        opt.print_json({"engine": engine.name, **explained._asdict()})
-        return ExitCode.PASSED
     reading = [f"{statement};" for statement in explained.reading]
-    opt.print_lines(
-        [
-            f"-- {engine.name} {engine.version}",
-            *(reading or ["-- Make a view of the input first, with the name batch_input."]),
-            "",
-            "-- the grades",
-            f"{explained.grades};",
-            "",
-            "-- the rejected rows",
-            f"{explained.rejects};",
-        ]
-    )
-    return ExitCode.PASSED
-
-
-def _check_sample(options: argparse.Namespace) -> None:
-    if options.sample is not None and options.sample < 1:
-        raise UsageError("CLI-001", "--sample must be 1 or more.")
+    lines = [
+        f"-- {engine.name} {engine.version}",
+        *(reading or ["-- Make a view of the input first, with the name batch_input."]),
+        "",
+        "-- the grades",
+        f"{explained.grades};",
+        "",
+        "-- the rejected rows",
+        f"{explained.rejects};",
+    ]
+    return opt.give(options, {"engine": engine.name, **explained._asdict()}, lines)
 
 
 def _split(text: str) -> list[str]:
@@ -266,6 +249,7 @@ COMMANDS = {
             flag("--overwrite", "replace an output that exists"),
             arg(
                 "--sample",
+                within=Bounds(least=1),
                 type=int,
                 metavar="N",
                 help="grade only N runs, always the same ones",

@@ -5,13 +5,12 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from assay.cli.frame import arg
+from assay.cli.frame import Bounds, Options, arg
 from assay.errors import UsageError
 from assay.registry import near_miss
 from assay.release.looks import KINDS
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
 
     from assay.batch.engine import BatchEngine
@@ -24,7 +23,13 @@ ENGINE = (
         default="duckdb",
         help="for batches: duckdb on this machine, or spark (default: duckdb)",
     ),
-    arg("--threads", type=int, metavar="N", help="threads of DuckDB (default: all cores)"),
+    arg(
+        "--threads",
+        within=Bounds(least=1),
+        type=int,
+        metavar="N",
+        help="threads of DuckDB (default: all cores)",
+    ),
     arg(
         "--memory",
         metavar="SIZE",
@@ -36,10 +41,8 @@ ENGINE = (
 """The options that choose an engine."""
 
 
-def engine_of(options: argparse.Namespace, *, scratch: str | None = None) -> BatchEngine:
+def engine_of(options: Options, *, scratch: str | None = None) -> BatchEngine:
     """The engine of the options; DuckDB spills into `scratch`."""
-    if options.threads is not None and options.threads < 1:
-        raise UsageError("CLI-001", "--threads must be 1 or more.")
     if options.engine == "spark":
         if options.threads is not None:
             raise UsageError(
@@ -63,7 +66,7 @@ def engine_of(options: argparse.Namespace, *, scratch: str | None = None) -> Bat
 
 
 @contextmanager
-def reading_engine(options: argparse.Namespace) -> Iterator[BatchEngine]:
+def reading_engine(options: Options) -> Iterator[BatchEngine]:
     """The engine of the options, for queries that write nothing."""
     from tempfile import TemporaryDirectory
 
@@ -75,7 +78,7 @@ def reading_engine(options: argparse.Namespace) -> Iterator[BatchEngine]:
             engine.close()
 
 
-def refuse_batch_options(options: argparse.Namespace) -> None:
+def refuse_batch_options(options: Options) -> None:
     """Refuse what only an output of `assay batch` has, where none was given."""
     given = ["--engine"] if options.engine != "duckdb" else []
     given += [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.batch.plan import BatchPlan, make_batch_plan
@@ -16,6 +15,7 @@ from assay.pipeline.batch_tasks import earlier_batch
 from assay.pipeline.batching import scoring_plan
 
 if TYPE_CHECKING:
+    from assay.cli.parsing import Options
     from assay.library.shelf import Shelf
     from assay.pipeline.batch_gate import BatchSide
     from assay.scoring.profile import ScoringPlan
@@ -30,17 +30,17 @@ class BatchRules(NamedTuple):
     """The role of each criterion that has one."""
 
 
-def asks_to_store(options: argparse.Namespace) -> bool:
+def asks_to_store(options: Options) -> bool:
     """Whether the command line has `--store`, also without a URL."""
-    sources = getattr(options, "sources", None)
+    sources = options.sources
     return options.store is not None and (not sources or sources["store"] == "command line")
 
 
-def drop_unfit_rules(options: argparse.Namespace) -> None:
+def drop_unfit_rules(options: Options) -> None:
     """Leave out the profile and rubric of `assay.yaml` if the rows aren't scores, or are norms of
     an earlier batch by another profile.
     """
-    shelf, sources = opt.shelf_of(options), getattr(options, "sources", {})
+    shelf, sources = opt.shelf_of(options), options.sources
     earlier = [made.record.profile for name in options.inputs if (made := earlier_batch(name))]
     fits = isinstance(shelf.load("policies", options.policy), Policy)
     if fits and (not earlier or not options.profile):
@@ -52,16 +52,16 @@ def drop_unfit_rules(options: argparse.Namespace) -> None:
             setattr(options, name, None)
 
 
-def required(options: argparse.Namespace, profile: str | None) -> str | None:
+def required(options: Options, profile: str | None) -> str | None:
     """A profile with what the scorers and gates of `assay.yaml` add to it: a batch needs them as
     columns or rows.
     """
     if profile is None:
         return None
-    return asked_profile(argparse.Namespace(**{**vars(options), "profile": profile}))
+    return asked_profile(options, profile)
 
 
-def graded_by(options: argparse.Namespace, side: BatchSide, *, policy: str) -> BatchRules:
+def graded_by(options: Options, side: BatchSide, *, policy: str) -> BatchRules:
     """What the options name, else what the record of a batch names; `policy` is that of the
     options.
     """
@@ -80,12 +80,12 @@ def graded_by(options: argparse.Namespace, side: BatchSide, *, policy: str) -> B
     return BatchRules(make_batch_plan(scoring, grading), grading, roles)
 
 
-def _plan(options: argparse.Namespace, shelf: Shelf, profile: str) -> ScoringPlan:
+def _plan(options: Options, shelf: Shelf, profile: str) -> ScoringPlan:
     name = required(options, profile) or profile
     return scoring_plan(shelf, profile=name, rubric=options.rubric)
 
 
-def _of_record(options: argparse.Namespace, side: BatchSide, shelf: Shelf) -> ScoringPlan:
+def _of_record(options: Options, side: BatchSide, shelf: Shelf) -> ScoringPlan:
     named = side.record.profile
     if named is None:
         raise InputError("BAT-060", "its record names no profile.", where=side.path)

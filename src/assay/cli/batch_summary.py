@@ -1,21 +1,31 @@
-"""What `assay batch` shows of its result, to people and to programs."""
+"""What `assay batch` shows of its result, to people and to programs; and `assay batch --verify`:
+whether an output is what its record and its evidence say.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from assay.errors import count
+from assay.cli import options as opt
+from assay.errors import ExitCode, count, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from assay.batch.engine import BatchEngine
     from assay.batch.job import BatchResult
     from assay.batch.targets import BatchTarget
+    from assay.cli.parsing import Options
+    from assay.pipeline.batch_verification import BatchCheck
     from assay.release.pass_rate import BarResult
 
+
 SHOWN = 5
+
 """Gates, floors and partitions that the summary names."""
+
 MOST_UNUSED = 12
+
 """Columns that the summary names."""
 
 
@@ -137,3 +147,51 @@ def _most(names: dict[str, int]) -> str:
 def _percent(share: float) -> str:
     """Rounded down, so that one failure in a million isn't shown as 100%."""
     return f"{int(share * 1000) / 10:.1f}%"
+
+
+def run_verification(options: Options, engine: BatchEngine, target: BatchTarget) -> int:
+    """Verify the output of the options and show each check."""
+    from assay.pipeline.batch_verification import verify_batch
+    from assay.pipeline.grading import DEFAULT_POLICY
+
+    try:
+        checks = verify_batch(
+            opt.shelf_of(options),
+            engine,
+            options.inputs,
+            target,
+            profile=options.profile,
+            # without --policy, the one that the record names
+            policy=None if options.policy == DEFAULT_POLICY else options.policy,
+            rubric=options.rubric,
+            runs=options.run_ids,
+        )
+    finally:
+        engine.close()
+    holds = not any(check.faults for check in checks)
+    document = {
+        "verified": holds,
+        "checks": [
+            {
+                "name": check.name,
+                "holds": not check.faults,
+                "checked": check.note,
+                "faults": list(check.faults),
+            }
+            for check in checks
+        ],
+    }
+    code = ExitCode.PASSED if holds else ExitCode.FAILED
+    return opt.give(options, document, map(printable, _lines(checks, target)), code)
+
+
+def _lines(checks: Sequence[BatchCheck], target: BatchTarget) -> Iterable[str]:
+    for check in checks:
+        yield f"{check.name:<12}{'✗' if check.faults else '✓'} {check.note}".rstrip()
+        for fault in check.faults:
+            yield f"  {fault}"
+    failed = [check.name for check in checks if check.faults]
+    if failed:
+        yield f"verified    ✗ {target.path} differs in: {', '.join(failed)}"
+    else:
+        yield f"verified    ✓ {target.path} matches its record"

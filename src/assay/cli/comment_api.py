@@ -3,17 +3,18 @@
 Ours begins with a marker and was written by the account of the token: a comment that somebody else
 began with the marker could be edited by them after we wrote a verdict into it. The token is sent
 only to the API, never over plain HTTP to another machine, and never appears in a message. What
-differs from host to host: `pull_request` (GitHub) and `merge_request` (GitLab).
+differs from host to host: `GitHub` (pull requests) and `GitLab` (notes of merge requests).
 """
 
 from __future__ import annotations
 
 import json
+import re
 import urllib.error
 import urllib.request
 from http.client import HTTPException
-from typing import Any, ClassVar, NamedTuple
-from urllib.parse import urlsplit
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
 
 from assay.errors import UsageError
 from assay.files.json_files import parse_json
@@ -24,6 +25,8 @@ PER_PAGE = 100
 MAX_REPLY = 16 * 1024 * 1024
 TIMEOUT_S = 30
 _LOCAL = ("127.0.0.1", "localhost", "::1")
+_REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
+_PROJECT = re.compile(r"[0-9]{1,12}|[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+")
 
 
 class CommentPlace(NamedTuple):
@@ -52,7 +55,15 @@ class ApiReply(NamedTuple):
 class CommentApi:
     """The API of a code host with one token, for one place."""
 
-    update_method: ClassVar[str] = "PATCH"
+    update_method = "PATCH"
+    place_name: str
+    """The place as people write it."""
+    comments_url: str
+    """Where comments are listed and created."""
+    comment_url: str
+    """Where a comment is updated, followed by its id."""
+    headers: dict[str, str]
+    """The headers that carry the token."""
 
     def __init__(self, place: CommentPlace, token: str) -> None:
         if not is_safe(place.api):
@@ -68,26 +79,6 @@ class CommentApi:
         self.api = place.api.rstrip("/")
         self.token = token
         self._opener = staying_opener()
-
-    # --- what differs from host to host
-
-    @property
-    def place_name(self) -> str:
-        """The place as people write it."""
-        raise NotImplementedError
-
-    @property
-    def comments_url(self) -> str:
-        """Where comments are listed and created."""
-        raise NotImplementedError
-
-    def comment_url(self, identity: int) -> str:
-        """Where a comment is updated."""
-        raise NotImplementedError
-
-    def headers(self) -> dict[str, str]:
-        """The headers that carry the token."""
-        raise NotImplementedError
 
     def account(self) -> str | None:
         """The account of the token; None if it can't be asked for."""
@@ -105,8 +96,6 @@ class CommentApi:
         """What to do where the token may not write."""
         raise NotImplementedError
 
-    # --- what is the same
-
     def put_comment(self, marker: str, body: str) -> PostedComment:
         """Update the comment that begins with the marker, or create it."""
         found = self._find(marker)
@@ -116,7 +105,7 @@ class CommentApi:
         if found.get("body") == body:
             return PostedComment("unchanged", *self._identity(found))
         identity, _ = self._identity(found)
-        made = self.call(self.update_method, self.comment_url(identity), {"body": body}).tree
+        made = self.call(self.update_method, f"{self.comment_url}/{identity}", {"body": body}).tree
         return PostedComment("updated", *self._identity(made))
 
     def _find(self, marker: str) -> dict[str, Any] | None:
@@ -146,7 +135,7 @@ class CommentApi:
     ) -> ApiReply:
         """Ask the API; a status that is not accepted is an error that says what to do."""
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json", "User-Agent": "assay", **self.headers()}
+        headers = {"Content-Type": "application/json", "User-Agent": "assay", **self.headers}
         request = urllib.request.Request(  # noqa: S310
             url, data=data, headers=headers, method=method
         )  # https, or this machine
@@ -168,15 +157,15 @@ class CommentApi:
         raise self._refusal(status, tree)
 
     def _refusal(self, status: int, tree: Any) -> UsageError:
-        told = (tree.get("message") or tree.get("error")) if isinstance(tree, dict) else None
-        why = f"the API answered {status}" + (f": {told[:200]}" if isinstance(told, str) else "")
+        stated = (tree.get("message") or tree.get("error")) if isinstance(tree, dict) else None
+        reason = f": {stated[:200]}" if isinstance(stated, str) else ""
         if status in (401, 403, 404):
             fix = self.fix_of(status)
         elif status == 429 or status >= 500:
             fix = "Try again."
         else:
             fix = "Check --api, --repo and --pull."
-        return self._failed(f"{why}.", fix)
+        return self._failed(f"the API answered {status}{reason}.", fix)
 
     def _failed(self, message: str, fix: str) -> UsageError:
         return refused(
@@ -188,6 +177,108 @@ class CommentApi:
         if not isinstance(identity, int):
             raise refused("the API answers in an unknown form.", "Check --api.")
         return identity, self.web_address(comment)
+
+
+class GitHub(CommentApi):
+    """The API of GitHub. Comments on a pull request are those of its issue."""
+
+    def __init__(self, place: CommentPlace, token: str) -> None:
+        super().__init__(place, token)
+        if not _REPOSITORY.fullmatch(place.repository) or ".." in place.repository:
+            raise refused(
+                f"{place.repository!r} is not a repository.", "Name it with --repo OWNER/NAME."
+            )
+        issues = f"{self.api}/repos/{place.repository}/issues"
+        self.place_name = f"{place.repository}#{place.number}"
+        self.comments_url = f"{issues}/{place.number}/comments"
+        self.comment_url = f"{issues}/comments"
+        self.headers = {
+            "Accept": "application/vnd.github+json",
+            "Authorization": f"Bearer {token}",
+            "X-GitHub-Api-Version": "2022-11-28",
+        }
+
+    def account(self) -> str | None:
+        """The account of the token; None for the token of a job or an app, which may not ask."""
+        reply = self.call("GET", f"{self.api}/user", accepted=(200, 403, 404))
+        login = reply.tree.get("login") if isinstance(reply.tree, dict) else None
+        return login if reply.status == 200 and isinstance(login, str) else None
+
+    def is_own(self, comment: dict[str, Any], account: str | None) -> bool:
+        """Whether the account, or a job, wrote the comment."""
+        user = comment.get("user")
+        if not isinstance(user, dict):
+            return False
+        return user.get("type") == "Bot" if account is None else user.get("login") == account
+
+    def web_address(self, comment: dict[str, Any]) -> str:
+        """The address that the API returns."""
+        return str(comment.get("html_url", ""))
+
+    def fix_of(self, status: int) -> str:
+        """What to do where the token may not write."""
+        if status == 401:
+            return "The token is not valid, or has expired."
+        return (
+            "The token can't write comments there. A job needs `permissions: {pull-requests:"
+            " write}`; a pull request from a fork gets a token that only reads."
+        )
+
+
+class GitLab(CommentApi):
+    """The API of GitLab, version 4. `job` says that the token is that of a job; `page` is where
+    people see the merge request, if that is known.
+    """
+
+    update_method = "PUT"
+
+    def __init__(
+        self, place: CommentPlace, token: str, *, job: bool = False, page: str = ""
+    ) -> None:
+        super().__init__(place, token)
+        if not _PROJECT.fullmatch(place.repository) or ".." in place.repository:
+            raise refused(
+                f"{place.repository!r} is not a project.", "Name it with --repo GROUP/NAME."
+            )
+        project = f"{self.api}/projects/{quote(place.repository, safe='')}"
+        self.place_name = f"{place.repository}!{place.number}"
+        self.comments_url = f"{project}/merge_requests/{place.number}/notes"
+        self.comment_url = self.comments_url
+        self.headers = {"JOB-TOKEN" if job else "PRIVATE-TOKEN": token}
+        self._job = job
+        self._page = page
+
+    def account(self) -> str:
+        """The account of the token; for a job token, the user who started the job."""
+        tree = self.call("GET", f"{self.api}/{'job' if self._job else 'user'}").tree
+        user = tree.get("user") if self._job and isinstance(tree, dict) else tree
+        name = user.get("username") if isinstance(user, dict) else None
+        if not isinstance(name, str):
+            raise refused("the API answers in an unknown form.", "Check --api.")
+        return name
+
+    def is_own(self, comment: dict[str, Any], account: str | None) -> bool:
+        """Whether the account wrote the note."""
+        author = comment.get("author")
+        return isinstance(author, dict) and author.get("username") == account
+
+    def web_address(self, comment: dict[str, Any]) -> str:
+        """The note on the page of the merge request, where that is known."""
+        return f"{self._page}#note_{comment['id']}" if self._page else ""
+
+    def fix_of(self, status: int) -> str:
+        """What to do where the token may not write."""
+        if self._job:
+            return (
+                "The token of a job may not write notes on this GitLab. Make a project access token"
+                " with the scope `api` and store it as the masked variable GITLAB_TOKEN."
+            )
+        if status == 401:
+            return "The token is not valid, or has expired."
+        return (
+            "The token can't write notes there: it needs the scope `api` and the role Reporter in"
+            " the project."
+        )
 
 
 def is_safe(api: str) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from typing import Any
 
 from assay.cli import options as opt
 from assay.cli.configured import COMMAND_LINE, DEFAULT, ENVIRONMENT, PLACES, verb_names
-from assay.cli.frame import Command, arg, load_command
+from assay.cli.frame import Command, Options, arg, load_command
 from assay.cli.parsing import config_path
-from assay.errors import ExitCode, UsageError
+from assay.errors import UsageError
 from assay.files.upwards import CONFIG_FILE
 from assay.registry import near_miss
 from assay.running.config import KINDS, Config
@@ -18,7 +17,7 @@ from assay.running.config import KINDS, Config
 _HIDDEN = ("config", "sources", "config_file", "no_config", "formats", "json", "help")
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Run the verb."""
     words = list(options.verb)
     if "--json" in words:
@@ -29,11 +28,7 @@ def run(options: argparse.Namespace) -> int:
     elif words and options.config_file:
         words += ["--config", options.config_file]
     document = _verb(words) if words else _file(options.config)
-    if options.json:
-        opt.print_json(document)
-    else:
-        opt.print_lines(_lines(document))
-    return ExitCode.PASSED
+    return opt.give(options, document, _lines(document))
 
 
 def _verb(words: list[str]) -> dict[str, Any]:
@@ -52,7 +47,7 @@ def _verb(words: list[str]) -> dict[str, Any]:
     required = {one.dest for one in parser._actions if one.required and not one.option_strings}
     # its files may be left out here: the question is about the options
     parsed = command.parse(verb, argv, optional=required)
-    sources = getattr(parsed, "sources", None) or dict.fromkeys(vars(parsed), DEFAULT)
+    sources = parsed.sources or dict.fromkeys(vars(parsed), DEFAULT)
     shown = [
         {
             "option": ", ".join(named[name].option_strings) or str(named[name].metavar or name),

@@ -11,6 +11,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.cli.parsing import Options
 from assay.cli.verbs import VERBS
 from assay.errors import Fault, InputError, UsageError
 from assay.files.json_files import show_path
@@ -37,7 +38,8 @@ _GRADING = (
 _BARRED = ("run", "grade", "batch", "gate")
 _COMPARING = ("gate", "baseline set", "baseline diff")
 _JUDGING = tuple(
-    f"judge {action}" for action in ("rubric", "pairwise", "claims", "passages", "audit", "ask")
+    f"judge {action}"
+    for action in ("rubric", "panel", "pairwise", "claims", "passages", "audit", "ask")
 )
 
 
@@ -74,7 +76,7 @@ PLACES: tuple[OptionPlace, ...] = (
 _KINDS: dict[str, dict[str, Kind]] = {
     "workflow": {"run": "workflow"},
     "dataset": {"run": "dataset"},
-    "judge": dict.fromkeys(("run", "judge panel", *_JUDGING), "judge"),
+    "judge": dict.fromkeys(("run", *_JUDGING), "judge"),
 }
 """Options that take something which the file describes, by its name."""
 KEYS_WITHOUT_OPTION = (
@@ -93,9 +95,7 @@ class Setting(NamedTuple):
     source: str
 
 
-def parse(
-    parser: argparse.ArgumentParser, verb: str, argv: list[str], path: str
-) -> argparse.Namespace:
+def parse(parser: argparse.ArgumentParser, verb: str, argv: list[str], path: str) -> Options:
     """The options of a verb: from the command line, else from the configuration, else the
     defaults. `config` is the configuration, `sources` says where each option comes from.
     """
@@ -132,7 +132,7 @@ def parse(
         typed = given.get("workflow")  # a path that somebody typed needs no trust, a name does
         chosen = typed is None or typed in config.named("workflow")
         refuse_outside_code(config, values.get("workflow") if chosen else None)
-    return argparse.Namespace(**values, config=config, sources=sources)
+    return Options(**values, config=config, sources=sources)
 
 
 def _add_opposite(parser: argparse.ArgumentParser, action: argparse.Action) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -10,8 +9,9 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from assay.cli import options as opt
 from assay.cli.conform_ops import OPS, REQUIRED
-from assay.cli.frame import Command, arg
+from assay.cli.frame import Command, Options, arg
 from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence
 from assay.files.atomic import write_file
 from assay.files.json_files import parse_wide_json, read_json
@@ -20,7 +20,7 @@ from assay.views.documents import encode, pretty
 TOLERANCE = Decimal("1e-9")
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Run the cases; exit 1 on any mismatch or unsupported required operation."""
     cases = read_json(options.file, lone_surrogates=True).tree
     _check(cases, options.file)
@@ -164,16 +164,14 @@ def differs(expected: Any, actual: Any, path: str = "") -> str | None:
 
 
 def _print(results: list[dict[str, Any]], counts: dict[str, int], missing: list[str]) -> None:
-    for result in results:
-        if result["status"] == "failed":
-            sys.stdout.write(
-                f"FAILED  {result['op']}: {result['name']}\n        {result['difference']}\n"
-            )
-    sys.stdout.write(
-        ", ".join(f"{count} {status}" for status, count in counts.items() if count) + "\n"
+    opt.print_lines(
+        f"FAILED  {result['op']}: {result['name']}\n        {result['difference']}"
+        for result in results
+        if result["status"] == "failed"
     )
+    opt.print_lines([", ".join(f"{count} {status}" for status, count in counts.items() if count)])
     if missing:
-        sys.stdout.write(f"required and not supported yet: {', '.join(missing)}\n")
+        opt.print_lines([f"required and not supported yet: {', '.join(missing)}"])
 
 
 COMMANDS = {

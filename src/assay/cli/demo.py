@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
-from assay.cli import demo_import, demo_judge, demo_release, demo_run
+from assay.cli import demo_parts as parts
+from assay.cli import demo_run
 from assay.cli import options as opt
-from assay.cli.frame import Command, arg
-from assay.errors import ExitCode, InputError, count
+from assay.cli.frame import Command, Options, arg
+from assay.errors import InputError, count
 from assay.exams.answers import read_answers
 from assay.exams.document import check_result, exam_result
 from assay.exams.exam import read_exam
@@ -54,7 +56,7 @@ STORIES = {
 SUBTITLE = "Twelve bundled runs from four families of AI workflows, and three bare scorecards"
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Grade the bundled examples, explain each, and write a report."""
     grader = Grader(Shelf())
     groups = {
@@ -75,11 +77,11 @@ def run(options: argparse.Namespace) -> int:
     write_file(os.path.join(options.out, "grades.json"), grades)
     tools = _graded_tools()
     exam = _graded_exam()
-    card = demo_judge.carded(
+    card = parts.carded(
         os.path.join(EXAMPLES, "judge"), now=datetime(2026, 11, 15, 10, 0, tzinfo=UTC)
     )
-    decisions = demo_release.decided(os.path.join(EXAMPLES, "release"))
-    imported = demo_import.imported(os.path.join(EXAMPLES, "results", "promptfoo.csv"))
+    decisions = parts.decided(os.path.join(EXAMPLES, "release"))
+    imported = parts.imported(os.path.join(EXAMPLES, "results", "promptfoo.csv"))
     files = {
         "report.html": render(
             results,
@@ -101,31 +103,31 @@ def run(options: argparse.Namespace) -> int:
         now="2026-11-15T10:00:00Z",
     )
     written = [*(os.path.join(options.out, name) for name in files), repairs["grades"]]
-    if options.json:
-        opt.print_json(
-            {
-                "schema": "assay.grades/1",
-                "results": results,
-                "faults": [],
-                "counts": {"graded": len(results)},
-                "summary": block,
-                "tools": tools,
-                "exam": exam,
-                "decisions": decisions,
-                "imported": imported,
-                "repairs": repairs,
-                "judge": card,
-                "written": written,
-            }
-        )
-        return ExitCode.PASSED
-    _tell(groups, grader, block, tools, exam)
-    demo_judge.tell(card, on=opt.colour())
-    demo_release.tell(decisions, on=opt.colour())
-    demo_import.tell(imported, on=opt.colour())
-    demo_run.tell(repairs, on=opt.colour())
-    _tell_where(written)
-    return ExitCode.PASSED
+    document = {
+        "schema": "assay.grades/1",
+        "results": results,
+        "faults": [],
+        "counts": {"graded": len(results)},
+        "summary": block,
+        "tools": tools,
+        "exam": exam,
+        "decisions": decisions,
+        "imported": imported,
+        "repairs": repairs,
+        "judge": card,
+        "written": written,
+    }
+    lines = chain(
+        _grade_lines(groups, grader, block),
+        _tool_lines(tools),
+        _exam_lines(exam),
+        parts.judge_lines(card),
+        parts.decision_lines(decisions),
+        parts.import_lines(imported),
+        demo_run.repair_lines(repairs),
+        _next_lines(written),
+    )
+    return opt.give(options, document, lines)
 
 
 def _graded_tools() -> list[dict[str, Any]]:
@@ -173,24 +175,18 @@ def _graded_exam() -> dict[str, Any]:
     return {**plain(result), "gate": plain(gate)}
 
 
-def _tell_exam(exam: dict[str, Any], *, on: bool) -> None:
-    out = sys.stdout
+def _exam_lines(exam: dict[str, Any]) -> Iterator[str]:
     gate = exam["gate"]
-    out.write(
-        opt.paint(
-            "\nAn exam: a tutor corrects English verbs and glosses them in Spanish\n", "bold", on=on
-        )
-    )
+    yield opt.paint("\nAn exam: a tutor corrects English verbs and glosses them in Spanish", "bold")
     head = (
         f"  {exam['score']}  {'passes' if gate['passed'] else 'FAILS'} the hard gate of"
         f" {gate['capstone']['limit']}, {exam['n']} items"
     )
-    out.write(opt.paint(head, "green" if gate["passed"] else "red", on=on) + "\n")
-    for line in exam["diagnosis"][:4]:
-        out.write(f"       {line}\n")
-    out.write(
+    yield opt.paint(head, "green" if gate["passed"] else "red")
+    yield from (f"       {line}" for line in exam["diagnosis"][:4])
+    yield (
         f"  rubric {exam['rubric']} · policy {exam['policy']} · {exam['scoringSystem']} ·"
-        f" {exam['gradingSystem']} (of this family)\n"
+        f" {exam['gradingSystem']} (of this family)"
     )
 
 
@@ -205,20 +201,14 @@ def _grades(results: list[dict[str, Any]], block: SummaryBlock) -> bytes:
     return form.head() + pieces + form.foot([], counts)
 
 
-def _tell_tools(tools: list[dict[str, Any]], *, on: bool) -> None:
-    out = sys.stdout
-    out.write(
-        opt.paint(
-            "\nTool schemas: can a model use these tools? (recorded scores of a model, checks of"
-            " our own)\n",
-            "bold",
-            on=on,
-        )
+def _tool_lines(tools: list[dict[str, Any]]) -> Iterator[str]:
+    yield opt.paint(
+        "\nTool schemas: can a model use these tools? (recorded scores of a model, checks of"
+        " our own)",
+        "bold",
     )
     if not tools:
-        out.write(
-            f"  The engine that reads schema modules is not installed: {install_hint('flowmcp')}\n"
-        )
+        yield f"  The engine that reads schema modules is not installed: {install_hint('flowmcp')}"
     for report in tools:
         good = report["grade"] in ("A", "B")
         raw = f" (raw {report['rawGrade']})" if report["rawGrade"] != report["grade"] else ""
@@ -226,10 +216,10 @@ def _tell_tools(tools: list[dict[str, Any]], *, on: bool) -> None:
             f"  {report['grade']}{raw}  {shown_text_of(report['score'])}  {report['schemaId']}:"
             f" {report['reason']}"
         )
-        out.write(opt.paint(head, "green" if good else "red", on=on) + "\n")
+        yield opt.paint(head, "green" if good else "red")
         for check in report["checks"]:
             if check["outcome"] == "veto":
-                out.write(f"       {check['reason']}.\n")
+                yield f"       {check['reason']}."
         listed = [
             *report["validationErrors"],
             *(
@@ -238,78 +228,64 @@ def _tell_tools(tools: list[dict[str, Any]], *, on: bool) -> None:
                 if item["level"] == "warning"
             ),
         ]
-        for text in listed[:4]:
-            out.write(f"       {text}\n")
+        yield from (f"       {text}" for text in listed[:4])
         if len(listed) > 4:
-            out.write(f"       ... and {count(len(listed) - 4, 'more finding')}\n")
+            yield f"       ... and {count(len(listed) - 4, 'more finding')}"
     if tools:
-        out.write(
+        yield (
             f"  policy {tools[0]['policy']} · {tools[0]['scoringSystem']} ·"
-            f" {tools[0]['gradingSystem']} (of this family)\n"
+            f" {tools[0]['gradingSystem']} (of this family)"
         )
 
 
-def _tell(
-    groups: dict[str, list[Graded]],
-    grader: Grader,
-    block: SummaryBlock,
-    tools: list[dict[str, Any]],
-    exam: dict[str, Any],
-) -> None:
-    on = opt.colour()
-    out = sys.stdout
+def _grade_lines(
+    groups: dict[str, list[Graded]], grader: Grader, block: SummaryBlock
+) -> Iterator[str]:
     for name, group in groups.items():
-        out.write(opt.paint(f"\n{STORIES[name]}\n", "bold", on=on))
+        yield opt.paint(f"\n{STORIES[name]}", "bold")
         for graded in group:
-            _tell_one(graded, on=on)
+            yield from _run_lines(graded)
     places = rank(
         [contender(graded.grade) for group in groups.values() for graded in group],
         tie_window=grader.rules.tie_window,
     )
     best = ", ".join(place.contender.id for place in places[:2])
     rate, mean = block.pass_rate, block.weighted_score.mean
-    out.write(opt.paint("\nOverview\n", "bold", on=on))
+    yield opt.paint("\nOverview", "bold")
     passed = number(rate.value, interval=rate, percent=True)
-    out.write(f"  pass rate {passed}; mean score {number(mean.value, interval=mean)}\n")
+    yield f"  pass rate {passed}; mean score {number(mean.value, interval=mean)}"
     letters = " · ".join(f"{letter} {count}" for letter, count in block.grades.items())
-    out.write(f"  grades {letters}; ranked first: {best}\n")
-    out.write(f"  policy {grader.rules.policy} · {block.scoring_system} · {block.grading_system}\n")
-    _tell_tools(tools, on=on)
-    _tell_exam(exam, on=on)
+    yield f"  grades {letters}; ranked first: {best}"
+    yield f"  policy {grader.rules.policy} · {block.scoring_system} · {block.grading_system}"
 
 
-def _tell_where(written: list[str]) -> None:
+def _next_lines(written: list[str]) -> list[str]:
     path = sys.argv[0]
     found = os.path.basename(path) != "assay" or path == shutil.which("assay")
     shown = "assay" if found else os.path.relpath(path)
-    opt.print_lines(
-        [
-            f"\nThe report is {written[0]} (open it in a browser); the grades are in {written[1]}.",
-            f"Grade your own: {shown} grade runs.jsonl",
-            f"Decide on your own: {shown} gate candidate.jsonl --baseline baseline.jsonl",
-            f"Bring another tool's results: {shown} grade results.json",
-            (
-                f"Keep and watch: {shown} grade runs.jsonl --store .assay/ledger.db, then {shown}"
-                " serve --db sqlite:///.assay/ledger.db --allow-anonymous"
-            ),
-            (
-                f"Grade your own tools: {shown} tools check --mcp 'python server.py', or {shown}"
-                " tools grade schema.mjs --emit-prompts"
-            ),
-        ]
-    )
+    return [
+        f"\nThe report is {written[0]} (open it in a browser); the grades are in {written[1]}.",
+        f"Grade your own: {shown} grade runs.jsonl",
+        f"Decide on your own: {shown} gate candidate.jsonl --baseline baseline.jsonl",
+        f"Bring another tool's results: {shown} grade results.json",
+        (
+            f"Keep and watch: {shown} grade runs.jsonl --store .assay/ledger.db, then {shown}"
+            " serve --db sqlite:///.assay/ledger.db --allow-anonymous"
+        ),
+        (
+            f"Grade your own tools: {shown} tools check --mcp 'python server.py', or {shown}"
+            " tools grade schema.mjs --emit-prompts"
+        ),
+    ]
 
 
-def _tell_one(graded: Graded, *, on: bool) -> None:
-    grade = graded.grade
-    result = graded.payload()
-    head = f"  {as_line(grade).head}"
-    sys.stdout.write(opt.paint(head, "green" if grade.passed else "red", on=on) + "\n")
+def _run_lines(graded: Graded) -> Iterator[str]:
+    grade, result = graded.grade, graded.payload()
+    yield opt.paint(f"  {as_line(grade).head}", "green" if grade.passed else "red")
     for sentence in result["explanation"]:
         if not sentence.startswith(("Grade ", "All ")) and " contributes " not in sentence:
-            sys.stdout.write(f"       {sentence}\n")
-    for note in result["notes"]:
-        sys.stdout.write(f"       Note: {note.rstrip('.')}.\n")
+            yield f"       {sentence}"
+    yield from (f"       Note: {note.rstrip('.')}." for note in result["notes"])
 
 
 COMMANDS = {

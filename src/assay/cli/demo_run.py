@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from assay.cli import options as opt
 from assay.errors import printable
-from assay.files.atomic import atomic_write
+from assay.files.atomic import write_file
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Graded, Grader
@@ -46,24 +46,19 @@ def repaired(examples: str, folder: str, *, now: str) -> dict[str, Any]:
         after = after_of(workflow)
         asyncio.run(Runner(workflow, dataset, settings, keep=journal.put, after=after).run(work))
         runs = [journal.run(one.run_id) for one in work]
-    with atomic_write(os.path.join(folder, "runs.jsonl")) as stream:
-        stream.writelines(run + b"\n" for run in runs)
+    write_file(os.path.join(folder, "runs.jsonl"), b"".join(run + b"\n" for run in runs))
     grader = Grader(Shelf())
     trees = [parse_json(run) for run in runs]
     graded = [grader.grade(Document(tree, "runs.jsonl")) for tree in trees]
     results = [plain(one.payload()) for one in graded]
     grades = os.path.join(folder, "grades.json")
-    with atomic_write(grades) as stream:
-        stream.write(
-            pretty(
-                {
-                    "schema": "assay.grades/1",
-                    "results": results,
-                    "faults": [],
-                    "counts": {"graded": len(results)},
-                }
-            )
-        )
+    document = {
+        "schema": "assay.grades/1",
+        "results": results,
+        "faults": [],
+        "counts": {"graded": len(results)},
+    }
+    write_file(grades, pretty(document))
     return {
         "missing": missing or None,
         "issues": [_row(tree, one, missing) for tree, one in zip(trees, graded, strict=True)],
@@ -102,39 +97,31 @@ def _why(run: dict[str, Any], graded: Graded, missing: str) -> str:
     return graded.grade.reason
 
 
-def tell(found: dict[str, Any], *, on: bool) -> None:
+def repair_lines(found: dict[str, Any]) -> Iterator[str]:
     """The issues as a table."""
-    out = sys.stdout
-    out.write(
-        opt.paint(
-            "\nCode repair for real: a scripted bot patches a small project, and the tests run in"
-            " the sandbox\n",
-            "bold",
-            on=on,
-        )
+    yield opt.paint(
+        "\nCode repair for real: a scripted bot patches a small project, and the tests run in"
+        " the sandbox",
+        "bold",
     )
     if found["missing"]:
-        out.write(f"  No code runs here, so no gate on it can pass: {found['missing']}\n")
+        yield f"  No code runs here, so no gate on it can pass: {found['missing']}"
     rows = [HEADS, *(_cells(row) for row in found["issues"])]
     widths = [max(len(row[place]) for row in rows) for place in range(len(HEADS) - 1)]
     for number, row in enumerate(rows):
         line = "  ".join(
             [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]
         )
-        colours = (
-            ("dim",)
-            if number == 0
-            else ("green" if found["issues"][number - 1]["passed"] else "red",)
-        )
-        out.write(opt.paint(f"  {line}", *colours, on=on) + "\n")
+        passed = number > 0 and found["issues"][number - 1]["passed"]
+        yield opt.paint(f"  {line}", "dim" if number == 0 else "green" if passed else "red")
     result = found["results"][0]
-    out.write(
+    yield (
         f"  profile {result['profile']} · policy {result['policy']} · {result['scoringSystem']} ·"
-        f" {result['gradingSystem']}\n"
+        f" {result['gradingSystem']}"
     )
-    out.write(
+    yield (
         "  The quality score is a count of four house rules by a script; no time is measured under"
-        " the demo's fixed clock, so efficiency counts as 0.\n"
+        " the demo's fixed clock, so efficiency counts as 0."
     )
 
 

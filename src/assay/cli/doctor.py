@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import platform
 import sys
+from collections.abc import Iterator
 
 from assay import __version__
 from assay.cli import options as opt
 from assay.cli.doctor_jobs import JOBS, JobCheck, check_job, import_fault, package_version
-from assay.cli.frame import Command, repeated
+from assay.cli.frame import Command, Options, repeated
 from assay.errors import AssayError, ExitCode
 from assay.installing import install_hint
 
@@ -26,7 +26,7 @@ _NEEDED = (
 """Every package of the core: its module, its name and its use."""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Check the installation; exit 1 when something it needs, or a job that `--for` names, does
     not work.
     """
@@ -44,43 +44,35 @@ def run(options: argparse.Namespace) -> int:
     ok = all(check["ok"] for check in checks)
     if wanted:
         ok = ok and all(job.ok for job in jobs)
-    if options.json:
-        opt.print_json(
-            {
-                "version": __version__,
-                "ok": ok,
-                "checks": checks,
-                "jobs": [job._asdict() for job in jobs],
-            }
-        )
-    else:
-        _print(checks, jobs, required=bool(wanted))
-    return ExitCode.PASSED if ok else ExitCode.FAILED
-
-
-def _print(checks: list[dict[str, object]], jobs: list[JobCheck], *, required: bool) -> None:
-    on = opt.colour()
-    signs = {
-        "ok": opt.paint("ok  ", "green", on=on),
-        "fail": opt.paint("FAIL", "red", on=on),
-        "none": opt.paint("--  ", "yellow", on=on),
+    document = {
+        "version": __version__,
+        "ok": ok,
+        "checks": checks,
+        "jobs": [job._asdict() for job in jobs],
     }
+    code = ExitCode.PASSED if ok else ExitCode.FAILED
+    return opt.give(options, document, _lines(checks, jobs, required=bool(wanted)), code)
+
+
+def _lines(
+    checks: list[dict[str, object]], jobs: list[JobCheck], *, required: bool
+) -> Iterator[str]:
+    good, bad = opt.paint("ok  ", "green"), opt.paint("FAIL", "red")
     for check in checks:
-        sign = signs["ok" if check["ok"] else "fail"]
-        sys.stdout.write(f"[{sign}] {check['what']}: {check['found']}\n")
+        yield f"[{good if check['ok'] else bad}] {check['what']}: {check['found']}"
         if not check["ok"]:
-            sys.stdout.write(f"       {check['fix']}\n")
-    sys.stdout.write("\nJobs that need more than the core:\n")
+            yield f"       {check['fix']}"
+    yield "\nJobs that need more than the core:"
     width = max(len(job.job) for job in jobs)
+    lacking = bad if required else opt.paint("--  ", "yellow")
     for job in jobs:
-        sign = signs["ok" if job.ok else "fail" if required else "none"]
-        sys.stdout.write(f"[{sign}] {job.job:<{width}}  {job.what}: {job.found}\n")
+        yield f"[{good if job.ok else lacking}] {job.job:<{width}}  {job.what}: {job.found}"
         if not job.ok:
-            sys.stdout.write(f"       {job.fix}\n")
+            yield f"       {job.fix}"
     if not required and not all(job.ok for job in jobs):
-        sys.stdout.write(
+        yield (
             "\nJobs marked [--] are optional. `assay doctor --for JOB` exits 1 while that job"
-            " can't run.\n"
+            " can't run."
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from itertools import islice
 from typing import Any, NamedTuple
@@ -10,39 +9,37 @@ from typing import Any, NamedTuple
 from assay.archive.evaluations import StoredEvaluation, list_evaluations
 from assay.cli import options as opt
 from assay.cli import terminal
-from assay.cli.frame import Command, arg
+from assay.cli.frame import Bounds, Command, Options, arg
 from assay.cli.hints import command
 from assay.cli.ledger import ledger_options, open_for
-from assay.errors import ExitCode, UsageError, printable
 from assay.views.evaluations import evaluations_table
 
 _KEYS = ("id", "name", "source", "workflow", "dataset", "configuration", "labels")
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """List the newest evaluations."""
-    if options.limit < 1:
-        raise UsageError("CLI-001", f"--limit is {options.limit}; it must be at least 1.")
-    found, total, where = find_page(options)
-    if options.json:
-        opt.print_json({"evaluations": [in_brief(one) for one in found], "total": total})
-        return ExitCode.PASSED
-    if not found:
-        asked = [
+    found = find_page(options)
+    document = {"evaluations": [in_brief(one) for one in found.page], "total": found.total}
+    return opt.give(options, document, lambda: _show(options, *found))
+
+
+def _show(options: Options, page: list[StoredEvaluation], total: int, where: str) -> None:
+    if not page:
+        named = [
             f"{what} {value}"
             for what, value in (("workflow", options.workflow), ("dataset", options.dataset))
             if value
         ]
-        of = f" of {' and '.join(asked)}" if asked else ""
+        of = f" of {' and '.join(named)}" if named else ""
         text = f"there are no evaluations{of} in the project '{options.project}' of {where}."
-        sys.stderr.write(f"assay: {printable(text)} `assay run` and `assay import` store one.\n")
-        return ExitCode.PASSED
-    terminal.show([evaluations_table([one.evaluation for one in found])])
-    if len(found) == options.limit < total:
+        opt.note(f"{text} `assay run` and `assay import` store one.")
+        return
+    terminal.show([evaluations_table([one.evaluation for one in page])])
+    if len(page) == options.limit < total:
         sys.stdout.write(f"{total:,} in all; --limit {total} shows them.\n")
-    words = command("explain", found[0].evaluation.name, options=options)
+    words = command("explain", page[0].evaluation.name, options=options)
     sys.stdout.write(f"See details: {words}{ledger_options(options)}\n")
-    return ExitCode.PASSED
 
 
 class FoundEvaluations(NamedTuple):
@@ -53,7 +50,7 @@ class FoundEvaluations(NamedTuple):
     where: str
 
 
-def find_page(options: argparse.Namespace, *, start: int = 0) -> FoundEvaluations:
+def find_page(options: Options, *, start: int = 0) -> FoundEvaluations:
     """The newest evaluations that the options ask for, from the one at `start`."""
     with open_for(options.db, read_only=True) as ledger:
         listed = list_evaluations(
@@ -83,7 +80,14 @@ COMMANDS = {
         "List the evaluations in the ledger, newest first. It exits 0 whatever their grades.",
         "assay evals --workflow triage",
         (
-            arg("--limit", type=int, metavar="N", default=20, help="show at most N (default: 20)"),
+            arg(
+                "--limit",
+                within=Bounds(least=1),
+                type=int,
+                metavar="N",
+                default=20,
+                help="show at most N (default: 20)",
+            ),
             arg("--workflow", metavar="ID", help="only evaluations of this workflow"),
             arg("--dataset", metavar="ID", help="only evaluations on this dataset"),
             "--db",

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
 from contextlib import nullcontext
 from datetime import date
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from assay.cli import options as opt
-from assay.cli.frame import STORE, Argument, Command, arg, flag, policy_option, repeated
-from assay.cli.ledger import storing
+from assay.cli.frame import (
+    STORE,
+    Argument,
+    Bounds,
+    Command,
+    Options,
+    arg,
+    flag,
+    policy_option,
+    repeated,
+)
+from assay.cli.ledger import stored
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
-from assay.errors import ExitCode, InputError, ShelfError, UsageError, printable
+from assay.errors import ExitCode, InputError, ShelfError, UsageError
 from assay.exams.ablation import break_step, cascade_document
 from assay.exams.answers import Answers, read_answers
 from assay.exams.asking import CommandTutor, HttpTutor, Tutor, answer_lines, ask_all, read_headers
@@ -28,15 +36,14 @@ from assay.exams.marking import MarkedExam, Marking, grade_exam
 from assay.exams.normal import step_name, unknown_step
 from assay.exams.policy import ExamRules, fraction
 from assay.exams.versions import Systems
-from assay.files.atomic import atomic_write
+from assay.files.atomic import write_file
 from assay.files.json_files import Document, read_json
 from assay.records.exam import ExamResult, LostMark, PassLine
 from assay.registry import is_path
 from assay.views import exam_text, junit
-from assay.views.documents import pretty
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection
 
     from assay.archive.store import Store
 
@@ -63,17 +70,17 @@ def rule_options(rubric: str, policy: str = MARKED_UNDER) -> tuple[Argument | st
     return (rubric_option(rubric), policy_option(policy), "--library")
 
 
-def rules_of(options: argparse.Namespace) -> ExamRules:
+def rules_of(options: Options) -> ExamRules:
     """The rules that the options ask for."""
     return ExamRules(opt.shelf_of(options).policy_of("exam", options.policy))
 
 
-def marking_of(options: argparse.Namespace, name: str) -> Marking:
+def marking_of(options: Options, name: str) -> Marking:
     """The rubric of a name, ready to mark."""
     return Marking(opt.shelf_of(options).rubric_of("exam", name))
 
 
-def exam_of(options: argparse.Namespace) -> tuple[Exam, Marking, ExamRules]:
+def exam_of(options: Options) -> tuple[Exam, Marking, ExamRules]:
     """The exam with the rubric and the policy it is graded by."""
     exam, rules = read_exam(options.files), rules_of(options)
     return (
@@ -93,9 +100,7 @@ def day_of(text: str) -> date:
         ) from None
 
 
-def answers_of(
-    options: argparse.Namespace, exam: Exam, *, only: Collection[str] | None = None
-) -> Answers:
+def answers_of(options: Options, exam: Exam, *, only: Collection[str] | None = None) -> Answers:
     """The answers, from a file or from a tutor that is asked; `only` these items are asked."""
     given = opt.given_of(options, "answers", "command", "url")
     if len(given) != 1:
@@ -110,10 +115,6 @@ def answers_of(
         return read_answers(
             options.answers, (item.id for item in exam.items), keep_going=options.keep_going
         )
-    if not 0 < options.timeout < 86_400:
-        raise UsageError(
-            "CLI-001", f"--timeout {options.timeout:g} is not a number of seconds up to a day."
-        )
     tutor: Tutor
     if options.command:
         tutor = CommandTutor(options.command, timeout_s=options.timeout)
@@ -126,14 +127,11 @@ def answers_of(
     found = ask_all(items, tutor, progress=lambda item: progress.add(1))
     progress.end()
     if options.save_answers:
-        with atomic_write(options.save_answers) as stream:
-            stream.write(answer_lines(found.values()))
+        write_file(options.save_answers, answer_lines(found.values()))
     return Answers(found)
 
 
-def outcome_of(
-    options: argparse.Namespace, document: Document, *, rubric: str | None = None
-) -> CheckedExam:
+def outcome_of(options: Options, document: Document, *, rubric: str | None = None) -> CheckedExam:
     """A graded exam with every number recomputed. A result can only name a rubric on the shelf: it
     never brings its own file.
     """
@@ -159,43 +157,22 @@ def outcome_of(
     return check_result(result, marking, where=document.file)
 
 
-def result_of(options: argparse.Namespace, path: str) -> tuple[CheckedExam, Document]:
+def result_of(options: Options, path: str) -> tuple[CheckedExam, Document]:
     """A graded exam from its file, with every number recomputed."""
     document = read_json(path)
     return outcome_of(options, document, rubric=options.rubric), document
 
 
-def outputs_of(options: argparse.Namespace, *inputs: str | None) -> list[str]:
-    """The output files, none of which is an input."""
-    return opt.outputs(
-        argparse.Namespace(**{**vars(options), "files": [path for path in inputs if path]})
-    )
-
-
-def write(
-    paths: list[str], document: Any, *, forms: Mapping[str, Callable[[Any], bytes]] | None = None
-) -> None:
-    """The document as JSON; into an .xml file as JUnit, where the action has a form for that."""
-    for path in paths:
-        with atomic_write(path) as stream:
-            stream.write((forms or {}).get(os.path.splitext(path)[1], pretty)(document))
-
-
-def say(lines: Any) -> None:
-    """Print lines to standard output."""
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-
-
 # --- grade and break
 
 
-def _grade(options: argparse.Namespace) -> int:
-    with storing(options) as store, uncollected() if options.answers else nullcontext():
+def _grade(options: Options, store: Store | None) -> int:
+    with uncollected() if options.answers else nullcontext():
         return _graded(options, store)
 
 
-def _graded(options: argparse.Namespace, store: Store | None) -> int:
-    paths = outputs_of(options, *options.files, options.answers)
+def _graded(options: Options, store: Store | None) -> int:
+    opt.outputs(options, options.answers)
     exam, marking, rules = exam_of(options)
     steps = _steps(options.steps, marking)
     answers = answers_of(options, exam)
@@ -216,24 +193,21 @@ def _graded(options: argparse.Namespace, store: Store | None) -> int:
         ".md": lambda exam: exam_text.exam_markdown(exam).encode(),
         ".html": lambda made: _html(made, lost_marks(made, exam, answers.by_item, marking)),
     }
-    write(paths, result, forms=forms)
     if options.charts:
         from assay.views.drawing import write_charts
         from assay.views.exam_page import exam_charts
 
         write_charts(exam_charts(result), options.charts)
     for text in (*notes, *graded.notes, *(fault.text() for fault in answers.faults)):
-        sys.stderr.write(f"assay: {printable(text)}\n")
-    if options.json:
-        opt.print_json(result)
-    else:
-        say(exam_text.exam_lines(result, raw=options.raw_bars))
-        for cascade in cascades:
-            say(exam_text.cascade_lines(cascade))
-    if answers.faults:
-        return ExitCode.MALFORMED
+        opt.note(text)
+    lines = chain(
+        exam_text.exam_lines(result, raw=options.raw_bars),
+        *map(exam_text.cascade_lines, cascades),
+    )
     passed = result.pass_line is UNSET or result.pass_line.holds
-    return ExitCode.PASSED if passed else ExitCode.FAILED
+    code = ExitCode.PASSED if passed else ExitCode.FAILED
+    code = ExitCode.MALFORMED if answers.faults else code
+    return opt.give(options, result, lines, code, forms=forms)
 
 
 def _pass_line(given: float | None, exam: Exam, graded: MarkedExam) -> PassLine | UnsetType:
@@ -275,8 +249,8 @@ def _steps(names: list[str], marking: Marking) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _break(options: argparse.Namespace) -> int:
-    paths = outputs_of(options, *options.files, options.answers)
+def _break(options: Options) -> int:
+    opt.outputs(options, options.answers)
     exam, marking, rules = exam_of(options)
     steps = _steps(options.steps, marking) or list(marking.normal.names)
     answers = answers_of(options, exam)
@@ -289,13 +263,9 @@ def _break(options: argparse.Namespace) -> int:
         "steps": cascades,
         "faults": [fault.as_dict() for fault in answers.faults],
     }
-    write(paths, document)
-    if options.json:
-        opt.print_json(document)
-    else:
-        for cascade in cascades:
-            say(exam_text.cascade_lines(cascade))
-    return ExitCode.MALFORMED if answers.faults else ExitCode.PASSED
+    code = ExitCode.MALFORMED if answers.faults else ExitCode.PASSED
+    lines = chain.from_iterable(map(exam_text.cascade_lines, cascades))
+    return opt.give(options, document, lines, code)
 
 
 ANSWERS: tuple[Argument | str, ...] = (
@@ -325,6 +295,7 @@ ANSWERS: tuple[Argument | str, ...] = (
     ),
     arg(
         "--timeout",
+        within=Bounds(above=0, most=86_400),
         metavar="S",
         type=float,
         default=TIMEOUT_S,
@@ -341,7 +312,7 @@ _RULES = rule_options("the exam's, else the policy's")
 
 COMMANDS = {
     "exam grade": Command(
-        _grade,
+        stored(_grade),
         "Mark the answers to an exam on the axes of its rubric, with a diagnosis in words."
         " Exit 0 once graded; 1 below the passing score of --min-score or the exam.",
         "assay exam grade exam.yaml --answers answers.jsonl -o result.json",

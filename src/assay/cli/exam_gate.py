@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -12,14 +11,14 @@ from msgspec.structs import replace
 from assay.archive.named_baselines import find_named
 from assay.cli import exam as common
 from assay.cli import options as opt
-from assay.cli.frame import STORE, Command, arg, repeated
-from assay.cli.ledger import storing
-from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
+from assay.cli.frame import STORE, Command, Options, arg, repeated
+from assay.cli.ledger import stored
+from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError
 from assay.exams.document import CheckedExam
 from assay.exams.exam import REGRESSION, make_exam, named_rubric, read_document
 from assay.exams.gate import UNCHECKED, decide
 from assay.exams.held_results import hold_against
-from assay.files.atomic import atomic_write
+from assay.files.atomic import write_file
 from assay.files.json_files import Document, read_json
 from assay.registry import is_path
 from assay.release.baseline import changed
@@ -27,18 +26,11 @@ from assay.views import junit
 from assay.views.exam_text import gate_lines
 
 if TYPE_CHECKING:
-    import argparse
-
     from assay.archive.store import Store
     from assay.exams.policy import ExamRules
 
 
-def _gate(options: argparse.Namespace) -> int:
-    with storing(options) as store:
-        return _gated(options, store)
-
-
-def _baseline(options: argparse.Namespace, store: Store | None) -> Document:
+def _baseline(options: Options, store: Store | None) -> Document:
     """The baseline: a file, or a graded exam that is stored under a name."""
     message, where, extra = "there is no such baseline.", options.baseline, ""
     if not is_path(options.baseline):
@@ -62,7 +54,7 @@ def _baseline(options: argparse.Namespace, store: Store | None) -> Document:
     raise NotEnoughEvidence("EXM-014", message, where=where, fix=fix)
 
 
-def _named(options: argparse.Namespace, store: Store | None) -> Document:
+def _named(options: Options, store: Store | None) -> Document:
     found, kept = find_named(options.baselines, options.baseline, store)
     if found.kind != "exam":
         raise InputError(
@@ -91,8 +83,8 @@ def _named(options: argparse.Namespace, store: Store | None) -> Document:
     return Document(items[0].tree(), items[0].digest)
 
 
-def _gated(options: argparse.Namespace, store: Store | None) -> int:
-    paths = common.outputs_of(options, options.result, options.regression, options.baseline)
+def _gate(options: Options, store: Store | None) -> int:
+    opt.outputs(options, options.result, options.regression, options.baseline)
     if options.set_baseline and not options.baseline and os.path.lexists(options.set_baseline):
         raise UsageError(
             "CLI-001",
@@ -135,34 +127,22 @@ def _gated(options: argparse.Namespace, store: Store | None) -> int:
     first_baseline = (
         verdict.capstone.holds and regression is not None and verdict.regression is None
     )
-    stored = bool(
-        options.set_baseline and (verdict.passed or first_baseline) and source is not None
-    )
-    if stored and source is not None and source.source is not None:
-        with atomic_write(options.set_baseline) as stream:
-            stream.write(source.source)
-        verdict = replace(verdict, baseline_written=options.set_baseline)
-    common.write(paths, verdict, forms={".xml": junit.exam_gate})
-    if options.json:
-        opt.print_json(verdict)
-    else:
-        on = opt.colour()
-        word, hue = ("PASSED", "green") if verdict.passed else ("FAILED", "red")
-        common.say([opt.paint(word, hue, "bold", on=on), *gate_lines(verdict)])
-        if options.set_baseline and not stored:
-            sys.stderr.write("assay: the gate did not pass; the baseline was not written.\n")
-    _tell(options, capstone, regression)
-    return (
-        ExitCode.PASSED
-        if verdict.passed
-        else ExitCode.NOT_ENOUGH
-        if first_baseline
-        else ExitCode.FAILED
-    )
+    if options.set_baseline and (verdict.passed or first_baseline):
+        if source is not None and source.source is not None:
+            write_file(options.set_baseline, source.source)
+            verdict = replace(verdict, baseline_written=options.set_baseline)
+    elif options.set_baseline and not options.json:
+        opt.note("the gate did not pass; the baseline was not written.")
+    _report_notes(options, capstone, regression)
+    word, hue = ("PASSED", "green") if verdict.passed else ("FAILED", "red")
+    lines = [opt.paint(word, hue, "bold"), *gate_lines(verdict)]
+    failed = ExitCode.NOT_ENOUGH if first_baseline else ExitCode.FAILED
+    code = ExitCode.PASSED if verdict.passed else failed
+    return opt.give(options, verdict, lines, code, forms={".xml": junit.exam_gate})
 
 
 def _hold_all(
-    options: argparse.Namespace,
+    options: Options,
     rules: ExamRules,
     capstone: CheckedExam,
     regression: CheckedExam | None,
@@ -197,23 +177,18 @@ def _hold_all(
     return bool(of_capstone)
 
 
-def _tell(options: argparse.Namespace, *outcomes: CheckedExam | None) -> None:
-    """What the results note about themselves, and what the gate could not see."""
-    told = [
-        f"{outcome.where}: {note}"
-        for outcome in outcomes
-        if outcome is not None
-        for note in outcome.result.notes
-    ]
+def _report_notes(options: Options, *outcomes: CheckedExam | None) -> None:
+    """Print what the results note about themselves, and what the gate could not see."""
+    for outcome in filter(None, outcomes):
+        for text in outcome.result.notes:
+            opt.note(f"{outcome.where}: {text}")
     if options.regression and not options.baseline:
-        told.append("the regression set was not judged; give its baseline with --baseline")
-    for text in told:
-        sys.stderr.write(f"assay: {printable(text)}\n")
+        opt.note("the regression set was not judged; give its baseline with --baseline")
 
 
 COMMANDS = {
     "exam gate": Command(
-        _gate,
+        stored(_gate),
         "Decide on graded exams: the hard gate on the capstone, the drop on the regression set"
         " against a stored baseline; soft gates warn. Exit 0 or 1; 4 if the regression set"
         " has no baseline.",

@@ -1,40 +1,37 @@
-"""`assay exam lint`, `recalibrate` and `export-sm2`: the upkeep of exams and their rubrics."""
+"""`assay exam lint`, `recalibrate`, `export-sm2` and `review`: the upkeep of exams, their rubrics
+and their schedules.
+"""
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
 from collections.abc import Iterator
 
 from assay.cli import exam as common
 from assay.cli import options as opt
-from assay.cli.exam import say, write
-from assay.cli.frame import Command, arg
-from assay.errors import ExitCode, UsageError, count, printable
+from assay.cli.frame import Command, Options, arg, flag
+from assay.errors import ExitCode, NotEnoughEvidence, UsageError, count, printable
 from assay.exams import sm2
+from assay.exams.answers import Answers
 from assay.exams.exam import named_rubric
 from assay.exams.lint import LintFinding, lint_document, lint_exam
 from assay.exams.recalibration import recalibrated, recalibration_document, reweigh
-from assay.files.atomic import atomic_write
+from assay.exams.reviewing import due_items, hold_review, review_document
+from assay.files.atomic import write_file
 from assay.files.json_files import read_json
 from assay.views.documents import pretty
-from assay.views.exam_text import recalibration_lines
+from assay.views.exam_text import recalibration_lines, review_lines
 
 
-def _lint(options: argparse.Namespace) -> int:
-    paths = opt.outputs(options)
+def _lint(options: Options) -> int:
+    opt.outputs(options)
     rubric = options.rubric or named_rubric(options.files)
     rubric = rubric or common.rules_of(options).policy.default_rubric
     findings = lint_exam(options.files, common.marking_of(options, rubric))
     document = lint_document(findings, options.files)
-    write(paths, document)
-    if options.json:
-        opt.print_json(document)
-    else:
-        say(_lint_lines(findings, len(options.files)))
     errors = any(one.level == "error" for one in findings)
-    return ExitCode.MALFORMED if errors else ExitCode.FAILED if findings else ExitCode.PASSED
+    code = ExitCode.MALFORMED if errors else ExitCode.FAILED if findings else ExitCode.PASSED
+    return opt.give(options, document, _lint_lines(findings, len(options.files)), code)
 
 
 def _lint_lines(findings: list[LintFinding], files: int) -> Iterator[str]:
@@ -46,8 +43,8 @@ def _lint_lines(findings: list[LintFinding], files: int) -> Iterator[str]:
         yield f"{count(files, 'file')} checked, nothing found."
 
 
-def _recalibrate(options: argparse.Namespace) -> int:
-    paths = common.outputs_of(options, *options.history)
+def _recalibrate(options: Options) -> int:
+    opt.outputs(options, *options.history)
     if not options.rubric:
         raise UsageError("CLI-001", "name the new rubric with --rubric.")
     rules, marking = common.rules_of(options), common.marking_of(options, options.rubric)
@@ -71,17 +68,12 @@ def _recalibrate(options: argparse.Namespace) -> int:
     if written:
         found["written"] = written
         for path, one in zip(written, results, strict=True):
-            write([path], recalibrated(one))
-    write(paths, found)
-    if options.json:
-        opt.print_json(found)
-    else:
-        say(recalibration_lines(found))
-    return ExitCode.PASSED
+            write_file(path, pretty(recalibrated(one)))
+    return opt.give(options, found, recalibration_lines(found))
 
 
-def _export(options: argparse.Namespace) -> int:
-    paths = common.outputs_of(options, options.result, options.state)
+def _export(options: Options) -> int:
+    paths = opt.outputs(options, options.result, options.state)
     day = common.day_of(options.date)
     rules = common.rules_of(options)
     outcome, _ = common.result_of(options, options.result)
@@ -90,14 +82,45 @@ def _export(options: argparse.Namespace) -> int:
     cards = sm2.schedule(outcome.bits, outcome.marking, rules.policy.sm2, on=day, state=state)
     document = sm2.sm2_document(cards, outcome.marking, rules)
     versions = {name: document[name] for name in ("scoringSystem", "gradingSystem")}
-    for path in paths:
-        with atomic_write(path) as stream:
-            stream.write(sm2.table(cards, versions) if path.endswith(".csv") else pretty(document))
-    if options.json:
-        opt.print_json(document)
-    elif not paths:
-        sys.stdout.write(sm2.table(cards, versions).decode().replace("\r\n", "\n"))
-    return ExitCode.PASSED
+    table = sm2.table(cards, versions)
+    lines = [] if paths else table.decode().splitlines()
+    return opt.give(options, document, lines, forms={".csv": lambda _: table})
+
+
+def _review(options: Options) -> int:
+    opt.outputs(options, options.answers, options.schedule)
+    day = common.day_of(options.date)
+    exam, marking, rules = common.exam_of(options)
+    document = read_json(options.schedule)
+    state = sm2.read_state(document)
+    if not state and not options.new:
+        raise NotEnoughEvidence(
+            "EXM-016",
+            "the schedule has no cards, so nothing can be due.",
+            where=options.schedule,
+            fix="Add --new to review every item of the exam, or export a schedule with"
+            " `assay exam export-sm2`.",
+        )
+    due = due_items(exam, state, on=day, where=options.schedule, with_new=options.new)
+    answers = common.answers_of(options, exam, only=due.names) if due.names else Answers({})
+    held = hold_review(due, answers.by_item, marking, rules, on=day, state=state)
+    moved = pretty(sm2.sm2_document(held.cards, marking, rules))
+    found = review_document(held, marking, rules, on=day, schedule=moved)
+    if due.names:
+        if read_json(options.schedule).source != document.source:
+            raise UsageError(
+                "CLI-001",
+                f"{options.schedule} was changed by another process during the review.",
+                fix="Run the review again.",
+            )
+        write_file(options.schedule, moved)
+    for text in (
+        *(held.graded.notes if held.graded is not None else ()),
+        *(fault.text() for fault in answers.faults),
+    ):
+        opt.note(text)
+    code = ExitCode.MALFORMED if answers.faults else ExitCode.PASSED
+    return opt.give(options, found, review_lines(found), code)
 
 
 COMMANDS = {
@@ -162,5 +185,26 @@ COMMANDS = {
             *common.rule_options("the result's own", common.DECIDED_UNDER),
         ),
         formats=(".csv", ".json"),
+    ),
+    "exam review": Command(
+        _review,
+        "Grade the items of an exam that are due in a review schedule, and move the schedule. A due"
+        " item without an answer counts as failed. This is not a gate: it exits 0 once reviewed,"
+        " however many failed, and if nothing is due; 4 if the schedule has no cards.",
+        "assay exam review exam.yaml --schedule schedule.json --date 2026-05-19"
+        " --answers answers.jsonl",
+        (
+            arg(
+                "--schedule",
+                metavar="FILE",
+                required=True,
+                help="the schedule (.json) that `assay exam export-sm2 -o` wrote; it is updated",
+            ),
+            arg("--date", metavar="DAY", required=True, help="the day, as 2026-05-19"),
+            flag("--new", "also review items of the exam that the schedule doesn't have yet"),
+            *common.ANSWERS,
+            *common.rule_options("the exam's, else the policy's", common.DECIDED_UNDER),
+        ),
+        formats=(".json",),
     ),
 }

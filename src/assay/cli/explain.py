@@ -1,33 +1,43 @@
-"""`assay explain`: why a grade is what it is."""
+"""`assay explain`: why a grade is what it is, of runs in a file, or of what the ledger has under a
+name with the grades that were stored.
+"""
 
 from __future__ import annotations
 
-import argparse
+import re
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.configured import COMMAND_LINE, DEFAULT
-from assay.cli.frame import CHOICES, Command, arg
+from assay.cli.frame import CHOICES, Command, Options, arg
 from assay.cli.grade import choice_of
-from assay.cli.run_names import OtherRuns, run_names
-from assay.errors import ExitCode, NotEnoughEvidence
+from assay.cli.hints import command
+from assay.cli.ledger import ledger_options
+from assay.errors import ExitCode, NotEnoughEvidence, UsageError
 from assay.files.json_files import StoredInput, read_documents
 from assay.pipeline.given_grades import grades_of
-from assay.records.reading import KINDS
+from assay.records.evidence import Run
+from assay.records.reading import KINDS, read_run
+from assay.registry import near_miss
 from assay.views.documents import names_of, plain
+from assay.views.evaluation import evaluation_view
 from assay.views.grade_text import explanation
-from assay.views.worst_samples import sample_facts
+from assay.views.worst_samples import WorstSample, keep_worst, sample_facts, with_texts
+
+STORED = dict.fromkeys(("profile", "rubric"), "the evaluation")
+KNOWN = 10_000
+"""Runs that are remembered, to find the one that was meant."""
+_PART = re.compile(r"/|::")
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Explain every run of a file, or one of them; an evaluation as a whole."""
     if isinstance(options.file, StoredInput) and _as_stored(options, options.file):
-        from assay.cli.explain_stored import explain_stored
-
-        return explain_stored(options, options.file, show)
+        return _explain_stored(options, options.file)
     named_by = _named_by(options)
     grader = choice_of(options).grader()
     results: list[Any] = []
@@ -47,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
             passed = passed and payload["passed"]
             if not options.json:
                 evidence = tree if known else None
-                show(plain(payload), first=not results, named_by=named_by, run=evidence)
+                _show(plain(payload), first=not results, named_by=named_by, run=evidence)
             results.append(payload if options.json else None)
     if others and not results:
         meant = others.meant(options.run)
@@ -57,19 +67,21 @@ def run(options: argparse.Namespace) -> int:
         return run(options)
     if not results:
         raise NotEnoughEvidence("FIL-005", "there is nothing to explain.", where=options.file)
-    if options.json:
-        opt.print_json(
-            {
-                "schema": "assay.grades/1",
-                "results": results,
-                "faults": [],
-                "counts": {"graded": len(results)},
-            }
-        )
-    return ExitCode.PASSED if passed else ExitCode.FAILED
+    return _give(options, results, passed=passed)
 
 
-def show(
+def _give(options: Options, results: Sequence[Any], *, passed: bool) -> int:
+    """End the verb: its explanations were printed one by one, unless JSON is asked for."""
+    document = {
+        "schema": "assay.grades/1",
+        "results": results,
+        "faults": [],
+        "counts": {"graded": len(results)},
+    }
+    return opt.give(options, document, [], ExitCode.PASSED if passed else ExitCode.FAILED)
+
+
+def _show(
     result: Mapping[str, Any],
     *,
     first: bool,
@@ -85,9 +97,9 @@ def show(
     terminal.show([head, *([] if run is None else [sample_facts(run)]), *rest])
 
 
-def _named_by(options: argparse.Namespace) -> dict[str, str]:
+def _named_by(options: Options) -> dict[str, str]:
     """Who named the profile and the rubric, where the command line did not."""
-    sources = getattr(options, "sources", {})
+    sources = options.sources
     named = {kind: sources.get(kind, COMMAND_LINE) for kind in ("profile", "rubric")}
     return {
         kind: "the evaluation" if source == DEFAULT else source
@@ -96,7 +108,7 @@ def _named_by(options: argparse.Namespace) -> dict[str, str]:
     }
 
 
-def _as_stored(options: argparse.Namespace, stored: StoredInput) -> bool:
+def _as_stored(options: Options, stored: StoredInput) -> bool:
     """Whether the stored grades answer: nothing else was chosen to grade by."""
     if options.judge_card or stored.grades is None:
         return False
@@ -105,6 +117,158 @@ def _as_stored(options: argparse.Namespace, stored: StoredInput) -> bool:
         getattr(options, name) in (default, used.get(name) or default)
         for name, default in (("profile", None), ("rubric", None), ("policy", "workflow"))
     )
+
+
+# --- what the ledger has
+
+
+def _explain_stored(options: Options, stored: StoredInput) -> int:
+    """Explain an evaluation, a run of it, or a stored run."""
+    if stored.evaluation is not None and options.run is None and not options.json:
+        return _whole(options, stored)
+    results: list[Mapping[str, Any]] = []
+    passed = True
+    for result in _grades(stored):
+        if options.run is not None and options.run not in names_of(result):
+            continue
+        passed = passed and result["passed"] is True
+        if not options.json:
+            evidence = None if options.run is None else _evidence(stored, result["run_id"])
+            _show(result, first=not results, named_by=STORED, run=evidence)
+        results.append(result)
+    if not results:
+        options.run = _meant(options, stored)
+        return _explain_stored(options, stored)
+    return _give(options, results, passed=passed)
+
+
+def _grades(stored: StoredInput) -> Iterator[dict[str, Any]]:
+    assert stored.grades is not None
+    for document in read_documents(stored.grades):
+        yield document.tree
+
+
+def _evidence(stored: StoredInput, run_id: str) -> Any:
+    """The run of a grade."""
+    runs = (document.tree for document in read_documents(stored))
+    return next((run for run in runs if run["run_id"] == run_id), None)
+
+
+def _whole(options: Options, stored: StoredInput) -> int:
+    evaluation = stored.evaluation.evaluation
+    worst: list[WorstSample] = []
+    floors: Counter[str] = Counter()
+    for result in _grades(stored):
+        keep_worst(worst, result, None)
+        floors.update(result.get("floor_failures") or ())
+    wanted = {one.run_id for one in worst}
+    runs: dict[str, Run] = {}
+    for document in read_documents(stored) if wanted else ():
+        if document.tree["run_id"] in wanted:
+            runs[document.tree["run_id"]] = read_run(document)
+    totals = evaluation.totals
+    notes = []
+    if totals.ungraded:
+        notes.append(f"{totals.ungraded:,} of {totals.n:,} runs could not be graded.")
+    commands = []
+    if worst:
+        words = command("explain", stored, "--run", worst[0].run_id, options=options)
+        commands.append((words + ledger_options(options), "why this run got its grade"))
+    if totals.n - totals.ungraded - totals.passed > len(worst):
+        words = command("grade", stored, options=options) + ledger_options(options)
+        commands.append((words, "every run on one line, with why it failed"))
+    words = command("evals", options=options) + ledger_options(options)
+    commands.append((words, "the other evaluations"))
+    terminal.show(
+        evaluation_view(
+            evaluation,
+            worst=[
+                with_texts(one, runs[one.run_id]) if one.run_id in runs else one for one in worst
+            ],
+            notes=notes,
+            floors=floors,
+            commands=commands,
+        )
+    )
+    if totals.ungraded == totals.n:
+        return ExitCode.NOT_ENOUGH
+    return ExitCode.PASSED if totals.passed == totals.n else ExitCode.FAILED
+
+
+def _meant(options: Options, stored: StoredInput) -> str:
+    """The run that was meant by a name that none has exactly; an error if there is none."""
+    if stored.evaluation is None:
+        raise NotEnoughEvidence("FIL-005", "the run has no stored grade.", where=stored)
+    graded = {run.run_id for run in stored.evaluation.evaluation.runs if run.grade is not None}
+    others = OtherRuns()
+    for document in read_documents(stored) if options.run is not None else ():
+        others.add(document.tree)
+    meant = None if options.run is None else others.meant(options.run)
+    if options.run is not None and meant is None:
+        raise others.unknown(options.run, stored)
+    if meant not in graded:
+        raise NotEnoughEvidence("FIL-005", "no run of it was graded.", where=stored)
+    assert meant is not None
+    return meant
+
+
+# --- what a run is called
+
+
+def run_names(tree: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The names of a run or of its grade."""
+    dataset = tree.get("dataset")
+    if not isinstance(dataset, dict):
+        return tree.get("run_id"), tree.get("sample_id")
+    return names_of({**tree, "sample_id": dataset.get("sample_id") or tree.get("sample_id")})
+
+
+class OtherRuns:
+    """The runs that do not have a name exactly."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, set[str]] = {}
+
+    def add(self, tree: Mapping[str, Any]) -> None:
+        """Remember a run, or its grade, by its names and their ends."""
+        run_id, *others = (str(name) for name in run_names(tree) if name)
+        if len(self._names) >= 4 * KNOWN:
+            return
+        metadata = tree.get("metadata")
+        named = metadata.get("name") if isinstance(metadata, dict) else None
+        for name in {run_id, *others, *([named] if isinstance(named, str) else [])}:
+            self._names.setdefault(name, set()).add(run_id)
+            for part in _PART.finditer(name):
+                self._names.setdefault(name[part.end() :], set()).add(run_id)
+
+    def meant(self, text: str) -> str | None:
+        """The id of the only run whose name has this ending.
+
+        >>> found = OtherRuns()
+        >>> found.add({"run_id": "junit-1/tests.test_bot::test_tone[calm]"})
+        >>> found.meant("test_tone[calm]"), found.meant("tone")
+        ('junit-1/tests.test_bot::test_tone[calm]', None)
+        """
+        runs = self._names.get(text, set())
+        return next(iter(runs)) if len(runs) == 1 else None
+
+    def unknown(self, text: str, where: str) -> UsageError:
+        """The error for a name that no run has, or that several have."""
+        runs = sorted(self._names.get(text, ()))
+        if runs:
+            return UsageError(
+                "CLI-001",
+                f"{len(runs):,} runs are named {text!r}: {', '.join(runs[:3])}"
+                f"{', ...' if runs[3:] else ''}.",
+                where=where,
+                fix="Give the whole id.",
+            )
+        return UsageError(
+            "CLI-001", f"no run is named {text!r}.{near_miss(text, self._names)}", where=where
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self._names)
 
 
 COMMANDS = {

@@ -18,6 +18,8 @@ from importlib import import_module
 from itertools import chain
 from typing import Any, NamedTuple
 
+from assay.cli.parsing import Bounds as Bounds
+from assay.cli.parsing import Options as Options
 from assay.cli.parsing import add_config, add_output, config_path, make_parser
 from assay.cli.verbs import VERBS
 from assay.errors import EXIT_CODES_TEXT, ExitCode, InputError, UsageError
@@ -35,6 +37,7 @@ class Argument(NamedTuple):
 
     names: tuple[str, ...]
     settings: dict[str, Any]
+    within: Bounds | None = None
     runs: bool = False
     """Whether it names runs: files, or what the ledger has under a name. See `references`."""
     items: bool = False
@@ -53,9 +56,9 @@ class Argument(NamedTuple):
         return self._replace(runs=True, items=items)
 
 
-def arg(*names: str, **settings: Any) -> Argument:
+def arg(*names: str, within: Bounds | None = None, **settings: Any) -> Argument:
     """An argument; the settings are those of `ArgumentParser.add_argument`."""
-    return Argument(names, settings)
+    return Argument(names, settings, within)
 
 
 def flag(name: str, help: str) -> Argument:
@@ -153,6 +156,7 @@ COMMON: dict[str, Argument] = {
     "--db": arg("--db", metavar="URL", default="", help=f"the ledger: {_LEDGER}"),
     "--jobs": arg(
         "--jobs",
+        within=Bounds(least=1),
         type=int,
         metavar="N",
         default=os.cpu_count() or 1,
@@ -207,7 +211,7 @@ STORE = ("--store", "--project")
 class Command(NamedTuple):
     """One verb, or one action of a verb."""
 
-    run: Callable[[argparse.Namespace], int]
+    run: Callable[[Options], int]
     description: str
     """One sentence for its help, with the meaning of its exit code if that is special."""
     example: str
@@ -222,9 +226,7 @@ class Command(NamedTuple):
     configured: bool = True
     """Whether its defaults may come from an `assay.yaml`."""
 
-    def parse(
-        self, verb: str, argv: list[str], *, optional: Collection[str] = ()
-    ) -> argparse.Namespace:
+    def parse(self, verb: str, argv: list[str], *, optional: Collection[str] = ()) -> Options:
         """Read the arguments of this command; those named in `optional` may be missing."""
         for given in argv:
             if new := self.renamed.get(given.partition("=")[0]):
@@ -241,10 +243,22 @@ class Command(NamedTuple):
                 action.nargs = "*" if action.nargs == "+" else action.nargs or "?"
         path = config_path(argv) if self.configured else None
         if path is None:
-            return parser.parse_args(argv, argparse.Namespace(config=None))
-        from assay.cli.configured import parse  # only where there is a configuration
+            options = parser.parse_args(argv, Options())
+        else:
+            from assay.cli.configured import parse  # only where there is a configuration
 
-        return parse(parser, verb, argv, path)
+            options = parse(parser, verb, argv, path)
+        self._check_numbers(options)
+        return options
+
+    def _check_numbers(self, options: Options) -> None:
+        for argument in self._declared:
+            value = getattr(options, argument.dest, None)
+            if argument.within is None or not isinstance(value, int | float):
+                continue
+            if not argument.within.hold(value):
+                name = max(argument.names, key=len)
+                raise UsageError("CLI-001", f"{name} is {value:g}; it must be {argument.within}.")
 
     def parser(self, verb: str) -> argparse.ArgumentParser:
         """The parser of its arguments."""
@@ -260,8 +274,11 @@ class Command(NamedTuple):
     @property
     def runs(self) -> list[str]:
         """The destinations of the arguments that name runs."""
-        listed = (COMMON[one] if isinstance(one, str) else one for one in self.arguments)
-        return [argument.dest for argument in listed if argument.runs]
+        return [argument.dest for argument in self._declared if argument.runs]
+
+    @property
+    def _declared(self) -> list[Argument]:
+        return [COMMON[one] if isinstance(one, str) else one for one in self.arguments]
 
     def _sources(self) -> list[str]:
         """The options that say where runs come from, as far as the command has none itself: the
@@ -338,7 +355,7 @@ def dispatch(name: str, argv: list[str]) -> int:
         ) from ended
 
 
-def with_runs(spec: Command, options: argparse.Namespace) -> AbstractContextManager[None]:
+def with_runs(spec: Command, options: Options) -> AbstractContextManager[None]:
     """Around the work of a command: its options with every name of runs replaced by those runs."""
     named = {dest: _texts(getattr(options, dest)) for dest in spec.runs}
     texts = list(chain.from_iterable(named.values()))

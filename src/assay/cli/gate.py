@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.batch_engine import ENGINE, refuse_batch_options
-from assay.cli.frame import COMPARED_BY, STORE, Command, arg, flag, repeated
+from assay.cli.frame import COMPARED_BY, STORE, Bounds, Command, Options, arg, flag, repeated
 from assay.cli.grade import choice_of
 from assay.cli.hints import command
 from assay.cli.ledger import storing
@@ -21,7 +21,6 @@ from assay.release.policy import Bars, ReleaseRules, make_release_rules
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable
 
     from assay.archive.sides import SideKeeper
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from assay.records.decision import Decision
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Decide, or plan a decision."""
     rules = rules_of(options)  # what is wrong with them comes first
     if options.sign and not options.attest:
@@ -57,18 +56,15 @@ def run(options: argparse.Namespace) -> int:
     return _finish(options, decision_of(options))
 
 
-def rules_of(options: argparse.Namespace) -> ReleaseRules:
+def rules_of(options: Options) -> ReleaseRules:
     """The rules of the release policy that the options name, with the numbers they set."""
-    rules = make_release_rules(
+    return make_release_rules(
         opt.shelf_of(options).policy_of("release", options.release_policy),
         Bars(options.margin, options.min_pass_rate, options.confidence, options.min_overlap),
     )
-    if options.looks < 1:
-        raise UsageError("CLI-001", f"--looks is {options.looks}; it must be at least 1.")
-    return rules
 
 
-def decision_of(options: argparse.Namespace) -> Decision:
+def decision_of(options: Options) -> Decision:
     """The decision between two sides, stored in a ledger if the options request it."""
     rules, choice = rules_of(options), choice_of(options)
     if any(map(is_batch_output, [*options.files, *options.baseline])):
@@ -85,7 +81,7 @@ def decision_of(options: argparse.Namespace) -> Decision:
 
 
 def _decide(
-    options: argparse.Namespace,
+    options: Options,
     rules: ReleaseRules,
     grader: Grader,
     *,
@@ -137,7 +133,7 @@ def _decide(
     return decide(candidate, baseline, rules, grader, terms=terms)
 
 
-def _example(options: argparse.Namespace) -> str:
+def _example(options: Options) -> str:
     """An example of a decision that is possible with what is stored."""
     if options.files:
         from assay.cli.references import suggested_baseline
@@ -157,7 +153,7 @@ def _example(options: argparse.Namespace) -> str:
     return "For example: `assay gate candidate.jsonl --baseline baseline.jsonl`."
 
 
-def _plan(options: argparse.Namespace) -> dict[str, Any] | None:
+def _plan(options: Options) -> dict[str, Any] | None:
     """The plan that was declared before."""
     if not options.with_plan:
         return None
@@ -167,7 +163,7 @@ def _plan(options: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def _decide_and_store(
-    options: argparse.Namespace, rules: ReleaseRules, choice: Choice, store: Store
+    options: Options, rules: ReleaseRules, choice: Choice, store: Store
 ) -> Decision:
     """The decision, kept with the grades of both sides and their evidence."""
     from assay.archive.sides import SideKeeper, decision_drafts
@@ -177,16 +173,16 @@ def _decide_and_store(
     document = _decide(options, rules, choice.grader(), kept=sides)
     candidate, baseline = sides.kept
     if bare := candidate.bare + baseline.bare:
-        sys.stderr.write(
-            f"assay: not stored, because they came without their evidence: {count(bare, 'grade')}."
-            " The decision is stored, but cannot be replayed.\n"
+        opt.note(
+            f"not stored, because they came without their evidence: {count(bare, 'grade')}."
+            " The decision is stored, but cannot be replayed."
         )
     profile = getattr(options, "made_profile", None)
     store.put(decision_drafts(document, candidate, baseline, plan=_plan(options), profile=profile))
     return document
 
 
-def _finish(options: argparse.Namespace, document: Decision) -> int:
+def _finish(options: Options, document: Decision) -> int:
     from assay.cli import terminal
     from assay.release.comparability import MIXED_VERSIONS, SAME_EVIDENCE
     from assay.views import junit
@@ -204,7 +200,6 @@ def _finish(options: argparse.Namespace, document: Decision) -> int:
         ".sarif": lambda document: _sarif(options, document),
         ".html": lambda document: _html(options, document),
     }
-    opt.write_outputs(options, document, forms=forms)
     if options.charts:
         from assay.views.drawing import write_charts
 
@@ -217,15 +212,12 @@ def _finish(options: argparse.Namespace, document: Decision) -> int:
         _attest(options, document)
     for note in document.notes or ():
         if note.startswith((SAME_EVIDENCE, MIXED_VERSIONS)):
-            sys.stderr.write(f"assay: {note}\n")
-    if options.json:
-        opt.print_json(document)
-    else:
-        terminal.show(summary)
-    return exit_code(document)
+            opt.note(note)
+    show = partial(terminal.show, summary)
+    return opt.give(options, document, show, exit_code(document), forms=forms)
 
 
-def _html(options: argparse.Namespace, document: Decision) -> bytes:
+def _html(options: Options, document: Decision) -> bytes:
     from assay.views.decision import outcome_word
     from assay.views.decision_sections import decision_view
     from assay.views.render import report
@@ -235,7 +227,7 @@ def _html(options: argparse.Namespace, document: Decision) -> bytes:
     return report(title, *parts, heading="Assay decision").encode()
 
 
-def _sarif(options: argparse.Namespace, document: Decision) -> bytes:
+def _sarif(options: Options, document: Decision) -> bytes:
     from assay.cli.gate_sides import sample_places
     from assay.views.sarif_grades import decision, named_samples
 
@@ -247,7 +239,7 @@ def _sarif(options: argparse.Namespace, document: Decision) -> bytes:
     )
 
 
-def _attest(options: argparse.Namespace, document: Decision) -> None:
+def _attest(options: Options, document: Decision) -> None:
     from datetime import UTC, datetime
 
     from assay.release.attestation import envelope, statement
@@ -344,6 +336,7 @@ COMMANDS = {
             ),
             arg(
                 "--effect",
+                within=Bounds(least=-100, most=100),
                 metavar="X",
                 type=float,
                 default=0.0,
@@ -351,6 +344,7 @@ COMMANDS = {
             ),
             arg(
                 "--sd",
+                within=Bounds(above=0, most=100),
                 metavar="X",
                 type=float,
                 help=(
@@ -360,12 +354,14 @@ COMMANDS = {
             ),
             arg(
                 "--power",
+                within=Bounds(least=0.5, below=1),
                 metavar="X",
                 type=float,
                 help="with --plan: the chance of showing it (default: the policy's)",
             ),
             arg(
                 "--looks",
+                within=Bounds(least=1),
                 metavar="N",
                 type=int,
                 default=1,

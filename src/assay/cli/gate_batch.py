@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-
 from assay.cli.batch_engine import reading_engine
 from assay.cli.batch_plan import asks_to_store, graded_by
 from assay.cli.gate_worst import CandidateWorst
+from assay.cli.parsing import Options
 from assay.errors import UsageError
 from assay.files.own_files import is_batch_output
 from assay.pipeline.batch_gate import decide_batches, read_batch_side
@@ -15,7 +14,7 @@ from assay.release.attestation import Subject
 from assay.release.policy import ReleaseRules
 
 
-def decide_on_batches(options: argparse.Namespace, rules: ReleaseRules) -> Decision:
+def decide_on_batches(options: Options, rules: ReleaseRules) -> Decision:
     """The decision between two batches."""
     _check(options)
     candidate, baseline = (
@@ -41,7 +40,7 @@ def decide_on_batches(options: argparse.Namespace, rules: ReleaseRules) -> Decis
         )
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check(options: Options) -> None:
     """Refuse what can't be worked out over batches."""
     texts = [*options.files, *options.baseline]
     if other := [text for text in texts if not is_batch_output(text)]:

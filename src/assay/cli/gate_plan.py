@@ -6,14 +6,13 @@ record has only one kind, so the stored result contains the plan and isn't the p
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.gate_sides import given_rules, read_baseline, read_side
 from assay.cli.ledger import storing_result
-from assay.errors import ExitCode, UsageError, count, printable
+from assay.errors import UsageError, count, printable
 from assay.pipeline.deciding import full_names
 from assay.release.pairs import pair_up
 from assay.release.plan import (
@@ -27,10 +26,11 @@ from assay.release.plan import (
 from assay.stats.power import detectable_mean
 
 if TYPE_CHECKING:
-    import argparse
+    from collections.abc import Iterator
 
     from assay.archive.sides import SideReader
     from assay.archive.store import Result
+    from assay.cli.parsing import Options
     from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
     from assay.release.policy import ReleaseRules
@@ -39,21 +39,11 @@ if TYPE_CHECKING:
 NUMBERS = (30, 50, 100, 200, 500, 1000, 2000)
 
 
-def plan(options: argparse.Namespace, rules: ReleaseRules, choice: Choice) -> int:
+def plan(options: Options, rules: ReleaseRules, choice: Choice) -> int:
     """Print how many samples a decision needs, and write the plan. Exits 0, because nothing is
     decided.
     """
     power = options.power if options.power is not None else rules.power
-    if not 0.5 <= power < 1:
-        raise UsageError("CLI-001", f"--power is {power}; it must be at least 0.5 and below 1.")
-    if options.sd is not None and not 0 < options.sd <= 100:
-        raise UsageError(
-            "CLI-001", f"--sd is {options.sd}; it is in points, above 0 and at most 100."
-        )
-    if not -100 <= options.effect <= 100:
-        raise UsageError(
-            "CLI-001", f"--effect is {options.effect}; it is in points, from -100 to 100."
-        )
     if options.files and not options.baseline:
         raise UsageError(
             "CLI-001",
@@ -67,12 +57,11 @@ def plan(options: argparse.Namespace, rules: ReleaseRules, choice: Choice) -> in
         made = _made(options, rules, choice, power, result)
         if result is not None:
             result.put({"plan": made})
-    opt.give(options, made, lambda: _print(made, rules))
-    return ExitCode.PASSED
+    return opt.give(options, made, _lines(made, rules))
 
 
 def _made(
-    options: argparse.Namespace,
+    options: Options,
     rules: ReleaseRules,
     choice: Choice,
     power: float,
@@ -119,7 +108,7 @@ def _made(
 
 
 def _spread(
-    options: argparse.Namespace, grader: Grader, baseline: Side | None, kept: SideReader | None
+    options: Options, grader: Grader, baseline: Side | None, kept: SideReader | None
 ) -> Spread:
     if options.sd is not None:
         return Spread(options.sd, "as given with --sd")
@@ -132,37 +121,33 @@ def _spread(
     return spread_of(baseline)
 
 
-def _print(made: dict[str, Any], rules: ReleaseRules) -> None:
-    out, power, sd = sys.stdout, made["power"], made["sd"]
-    out.write(
+def _lines(made: dict[str, Any], rules: ReleaseRules) -> Iterator[str]:
+    power, sd = made["power"], made["sd"]
+    yield (
         f"plan under {made['policy']}: margin {made['margin']:g}, level {made['level']:g}, interval"
-        f" {made['interval']}, power {power:g}\n"
+        f" {made['interval']}, power {power:g}"
     )
-    out.write(
+    yield (
         f"looks {made['looks']}, slices {', '.join(made['slices']) or 'none'}, at least"
-        f" {count(made['min_pairs'], 'pair')}\n\n"
+        f" {count(made['min_pairs'], 'pair')}\n"
     )
-    out.write(
+    yield (
         f"spread      {'not known' if sd is None else f'{sd:.2f} points'}:"
-        f" {printable(made['sd_source'])}\n"
+        f" {printable(made['sd_source'])}"
     )
     needed = made["needed"]
     about = "about " if made["looks"] > 1 else ""
-    if needed is None:
-        out.write(
-            "needed      no number of samples is enough: the true difference of"
-            f" {made['effect']:+g} is not above -{made['margin']:g}\n"
-        )
-    else:
-        out.write(
-            f"needed      {about}{needed:,} paired samples, if the true difference is"
-            f" {made['effect']:+g}\n"
-        )
+    yield "needed      " + (
+        f"no number of samples is enough: the true difference of {made['effect']:+g} is not above"
+        f" -{made['margin']:g}"
+        if needed is None
+        else f"{about}{needed:,} paired samples, if the true difference is {made['effect']:+g}"
+    )
     if sd is None and needed is not None:
-        out.write(
-            "            enough to exclude a rare total loss if no sample differs\n"
+        yield "            " + (
+            "enough to exclude a rare total loss if no sample differs"
             if needed > made["min_pairs"]
-            else "            the policy's minimum\n"
+            else "the policy's minimum"
         )
     if made["n"] is not None:
         verdict = (
@@ -172,27 +157,26 @@ def _print(made: dict[str, Any], rules: ReleaseRules) -> None:
             if made["enough"]
             else ", which is NOT enough"
         )
-        out.write(f"this set    {count(made['n'], 'sample')}{verdict}\n")
+        yield f"this set    {count(made['n'], 'sample')}{verdict}"
         if made["smallest_effect"] is not None and made["looks"] == 1:
-            out.write(
+            yield (
                 "detects     non-inferiority, if the true difference is at least"
-                f" {made['smallest_effect']:+.2f} points\n"
+                f" {made['smallest_effect']:+.2f} points"
             )
         rates = made["rates"]
         if rates["seen_once"] is not None:
-            out.write(
+            yield (
                 f"gates       new failures in {100 * rates['seen_once']:.1f}% of samples or more"
-                " show up at least once\n"
+                " show up at least once"
             )
         if rates["detectable_increase"] is not None:
-            out.write(
+            yield (
                 "            the interval of the rate would show a rise of"
-                f" {100 * rates['detectable_increase']:.1f} percentage points\n"
+                f" {100 * rates['detectable_increase']:.1f} percentage points"
             )
     if sd is not None and made["looks"] == 1:
-        out.write(
-            "\n   pairs      smallest detectable true difference     true difference   pairs"
-            " needed\n"
+        yield (
+            "\n   pairs      smallest detectable true difference     true difference   pairs needed"
         )
         effects = sorted(
             {made["effect"], 0.0, made["margin"] / 2, made["margin"], 2 * made["margin"]}
@@ -205,13 +189,13 @@ def _print(made: dict[str, Any], rules: ReleaseRules) -> None:
                 right = (
                     f"{effects[place]:+15.2f}   {'none' if number is None else f'{number:,}':>12}"
                 )
-            out.write(f"{n:>8,}   {'' if seen is None else f'{seen:+.2f}':>38}   {right}\n")
-    out.write(
+            yield f"{n:>8,}   {'' if seen is None else f'{seen:+.2f}':>38}   {right}"
+    yield (
         f"\n{failures_for(0.01, power=power):,} samples show a failure that happens in 1% of cases;"
-        f" {failures_for(0.001, power=power):,} show one that happens in 0.1%.\n"
+        f" {failures_for(0.001, power=power):,} show one that happens in 0.1%."
     )
     if made["slices"]:
-        out.write(
+        yield (
             "Slices have fewer samples and are corrected for multiple comparisons, so they"
-            " show only larger drops.\n"
+            " show only larger drops."
         )

@@ -23,11 +23,11 @@ from assay.views.documents import names_of
 from assay.views.exporters import ResultSource
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Collection, Iterator, Sequence
     from datetime import datetime
 
     from assay.archive.sides import SideReader
+    from assay.cli.parsing import Options
     from assay.pipeline.grading import Grader
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Side
@@ -138,11 +138,11 @@ def read_baseline(
     return read_side(paths, grader, name="baseline", kept=kept, read=read)
 
 
-def given_rules(options: argparse.Namespace) -> set[str]:
+def given_rules(options: Options) -> set[str]:
     """Which of profile, rubric and policy the command line names. A profile brings its rubric,
     where no other is named.
     """
-    sources = getattr(options, "sources", {})
+    sources = options.sources
     found: set[str] = set()
     for kind, default in CHOSEN:
         option = kind if hasattr(options, kind) else "grading_policy"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 
+from assay.cli.parsing import Options
 from assay.errors import UsageError
 from assay.files.json_files import Document
 from assay.pipeline.grading import Graded
@@ -24,7 +24,7 @@ class CandidateWorst:
         """The runs of these samples."""
 
     @classmethod
-    def of(cls, options: argparse.Namespace) -> CandidateWorst | None:
+    def of(cls, options: Options) -> CandidateWorst | None:
         """What the outputs of a command show; None if none of them shows any."""
         pages = any(path.endswith((".md", ".html")) for path in options.output)
         return cls() if pages or options.step_summary else None

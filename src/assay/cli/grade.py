@@ -12,9 +12,8 @@ import msgspec
 
 from assay.cli import options as opt
 from assay.cli import terminal
-from assay.cli.bars import exit_code, pass_bar
-from assay.cli.fault_list import faults_error
-from assay.cli.frame import BARS, CHOICES, STORE, Command
+from assay.cli.bars import exit_code, faults_error, pass_bar
+from assay.cli.frame import BARS, CHOICES, STORE, Command, Options
 from assay.cli.hints import GRADED_BY, command
 from assay.cli.ledger import stored_stream
 from assay.cli.stream import (
@@ -35,7 +34,6 @@ from assay.views.exporters import FORMATS, format_of
 from assay.views.grade_line import GradeLine, bar_text, lines_table, totals_text, versions_text
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Iterable
     from datetime import datetime
 
@@ -50,11 +48,11 @@ SHOWN = 50
 _line = msgspec.json.Decoder(GradeLine).decode
 
 
-def choice_of(options: argparse.Namespace) -> Choice:
+def choice_of(options: Options) -> Choice:
     """The choice of profile, policy, rubric and library that the options make."""
     choice = Choice(
         options.grading_policy if "grading_policy" in options else options.policy,
-        asked_profile(options),
+        asked_profile(options, options.profile),
         options.rubric,
         options.library or os.environ.get("ASSAY_LIBRARY"),
         tuple(options.judge_card),
@@ -67,25 +65,24 @@ def choice_of(options: argparse.Namespace) -> Choice:
     return choice
 
 
-def asked_profile(options: argparse.Namespace) -> str | None:
-    """The profile that is asked for; where `assay.yaml` declares scorers, with what they add."""
-    config = getattr(options, "config", None)
+def asked_profile(options: Options, profile: str | None) -> str | None:
+    """The profile that is asked for; where `assay.yaml` declares scorers, with what they add.
+    Another tool's results are graded by what that tool measured.
+    """
+    config = options.config
     if (
         "made_profile" in options
         or config is None
         or not (config.spec.scorers or config.spec.gates)
     ):
-        asked: str | None = options.profile
-        return asked
+        return profile
     from assay.cli.run_profile import configured_profile  # only where scorers are declared
 
-    return configured_profile(options)
+    return configured_profile(options, config, profile)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Grade the files that the options name, write the outputs, and report the result."""
-    if options.jobs < 1:
-        raise UsageError("CLI-001", "--jobs must be 1 or more.")
     with Grading(options) as grading:
         return grading.finish()
 
@@ -100,7 +97,7 @@ class Grading:
 
     def __init__(
         self,
-        options: argparse.Namespace,
+        options: Options,
         *,
         builder: EvaluationBuilder | None = None,
         show: Callable[[Evaluation], None] | None = None,
@@ -208,10 +205,7 @@ class Grading:
             totals, stopped = end.totals, True
         except ShelfError as error:
             totals = Totals(options.policy)
-            totals.add_faults(
-                error.faults
-                or [Fault(error.message, code=error.code, file=error.where, fix=error.fix)]
-            )
+            totals.add_faults(error.listed())
             if options.json:
                 _print_document(None, totals)
             if summary is not None:
@@ -220,7 +214,7 @@ class Grading:
         if self._stored is not None and not stopped:
             self._stored.put(finished=finished)
         if self._outbox is not None and not stopped and (warning := self._outbox.send().warning):
-            sys.stderr.write(f"assay: {printable(warning)}\n")
+            opt.note(warning)
         if self._report is not None and not stopped:
             from assay.views.drawing import write_charts
 
@@ -237,6 +231,8 @@ class Grading:
             sys.stdout.flush()
             _print_lines(self._spool.read())
             _print_totals(totals, options)
+        if not stopped:
+            opt.report_written(options, options.output)
         if summary is not None:
             summary.append(totals, stopped=stopped)
         if totals.fault_count:
@@ -251,7 +247,7 @@ class Grading:
         return exit_code(totals)
 
 
-def _outbox(options: argparse.Namespace, stack: ExitStack) -> Outbox | None:
+def _outbox(options: Options, stack: ExitStack) -> Outbox | None:
     if not (
         options.otlp_endpoint
         or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -270,15 +266,13 @@ class _Summary(NamedTuple):
     path: str
 
     @classmethod
-    def of(cls, options: argparse.Namespace, stack: ExitStack) -> _Summary | None:
+    def of(cls, options: Options, stack: ExitStack) -> _Summary | None:
         """What the options and the environment ask for."""
         target = os.environ.get("GITHUB_STEP_SUMMARY")
         if not options.step_summary:
             return None
         if not target:
-            sys.stderr.write(
-                "assay: $GITHUB_STEP_SUMMARY is not set; no step summary was written.\n"
-            )
+            opt.note("$GITHUB_STEP_SUMMARY is not set; no step summary was written.")
             return None
         import tempfile
 
@@ -308,7 +302,7 @@ class _Summary(NamedTuple):
             ) from None
 
 
-def _spool(options: argparse.Namespace) -> Any:
+def _spool(options: Options) -> Any:
     """The buffer for standard output until the whole stream was read: memory for a few lines, a
     file for a large document.
     """
@@ -341,14 +335,12 @@ def _print_lines(data: bytes) -> None:
     lines = [_line(line) for line in data.splitlines()]
     if terminal.show_table(lines_table(lines)):
         return
-    on = opt.colour()
-    for line in lines:
-        sys.stdout.write(
-            opt.paint(printable(line.text), "green" if line.passed else "red", on=on) + "\n"
-        )
+    opt.print_lines(
+        opt.paint(printable(line.text), "green" if line.passed else "red") for line in lines
+    )
 
 
-def _print_totals(totals: Totals, options: argparse.Namespace) -> None:
+def _print_totals(totals: Totals, options: Options) -> None:
     counts = totals.counts()
     more = totals.graded - SHOWN
     if more > 0:
@@ -361,8 +353,6 @@ def _print_totals(totals: Totals, options: argparse.Namespace) -> None:
     if failed is not None and failed.file not in ("-", "<stdin>") and ", " not in failed.file:
         why = ("explain", failed.file, "--run", failed.run_id)
         sys.stdout.write(f"{command(*why, options=options, carry=GRADED_BY)}  # why\n")
-    for path in options.output:
-        sys.stdout.write(f"wrote {path}\n")
 
 
 COMMANDS = {

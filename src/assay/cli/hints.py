@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from assay.cli.frame import CHOICES, COMMON
+from assay.cli.frame import CHOICES, COMMON, Options
 from assay.errors import printable
 
 GRADED_BY = (*(name for name in CHOICES if name != "--now"), "--from", "--map")
@@ -16,9 +15,7 @@ _PRINTED = ("command line", "default")
 """Where a value comes from that a printed command has to name; `default` for a resumed run."""
 
 
-def command(
-    *words: str, options: argparse.Namespace | None = None, carry: Iterable[str] = ()
-) -> str:
+def command(*words: str, options: Options | None = None, carry: Iterable[str] = ()) -> str:
     """A command line. `carry` names options that it takes over where they were given.
 
     >>> command("explain", "my runs.jsonl", "--run", "a b")
@@ -32,13 +29,13 @@ def command(
     return printable(shlex.join(["assay", *words, *carried]))
 
 
-def given(options: argparse.Namespace, name: str) -> list[str]:
+def given(options: Options, name: str) -> list[str]:
     """An option of the frame as it was given; nothing if it has its default, or its value from
     assay.yaml, which the command that is printed reads too.
     """
     dest, settings = COMMON[name].dest, COMMON[name].settings
     value: Any = getattr(options, dest, None)
-    source = getattr(options, "sources", {}).get(dest, "default")
+    source = options.sources.get(dest, "default")
     if value is None or value == settings.get("default", False) or source not in _PRINTED:
         return []
     if settings.get("action") == "store_true":

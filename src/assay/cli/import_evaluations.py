@@ -21,11 +21,11 @@ from assay.views.evaluations import evaluation_line
 from assay.views.pieces import clip
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
     from assay.archive.evaluating import MadeEvaluation
     from assay.archive.store import Store
+    from assay.cli.parsing import Options
     from assay.importers.tally import ImportTally
     from assay.pipeline.importing import ImportedRuns
     from assay.scoring.profile import Profile
@@ -36,7 +36,7 @@ MAX_NOTE = 500
 
 
 def store_evaluations(
-    options: argparse.Namespace, imported: ImportedRuns, *, profile: Profile | None, folder: str
+    options: Options, imported: ImportedRuns, *, profile: Profile | None, folder: str
 ) -> list[MadeEvaluation]:
     """Grade imported runs and store their evaluations; nothing if nothing is to be stored.
     `profile` was made from their metrics.
@@ -63,7 +63,7 @@ def store_evaluations(
 
 
 def evaluate_file(
-    options: argparse.Namespace,
+    options: Options,
     store: Store,
     spool: str,
     *,
@@ -164,9 +164,7 @@ def shown(made: Sequence[MadeEvaluation]) -> list[dict[str, Any]]:
     ]
 
 
-def tell_evaluations(
-    options: argparse.Namespace, made: Sequence[MadeEvaluation], out: IO[str]
-) -> None:
+def tell_evaluations(options: Options, made: Sequence[MadeEvaluation], out: IO[str]) -> None:
     """Print what was stored, why runs have no grade, and which commands show more."""
     for one in made:
         out.write(f"{printable(evaluation_line(one.evaluation))}\n")

@@ -7,7 +7,6 @@ lost, and its additional metrics don't count. Results of two tools are never com
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
@@ -26,6 +25,7 @@ from assay.archive.evaluation_choice import (
     refuse_other_scale,
     refuse_unknown_scales,
 )
+from assay.cli.parsing import Options
 from assay.errors import AssayError, InputError, UsageError, count, printable
 from assay.files.atomic import write_file
 from assay.files.json_files import StoredInput, stream_documents
@@ -52,22 +52,22 @@ class ImportedInput(StoredInput):
     imported: ImportedRuns
 
 
-def mapping_of(options: argparse.Namespace) -> dict[str, str]:
+def mapping_of(options: Options) -> dict[str, str]:
     """What the columns of a table are: as `--map` says it, else as assay.yaml does."""
     if options.map:
         return parse_map(options.map)
-    config = getattr(options, "config", None)
+    config = options.config
     if config is None or not config.spec.map:
         return {}
     check_map(config.spec.map, config.place("map"))
     return dict(config.spec.map)
 
 
-def check_saved_map(head: Head, options: argparse.Namespace) -> None:
+def check_saved_map(head: Head, options: Options) -> None:
     """Refuse a table that lacks some of the columns that assay.yaml names; one that lacks all of
     them is another table.
     """
-    config = getattr(options, "config", None)
+    config = options.config
     if options.map or config is None:
         return
     mapping = mapping_of(options)
@@ -85,7 +85,7 @@ def check_saved_map(head: Head, options: argparse.Namespace) -> None:
             )
 
 
-def is_importable(text: str, options: argparse.Namespace) -> bool:
+def is_importable(text: str, options: Options) -> bool:
     """Whether a text is a file that has to be imported first. A file that nobody knows, and that is
     not JSON or has nothing of a run, is refused here, with what it looks like.
     """
@@ -122,7 +122,7 @@ def _unnamed() -> InputError:
     )
 
 
-def kind_of(options: argparse.Namespace, paths: Sequence[str]) -> str | None:
+def kind_of(options: Options, paths: Sequence[str]) -> str | None:
     """The importer that the command line names: with `--map` it is that of tables, unless it only
     says the scales of metrics that another tool wrote.
     """
@@ -136,7 +136,7 @@ def kind_of(options: argparse.Namespace, paths: Sequence[str]) -> str | None:
     return "table"
 
 
-def check_scales(options: argparse.Namespace, imported: ImportedRuns) -> None:
+def check_scales(options: Options, imported: ImportedRuns) -> None:
     """Refuse a `--map` for another tool's file that says anything but the scales of its metrics."""
     if not options.map or imported.importer.name == "table":
         return
@@ -159,7 +159,7 @@ def check_scales(options: argparse.Namespace, imported: ImportedRuns) -> None:
     )
 
 
-def import_input(texts: Sequence[str], folder: str, options: argparse.Namespace) -> ImportedInput:
+def import_input(texts: Sequence[str], folder: str, options: Options) -> ImportedInput:
     """Import files that a command takes together."""
     place = os.path.join(folder, "imported")
     os.makedirs(place, exist_ok=True)
@@ -192,7 +192,7 @@ def _digest(path: str) -> str:
 
 
 def use_made_profile(
-    options: argparse.Namespace, candidates: Sequence[str], baselines: Sequence[str], folder: str
+    options: Options, candidates: Sequence[str], baselines: Sequence[str], folder: str
 ) -> None:
     """Grade by the profile that the metrics of imported results make, where the command line names
     no other.
@@ -236,20 +236,20 @@ def use_made_profile(
     options.made_profile = chosen.profile
 
 
-def is_chosen(options: argparse.Namespace) -> bool:
+def is_chosen(options: Options) -> bool:
     """Whether the command line names a profile, or the command takes none."""
     named = getattr(options, "profile", "")
-    source = getattr(options, "sources", {}).get("profile", "command line")
+    source = options.sources.get("profile", "command line")
     return named == "" or (named is not None and source == "command line")
 
 
-def _use(options: argparse.Namespace, profile: str) -> None:
+def _use(options: Options, profile: str) -> None:
     options.profile = profile
     options.rubric = None
-    options.sources = {**getattr(options, "sources", {}), "profile": MADE, "rubric": MADE}
+    options.sources = {**options.sources, "profile": MADE, "rubric": MADE}
 
 
-def _made(options: argparse.Namespace, one: str, *, needed: bool) -> ToolProfile | None:
+def _made(options: Options, one: str, *, needed: bool) -> ToolProfile | None:
     """The profile that was made for an input; None if it was not made from metrics. A candidate is
     graded by the baseline's profile and needs none.
     """
@@ -265,7 +265,7 @@ def _made(options: argparse.Namespace, one: str, *, needed: bool) -> ToolProfile
     return made_profile(str(one), own)
 
 
-def _of_baseline(options: argparse.Namespace, name: str) -> Any:
+def _of_baseline(options: Options, name: str) -> Any:
     """The profile that a stored baseline was made with. Faults are left to the code that reads the
     baseline.
     """

@@ -1,18 +1,23 @@
 """`assay import`: what another tool wrote, as evidence and as an evaluation.
 
 The runs wait in a temporary file until all of the input was good. Only then the outputs take their
-names and the evaluation goes into the ledger.
+names and the evaluation goes into the ledger. `--save-map` writes what the columns of a table are
+into the `map:` of assay.yaml.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli import options as opt
-from assay.cli.frame import CHOICES, STORE, Command, arg, flag
+from assay.cli.frame import CHOICES, STORE, Command, Options, arg, flag
 from assay.cli.hints import command
 from assay.cli.import_evaluations import shown, store_evaluations, tell_evaluations
 from assay.cli.imported_inputs import (
@@ -22,27 +27,29 @@ from assay.cli.imported_inputs import (
     left_out,
     mapping_of,
 )
-from assay.cli.saved_map import map_lines, save_map
-from assay.errors import ExitCode, NotEnoughEvidence, count, printable
+from assay.cli.ledger import ledger_folder
+from assay.errors import ExitCode, NotEnoughEvidence, UsageError, count, printable
 from assay.files.atomic import atomic_write, write_file
+from assay.files.upwards import CONFIG_FILE, find_config
 from assay.importers.importer import Wanted, named
 from assay.importers.known import KNOWN, fitting
 from assay.importers.parts import head_of
 from assay.pipeline.importing import ImportedRuns, import_runs, totals
+from assay.running.config import read_config
 from assay.views.documents import plain
 
 if TYPE_CHECKING:
-    import argparse
-
     from assay.archive.evaluating import MadeEvaluation
     from assay.importers.tally import ImportTally
     from assay.scoring.profile import Profile
 
+
 FORMATS = (".jsonl", ".json")
+
 _PROFILE = ".profile.yaml"
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Run the verb."""
     paths = opt.outputs(options)
     with tempfile.TemporaryDirectory() as folder:
@@ -62,8 +69,7 @@ def run(options: argparse.Namespace) -> int:
                 sys.stdout.buffer.flush()
             out = sys.stderr if printed else sys.stdout
             _tell(imported, profile, out, saved=options.save_map)
-            for path in written:
-                out.write(f"wrote {path}\n")
+            opt.report_written(options, written)
             tell_evaluations(options, made, out)
             _hint(options, paths, profile, out)
     if problem is not None:
@@ -87,7 +93,7 @@ class ImportOutcome(NamedTuple):
         return {**document, "evaluations": shown(self.made)}
 
 
-def import_files(options: argparse.Namespace, folder: str) -> ImportOutcome:
+def import_files(options: Options, folder: str) -> ImportOutcome:
     """Import the files of the options, and store the evaluations where the options ask for that;
     the runs wait in the folder.
     """
@@ -98,7 +104,7 @@ def import_files(options: argparse.Namespace, folder: str) -> ImportOutcome:
     return read._replace(made=made)
 
 
-def read_files(options: argparse.Namespace, folder: str) -> ImportOutcome:
+def read_files(options: Options, folder: str) -> ImportOutcome:
     """Import the files of the options, and store nothing; the runs wait in the folder."""
     kind = kind_of(options, options.files)
     if kind is None and "-" not in options.files:
@@ -111,7 +117,7 @@ def read_files(options: argparse.Namespace, folder: str) -> ImportOutcome:
     return ImportOutcome(imported, profile, [], problem)
 
 
-def _wanted(options: argparse.Namespace) -> Wanted:
+def _wanted(options: Options) -> Wanted:
     workflow = None if options.workflow is None else named(options.workflow, "--workflow")
     return Wanted(
         workflow,
@@ -122,7 +128,7 @@ def _wanted(options: argparse.Namespace) -> Wanted:
 
 
 def _made_profile(
-    options: argparse.Namespace, imported: ImportedRuns
+    options: Options, imported: ImportedRuns
 ) -> tuple[Profile | None, NotEnoughEvidence | None]:
     """The profile made from the file's metrics, where no other is chosen; or why there is none."""
     if options.profile is not None or options.family is not None:
@@ -246,12 +252,57 @@ def _number(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{float(value):.4f}"
 
 
-def _hint(
-    options: argparse.Namespace, paths: list[str], profile: Profile | None, out: IO[str]
-) -> None:
+def _hint(options: Options, paths: list[str], profile: Profile | None, out: IO[str]) -> None:
     if paths and profile is not None:
         words = command("grade", paths[0], "--profile", profile_path(paths[0]), options=options)
         out.write(f"Grade them again: {words}\n")
+
+
+_BLOCK = re.compile(r"^map:.*\n?(?:(?:[ \t].*|[ \t]*)(?:\n|\Z))*?(?=^\S|\Z)", re.MULTILINE)
+
+
+def map_lines(mapping: Mapping[str, str]) -> list[str]:
+    """The lines of the block.
+
+    >>> map_lines({"id": "ticket", "score:quality": "stars:1..5"})
+    ['map:', '  id: "ticket"', '  "score:quality": "stars:1..5"']
+    """
+    keys = {key: key if key.isidentifier() else json.dumps(key) for key in mapping}
+    return ["map:", *(f"  {keys[key]}: {json.dumps(text)}" for key, text in mapping.items())]
+
+
+def save_map(options: Options, mapping: Mapping[str, str]) -> str:
+    """Write the block into the configuration, in the place of the one before, and give the path.
+    Nothing else in the file changes.
+    """
+    if not mapping:
+        raise UsageError(
+            "CLI-001",
+            "there is no mapping to save: the file is not a table of columns, and --map"
+            " sets no scale.",
+            fix="Leave out --save-map.",
+        )
+    config = options.config
+    path = _config_path() if config is None else config.path
+    before = ""
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as stream:
+            before = stream.read()
+    block = "\n".join(map_lines(mapping)) + "\n"
+    if _BLOCK.search(before):
+        after = _BLOCK.sub(lambda _: block, before, count=1)
+    else:
+        after = before + ("" if not before or before.endswith("\n") else "\n") + block
+    write_file(path, after.encode())
+    read_config(path)
+    return path
+
+
+def _config_path() -> str:
+    """Where to write a configuration that was not read: over an existing one, else next to the
+    ledger. In any other folder it would start a new project with another ledger.
+    """
+    return find_config() or os.path.normpath(os.path.join(ledger_folder(), "..", CONFIG_FILE))
 
 
 COMMANDS = {

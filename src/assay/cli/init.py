@@ -6,28 +6,32 @@ never runs it.
 
 from __future__ import annotations
 
-import argparse
+import json
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from assay.cli import options as opt
-from assay.cli.frame import Command, arg
-from assay.cli.init_files import IGNORE_FILE, IGNORED, SCHEMA_FILE, files_for, slug
+from assay.cli.frame import Command, Options, arg
 from assay.cli.init_search import FolderSearch, Gradable, search
-from assay.errors import ExitCode, UsageError, printable
+from assay.errors import UsageError, printable
 from assay.files.atomic import write_file
+from assay.installing import install_command
 from assay.records.descriptions import described_schema
 from assay.running.config import ConfigFile
 from assay.views.documents import pretty
 
 PROJECTS = os.path.join(os.path.dirname(__file__), "examples", "projects")
+
 _RUN = ("assay run", "assay run next", "assay gate latest --baseline latest~1")
+
 _GRADE = (
     "assay tools grade --emit-prompts",
     "assay tools score proofs/grade-work",
     "assay tools grade --consume-scores proofs/grade-work",
 )
+
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "rag": _RUN,
     "agent": _RUN,
@@ -35,20 +39,17 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "mcp": _GRADE,
     "exam": ("assay exam grade exam.yaml", "assay exam gate result.json"),
 }
+
 """The example projects, and the commands that come next."""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Run the verb."""
     folder = options.dir
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise UsageError("FIL-008", "is not a folder.", where=folder)
     document = _example(options.example, folder) if options.example else _project(folder)
-    if options.json:
-        opt.print_json(document)
-    else:
-        opt.print_lines(printable(line) for line in _lines(document))
-    return ExitCode.PASSED
+    return opt.give(options, document, map(printable, _lines(document)))
 
 
 def _example(name: str, folder: str) -> dict[str, Any]:
@@ -168,6 +169,167 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     if found and found[0]["kind"] == "http" and "assay.yaml" in document["wrote"]:
         lines.append(f"start   your endpoint: assay run posts to {found[0]['target']}")
     return [*lines, *(f"next    {command}" for command in document["next"])]
+
+
+SCHEMA_FILE = ".assay/config.schema.json"
+
+BRIDGE = "assay_adapter"
+
+CI_FILE = ".github/workflows/assay.yml"
+
+IGNORE_FILE = ".gitignore"
+
+IGNORED = "assay-runs/\n.assay/*\n!.assay/baselines/\n!.assay/config.schema.json\n__pycache__/\n"
+
+"""What commands write and Git should ignore: a stored baseline is committed, the ledger isn't."""
+
+_HEAD = f"""\
+# yaml-language-server: $schema={SCHEMA_FILE}
+# Everything `assay` needs to know about this project. The command line wins over this file.
+# `assay config run` shows each value and where it comes from; `assay schema-of config` every key.
+project: {{project}}
+
+"""
+
+_WORKFLOW = """\
+workflow:
+  version: 1                 # raise it when the workflow changes
+  inputs: [{input}]         # all that the workflow gets to see of a sample
+  outputs: [answer]
+  output_schema: {{type: object, required: [answer], properties: {{answer: {{type: string}}}}}}
+  adapter:                   # {why}
+{adapter}
+
+dataset: samples.jsonl       # edit it: `expected` is never shown to the workflow
+
+# How a run is graded: here, by whether the answer contains what is expected. For more, name a
+# profile: rag-measured (passages and citations), tool-use-measured (calls and handoffs);
+# `assay library list profiles` shows them all.
+profile:
+  profile: {project}-answers
+  version: 1
+  title: Answers that contain what is expected
+  family: {project}
+  gates: []                  # besides the five that every profile has
+  criteria:
+    - id: correctness
+      label: The answer contains what is expected
+      weight: 0.9
+      role: correctness
+      layer: 1
+      formula: ratio
+      measure: contains_expected      # as whole words, whatever their case
+      measure_params: {{steps: [nfc, casefold, collapse_whitespace], match: word}}
+    - id: efficiency
+      label: Latency
+      weight: 0.1
+      layer: 3
+      formula: lower_is_better
+      params: {{slo_good: 8000, slo_bad: 30000}}
+      measure: latency
+
+# limits: {{timeout_s: 60, retries: 1, concurrency: 8}}
+# baseline: production       # what `assay gate` compares with; `assay baseline set production ...`
+"""
+
+_TOOLS = """\
+# The tools of an MCP server: {why}.
+commands:
+  tools check: {{mcp: {command}}}    # min-score: 80 would fail on tools that are hard to read
+  tools grade: {{mcp: {command}}}
+"""
+
+_BRIDGE = '''"""How Assay calls {function}(): the inputs of a sample come in, the outputs go out.
+
+`record` is where a workflow reports what it does, so that it can be graded: record.retrieved(id,
+text), record.claim(text, citations=[id]), record.tool(name, arguments), record.handoff(a, b).
+"""
+
+from {module} import {function}
+
+
+{async_}def run(inputs, record):
+    result = {await_}{function}(inputs["{input}"]{record})
+    return result if isinstance(result, dict) else {{"answer": result}}
+'''
+
+_CI = """\
+name: assay
+on: [push, pull_request]
+
+jobs:
+  assay:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-python@v5
+        with: {{python-version: "3.11"}}
+      - run: {install}
+      - run: {command}       # the exit code is the gate: only 0 opens it
+"""
+
+
+def slug(folder: str) -> str:
+    """A folder's name as the name of a project."""
+    name = re.sub(r"[^A-Za-z0-9]+", "-", os.path.basename(os.path.abspath(folder))).strip("-")
+    return name.lower()[:60] or "project"
+
+
+def files_for(subject: Gradable | None, project: str) -> dict[str, str]:
+    """The files for what was found, by their paths."""
+    head = _HEAD.format(project=project)
+    if subject is not None and subject.kind == "mcp":
+        config = head + _TOOLS.format(why=subject.why, command=json.dumps(subject.target))
+        return {
+            "assay.yaml": config,
+            CI_FILE: _CI.format(install=install_command("mcp"), command="assay tools check"),
+        }
+    found = subject or _missing()
+    made: dict[str, str] = {}
+    adapter = {
+        "langgraph": f"kind: langgraph\ntarget: {found.target}\n"
+        "input: {messages: question}              # which key of the state gets which input\n"
+        "output: {answer: messages.-1.content}    # where in the final state the answer is",
+        "agent_framework": f"kind: agent_framework\ntarget: {found.target}\noutput: answer",
+        "http": f"kind: http\nurl: {found.target}   # edit it; it is posted"
+        ' {"inputs": {"question": ...}}\n# headers_from_env: {Authorization: BOT_KEY}',
+        "python": f"kind: python\ntarget: {found.target}",
+    }[found.kind]
+    if found.kind == "python" and found.input != "inputs" and subject is not None:
+        module, _, function = found.target.partition(":")
+        made[f"{BRIDGE}.py"] = _BRIDGE.format(
+            module=module,
+            function=function,
+            input=found.input,
+            record=", record" if found.takes_record else "",
+            async_="async " if found.is_async else "",
+            await_="await " if found.is_async else "",
+        )
+        adapter = f"kind: python\ntarget: {BRIDGE}:run    # calls {found.target}"
+    name = "question" if found.input == "inputs" else found.input
+    text = "".join(f"    {line}\n" for line in adapter.splitlines()).rstrip("\n")
+    config = head + _WORKFLOW.format(input=name, why=found.why, adapter=text, project=project)
+    samples = [
+        {
+            "id": f"s-{number}",
+            name: f"Edit me: question {number} that a user asks.",
+            "expected": {"answer": "Edit me: words that the answer must contain."},
+        }
+        for number in (1, 2, 3)
+    ]
+    extra = {"langgraph": "langgraph", "agent_framework": "agent-framework", "http": "run"}
+    install = install_command(*filter(None, [extra.get(found.kind)]))
+    return {
+        "assay.yaml": config,
+        **made,
+        "samples.jsonl": "".join(f"{json.dumps(sample)}\n" for sample in samples),
+        CI_FILE: _CI.format(install=install, command="assay run --step-summary"),
+    }
+
+
+def _missing() -> Gradable:
+    """The placeholder that is written if nothing was found."""
+    return Gradable("python", "bot.py", 1, "bot:answer", "edit it: answer(inputs) in bot.py")
 
 
 COMMANDS = {

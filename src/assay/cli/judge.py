@@ -14,20 +14,17 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay.cli import options as opt
-from assay.cli.frame import Argument, arg, flag, repeated
-from assay.cli.ledger import storing
+from assay.cli.frame import Argument, Bounds, Options, arg, flag, repeated
+from assay.cli.ledger import stored as stored
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, UsageError, count, printable
-from assay.files.atomic import atomic_write
 from assay.judging.answer_times import time_of
 from assay.judging.budget import price_of, tokens_of
 from assay.judging.client import Client
 from assay.judging.identity import warnings_of
 from assay.judging.journal import Journal
-from assay.views.documents import encode, pretty
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from assay.archive.store import Store
@@ -39,9 +36,27 @@ T = TypeVar("T")
 
 DEFAULT_JOURNAL = ".assay/judge.journal"
 _LIMITS: tuple[Argument, ...] = (
-    arg("--concurrency", metavar="N", type=int, help="requests at the same time (default: 16)"),
-    arg("--timeout", metavar="S", type=float, help="seconds for one attempt (default: 60)"),
-    arg("--retries", metavar="N", type=int, help="attempts after the first (default: 6)"),
+    arg(
+        "--concurrency",
+        within=Bounds(least=1),
+        metavar="N",
+        type=int,
+        help="requests at the same time (default: 16)",
+    ),
+    arg(
+        "--timeout",
+        within=Bounds(above=0, most=10_000_000),
+        metavar="S",
+        type=float,
+        help="seconds for one attempt (default: 60)",
+    ),
+    arg(
+        "--retries",
+        within=Bounds(0, 20),
+        metavar="N",
+        type=int,
+        help="attempts after the first (default: 6)",
+    ),
     arg("--max-usd", metavar="X", help="stop asking before this much is spent; needs a price"),
     arg(
         "--journal",
@@ -76,7 +91,14 @@ JUDGE: tuple[Argument, ...] = (
         default="json_schema",
         help="how to request the shape of a reply",
     ),
-    arg("--max-tokens", metavar="N", type=int, default=700, help="longest reply (default: 700)"),
+    arg(
+        "--max-tokens",
+        within=Bounds(least=1),
+        metavar="N",
+        type=int,
+        default=700,
+        help="longest reply (default: 700)",
+    ),
     *_LIMITS,
 )
 """The options that describe a judge and how it is asked."""
@@ -93,13 +115,20 @@ RUBRIC: tuple[Argument, ...] = (
         help="which of a run's outputs is judged (default: all of them)",
     ),
     flag("--with-reference", "show the judge what was expected of each run"),
-    arg("--samples", metavar="N", type=int, default=1, help="draws of each question (default: 1)"),
+    arg(
+        "--samples",
+        within=Bounds(least=1),
+        metavar="N",
+        type=int,
+        default=1,
+        help="draws of each question (default: 1)",
+    ),
 )
 """The options of work by a rubric."""
 REPLACE = flag("--replace", "replace scores that a run already has")
 
 
-def journal_of(options: argparse.Namespace) -> Journal:
+def journal_of(options: Options) -> Journal:
     """The journal that the options name. It can't be overwritten, because it contains the replies
     that were paid for.
     """
@@ -115,7 +144,7 @@ def journal_of(options: argparse.Namespace) -> Journal:
 
 
 def ask(
-    options: argparse.Namespace,
+    options: Options,
     specs: Sequence[JudgeSpec],
     job: Callable[[list[Client]], Awaitable[T]],
     *,
@@ -172,7 +201,7 @@ def judge_shown(spec: JudgeSpec) -> dict[str, Any]:
 
 
 def dry_run(
-    options: argparse.Namespace,
+    options: Options,
     specs: Sequence[JudgeSpec],
     questions: Sequence[tuple[Question, int]],
     *,
@@ -217,13 +246,10 @@ def dry_run(
     return print_plan(options, document, [*lines, *([more] if more else [])])
 
 
-def print_plan(options: argparse.Namespace, document: dict[str, Any], lines: list[str]) -> int:
+def print_plan(options: Options, document: dict[str, Any], lines: list[str]) -> int:
     """Print what would be asked, without asking."""
-    if options.json:
-        opt.print_json(document)
-    else:
-        sys.stdout.writelines(f"{line}\n" for line in (*lines, "Nothing was asked."))
-    return ExitCode.PASSED
+    options.output = []
+    return opt.give(options, document, [*lines, "Nothing was asked."])
 
 
 def note_usage(usages: Sequence[dict[str, Any]], counts: dict[str, int]) -> None:
@@ -271,7 +297,7 @@ def note_age(usage: dict[str, Any]) -> None:
 
 
 def finish(
-    options: argparse.Namespace,
+    options: Options,
     store: Store | None,
     document: dict[str, Any],
     lines: Iterable[str],
@@ -287,32 +313,6 @@ def finish(
         from assay.archive.records import judgement_draft
 
         store.put([judgement_draft(document) if draft is None else draft])
-    for path in opt.outputs(options):
-        with atomic_write(path) as stream:
-            if path.endswith(".jsonl") and rows is not None:
-                stream.writelines(encode(row) + b"\n" for row in rows())
-            else:
-                stream.write(pretty(document))
-    if options.json:
-        opt.print_json(document)
-    else:
-        sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
-    return ExitCode.PASSED if whole else ExitCode.NOT_ENOUGH
-
-
-def check_samples(options: argparse.Namespace) -> None:
-    """Refuse fewer than one draw of a question."""
-    if options.samples < 1:
-        raise UsageError("CLI-001", f"--samples is {options.samples}; it must be at least 1.")
-
-
-def stored(
-    work: Callable[[argparse.Namespace, Store | None], int],
-) -> Callable[[argparse.Namespace], int]:
-    """A verb that can store its result."""
-
-    def run(options: argparse.Namespace) -> int:
-        with storing(options) as store:
-            return work(options, store)
-
-    return run
+    forms = {} if rows is None else {".jsonl": lambda _: opt.json_lines(rows())}
+    code = ExitCode.PASSED if whole else ExitCode.NOT_ENOUGH
+    return opt.give(options, document, map(printable, lines), code, forms=forms)

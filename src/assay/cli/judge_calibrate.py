@@ -4,12 +4,11 @@ past.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import judge as common
 from assay.cli import options as opt
-from assay.cli.frame import STORE, Command, arg
+from assay.cli.frame import STORE, Bounds, Command, Options, arg
 from assay.cli.ledger import storing_result
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, count, printable
 from assay.files.json_files import read_json
@@ -21,8 +20,6 @@ from assay.judging.drift import DriftLimits, compare_cards
 from assay.judging.labels import read_labels
 
 if TYPE_CHECKING:
-    import argparse
-
     from assay.archive.label_calibration import LabelledRows
     from assay.archive.store import Result, Store
 
@@ -30,7 +27,7 @@ LIMITS = DriftLimits()
 STATISTICS = ("cohen_kappa", "krippendorff_alpha", "spearman", "kendall_tau_b", "pearson")
 
 
-def _calibrate(options: argparse.Namespace, store: Store | None) -> int:
+def _calibrate(options: Options, store: Store | None) -> int:
     if bool(options.labels) == bool(options.from_ledger):
         raise UsageError(
             "CLI-001",
@@ -40,8 +37,6 @@ def _calibrate(options: argparse.Namespace, store: Store | None) -> int:
     if options.criterion and not options.from_ledger:
         raise UsageError("CLI-001", "--criterion is for --from-ledger SET.")
     options.files = [options.labels] if options.labels else []
-    if options.minimum < 1:
-        raise UsageError("CLI-001", f"--minimum is {options.minimum}; it must be at least 1.")
     name, version = _set(options.set)
     judgements = read_judgements(options.judgements) if options.judgements else None
     labelled = _of_ledger(options, judgements) if options.from_ledger else None
@@ -74,12 +69,10 @@ def _calibrate(options: argparse.Namespace, store: Store | None) -> int:
 
         opt.outputs(options)
         store.put([draft(document, kind="calibration")])
-    lines = [*document["sentences"], "", *_table(document)]
-    _finish(options, document, lines)
-    return ExitCode.PASSED
+    return opt.give(options, document, [*document["sentences"], "", *_table(document)])
 
 
-def _of_ledger(options: argparse.Namespace, judgements: dict[str, Any] | None) -> LabelledRows:
+def _of_ledger(options: Options, judgements: dict[str, Any] | None) -> LabelledRows:
     """People's labels of a set, next to the judge's verdicts."""
     from assay.cli.label import results_named
     from assay.cli.ledger import extra, open_for
@@ -158,18 +151,12 @@ def _named(found: dict[str, Any]) -> str:
     return f"{name}{found['digest']}"
 
 
-def _drift(options: argparse.Namespace) -> int:
+def _drift(options: Options) -> int:
     with storing_result(options, "judge drift") as result:
         return _drifted(options, result)
 
 
-def _drifted(options: argparse.Namespace, result: Result | None) -> int:
-    if options.minimum < 1 or not 0 <= options.max_flipped < 1 or not 0 < options.alpha < 1:
-        raise UsageError(
-            "CLI-001",
-            "--minimum must be at least 1, --max-flipped from 0 to below 1, --alpha between 0"
-            " and 1.",
-        )
+def _drifted(options: Options, result: Result | None) -> int:
     cards = sorted(
         (check_card(read_json(path).tree, where=path) for path in options.files),
         key=lambda card: str(card["made_at"]),
@@ -201,12 +188,8 @@ def _drifted(options: argparse.Namespace, result: Result | None) -> int:
     lines += [
         printable(f"left out: {one['made_at']}, {one['reason']}") for one in document["left_out"]
     ]
-    _finish(options, document, lines)
-    return ExitCode.NOT_ENOUGH if alarm is None else ExitCode.FAILED if alarm else ExitCode.PASSED
-
-
-def _finish(options: argparse.Namespace, document: dict[str, Any], lines: list[str]) -> None:
-    opt.give(options, document, lambda: sys.stdout.writelines(f"{line}\n" for line in lines))
+    codes = {True: ExitCode.FAILED, False: ExitCode.PASSED, None: ExitCode.NOT_ENOUGH}
+    return opt.give(options, document, lines, codes[alarm])
 
 
 COMMANDS = {
@@ -249,6 +232,7 @@ COMMANDS = {
             ),
             arg(
                 "--minimum",
+                within=Bounds(least=1),
                 metavar="N",
                 type=int,
                 default=MINIMUM_LABELS,
@@ -297,6 +281,7 @@ COMMANDS = {
             ),
             arg(
                 "--minimum",
+                within=Bounds(least=1),
                 metavar="N",
                 type=int,
                 default=LIMITS.minimum,
@@ -304,6 +289,7 @@ COMMANDS = {
             ),
             arg(
                 "--max-flipped",
+                within=Bounds(least=0, below=1),
                 metavar="X",
                 type=float,
                 default=LIMITS.max_flipped,
@@ -311,6 +297,7 @@ COMMANDS = {
             ),
             arg(
                 "--alpha",
+                within=Bounds(above=0, below=1),
                 metavar="X",
                 type=float,
                 default=LIMITS.alpha,

@@ -1,32 +1,41 @@
-"""`assay judge card`: one card for one judge, from its audit and its calibration."""
+"""`assay judge audit` and `card`: what moves a judge besides the quality of a text, and one card
+for one judge from its audit and its calibration.
+"""
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import judge as common
 from assay.cli import options as opt
-from assay.cli.frame import STORE, Command, arg, policy_option
-from assay.errors import ExitCode, InputError, UsageError
-from assay.files.atomic import atomic_write
+from assay.cli.frame import STORE, Bounds, Command, Options, arg, policy_option, repeated
+from assay.cli.judge_specs import only, specs_of
+from assay.errors import ExitCode, InputError, UsageError, count
 from assay.files.json_files import read_json
 from assay.grading.policy import make_rules
-from assay.judging.audit import AUDIT_SCHEMA
+from assay.judging.audit import AUDIT_SCHEMA, PROBES, audit, calls_of
 from assay.judging.calibration import verdicts_of
 from assay.judging.card import admit_tree, make_card, read_card
 from assay.judging.figures import impossible
+from assay.judging.injection_probe import MeasuredBias
+from assay.judging.injections import load
+from assay.judging.items import Pair, read_pairs
 from assay.judging.labels import read_labels
-from assay.views.documents import pretty
+from assay.judging.probes import audit_pairs, audit_rubric, digest_of, paddings
+from assay.judging.questions import PAIRWISE_PROMPT, RUBRIC_PROMPT
+from assay.records.grade import ENGINE
+from assay.registry import near_miss
 
 if TYPE_CHECKING:
-    import argparse
+    from collections.abc import Iterator, Sequence
 
     from assay.archive.store import Store
+    from assay.judging.client import Client
+    from assay.judging.config import JudgeSpec
 
 
-def _card(options: argparse.Namespace, store: Store | None) -> int:
+def _card(options: Options, store: Store | None) -> int:
     audited = _document(options.audit, AUDIT_SCHEMA, "audit") if options.audit else None
     calibration = _calibration(options.calibration) if options.calibration else None
     if audited is None and not options.model:
@@ -71,24 +80,20 @@ def _card(options: argparse.Namespace, store: Store | None) -> int:
         from assay.archive.records import card_drafts
 
         store.put(card_drafts(document, audit=audited, calibration=calibration))
-    for path in opt.outputs(options):
-        with atomic_write(path) as stream:
-            if path.endswith(".html"):
-                from assay.views.judge_card import judge_page
+    may = "may gate" if admission.may_gate else "may not gate"
+    states = {True: "holds", False: "fails", None: "not measured"}
+    lines = [
+        f"{document['model']} {may} under {rules.policy}.",
+        *(f"  {states[term.holds]:<12}  {term.sentence}" for term in admission.terms),
+    ]
+    code = ExitCode.PASSED if admission.may_gate else ExitCode.FAILED
+    return opt.give(options, document, lines, code, forms={".html": _html})
 
-                stream.write(judge_page(read_card(document)).encode("utf-8", "replace"))
-            else:
-                stream.write(pretty(document))
-    if options.json:
-        opt.print_json(document)
-    else:
-        may = "may gate" if admission.may_gate else "may not gate"
-        sys.stdout.write(f"{document['model']} {may} under {rules.policy}.\n")
-        states = {True: "holds", False: "fails", None: "not measured"}
-        sys.stdout.writelines(
-            f"  {states[term.holds]:<12}  {term.sentence}\n" for term in admission.terms
-        )
-    return ExitCode.PASSED if admission.may_gate else ExitCode.FAILED
+
+def _html(card: dict[str, Any]) -> bytes:
+    from assay.views.judge_card import judge_page
+
+    return judge_page(read_card(card)).encode("utf-8", "replace")
 
 
 def _document(path: str, schema: str, what: str) -> dict[str, Any]:
@@ -153,8 +158,114 @@ def _check_same(
         )
 
 
-def _verdicts(options: argparse.Namespace) -> dict[str, Any]:
+def _verdicts(options: Options) -> dict[str, Any]:
     return verdicts_of(read_labels(options.labels)) if options.labels else {}
+
+
+def _audit(options: Options, store: Store | None) -> int:
+    specs = specs_of(options)
+    only(specs, "audit")
+    probes = _probes(options.probe)
+    known: Sequence[Pair] = read_pairs([options.items]) if options.items else audit_pairs()
+    pairs, injections = known[: options.first], load()[: options.first]
+    calls = calls_of(probes, len(pairs), len(injections), options.repeats)
+    if options.dry_run:
+        most = f"{specs[0].judge}: at most {count(calls, 'call')}; the same question is asked once."
+        plan = {"schema": "assay.judge-plan/1", "dry_run": True, "calls_at_most": calls}
+        return common.print_plan(options, plan, [most])
+
+    async def ask(clients: list[Client]) -> dict[str, MeasuredBias]:
+        return await audit(
+            clients[0],
+            pairs=pairs,
+            paddings=paddings(),
+            criterion=audit_rubric().criteria[0],
+            injections=injections,
+            family=specs[0].family,
+            probes=probes,
+            repeats=options.repeats,
+        )
+
+    found, usages = common.ask(options, specs, ask, total=calls)
+    document = audit_document(
+        found,
+        spec=specs[0],
+        pairs=pairs,
+        source=options.items or "bundled",
+        injections=len(injections),
+        usage=usages[0],
+    )
+    draft = None
+    if store is not None:
+        from assay.store.drafts import draft as make_draft
+
+        draft = make_draft(document, kind="audit")
+    totals = {
+        "answers": sum(one.answers for one in found.values()),
+        "without a verdict": sum(one.lost for one in found.values()),
+    }
+    common.note_usage(usages, totals)
+    common.note_age(usages[0])
+    known_ones = [one for name, one in found.items() if name != "self_preference"]
+    return common.finish(
+        options,
+        store,
+        document,
+        _lines(found),
+        draft=draft,
+        whole=all(one.estimate.value is not None for one in known_ones),
+    )
+
+
+def _lines(found: dict[str, MeasuredBias]) -> Iterator[str]:
+    for name, measured in found.items():
+        lost = f" {measured.lost} of {measured.answers} answers had no verdict."
+        yield f"{measured.sentence}{lost if measured.lost else ''}"
+        rate = measured.detail.get("inconsistency_rate") if name == "position" else None
+        if rate and rate["value"] is not None:
+            yield (
+                f"order: {rate['value']:.3f} of the pairs are judged by their order"
+                f" ({rate['low']:.3f} to {rate['high']:.3f})."
+            )
+
+
+def audit_document(
+    found: dict[str, MeasuredBias],
+    *,
+    spec: JudgeSpec,
+    pairs: Sequence[Pair],
+    source: str,
+    injections: int,
+    usage: dict[str, Any],
+) -> dict[str, Any]:
+    """`assay.judge-audit/1`."""
+    return {
+        "schema": AUDIT_SCHEMA,
+        "judge": common.judge_shown(spec),
+        "prompt_versions": [PAIRWISE_PROMPT, RUBRIC_PROMPT],
+        "items": {
+            "source": source,
+            "n": len(pairs),
+            "digest": digest_of(pairs),
+            "injections": injections,
+        },
+        "biases": {name: measured.shown() for name, measured in found.items()},
+        "warnings": usage["warnings"],
+        "price": spec.price,
+        "usage": usage,
+        **ENGINE,
+    }
+
+
+def _probes(names: Sequence[str]) -> tuple[str, ...]:
+    for name in names:
+        if name not in PROBES:
+            raise UsageError(
+                "CLI-001",
+                f"there is no probe '{name}'.{near_miss(name, PROBES)}",
+                fix=f"Choose one of {', '.join(PROBES)}.",
+            )
+    return tuple(dict.fromkeys(names)) or PROBES
 
 
 COMMANDS = {
@@ -186,5 +297,40 @@ COMMANDS = {
             *STORE,
         ),
         formats=(".json", ".html"),
+    ),
+    "judge audit": Command(
+        common.stored(_audit),
+        "Measure what moves a judge besides quality: position, length, padding, its own family,"
+        " repeats, stated scores, injections. Each with an interval.",
+        "assay judge audit --judge judge.yaml -o audit.json",
+        (
+            arg(
+                "--items",
+                metavar="FILE",
+                help="your own pairs, labelled where you can, instead of the 40 bundled ones",
+            ),
+            repeated("--probe", "NAME", f"only this probe; may be repeated ({', '.join(PROBES)})"),
+            arg(
+                "--first",
+                within=Bounds(least=2),
+                metavar="N",
+                type=int,
+                help=(
+                    "only the first N pairs and injections, for a slow judge; intervals grow"
+                    " accordingly"
+                ),
+            ),
+            arg(
+                "--repeats",
+                within=Bounds(least=2),
+                metavar="N",
+                type=int,
+                default=3,
+                help="draws of each question in the self_agreement probe (default: 3)",
+            ),
+            *common.JUDGE,
+            *STORE,
+        ),
+        formats=(".json",),
     ),
 }

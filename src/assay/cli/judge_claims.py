@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import judge as common
-from assay.cli.frame import STORE, Command, arg, flag
+from assay.cli.frame import STORE, Command, Options, arg, flag
 from assay.cli.judge_specs import only, specs_of
 from assay.errors import NotEnoughEvidence
 from assay.judging.claims_task import claims_of, decided_runs, judge_claims
@@ -18,13 +18,11 @@ from assay.judging.rubric_task import counts_of
 from assay.records.grade import ENGINE
 
 if TYPE_CHECKING:
-    import argparse
-
     from assay.archive.store import Store
     from assay.judging.client import Answer, Client
 
 
-def _claims(options: argparse.Namespace, store: Store | None) -> int:
+def _claims(options: Options, store: Store | None) -> int:
     specs = specs_of(options)
     only(specs, "claims")
     items = read_items(options.files)
@@ -85,7 +83,7 @@ def _claims(options: argparse.Namespace, store: Store | None) -> int:
     )
 
 
-def _passages(options: argparse.Namespace, store: Store | None) -> int:
+def _passages(options: Options, store: Store | None) -> int:
     specs = specs_of(options)
     only(specs, "passages")
     items = read_items(options.files)

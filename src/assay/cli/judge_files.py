@@ -1,32 +1,44 @@
-"""`assay judge export` and `consume`: judge work as files, for answers that come from elsewhere or
-later.
+"""`assay judge export`, `ask` and `consume`: judge work as files, for answers that come from
+elsewhere or later.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sys
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import asdict
 
 from assay.cli import judge as common
 from assay.cli import options as opt
-from assay.cli.frame import STORE, Argument, Command, arg, flag, repeated
+from assay.cli.frame import STORE, Argument, Command, Options, arg, flag, repeated
 from assay.cli.judge_pairwise import pairs_of
-from assay.errors import InputError, UsageError, count
-from assay.files.atomic import atomic_write
+from assay.cli.judge_specs import only, specs_of
+from assay.errors import InputError, UsageError, count, printable
+from assay.files.atomic import write_file
+from assay.judging.client import Client, Errored
 from assay.judging.config import JudgeSpec
-from assay.judging.exchange import Replay, read_answers
+from assay.judging.exchange import ANSWER_SCHEMA, QuestionLine, Replay, read_answers, read_questions
 from assay.judging.fence import Salt
 from assay.judging.identity import definition_name, rubric_name
 from assay.judging.items import read_items
 from assay.judging.pairwise_task import DEFINITION, Compared, compare, comparisons_document
 from assay.judging.questions import PAIRWISE_PROMPT, RUBRIC_PROMPT
-from assay.judging.rubric_task import Judged, counts_of, judge_rubric, questions_of, scored_runs
+from assay.judging.rubric_task import (
+    Judged,
+    counts_of,
+    judge_rubric,
+    questions_of,
+    scored_runs,
+    spread,
+)
 from assay.records.grade import ENGINE
 from assay.views.documents import encode
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable
 
     from assay.archive.store import Store
@@ -35,7 +47,7 @@ if TYPE_CHECKING:
 class _RubricWork:
     """Texts scored by a rubric, from answers in a file."""
 
-    def __init__(self, options: argparse.Namespace, files: list[str]) -> None:
+    def __init__(self, options: Options, files: list[str]) -> None:
         self.options = options
         self.rubric = opt.shelf_of(options).rubric(options.rubric)
         self.items = read_items(
@@ -75,7 +87,7 @@ class _RubricWork:
 class _PairWork:
     """Pairs compared, from answers in a file."""
 
-    def __init__(self, options: argparse.Namespace, files: list[str]) -> None:
+    def __init__(self, options: Options, files: list[str]) -> None:
         self.options = options
         self.pairs = pairs_of(files)
         self.scorer = {
@@ -109,38 +121,30 @@ class _PairWork:
         return all(one.winner is not None for one in self.compared)
 
 
-def _work(options: argparse.Namespace, files: list[str]) -> _RubricWork | _PairWork:
+def _work(options: Options, files: list[str]) -> _RubricWork | _PairWork:
     if bool(options.rubric) == bool(options.pairs):
         raise UsageError("CLI-001", "choose the questions: --rubric R, or --pairs.")
-    common.check_samples(options)
     return _RubricWork(options, files) if options.rubric else _PairWork(options, files)
 
 
-def _export(options: argparse.Namespace) -> int:
+def _export(options: Options) -> int:
     replay = Replay({}, Salt.fresh())
     _work(options, options.files).run(replay)
     if not opt.outputs(options):
         raise UsageError("CLI-001", "no file to write to.", fix="Give -o questions.jsonl")
-    for path in options.output:
-        _write_pending(path, replay, batch=options.batch, model=options.model)
-    n = len(replay.pending)
+    spec = JudgeSpec(judge="batch", model=options.model)
+    pending = replay.pending.values()
+    lines = [one.batch(spec) if options.batch else one.line() for one in pending]
+    n = len(lines)
     document = {"schema": "assay.judge-export/1", "questions": n, "files": list(options.output)}
     line = (
         f"{count(n, 'question')} in {', '.join(options.output)}; consume their answers with `assay"
         " judge consume`"
     )
-    options.output = []  # the questions are written; the document goes to standard output only
-    return common.finish(options, None, document, [line])
+    return common.finish(options, None, document, [line], rows=lambda: lines)
 
 
-def _write_pending(path: str, replay: Replay, *, batch: bool, model: str) -> None:
-    spec = JudgeSpec(judge="batch", model=model)
-    with atomic_write(path) as stream:
-        for pending in replay.pending.values():
-            stream.write(encode(pending.batch(spec) if batch else pending.line()) + b"\n")
-
-
-def _consume(options: argparse.Namespace, store: Store | None) -> int:
+def _consume(options: Options, store: Store | None) -> int:
     written = [*opt.outputs(options), *([options.pending] if options.pending else [])]
     taken = {os.path.realpath(path) for path in (*options.of, *options.files)}
     for path in written:
@@ -168,7 +172,8 @@ def _consume(options: argparse.Namespace, store: Store | None) -> int:
     counts = document["counts"].items()
     lines = [", ".join(f"{number:,} {name}" for name, number in counts if number)]
     if options.pending:
-        _write_pending(options.pending, replay, batch=False, model=options.model)
+        rows = opt.json_lines(one.line() for one in replay.pending.values())
+        write_file(options.pending, rows)
     if replay.pending:
         where = f"They are in {options.pending}." if options.pending else "--pending writes them."
         lines.append(f"{count(len(replay.pending), 'question')} without an answer yet. {where}")
@@ -196,6 +201,58 @@ _WORK: tuple[Argument | str, ...] = (
     ),
     "--library",
 )
+
+
+def _ask(options: Options) -> int:
+    specs = specs_of(options)
+    only(specs, "ask")
+    opt.outputs(options)
+    questions = read_questions(options.files)
+    if options.dry_run:
+        plan = {"schema": "assay.judge-plan/1", "dry_run": True, "questions": len(questions)}
+        return common.print_plan(options, plan, [f"{count(len(questions), 'question')}."])
+
+    async def ask_all(clients: list[Client]) -> list[dict[str, Any] | None]:
+        async def answer(question: QuestionLine) -> dict[str, Any] | None:
+            return await _answer(clients[0], question)
+
+        return await spread(answer, questions, width=clients[0].width)
+
+    found, usages = common.ask(options, specs, ask_all, total=len(questions))
+    answers = [answer for answer in found if answer is not None]
+    failed = len(found) - len(answers)
+    document = {
+        "schema": "assay.judge-answers/1",
+        "answers": answers,
+        "failed": failed,
+        "usage": usages[0],
+    }
+    common.note_usage(usages, {"answered": len(answers), "without an answer": failed})
+    lines = [] if options.output else [encode(answer).decode() for answer in answers]
+    return common.finish(options, None, document, lines, rows=lambda: answers, whole=not failed)
+
+
+async def _answer(client: Client, question: QuestionLine) -> dict[str, Any] | None:
+    # the id is part of the key: two draws of one question have the same words
+    messages = [asdict(message) for message in question.messages]
+    words = encode([question.id, messages, question.response_schema])
+    key = "sha256:" + sha256(client.spec.digest.encode() + words).hexdigest()
+    try:
+        reply, _ = await client.reply(
+            key, "file", messages, question.response_schema, sample=question.sample
+        )
+    except Errored as error:
+        sys.stderr.write(printable(f"{question.id}: {error}") + "\n")
+        return None
+    answer = {
+        "schema": ANSWER_SCHEMA,
+        "id": question.id,
+        "reply": reply.text,
+        "model": reply.model or client.spec.model,
+        "finish": reply.finish,
+    }
+    return answer if reply.refusal is None else {**answer, "refusal": reply.refusal}
+
 
 COMMANDS = {
     "judge export": Command(
@@ -244,5 +301,20 @@ COMMANDS = {
             *STORE,
         ),
         formats=(".json", ".jsonl"),
+    ),
+    "judge ask": Command(
+        _ask,
+        "Answer a file of questions with a model; `assay judge consume` reads the answers.",
+        "assay judge ask questions.jsonl --judge judge.yaml -o answers.jsonl",
+        (
+            arg(
+                "files",
+                metavar="QUESTIONS",
+                nargs="+",
+                help='lines of {"id", "messages", "response_schema"}',
+            ),
+            *common.JUDGE,
+        ),
+        formats=(".jsonl",),
     ),
 }

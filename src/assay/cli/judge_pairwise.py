@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from assay.cli import judge as common
 from assay.cli import options as opt
-from assay.cli.frame import STORE, Command, arg
+from assay.cli.frame import STORE, Bounds, Command, Options, arg
 from assay.cli.judge_specs import only, specs_of
-from assay.errors import UsageError
 from assay.files.json_files import Document, stream_documents
 from assay.judging.identity import definition_name, scorer_of
 from assay.judging.items import Pair, pair_up, read_items, read_pairs
@@ -23,18 +22,15 @@ from assay.judging.questions import PAIRWISE_PROMPT
 from assay.judging.rubric_task import counts_of
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
     from assay.archive.store import Store
     from assay.judging.client import Client
 
 
-def _pairwise(options: argparse.Namespace, store: Store | None) -> int:
+def _pairwise(options: Options, store: Store | None) -> int:
     specs = specs_of(options)
     spec = only(specs, "pairwise")
-    if not 0 <= options.limit <= 1:
-        raise UsageError("CLI-001", f"--limit is {options.limit}; it must be from 0 to 1.")
     opt.outputs(options)
     pairs = pairs_of(options.files)
     questions = [
@@ -112,6 +108,7 @@ COMMANDS = {
             arg("--definition", metavar="TEXT", default=DEFINITION, help="what counts as better"),
             arg(
                 "--limit",
+                within=Bounds(0, 1),
                 metavar="X",
                 type=float,
                 default=0.10,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from assay.canon import digest
 from assay.cli import judge as common
 from assay.cli import options as opt
-from assay.cli.frame import STORE, Argument, Command, arg
+from assay.cli.frame import STORE, Argument, Command, Options, arg
 from assay.cli.judge_specs import only, specs_of
 from assay.errors import UsageError
 from assay.judging.identity import rubric_name, scorer_of
@@ -27,7 +27,6 @@ from assay.records.grade import ENGINE
 from assay.stats.agreement import krippendorff_alpha
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from assay.archive.store import Store
@@ -40,8 +39,7 @@ MAX_LINES = 40
 class RubricJob:
     """The questions that `rubric` and `panel` ask."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        common.check_samples(options)
+    def __init__(self, options: Options) -> None:
         self.options = options
         self.rubric: Rubric = opt.shelf_of(options).rubric(options.rubric)
         self.items: list[Item] = read_items(
@@ -92,7 +90,7 @@ class RubricJob:
         )
 
 
-def _rubric(options: argparse.Namespace, store: Store | None) -> int:
+def _rubric(options: Options, store: Store | None) -> int:
     specs = specs_of(options)
     spec = only(specs, "rubric")
     job = RubricJob(options)
@@ -137,7 +135,7 @@ def _rubric(options: argparse.Namespace, store: Store | None) -> int:
     )
 
 
-def _panel(options: argparse.Namespace, store: Store | None) -> int:
+def _panel(options: Options, store: Store | None) -> int:
     specs = specs_of(options)
     names = [spec.judge for spec in specs]
     if len(specs) < 2 or len(set(names)) != len(names):

@@ -13,11 +13,12 @@ from assay.judging.apis import needs_address
 from assay.judging.config import JudgeSpec, Limits, Price, check_spec, load_judge
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
+    from assay.cli.parsing import Options
 
-def specs_of(options: argparse.Namespace) -> list[JudgeSpec]:
+
+def specs_of(options: Options) -> list[JudgeSpec]:
     """The judges that the options describe."""
     if options.judge:
         if getattr(options, "model", None) or getattr(options, "base_url", None):
@@ -43,7 +44,7 @@ def specs_of(options: argparse.Namespace) -> list[JudgeSpec]:
                 api=options.api,
                 key_env=options.key_env,
                 structured=options.structured,
-                max_tokens=_above_zero("--max-tokens", options.max_tokens),
+                max_tokens=options.max_tokens,
                 price=_price(options.price),
             )
         ]
@@ -54,15 +55,13 @@ def specs_of(options: argparse.Namespace) -> list[JudgeSpec]:
     return [_limited(spec, options) for spec in found]
 
 
-def _limited(spec: JudgeSpec, options: argparse.Namespace) -> JudgeSpec:
+def _limited(spec: JudgeSpec, options: Options) -> JudgeSpec:
     changes: dict[str, Any] = {}
     if options.concurrency is not None:
-        changes["concurrency"] = min(1024, _above_zero("--concurrency", options.concurrency))
+        changes["concurrency"] = min(1024, options.concurrency)
     if options.timeout is not None:
-        changes["timeout_s"] = _above_zero("--timeout", options.timeout)
+        changes["timeout_s"] = options.timeout
     if options.retries is not None:
-        if not 0 <= options.retries <= 20:
-            raise UsageError("CLI-001", f"--retries is {options.retries}; it must be from 0 to 20.")
         changes["retries"] = options.retries
     if options.max_usd is not None:
         changes["max_usd"] = amount("--max-usd", options.max_usd)
@@ -70,12 +69,6 @@ def _limited(spec: JudgeSpec, options: argparse.Namespace) -> JudgeSpec:
     made = msgspec.structs.replace(spec, limits=limits)
     check_spec(made)
     return made
-
-
-def _above_zero(name: str, value: Any) -> Any:
-    if not value > 0 or value == float("inf"):
-        raise UsageError("CLI-001", f"{name} is {value}; it must be above 0.")
-    return value
 
 
 def amount(name: str, text: str) -> Any:

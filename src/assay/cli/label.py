@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli import terminal
-from assay.cli.frame import Command, arg, flag, repeated
+from assay.cli.frame import Command, Options, arg, flag, repeated
 from assay.cli.ledger import extra, ledger_options, open_for
-from assay.errors import ExitCode, NotEnoughEvidence, UsageError, count, printable
+from assay.errors import NotEnoughEvidence, UsageError, count, printable
 from assay.records.label import DRAWS
 
 if TYPE_CHECKING:
-    import argparse
-
     from assay.archive.evaluations import StoredEvaluation
     from assay.store.ledger import Ledger
     from assay.views.labels import Disagreed, LabelResults
@@ -52,7 +50,7 @@ def results_named(ledger: Ledger, name: str, project: str) -> LabelResults:
     return results_of(stored, labels_of_set(ledger, stored.digest, project=project))
 
 
-def _new(options: argparse.Namespace) -> int:
+def _new(options: Options) -> int:
     with extra():
         from assay.archive.label_sets import SetRequest, make_set, set_draft
     if options.question and not options.pairs:
@@ -85,11 +83,7 @@ def _new(options: argparse.Namespace) -> int:
         *(f"  left out, {why}: {n:,}" for why, n in made.draw.left_out.items() if n),
         f"Label it: `assay view{ledger_options(options)}`, then open /label/{made.id}",
     ]
-    if options.json:
-        opt.print_json(document)
-    else:
-        opt.print_lines(map(printable, lines))
-    return ExitCode.PASSED
+    return opt.give(options, document, map(printable, lines))
 
 
 def _brief(made: Any, digest: str) -> dict[str, Any]:
@@ -150,7 +144,7 @@ def _values(disagreed: Disagreed) -> list[dict[str, Any]]:
     ]
 
 
-def _list(options: argparse.Namespace) -> int:
+def _list(options: Options) -> int:
     with extra():
         from assay.archive.label_results import results_of
         from assay.archive.label_sets import list_sets
@@ -163,22 +157,22 @@ def _list(options: argparse.Namespace) -> int:
             for one in list_sets(ledger, project=options.project)
         ]
         where = ledger.where
-    if options.json:
-        opt.print_json({"sets": [summary(one) for one in found]})
-    elif found:
-        terminal.show([sets_table(found, lambda made: f"/label/{made.id}")])
-    else:
+    if not found and not options.json:
         text = f"there are no label sets in the project '{options.project}' of {where}."
-        sys.stderr.write(f"assay: {printable(text)} `assay label new EVALUATION` makes one.\n")
-    return ExitCode.PASSED
+        opt.note(f"{text} `assay label new EVALUATION` makes one.")
+    document = {"sets": [summary(one) for one in found]}
+    table = [sets_table(found, lambda made: f"/label/{made.id}")] if found else []
+    return opt.give(options, document, lambda: terminal.show(table))
 
 
-def _show(options: argparse.Namespace) -> int:
+def _show(options: Options) -> int:
     with open_for(options.db, read_only=True) as ledger:
         results = results_named(ledger, options.set, options.project)
-    if options.json:
-        opt.print_json(summary(results, labels=options.labels))
-        return ExitCode.PASSED
+    document = summary(results, labels=options.labels)
+    return opt.give(options, document, lambda: _show_results(options, results))
+
+
+def _show_results(options: Options, results: LabelResults) -> None:
     from assay.views.blocks import Section
     from assay.views.labels import results_view
 
@@ -192,7 +186,6 @@ def _show(options: argparse.Namespace) -> int:
             "\nLabels and comments are hidden so that raters stay blind. If you have labelled your"
             " items, or are not a rater, add --labels.\n"
         )
-    return ExitCode.PASSED
 
 
 COMMANDS = {

@@ -1,26 +1,25 @@
-"""`assay label export`: the labels of a set as files that other verbs read."""
+"""`assay label export` and `override`: the labels of a set as files that other verbs read, and a
+person's verdict on a run, next to its grade.
+"""
 
 from __future__ import annotations
 
-import sys
+import getpass
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.frame import Command, arg, flag
-from assay.cli.label import SET, results_named
+from assay.cli.frame import Command, Options, arg, flag
+from assay.cli.label import SET, evaluation_named, results_named
 from assay.cli.ledger import extra, open_for
-from assay.errors import ExitCode, NotEnoughEvidence, UsageError, count
-from assay.files.atomic import atomic_write
-from assay.views.documents import encode
+from assay.errors import NotEnoughEvidence, UsageError, count, printable
 
 if TYPE_CHECKING:
-    import argparse
-
     from assay.store.ledger import Ledger
     from assay.views.labels import LabelResults
 
 
-def _export(options: argparse.Namespace) -> int:
+def _export(options: Options) -> int:
     with extra():
         from assay.archive.label_calibration import labelled_rows
     from assay.cli.judge_calibrate import read_judgements
@@ -44,10 +43,6 @@ def _export(options: argparse.Namespace) -> int:
                 {name: value for name, value in row._asdict().items() if name != "group" or value}
                 for row in found.rows
             ]
-    for path in options.output:
-        with atomic_write(path) as stream:
-            for row in rows:
-                stream.write(encode(row) + b"\n")
     made = results.stored.set
     labelled = sum(row.get("label" if options.pairs else "human") is not None for row in rows)
     document = {
@@ -56,10 +51,8 @@ def _export(options: argparse.Namespace) -> int:
         "labelled": labelled,
         "files": list(options.output),
     }
-    line = f"{count(len(rows), 'row')}, {labelled:,} labelled, in {', '.join(options.output)}\n"
-    options.output = []  # the rows are written; the document goes to standard output only
-    opt.give(options, document, lambda: sys.stdout.write(line))
-    return ExitCode.PASSED
+    line = f"{count(len(rows), 'row')}, {labelled:,} labelled, in {', '.join(options.output)}"
+    return opt.give(options, document, [line], forms={".jsonl": lambda _: opt.json_lines(rows)})
 
 
 def _pairs(ledger: Ledger, results: LabelResults, project: str) -> list[dict[str, Any]]:
@@ -98,6 +91,51 @@ def _pairs(ledger: Ledger, results: LabelResults, project: str) -> list[dict[str
     return rows
 
 
+def _override(options: Options) -> int:
+    with extra():
+        from assay.archive.label_saving import override_label, run_named, saving
+        from assay.archive.labels import labels_of_run
+    from assay.records.label import Rater
+
+    name = options.rater
+    if not name:
+        with suppress(OSError, KeyError):
+            name = getpass.getuser()
+    if not name:
+        raise UsageError("CLI-001", "the rater has no name.", fix="Give your name with --rater.")
+    with open_for(options.db) as ledger:
+        evaluation = (
+            evaluation_named(ledger, options.evaluation, options.project)
+            if options.evaluation
+            else None
+        )
+        run = run_named(ledger, options.run, evaluation, project=options.project)
+        label = override_label(
+            run,
+            evaluation and evaluation.digest,
+            Rater(name=name, by="stated"),
+            verdict=options.verdict,
+            reason=options.reason,
+        )
+        drafts = saving(ledger, label, project=options.project)
+        stored = ledger.put_many(drafts, project=options.project)
+        found = labels_of_run(ledger, label.run, project=options.project)
+    document = {
+        "run_id": label.run_id,
+        "run": label.run,
+        "verdict": options.verdict,
+        "rater": label.rater,
+        "new": any(one.new for one in stored),
+        "overrides": len(found.overrides),
+    }
+    line = (
+        f"{label.run_id}: {label.rater.name} says {options.verdict}."
+        f"{'' if document['new'] else ' That was recorded before.'}"
+        " The grade is unchanged, and no gate reads overrides."
+    )
+    return opt.give(options, document, [printable(line)])
+
+
 COMMANDS = {
     "label export": Command(
         _export,
@@ -121,5 +159,21 @@ COMMANDS = {
             "--project",
         ),
         formats=(".jsonl",),
+    ),
+    "label override": Command(
+        _override,
+        "Record that a person would have decided differently on a run, and why. It is shown"
+        " next to the"
+        " grade and counted; it never changes a grade, a total or a decision.",
+        "assay label override r-001 --verdict fail --reason 'Quotes the 2019 price list'",
+        (
+            arg("run", metavar="RUN", help="a run's id, or its digest"),
+            arg("--verdict", required=True, choices=("pass", "fail"), help="what you would decide"),
+            arg("--reason", required=True, metavar="TEXT", help="why"),
+            arg("--in", dest="evaluation", metavar="EVALUATION", help="the evaluation of the run"),
+            arg("--rater", metavar="NAME", help="who decided (default: the user of this machine)"),
+            "--db",
+            "--project",
+        ),
     ),
 }

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
-from assay.errors import AssayError, UsageError, printable
+from assay.cli import options as opt
+from assay.errors import AssayError, UsageError
 from assay.files.upwards import CONFIG_FILE, find_upwards
 from assay.installing import install_hint
 
 if TYPE_CHECKING:
-    import argparse
-
     from assay.archive.evaluation_builder import EvaluationBuilder
     from assay.archive.store import Result, Store, StoredStream
+    from assay.cli.parsing import Options
     from assay.pipeline.choice import Choice
     from assay.running.config import Config
     from assay.store.ledger import Ledger
@@ -84,7 +83,7 @@ def _make_folder(folder: str) -> None:
 
 
 def stored_stream(
-    options: argparse.Namespace,
+    options: Options,
     choice: Choice,
     stack: ExitStack,
     *,
@@ -101,7 +100,7 @@ def stored_stream(
     return StoredStream(store, choice, stack, builder=builder)
 
 
-def storing(options: argparse.Namespace) -> AbstractContextManager[Store | None]:
+def storing(options: Options) -> AbstractContextManager[Store | None]:
     """The ledger around the work of a verb; None if nothing is to be stored. Nothing is stored
     before the verb calls `put`.
 
@@ -112,14 +111,14 @@ def storing(options: argparse.Namespace) -> AbstractContextManager[Store | None]
         return nullcontext()
     if options.store is not None:
         return _opened(options, options.store)
-    config = getattr(options, "config", None)
+    config = options.config
     if "no_store" not in options or (config and config.spec.ledger.store is False):
         return nullcontext()
     return _unasked(options, config)
 
 
 @contextmanager
-def _unasked(options: argparse.Namespace, config: Config | None) -> Iterator[Store | None]:
+def _unasked(options: Options, config: Config | None) -> Iterator[Store | None]:
     """The ledger of a verb that stores by default: if it can't be opened, a note reports that and
     the verb continues, because its evidence is in files.
     """
@@ -132,20 +131,32 @@ def _unasked(options: argparse.Namespace, config: Config | None) -> Iterator[Sto
         try:
             store = stack.enter_context(_opened(options, url, needed=False))
         except AssayError as error:
-            _report_line(f"nothing is stored in a ledger: {error}")
+            opt.note(f"nothing is stored in a ledger: {error}")
             store = None
         yield store
 
 
-def looking(options: argparse.Namespace) -> AbstractContextManager[Store | None]:
+def looking(options: Options) -> AbstractContextManager[Store | None]:
     """The ledger of `--store` for a verb that only reads it; None if it is not given."""
     if options.store is None:
         return nullcontext()
     return _opened(options, options.store, read_only=True)
 
 
+def stored(
+    work: Callable[[Options, Store | None], int],
+) -> Callable[[Options], int]:
+    """A verb that can store its result."""
+
+    def run(options: Options) -> int:
+        with storing(options) as store:
+            return work(options, store)
+
+    return run
+
+
 @contextmanager
-def storing_result(options: argparse.Namespace, verb: str) -> Iterator[Result | None]:
+def storing_result(options: Options, verb: str) -> Iterator[Result | None]:
     """The ledger of `--store`, around the work of a verb that only computes; None if it is not
     given.
     """
@@ -160,7 +171,7 @@ def storing_result(options: argparse.Namespace, verb: str) -> Iterator[Result | 
 
 @contextmanager
 def _opened(
-    options: argparse.Namespace, url: str, *, read_only: bool = False, needed: bool = True
+    options: Options, url: str, *, read_only: bool = False, needed: bool = True
 ) -> Iterator[Store]:
     with extra():
         from assay.archive.store import IN_MEMORY, Store
@@ -171,21 +182,17 @@ def _opened(
         # while a judge thinks
         ledger.close()
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as waiting:
-            store = Store(ledger, project, waiting, _report_line, needed=needed)
+            store = Store(ledger, project, waiting, opt.note, needed=needed)
             yield store
             if read_only:  # once the work is done: a verb that fails reports why, and nothing else
                 store.report_notes()
 
 
-def _report_line(text: str) -> None:
-    sys.stderr.write(f"assay: {printable(text)}\n")
-
-
-def ledger_options(options: argparse.Namespace) -> str:
+def ledger_options(options: Options) -> str:
     """The options that chose the ledger on the command line, to print behind a command that reads
     it.
     """
-    sources = getattr(options, "sources", {})
+    sources = options.sources
     words = ""
     url = getattr(options, "db", "") or getattr(options, "store", None) or ""
     if url and "command line" in (sources.get("db", "command line"), sources.get("store")):

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.frame import Command, arg, repeated
+from assay.cli.frame import Command, Options, arg, repeated
 from assay.cli.ledger import open_for
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
@@ -15,7 +15,7 @@ from assay.errors import AssayError, ExitCode, InputError, ShelfError, UsageErro
 from assay.views.grade_line import passed_word
 
 if TYPE_CHECKING:
-    import argparse
+    from collections.abc import Iterator
 
     from assay.archive.replay import Replayed
     from assay.library.shelf import Shelf
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from assay.store.verify import VerifyReport
 
 
-def _verify(options: argparse.Namespace) -> int:
+def _verify(options: Options) -> int:
     expected = dict(map(_head, options.head))
     with open_for(options.db, read_only=True) as ledger:
         from assay.archive.evaluation_checks import verify_ledger
@@ -38,17 +38,9 @@ def _verify(options: argparse.Namespace) -> int:
         report = verify_ledger(ledger, progress.add, expected=expected)
         progress.end()
         where = ledger.where
-    if options.json:
-        opt.print_json(_report(report, where))
-    else:
-        _print_report(report, where)
-    return (
-        ExitCode.FAILED
-        if not report.clean
-        else ExitCode.PASSED
-        if report.records
-        else ExitCode.NOT_ENOUGH
-    )
+    clean = ExitCode.PASSED if report.records else ExitCode.NOT_ENOUGH
+    code = clean if report.clean else ExitCode.FAILED
+    return opt.give(options, _report(report, where), _report_lines(report, where), code)
 
 
 def _head(text: str) -> tuple[str, tuple[int, str]]:
@@ -80,40 +72,39 @@ def _report(report: VerifyReport, where: str) -> dict[str, Any]:
     }
 
 
-def _print_report(report: VerifyReport, where: str) -> None:
+def _report_lines(report: VerifyReport, where: str) -> Iterator[str]:
     verdict = (
         ("clean" if report.records else "the ledger has no records, so nothing was verified")
         if report.clean
-        else f"{report.flaw_count:,} fault{'s' if report.flaw_count != 1 else ''}"
+        else count(report.flaw_count, "fault")
     )
     colour = "green" if report.clean and report.records else "red"
-    lines = [opt.paint(f"{printable(where)}: {verdict}", colour, "bold", on=opt.colour())]
+    yield opt.paint(f"{printable(where)}: {verdict}", colour, "bold")
     for flaw in report.flaws[:50]:
         parts = (flaw.project, flaw.seq, flaw.digest)
         place = " ".join(str(part) for part in parts if part not in (None, "")) or where
-        lines.append("  " + printable(f"{place}: {flaw.what} {flaw.fix}"))
+        yield "  " + printable(f"{place}: {flaw.what} {flaw.fix}")
     if report.flaw_count > 50:
-        lines.append(
+        yield (
             f"  ... and {report.flaw_count - 50:,} more; --json lists {len(report.flaws):,} of"
             " them."
         )
-    lines.append(
+    yield (
         f"{count(report.records, 'record')}, {count(report.links, 'link')}, {report.forgotten:,}"
         " forgotten"
     )
     if report.clean and not report.records:
-        lines.append(
+        yield (
             "If it ever had records, name its last head: --head PROJECT:SEQ:CHAIN, as `--store`"
             " and `assay ledger verify` print it."
         )
-    lines += [f"head {name}:{seq}:{chain}" for name, (seq, chain) in report.heads.items()]
-    opt.print_lines(lines)
+    yield from (f"head {name}:{seq}:{chain}" for name, (seq, chain) in report.heads.items())
 
 
 # --- replay
 
 
-def _replay(options: argparse.Namespace) -> int:
+def _replay(options: Options) -> int:
     shelf = opt.shelf_of(options)
     with open_for(options.db, read_only=True) as ledger:
         item = replayable(ledger, options.id, project=options.project)
@@ -127,11 +118,8 @@ def _replay(options: argparse.Namespace) -> int:
             with tempfile.TemporaryDirectory() as folder:
                 own = shelf_with_own(shelf, ledger, item, folder, project=options.project)
                 found = _made_again(ledger, item, own, options.project)
-    if options.json:
-        opt.print_json(_replayed(found))
-    else:
-        _print_replayed(found)
-    return ExitCode.PASSED if found.same else ExitCode.FAILED
+    code = ExitCode.PASSED if found.same else ExitCode.FAILED
+    return opt.give(options, _replayed(found), _replayed_lines(found), code)
 
 
 def _made_again(ledger: Ledger, item: Item, shelf: Shelf, project: str) -> Replayed:
@@ -233,8 +221,7 @@ def _replayed(found: Replayed) -> dict[str, Any]:
 _GATES = {"assay.exam-gate/1": "exam gate", "assay.schema-gate/1": "schema gate"}
 
 
-def _print_replayed(found: Replayed) -> None:
-    on = opt.colour()
+def _replayed_lines(found: Replayed) -> Iterator[str]:
     stored = found.stored
     if found.item.kind == "grade":
         name, outcome = stored["run_id"], f"{stored['grade']} {stored['weighted_score']}"
@@ -245,19 +232,17 @@ def _print_replayed(found: Replayed) -> None:
         name = _GATES.get(stored["schema"], "decision")
         outcome = stored.get("outcome") or passed_word(stored["passed"])
     head = f"{name}: {'the same' if found.same else 'DIFFERENT'}, {outcome} {found.item.digest}"
-    lines = [opt.paint(printable(head), "green" if found.same else "red", "bold", on=on)]
+    yield opt.paint(printable(head), "green" if found.same else "red", "bold")
     if found.difference is not None:
         place, here, there = found.difference
-        lines.append(
-            f"  {printable(f'{place}: stored {_short(here)}, recomputed {_short(there)}')}"
-        )
+        yield f"  {printable(f'{place}: stored {_short(here)}, recomputed {_short(there)}')}"
     used = " · ".join(
         str(stored[name])
         for name in ("profile", "rubric", "policy", "scoringSystem", "gradingSystem")
         if stored.get(name) is not None
     )
-    lines += [opt.paint(f"  {printable(used)}", "dim", on=on)] if used else []
-    opt.print_lines(lines)
+    if used:
+        yield opt.paint(f"  {printable(used)}", "dim")
 
 
 def _short(value: Any) -> str:

@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from assay.cli import options as opt
-from assay.cli.frame import Command, arg
+from assay.cli.frame import Command, Options, arg
 from assay.cli.ledger import open_for
 from assay.cli.progress import Progress
-from assay.cli.verbs import VERBS
 from assay.errors import ExitCode, NotEnoughEvidence, count, printable
 
 if TYPE_CHECKING:
-    import argparse
-
     from assay.archive.ledger_export import ExportResult
 
 SHOWN = 5
 
 
-def _export(options: argparse.Namespace) -> int:
+def _export(options: Options) -> int:
     with open_for(options.db, read_only=True) as ledger:
         from assay.archive.export_rows import FORGOTTEN
         from assay.archive.ledger_export import export_ledger
@@ -41,13 +38,10 @@ def _export(options: argparse.Namespace) -> int:
         done = export_ledger(ledger, options.output, projects, progress.add)
         progress.end()
     document = _document(done, options.output, projects)
-    if options.json:
-        opt.print_json(document)
-    else:
-        _show(document, options.output)
     # what somebody had forgotten before the export is meant to be absent
     whole = not ({*document["left_out"]} - {FORGOTTEN}) and not document["forgotten_since"]
-    return ExitCode.PASSED if whole else ExitCode.FAILED
+    code = ExitCode.PASSED if whole else ExitCode.FAILED
+    return opt.give(options, document, _lines(document, options.output), code)
 
 
 def _document(done: ExportResult, folder: str, projects: list[str]) -> dict[str, Any]:
@@ -89,13 +83,12 @@ def _profile(file: str) -> str:
     return os.path.dirname(os.path.dirname(file))
 
 
-def _show(document: dict[str, Any], folder: str) -> None:
-    on = opt.colour()
+def _lines(document: dict[str, Any], folder: str) -> list[str]:
     added, total = document["added"], document["total"]
     head = f"{folder}: {count(added['grades'], 'grade')} added, {total['grades']:,} in all"
     rows = f"{count(added['rows'], 'row')} in {count(added['files'], 'new file')}"
     lines = [
-        opt.paint(printable(head), "green", "bold", on=on),
+        opt.paint(printable(head), "green", "bold"),
         f"{rows}; {count(total['rows'], 'row')} in {count(total['files'], 'file')} in all",
     ]
     warnings = [f"{number:,} left out: {reason}" for reason, number in document["left_out"].items()]
@@ -104,15 +97,12 @@ def _show(document: dict[str, Any], folder: str) -> None:
             f"{count(forgotten, 'exported grade')} forgotten in the ledger since."
             f" Delete {folder} and export again."
         )
-    lines += [opt.paint(printable(warning), "red", on=on) for warning in warnings]
-    lines += _hints(document["profiles"], folder)
-    opt.print_lines(lines)
+    lines += [opt.paint(printable(warning), "red") for warning in warnings]
+    return lines + _hints(document["profiles"], folder)
 
 
 def _hints(profiles: list[str], folder: str) -> list[str]:
-    """A command for each profile that grades its rows, where this version has it."""
-    if "batch" not in VERBS:
-        return []
+    """A command for each profile that grades its rows."""
     lines: list[str] = []
     for name in profiles[:SHOWN]:
         profile = unquote(name.rpartition("profile=")[2])

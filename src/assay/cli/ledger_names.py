@@ -16,8 +16,7 @@ from assay.registry import near_miss
 from assay.release.baseline import no_baseline
 
 if TYPE_CHECKING:
-    import argparse
-
+    from assay.cli.parsing import Options
     from assay.running.config import Config
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
@@ -41,7 +40,7 @@ class Named(NamedTuple):
 class LedgerNames:
     """The names of the ledger that the options choose, while it is open for reading."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: Options) -> None:
         self._options = options
         self._url = options.db or getattr(options, "store", None) or ""
         self._project = options.project
@@ -94,7 +93,7 @@ class LedgerNames:
         """The newest evaluation, or one before it; of the workflow that assay.yaml names, if it
         names one.
         """
-        workflow = _workflow(getattr(self._options, "config", None))
+        workflow = _workflow(self._options.config)
         if workflow is not None:
             same = ledger.count("evaluation", {"workflow": workflow}, project=self._project)
             names = _evaluation_names(ledger, self._project)

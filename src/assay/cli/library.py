@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from assay.cli import options as opt
-from assay.cli.frame import Command, arg, flag
-from assay.errors import ExitCode, Fault, InputError, ShelfError, UsageError, printable
+from assay.cli.frame import Command, Options, arg, flag
+from assay.errors import ExitCode, Fault, InputError, ShelfError, UsageError, count, printable
 from assay.files.json_files import open_input
 from assay.files.yaml_files import is_yaml_name, parse_yaml
 from assay.library import fingerprint
@@ -32,7 +33,7 @@ _REGISTRIES = {
 _LISTABLE = (*KINDS, *_REGISTRIES)
 
 
-def _library(options: argparse.Namespace) -> int:
+def _library(options: Options) -> int:
     shelf = opt.shelf_of(options)
     return {"list": _list, "show": _show, "check": _check, "publish": _publish}[options.action](
         options, shelf
@@ -50,16 +51,17 @@ def _kind(name: str) -> str:
     )
 
 
-def _list(options: argparse.Namespace, shelf: Shelf) -> int:
+def _list(options: Options, shelf: Shelf) -> int:
     kinds = [_kind(name) for name in options.what] or list(_LISTABLE)
     listed = {kind: _items(kind, shelf) for kind in kinds}
-    if options.json:
-        opt.print_json(listed)
-        return ExitCode.PASSED
+    return opt.give(options, listed, _lines(listed))
+
+
+def _lines(listed: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
     for kind, items in listed.items():
         width = max((len(item["id"]) for item in items), default=0)
-        opt.print_lines([kind, *(_line(item, width) for item in items)])
-    return ExitCode.PASSED
+        yield kind
+        yield from (_line(item, width) for item in items)
 
 
 def _line(item: dict[str, Any], width: int) -> str:
@@ -104,7 +106,7 @@ def _plugin(plugin: InstalledPlugin, registry: Registry[Any]) -> dict[str, Any]:
     return {**found, "fault": fault} if fault else found
 
 
-def _show(options: argparse.Namespace, shelf: Shelf) -> int:
+def _show(options: Options, shelf: Shelf) -> int:
     if len(options.what) != 2:
         raise UsageError(
             "CLI-001",
@@ -113,17 +115,8 @@ def _show(options: argparse.Namespace, shelf: Shelf) -> int:
         )
     kind, name = _kind(options.what[0]), options.what[1]
     if kind in KINDS:
-        if not options.json:
-            if kind == "profiles" and len(name) == 1:
-                name = shelf.profile(name).id
-            shelf.load(kind, name)
-            with open_input(
-                name.partition("#")[0] if is_yaml_name(name) else shelf.find(kind, name).path
-            ) as stream:
-                sys.stdout.write(stream.read().decode())
-            return ExitCode.PASSED
-        opt.print_json(shelf.profile(name) if kind == "profiles" else shelf.load(kind, name))
-        return ExitCode.PASSED
+        item = shelf.profile(name) if kind == "profiles" else shelf.load(kind, name)
+        return opt.give(options, item, lambda: _print_file(kind, name, item.id, shelf))
     registry = home_value(_REGISTRIES[kind])
     entry = registry.get(name)
     if entry is None:
@@ -137,12 +130,15 @@ def _show(options: argparse.Namespace, shelf: Shelf) -> int:
         if plugin.name == name:
             (mark,) = registry.fingerprints([name]).values()
             own |= {"plugin": str(plugin.origin), "fingerprint": mark}
-    if options.json:
-        opt.print_json(own)
-    else:
-        for key, value in own.items():
-            sys.stdout.write(f"{key:<11} {value}\n")
-    return ExitCode.PASSED
+    return opt.give(options, own, (f"{key:<11} {value}" for key, value in own.items()))
+
+
+def _print_file(kind: str, name: str, item: str, shelf: Shelf) -> None:
+    """Print an item as it is written, in a file that is named or on the shelf."""
+    with open_input(
+        name.partition("#")[0] if is_yaml_name(name) else shelf.find(kind, item).path
+    ) as stream:
+        sys.stdout.write(stream.read().decode())
 
 
 def _guess_kind(tree: Any, path: str) -> str:
@@ -157,7 +153,7 @@ def _guess_kind(tree: Any, path: str) -> str:
     )
 
 
-def _check(options: argparse.Namespace, shelf: Shelf) -> int:
+def _check(options: Options, shelf: Shelf) -> int:
     """Load and lint files, or the whole shelf. Malformed files are exit 3, anti-patterns and
     changed published files exit 1.
     """
@@ -184,9 +180,7 @@ def _check(options: argparse.Namespace, shelf: Shelf) -> int:
             shelf.load(kind, path)
         except InputError as error:
             into = found if error.code == "LIB-003" else malformed
-            into += error.faults or [
-                Fault(error.message, code=error.code, file=error.where or path, fix=error.fix)
-            ]
+            into += error.listed(path)
     if not options.what:
         found += [
             Fault(
@@ -198,28 +192,25 @@ def _check(options: argparse.Namespace, shelf: Shelf) -> int:
             for key in changed(shelf)
         ]
         found += clashes(shelf) + sourceless(shelf)
-    if options.json:
-        opt.print_json(
-            {
-                "files": files,
-                "faults": [fault.as_dict() for fault in malformed],
-                "findings": [fault.as_dict() for fault in found],
-            }
-        )
-    else:
-        for path in dict.fromkeys(fault.file for fault in (*malformed, *found)):
-            faults = [fault for fault in (*malformed, *found) if fault.file == path]
-            sys.stdout.write(f"{path}: {len(faults)} fault{'s' if len(faults) != 1 else ''}\n")
-            for fault in faults:
-                sys.stdout.write(f"  {fault.text()}\n")
-        if not malformed and not found:
-            sys.stdout.write(
-                f"{len(files)} file{'s' if len(files) != 1 else ''} checked, nothing found.\n"
-            )
-    return ExitCode.MALFORMED if malformed else ExitCode.FAILED if found else ExitCode.PASSED
+    report = {
+        "files": files,
+        "faults": [fault.as_dict() for fault in malformed],
+        "findings": [fault.as_dict() for fault in found],
+    }
+    code = ExitCode.MALFORMED if malformed else ExitCode.FAILED if found else ExitCode.PASSED
+    return opt.give(options, report, _fault_lines([*malformed, *found], len(files)), code)
 
 
-def _publish(options: argparse.Namespace, shelf: Shelf) -> int:
+def _fault_lines(found: list[Fault], files: int) -> Iterator[str]:
+    for path in dict.fromkeys(fault.file for fault in found):
+        faults = [fault for fault in found if fault.file == path]
+        yield f"{path}: {count(len(faults), 'fault')}"
+        yield from (f"  {fault.text()}" for fault in faults)
+    if not found:
+        yield f"{count(files, 'file')} checked, nothing found."
+
+
+def _publish(options: Options, shelf: Shelf) -> int:
     """Freeze what is new in one library: its own folder with --library, else the built-in one."""
     if options.what:
         raise UsageError("CLI-001", "publish takes no names: it publishes everything that is new.")
@@ -233,48 +224,45 @@ def _publish(options: argparse.Namespace, shelf: Shelf) -> int:
         fingerprint.recordable(now) if built_in else {},
         measures=fingerprint.recordable_measures() if built_in else {},
     )
-    if options.json:
-        opt.print_json({"published": added})
-    else:
-        sys.stdout.write(
-            "".join(f"published {key}\n" for key in added) or "Nothing new to publish.\n"
-        )
-    return ExitCode.PASSED
+    lines = [f"published {key}" for key in added] or ["Nothing new to publish."]
+    return opt.give(options, {"published": added}, lines)
 
 
-def _versions(options: argparse.Namespace) -> int:
+def _versions(options: Options) -> int:
     now = fingerprint.current()
     wrong = fingerprint.check(now) if options.check or options.json else []
     left = fingerprint.unchecked(now)
     document = fingerprint.versions(now, wrong)
-    if options.json:
-        opt.print_json(document)
-    else:
-        sys.stdout.write(
-            f"{document['scoringSystem']}\n{document['gradingSystem']}\n"
-            "A grade carries the versions that its profile and policy state, which are listed with"
-            " each of them below.\n"
-        )
-        for system in now:
-            shown = (
-                f"{system.fingerprint[:19]}..."
-                if system.fingerprint.startswith("sha256:")
-                else system.fingerprint
-            )
-            sys.stdout.write(f"{system.family} {system.name}: {shown}\n")
-        shelf = Shelf()
-        for key in document["published"]:
-            sys.stdout.write(f"published {key}{_stated(shelf, key)}\n")
-        if options.check:
-            sys.stdout.write(
-                "".join(f"CHANGED {text}\n" for text in wrong)
-                + "".join(f"NOT CHECKED {text}\n" for text in left)
-                or "Behaviour matches the versions.\n"
-            )
-    if options.check and wrong:
-        return ExitCode.FAILED
     # Without its extra a system's behaviour is unknown, which is not the same as unchanged.
-    return ExitCode.NOT_ENOUGH if options.check and left else ExitCode.PASSED
+    checked = ExitCode.FAILED if wrong else ExitCode.NOT_ENOUGH if left else ExitCode.PASSED
+    lines = [f"CHANGED {text}" for text in wrong] + [f"NOT CHECKED {text}" for text in left]
+    return opt.give(
+        options,
+        document,
+        chain(
+            _version_lines(now, document),
+            (lines or ["Behaviour matches the versions."]) if options.check else (),
+        ),
+        checked if options.check else ExitCode.PASSED,
+    )
+
+
+def _version_lines(now: Iterable[fingerprint.System], document: dict[str, Any]) -> Iterator[str]:
+    yield document["scoringSystem"]
+    yield document["gradingSystem"]
+    yield (
+        "A grade carries the versions that its profile and policy state, which are listed with"
+        " each of them below."
+    )
+    for system in now:
+        shown = (
+            f"{system.fingerprint[:19]}..."
+            if system.fingerprint.startswith("sha256:")
+            else system.fingerprint
+        )
+        yield f"{system.family} {system.name}: {shown}"
+    shelf = Shelf()
+    yield from (f"published {key}{_stated(shelf, key)}" for key in document["published"])
 
 
 def _stated(shelf: Shelf, key: str) -> str:
@@ -292,7 +280,7 @@ def _stated(shelf: Shelf, key: str) -> str:
     return f": {system}/{version}" if version else ""
 
 
-def _schema_of(options: argparse.Namespace) -> int:
+def _schema_of(options: Options) -> int:
     from assay.pipeline.documents import DOCUMENTS
 
     if options.name not in DOCUMENTS:

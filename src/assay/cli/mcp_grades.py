@@ -10,9 +10,16 @@ from typing import Any
 from assay.archive.evaluations import StoredEvaluation
 from assay.cli.evals import find_page
 from assay.cli.ledger import url_of
-from assay.cli.mcp_answers import DATA, LIMIT, PageRange, ToolAnswer, more_text, page_of
 from assay.cli.mcp_bounds import TEXT, fenced
-from assay.cli.mcp_project import ServedProject
+from assay.cli.mcp_project import (
+    DATA,
+    LIMIT,
+    PageRange,
+    ServedProject,
+    ToolAnswer,
+    more_text,
+    page_of,
+)
 from assay.cli.mcp_samples import GradedRuns, GradedSample, graded_runs, nothing_graded
 from assay.errors import NotEnoughEvidence, printable
 from assay.release.baseline import names as baseline_names

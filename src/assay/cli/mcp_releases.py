@@ -1,25 +1,30 @@
-"""The tools of `assay mcp` that compare two evaluations and decide between them. Nothing here
-writes: see `mcp_writes`.
+"""The tools of `assay mcp` that compare two evaluations and decide between them, and those that
+store something, which are offered only with `--write`.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from typing import Any
 
+from assay.cli.baseline import set_baseline as store_baseline
 from assay.cli.baseline_diff import by_difference, change_line, compare_sides, diff_lines
 from assay.cli.gate import decision_of, rules_of
 from assay.cli.gate_sides import given_rules, read_baseline, read_side
 from assay.cli.grade import choice_of
-from assay.cli.mcp_answers import ToolAnswer, more_text, page_of
-from assay.cli.mcp_project import ServedProject
-from assay.errors import UsageError, printable
+from assay.cli.imported_inputs import left_out
+from assay.cli.importing import import_files
+from assay.cli.mcp_project import ServedProject, ToolAnswer, more_text, page_of
+from assay.errors import UsageError, count, printable
 from assay.records.decision import SIDES, Decision
 from assay.release.decision import exit_code
 from assay.views.decision import decision_summary
+from assay.views.evaluations import evaluation_line
 from assay.views.text import text_view
 
 _LONG = (*SIDES, "fingerprint", "digests", "plan")
+
 """What a decision records for a replay and an agent doesn't need."""
 
 
@@ -137,3 +142,52 @@ def decision_answer(decision: Decision) -> ToolAnswer:
 def _side(block: Mapping[str, Any]) -> dict[str, Any]:
     kept = ("n", "coverage", "pass_rate", "grades", "top_failure_reasons")
     return {**{key: block.get(key) for key in kept}, "score": block["weighted_score"]["mean"]}
+
+
+def store_decision(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer:
+    """Decide as `decide_release` does, and keep the decision with its evidence in the ledger."""
+    return decision_answer(decided(project, given, store=True))
+
+
+def import_results(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer:
+    """Import another tool's results and store them as evaluations."""
+    words = [project.file(given["file"])]
+    words += [
+        f"--{option}={given[name]}"
+        for name, option in (("name", "name"), ("format", "from"))
+        if name in given
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        options = project.options("import", *words, store=True)
+        options.store = project.ledger(options)
+        outcome = import_files(options, folder)
+        if outcome.problem is not None:
+            raise outcome.problem
+        document = outcome.document([], with_runs=False)
+    del document["runs"], document["written"]
+    lines = [evaluation_line(one.evaluation) for one in outcome.made]
+    lines += [
+        f"not graded: {count:,}, {reason}"
+        for one in outcome.made
+        for reason, count in sorted(one.ungraded.items())
+    ]
+    lines += left_out(outcome.imported.tally)
+    return ToolAnswer(document, "\n".join(map(printable, lines)))
+
+
+def set_baseline(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer:
+    """Store the runs of an evaluation under a name that decisions can be held against."""
+    name, runs = given["name"], project.reference(given["evaluation"])
+    with project.working("baseline set", name, runs, store=True) as options:
+        stored = store_baseline(options)
+    kept = ("name", "made_at", "runs", "samples", "summary")
+    document = {
+        **{key: stored.record.get(key) for key in kept},
+        "stored_as": stored.name,
+        "file": stored.path,
+    }
+    text = (
+        f"The baseline {stored.name} is set: {count(stored.record['runs'], 'run')} of"
+        f" {count(stored.record['samples'], 'sample')}. An older one of that name stays."
+    )
+    return ToolAnswer(document, text)

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from assay.cli.mcp_answers import LIMIT, ToolAnswer
-from assay.cli.mcp_project import ServedProject
+from assay.cli.mcp_project import LIMIT, ServedProject, ToolAnswer
 from assay.cli.tools_input import assess_all, lists_of, read_sources, rules_of
-from assay.cli.tools_legibility import check_minimum, legibility_of
+from assay.cli.tools_legibility import legibility_of
 from assay.errors import printable
 from assay.views.grade_line import passed_word
 from assay.views.tool_legibility import lines
@@ -31,7 +30,6 @@ def check_command(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswe
 
 def _checked(project: ServedProject, source: str) -> ToolAnswer:
     options = project.options("tools check", source)
-    check_minimum(options)
     rules, lists = rules_of(options), lists_of(options)
     sources = read_sources(options)
     (item,) = assess_all(sources, lists)

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from assay import __version__
 from assay.cli import options as opt
-from assay.cli.frame import Command, arg, flag
+from assay.cli.frame import Command, Options, arg, flag
 from assay.errors import ExitCode, UsageError
 from assay.files.upwards import find_config
 from assay.installing import install_hint
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Mapping
 
     from mcp.server.lowlevel import Server
@@ -31,15 +30,15 @@ if TYPE_CHECKING:
 NAME = "assay"
 
 
-def _serve(options: argparse.Namespace) -> int:
+def _serve(options: Options) -> int:
     from assay.cli.mcp_tools import INSTRUCTIONS, offered
 
     tools = offered(write=options.write, commands=options.allow_commands)
     if options.json:
         info = {"name": NAME, "version": __version__}
         listed = [tool.listed() for tool in tools.values()]
-        opt.print_json({"serverInfo": info, "instructions": INSTRUCTIONS, "tools": listed})
-        return ExitCode.PASSED
+        document = {"serverInfo": info, "instructions": INSTRUCTIONS, "tools": listed}
+        return opt.give(options, document, [])
     project = project_of(options)
     try:
         import anyio  # comes with the extra
@@ -49,9 +48,9 @@ def _serve(options: argparse.Namespace) -> int:
             "CLI-001", f"{error.name} is not installed.", fix=install_hint("mcp")
         ) from None
     if sys.stdin.isatty():
-        sys.stderr.write(
-            f"assay: serving {project.root} to an MCP client on standard input, {len(tools)} tools,"
-            f" {'with --write' if options.write else 'read-only'}. Ctrl-C ends it.\n"
+        opt.note(
+            f"serving {project.root} to an MCP client on standard input, {len(tools)} tools,"
+            f" {'with --write' if options.write else 'read-only'}. Ctrl-C ends it."
         )
     try:
         anyio.run(_talk, make_server(project, tools))
@@ -62,7 +61,7 @@ def _serve(options: argparse.Namespace) -> int:
     return ExitCode.PASSED
 
 
-def project_of(options: argparse.Namespace) -> ServedProject:
+def project_of(options: Options) -> ServedProject:
     """The project that the options name; its folder becomes the working folder."""
     from assay.cli.mcp_project import ServedProject
 

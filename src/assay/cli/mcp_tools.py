@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from assay.cli import mcp_grades, mcp_releases, mcp_schemas, mcp_writes
-from assay.cli.mcp_answers import LIMIT, Answering
+from assay.cli import mcp_grades, mcp_releases, mcp_schemas
 from assay.cli.mcp_bounds import ITEMS, TEXT
+from assay.cli.mcp_project import LIMIT, Answering
 
 Needs = Literal["nothing", "commands", "write"]
 INSTRUCTIONS = (
@@ -210,7 +210,7 @@ TOOLS: tuple[AgentTool, ...] = (
         " both sides, in the ledger, where it can be replayed.",
         _SIDES,
         (),
-        mcp_writes.store_decision,
+        mcp_releases.store_decision,
         "write",
     ),
     AgentTool(
@@ -224,7 +224,7 @@ TOOLS: tuple[AgentTool, ...] = (
             "format": _text("The tool that wrote the file; detected by default."),
         },
         ("file",),
-        mcp_writes.import_results,
+        mcp_releases.import_results,
         "write",
     ),
     AgentTool(
@@ -240,7 +240,7 @@ TOOLS: tuple[AgentTool, ...] = (
             "evaluation": _EVALUATION,
         },
         ("name", "evaluation"),
-        mcp_writes.set_baseline,
+        mcp_releases.set_baseline,
         "write",
     ),
 )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from assay.cli.frame import arg, flag, repeated
+from assay.cli.frame import Options, arg, flag, repeated
 from assay.cli.measuring import K, Measured, measure, read_ks, shown, trees
 from assay.cli.memory import uncollected
 from assay.errors import InputError, NotEnoughEvidence, UsageError, count
@@ -24,7 +23,7 @@ from assay.scoring.metrics.tool_calls import measure_tool_calls
 from assay.scoring.metrics.values import is_close, numeric
 
 
-def _retrieval(options: argparse.Namespace) -> Measured:
+def _retrieval(options: Options) -> Measured:
     found = evaluate(
         read_qrels(options.qrels),
         read_run(options.run),
@@ -48,7 +47,7 @@ def _retrieval(options: argparse.Namespace) -> Measured:
     return Measured(document, [*lines, count(len(found.queries), "query", "queries")])
 
 
-def _pass_at_k(options: argparse.Namespace) -> Measured:
+def _pass_at_k(options: Options) -> Measured:
     ks = read_ks(options.k)
     document = report(read_tasks(stream_documents(options.file), where=options.file), ks)
     reasons = document.get("reasons", {})
@@ -60,7 +59,7 @@ def _pass_at_k(options: argparse.Namespace) -> Measured:
     return Measured(document, [*lines, count(document["tasks"], "task")])
 
 
-def _tests(options: argparse.Namespace) -> Measured:
+def _tests(options: Options) -> Measured:
     documents = list(stream_documents(options.file))
     first = documents[0] if len(documents) == 1 and options.report is None else None
     if isinstance(first, Document) and is_report(first.tree):
@@ -74,7 +73,7 @@ def _tests(options: argparse.Namespace) -> Measured:
     return Measured(document, lines)
 
 
-def _tool_calls(options: argparse.Namespace) -> Measured:
+def _tool_calls(options: Options) -> Measured:
     with uncollected():
         document = measure_tool_calls(trees(options.file), options.rules)
     if not document["n"]:
@@ -91,7 +90,7 @@ def _accuracy(document: dict[str, Any], right: int) -> str:
     return f"accuracy  {document['accuracy']:.4f}  ({right:,} of {document['n']:,})"
 
 
-def _text(options: argparse.Namespace) -> Measured:
+def _text(options: Options) -> Measured:
     steps = [step for step in options.steps.split(",") if step]
     unknown = [step for step in steps if step not in STEPS]
     if unknown:

@@ -6,13 +6,12 @@ Nothing that the code prints affects the result. The results fit into a run unch
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 from collections.abc import Mapping
 from typing import Any
 
-from assay.cli.frame import arg
+from assay.cli.frame import Options, arg
 from assay.cli.measuring import K, Measured, measure, read_ks, shown, trees
 from assay.errors import InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.json_files import open_input
@@ -74,7 +73,7 @@ def need_git() -> None:
 # --- solutions
 
 
-def _solutions(options: argparse.Namespace) -> Measured:
+def _solutions(options: Options) -> Measured:
     ks = read_ks(options.k)
     require(options.sandbox)
     limits = SandboxLimits(wall_s=options.timeout)
@@ -155,7 +154,7 @@ def _solutions(options: argparse.Namespace) -> Measured:
 # --- patch
 
 
-def _patch(options: argparse.Namespace) -> Measured:
+def _patch(options: Options) -> Measured:
     need_git()
     if not os.path.isdir(options.tree):
         raise InputError(

@@ -7,14 +7,13 @@ reason where one is null.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise as successive
 from math import fsum, isfinite, sqrt
 from typing import Any, Literal
 
-from assay.cli.frame import arg
+from assay.cli.frame import Options, arg
 from assay.cli.measuring import Measured, measure
 from assay.cli.memory import uncollected
 from assay.cli.rater_files import Ratings, read_pairs, read_ratings
@@ -30,7 +29,7 @@ _WEIGHTS: tuple[Literal["linear", "quadratic"], ...] = ("linear", "quadratic")
 _MISSING_WORDS = frozenset({"null", "none", "na", "n/a", "nil", "missing", "-"})
 
 
-def _agreement(options: argparse.Namespace) -> Measured:
+def _agreement(options: Options) -> Measured:
     raters = [name.strip() for name in options.raters.split(",")]
     if len(raters) < 2 or not all(raters):
         raise UsageError(
@@ -53,7 +52,7 @@ def _agreement(options: argparse.Namespace) -> Measured:
     return Measured(document, _agreement_lines(document))
 
 
-def _pairwise(options: argparse.Namespace) -> Measured:
+def _pairwise(options: Options) -> Measured:
     with uncollected():
         document = pairwise.measure(read_pairs(options.file))
     return Measured(document, _pairwise_lines(document))

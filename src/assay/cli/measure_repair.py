@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Iterable, Mapping
-from math import ceil, isfinite
+from math import ceil
 from typing import Any
 
-from assay.cli.frame import arg
+from assay.cli.frame import Bounds, Options, arg
 from assay.cli.measure_code import SANDBOX, gate_line, need_git, read_patch, untimed
 from assay.cli.measuring import Measured, measure, trees
 from assay.cli.progress import Progress
@@ -32,11 +31,7 @@ A hostile patch can still cheat: its code runs in the process of the test that i
 its report. A test command other than pytest or unittest passes by its exit status, and code can end that process with 0."""  # noqa: E501
 
 
-def _repair(options: argparse.Namespace) -> Measured:
-    if not isfinite(options.timeout) or not 0 < options.timeout <= 86_400:
-        raise UsageError(
-            "CLI-001", f"--timeout {options.timeout:g} is not a number of seconds up to a day."
-        )
+def _repair(options: Options) -> Measured:
     jobs = _jobs(options)
     need_git()
     require(options.sandbox)
@@ -80,7 +75,7 @@ def _untimed_instance(entry: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _jobs(options: argparse.Namespace) -> list[PatchJob]:
+def _jobs(options: Options) -> list[PatchJob]:
     """The instances of the file, or the one that the options describe; all faults at once."""
 
     def listed(texts: list[str] | None) -> list[str]:
@@ -242,6 +237,7 @@ COMMANDS = {
         ),
         arg(
             "--timeout",
+            within=Bounds(above=0, most=86_400),
             metavar="S",
             type=float,
             default=TEST_S,

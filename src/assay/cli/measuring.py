@@ -4,16 +4,14 @@ document goes.
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
 from assay.cli import options as opt
-from assay.cli.frame import STORE, Argument, Command, arg
+from assay.cli.frame import STORE, Argument, Command, Options, arg
 from assay.cli.ledger import storing_result
-from assay.errors import ExitCode, InputError, UsageError
+from assay.errors import InputError, UsageError
 from assay.files.json_files import Unread, stream_documents
 from assay.records.grade import ENGINE
 
@@ -31,7 +29,7 @@ class Measured(NamedTuple):
 
 def measure(
     kind: str,
-    take: Callable[[argparse.Namespace], Measured],
+    take: Callable[[Options], Measured],
     description: str,
     example: str,
     *arguments: Argument,
@@ -49,20 +47,11 @@ def measure(
 K = arg("--k", metavar="K,...", default="1", help="how many attempts to draw (default: 1)")
 
 
-def _run(
-    verb: str, take: Callable[[argparse.Namespace], Measured], options: argparse.Namespace
-) -> int:
+def _run(verb: str, take: Callable[[Options], Measured], options: Options) -> int:
     given = [value for name, value in vars(options).items() if name not in ("output", "formats")]
     # before any work: an output that is read or cannot be written, a ledger that cannot be opened
     inputs = [text for value in given for text in (value if isinstance(value, list) else [value])]
-    opt.outputs(
-        argparse.Namespace(
-            **{
-                **vars(options),
-                "files": [text for text in inputs if isinstance(text, str) and text],
-            }
-        )
-    )
+    opt.outputs(options, *(text for text in inputs if isinstance(text, str)))
     with storing_result(options, verb):
         pass
     document, lines, stored = take(options)
@@ -70,8 +59,7 @@ def _run(
     with storing_result(options, verb) as result:
         if result is not None:
             result.put(document if stored is None else {**stored, **ENGINE})
-    opt.give(options, document, lambda: sys.stdout.writelines(f"{line}\n" for line in lines))
-    return ExitCode.PASSED
+    return opt.give(options, document, lines)
 
 
 def shown(value: Any) -> str:

@@ -9,12 +9,12 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from assay.errors import UsageError
+from assay.errors import ExitCode, UsageError, printable
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Iterable, Mapping
 
+    from assay.cli.parsing import Options
     from assay.library.shelf import Shelf
 
 
@@ -70,7 +70,7 @@ def moment(text: str | None) -> datetime | None:
     return found.astimezone(UTC)
 
 
-def shelf_of(options: argparse.Namespace) -> Shelf:
+def shelf_of(options: Options) -> Shelf:
     """The shelf the options ask for."""
     from assay.library.shelf import Shelf
 
@@ -78,21 +78,26 @@ def shelf_of(options: argparse.Namespace) -> Shelf:
     return Shelf(folder) if folder else Shelf()
 
 
-def unless_configured(options: argparse.Namespace, verb: str, option: str, text: str) -> str:
+def unless_configured(options: Options, verb: str, option: str, text: str) -> str:
     """The text of an option in a hint, with a space before it; nothing if `assay.yaml` sets that
     option for the verb.
     """
-    config = getattr(options, "config", None)
+    config = options.config
     names = {} if config is None else config.spec.commands.get(verb, {})
     return "" if option in names else f" {text}"
 
 
-def outputs(options: argparse.Namespace) -> list[str]:
-    """The output files, each with an extension that this verb writes."""
+def outputs(options: Options, *inputs: str | None) -> list[str]:
+    """The output files, each with an extension that this verb writes. None is a file that the
+    command reads: `inputs`, besides its `files`.
+    """
+    if "formats" not in options:
+        return []
     seen: set[str] = set()
-    inputs = {os.path.realpath(path) for path in getattr(options, "files", ()) if path != "-"}
+    read = (*getattr(options, "files", ()), *inputs)
+    taken = {os.path.realpath(path) for path in read if path and path != "-"}
     for path in options.output:
-        if os.path.realpath(path) in inputs:
+        if os.path.realpath(path) in taken:
             raise UsageError(
                 "CLI-001",
                 f"'{path}' is read and would be overwritten.",
@@ -115,49 +120,70 @@ def outputs(options: argparse.Namespace) -> list[str]:
     return list(options.output)
 
 
-def colour(stream: Any = None) -> bool:
-    """Whether to use colour: on a terminal, unless NO_COLOR or CI is set."""
-    target = stream or sys.stdout
-    return bool(target.isatty() and not os.environ.get("NO_COLOR") and not os.environ.get("CI"))
-
-
 _CODES = {"green": "32", "red": "31", "yellow": "33", "bold": "1", "dim": "2"}
 
 
-def paint(text: str, *names: str, on: bool) -> str:
-    """Text in colour, or as it is."""
-    return f"\x1b[{';'.join(_CODES[name] for name in names)}m{text}\x1b[0m" if on else text
+def paint(text: str, *names: str) -> str:
+    """Text in colour on a terminal, unless NO_COLOR or CI is set; else as it is."""
+    if not names or not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("CI"):
+        return text
+    return f"\x1b[{';'.join(_CODES[name] for name in names)}m{text}\x1b[0m"
 
 
-def write_outputs(
-    options: argparse.Namespace,
+def give(
+    options: Options,
     document: Any,
+    show: Callable[[], object] | Iterable[str],
+    code: int = ExitCode.PASSED,
     *,
     forms: Mapping[str, Callable[[Any], bytes]] | None = None,
-) -> None:
-    """Write the document to every output file, as JSON or in the form of its extension."""
+    written: Iterable[str] | None = None,
+) -> int:
+    """End a verb with this exit code: write its document to every output file, as JSON or in the
+    form of the extension, and print it, as JSON or by `show`, which is a function or lines.
+    `written` are output files that are there already, instead.
+    """
     from assay.files.atomic import write_file
     from assay.views.documents import pretty
 
-    for path in outputs(options):
+    paths = outputs(options) if written is None else []
+    for path in paths:
         write_file(path, (forms or {}).get(os.path.splitext(path)[1], pretty)(document))
-
-
-def give(options: argparse.Namespace, document: Any, show: Callable[[], object]) -> None:
-    """Write the document to every output file, and to standard output as JSON or by `show`."""
-    write_outputs(options, document)
     if options.json:
         print_json(document)
-    else:
+    elif callable(show):
         show()
+    else:
+        print_lines(show)
+    report_written(options, written or paths)
+    return code
 
 
-def given_of(options: argparse.Namespace, *names: str) -> list[str]:
+def json_lines(rows: Iterable[Any]) -> bytes:
+    """Rows as JSON Lines."""
+    from assay.views.documents import encode
+
+    return b"".join(encode(row) + b"\n" for row in rows)
+
+
+def report_written(options: Options, paths: Iterable[str]) -> None:
+    """Name the files that were written on standard error, unless a program reads the output."""
+    if not options.json:
+        sys.stdout.flush()
+        sys.stderr.writelines(f"wrote {printable(path)}\n" for path in paths)
+
+
+def note(text: str) -> None:
+    """Print a line on standard error."""
+    sys.stderr.write(f"assay: {printable(text)}\n")
+
+
+def given_of(options: Options, *names: str) -> list[str]:
     """Which of these options are set, where one excludes the others. One on the command line
     replaces those of `assay.yaml`.
     """
     named = [name for name in names if getattr(options, name)]
-    sources = getattr(options, "sources", {})
+    sources = options.sources
     given = [name for name in named if sources.get(name) == "command line"] or named
     for name in set(named) - set(given):
         setattr(options, name, None)

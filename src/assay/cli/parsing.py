@@ -1,14 +1,58 @@
-"""The parser of one verb: its help, the options that every verb has, and errors worded like all
-others.
+"""The parser of one verb: its help, the options that every verb has, the numbers that an option
+takes, and errors worded like all others.
 """
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import EXIT_CODES_TEXT, UsageError
 from assay.files.upwards import find_config
+
+if TYPE_CHECKING:
+    from assay.running.config import Config
+
+
+class Options(argparse.Namespace):
+    """The options of a command, as its parser has read them."""
+
+    config: Config | None = None
+    """The `assay.yaml` that defaults come from."""
+    sources: Mapping[str, str] = {}
+    """Where the value of each option comes from, where there is an `assay.yaml`."""
+
+
+class Bounds(NamedTuple):
+    """The numbers that an option takes.
+
+    >>> str(Bounds(least=1)), str(Bounds(above=0, most=86_400))
+    ('at least 1', 'above 0 and at most 86,400')
+    """
+
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+
+    def hold(self, value: float) -> bool:
+        """Whether a number is one of them; NaN never is."""
+        return (
+            (self.least is None or value >= self.least)
+            and (self.above is None or value > self.above)
+            and (self.most is None or value <= self.most)
+            and (self.below is None or value < self.below)
+        )
+
+    def __str__(self) -> str:
+        ends = (
+            ("at least", self.least),
+            ("above", self.above),
+            ("at most", self.most),
+            ("below", self.below),
+        )
+        return " and ".join(f"{word} {end:,}" for word, end in ends if end is not None)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -39,9 +39,9 @@ from assay.release.baseline import names as baseline_names
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from assay.cli.parsing import Options
     from assay.records.evaluation import VersionedName
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
@@ -51,7 +51,7 @@ STORED = "the evaluation"
 
 
 @contextmanager
-def resolved(options: argparse.Namespace, named: Mapping[str, Sequence[str]]) -> Iterator[None]:
+def resolved(options: Options, named: Mapping[str, Sequence[str]]) -> Iterator[None]:
     """The options with every name replaced by its runs, while a command works. `named` has the
     values of each option that takes runs.
     """
@@ -73,7 +73,7 @@ def resolved(options: argparse.Namespace, named: Mapping[str, Sequence[str]]) ->
         yield
 
 
-def suggested_baseline(options: argparse.Namespace) -> str | None:
+def suggested_baseline(options: Options) -> str | None:
     """A baseline in the ledger that the candidate of the options can be compared with."""
     with _Resolver(options, "") as found:
         found.candidates.extend(options.files)
@@ -81,7 +81,7 @@ def suggested_baseline(options: argparse.Namespace) -> str | None:
 
 
 class _Resolver:
-    def __init__(self, options: argparse.Namespace, folder: str) -> None:
+    def __init__(self, options: Options, folder: str) -> None:
         self._options = options
         self._folder = folder
         self._names = LedgerNames(options)
@@ -228,7 +228,7 @@ class _Resolver:
             self._use_own_profile(stored)
         for name, default in CHOSEN:
             option = "grading_policy" if f"grading_{name}" in self._options else name
-            sources = getattr(self._options, "sources", {})
+            sources = self._options.sources
             if not stored or getattr(self._options, option, "") != default:
                 continue
             if sources.get(option) == "command line":  # it names the default
@@ -268,7 +268,7 @@ class _Resolver:
         """Grade by the profile that scorers and assertions added to, where the evaluations have one
         and the command line names no other.
         """
-        sources = getattr(self._options, "sources", {})
+        sources = self._options.sources
         if is_chosen(self._options):
             return
         own = one_own_profile([one.evaluation.evaluation.settings for one in stored])

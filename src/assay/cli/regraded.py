@@ -6,11 +6,11 @@ the command grades by.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping
 from typing import Any
 
+from assay.cli.parsing import Options
 from assay.errors import AssayError, printable
 from assay.files.json_files import StoredInput, stream_documents
 from assay.pipeline.choice import Choice
@@ -19,7 +19,7 @@ from assay.pipeline.regraded import regraded
 from assay.views.documents import plain
 
 
-def warn_of_regrading(options: argparse.Namespace, choice: Choice) -> None:
+def warn_of_regrading(options: Options, choice: Choice) -> None:
     """Print once on standard error which evaluations were graded by other rules when they were
     stored; `regraded` of the options has the sentences. Evaluations that can't be graded at all are
     refused by the command itself.
@@ -29,12 +29,11 @@ def warn_of_regrading(options: argparse.Namespace, choice: Choice) -> None:
     options.stored, options.regraded = [], []
     try:
         grader = choice.grader()
-        said = [sentence for one in graded if (sentence := _sentence(one, grader, word))]
+        options.regraded = [text for one in graded if (text := _sentence(one, grader, word))]
     except AssayError:
         return
-    for sentence in said:
+    for sentence in options.regraded:
         sys.stderr.write(printable(f"warning: {sentence}") + "\n")
-    options.regraded = said
 
 
 def _sentence(stored: StoredInput, grader: Grader, word: str) -> str:

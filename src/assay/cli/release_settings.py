@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 
 from assay.archive.release_settings import ReleaseSettings
 from assay.cli.configured import COMMAND_LINE, DEFAULT
-from assay.cli.frame import load_command
+from assay.cli.frame import Options, load_command
 from assay.cli.gate import rules_of
 from assay.cli.run_profile import configured_scorers
 from assay.files.yaml_files import is_yaml_name
@@ -22,7 +21,7 @@ _APPLIED = (
 """Options of `assay gate` that a page applies, or that don't change a decision on the ledger."""
 
 
-def release_settings(options: argparse.Namespace) -> ReleaseSettings:
+def release_settings(options: Options) -> ReleaseSettings:
     """The release rules of the assay.yaml that the options come from. An error in them is reported
     at the start.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -11,11 +10,11 @@ import msgspec
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.batch_engine import ENGINE, refuse_batch_options
-from assay.cli.frame import CHOICES, COMMON, STORE, Command, arg, repeated
+from assay.cli.frame import CHOICES, COMMON, STORE, Command, Options, arg, repeated
 from assay.cli.grade import choice_of
 from assay.cli.ledger import storing_result
 from assay.cli.stream import run_id_digest, twice
-from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, printable
+from assay.errors import InputError, NotEnoughEvidence, UsageError, count, printable
 from assay.files.json_files import read_documents
 from assay.files.own_files import is_batch_output
 from assay.pipeline.given_grades import grades_of
@@ -24,13 +23,14 @@ from assay.release.summary import Intervals, Summary
 from assay.views.summary import summary_view
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from assay.archive.store import Result
     from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
     from assay.records.grade import Grade
+    from assay.records.summary import SummaryBlock
+    from assay.release.ranking import Place
 
 
 def grades(files: list[str], grader: Grader, *, result: Result | None = None) -> Iterator[Grade]:
@@ -50,7 +50,7 @@ def grades(files: list[str], grader: Grader, *, result: Result | None = None) ->
             yield graded.grade
 
 
-def _chosen(options: argparse.Namespace, result: Result | None) -> Choice:
+def _chosen(options: Options, result: Result | None) -> Choice:
     """The choice of the options. The cards of judges that it grades by are part of what a result is
     made of.
     """
@@ -61,12 +61,12 @@ def _chosen(options: argparse.Namespace, result: Result | None) -> Choice:
     return choice
 
 
-def _rank(options: argparse.Namespace) -> int:
+def _rank(options: Options) -> int:
     with storing_result(options, "report rank") as result:
         return _ranked(options, result)
 
 
-def _ranked(options: argparse.Namespace, result: Result | None) -> int:
+def _ranked(options: Options, result: Result | None) -> int:
     grader = _chosen(options, result).grader()
     scoring: set[str] = set()
 
@@ -91,31 +91,27 @@ def _ranked(options: argparse.Namespace, result: Result | None) -> int:
     }
     if result is not None:
         result.put(document)
-    if options.json:
-        opt.print_json(document)
-        return ExitCode.PASSED
+    return opt.give(options, document, _rank_lines(places))
+
+
+def _rank_lines(places: Sequence[Place]) -> Iterator[str]:
     width = min(60, max(len(place.contender.id) for place in places))
     for place in places:
         one = place.contender
-        gates = (
-            f"{one.gate_failures} gate{'s' if one.gate_failures > 1 else ''} failed"
-            if one.gate_failures
-            else "gates pass"
-        )
+        gates = f"{count(one.gate_failures, 'gate')} failed" if one.gate_failures else "gates pass"
         decided = f"  decided by {place.decided_by}" if place.decided_by else ""
         verdict = (
             f"{one.passed} of {one.runs} passed"
             if one.grade is None
             else f"{one.grade} {'passed' if one.passed else 'FAILED'}"
         )
-        sys.stdout.write(
+        yield (
             f"{place.rank:>4}  {printable(one.id):<{width}}  {one.score / 100:6.2f}  {verdict:<8} "
-            f" {gates:<14}  tie group {place.tie_group}{decided}\n"
+            f" {gates:<14}  tie group {place.tie_group}{decided}"
         )
-    return ExitCode.PASSED
 
 
-def _summary(options: argparse.Namespace) -> int:
+def _summary(options: Options) -> int:
     if (options.interval == "bca") != (options.seed is not None) or (
         options.seed is not None and options.seed < 0
     ):
@@ -132,7 +128,7 @@ def _summary(options: argparse.Namespace) -> int:
         return _summed(options, result)
 
 
-def _summed(options: argparse.Namespace, result: Result | None) -> int:
+def _summed(options: Options, result: Result | None) -> int:
     summary = Summary()
     for grade in grades(options.files, _chosen(options, result).grader(), result=result):
         summary.add(grade)
@@ -143,11 +139,14 @@ def _summed(options: argparse.Namespace, result: Result | None) -> int:
     block = summary.block(Intervals(options.interval, options.seed))
     if result is not None:
         result.put(msgspec.to_builtins(block))
-    opt.give(options, block, lambda: terminal.show(summary_view(block, options.slice)))
-    return ExitCode.PASSED
+    return _give_summary(options, block)
 
 
-def _summed_in_engine(options: argparse.Namespace) -> int:
+def _give_summary(options: Options, block: SummaryBlock) -> int:
+    return opt.give(options, block, lambda: terminal.show(summary_view(block, options.slice)))
+
+
+def _summed_in_engine(options: Options) -> int:
     """The summary of one output of `assay batch`."""
     from assay.cli.batch_engine import reading_engine
     from assay.cli.batch_plan import asks_to_store, graded_by
@@ -167,9 +166,7 @@ def _summed_in_engine(options: argparse.Namespace) -> int:
     side = read_batch_side(options.files[0])
     plan = graded_by(options, side, policy=options.policy).plan
     with reading_engine(options) as engine:
-        block = summarise_batch(engine, side, plan, slices=options.slice)
-    opt.give(options, block, lambda: terminal.show(summary_view(block, options.slice)))
-    return ExitCode.PASSED
+        return _give_summary(options, summarise_batch(engine, side, plan, slices=options.slice))
 
 
 COMMANDS = {

@@ -7,19 +7,15 @@ neither knows nor changes it.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
-import sys
 from typing import Any
 
 from assay import __version__
 from assay.cli import options as opt
-from assay.cli.comment_api import CommentApi, CommentPlace
-from assay.cli.frame import Command, arg
-from assay.cli.merge_request import GitLab
-from assay.cli.pull_request import GitHub
-from assay.errors import AssayError, ExitCode, InputError, UsageError, printable
+from assay.cli.comment_api import CommentApi, CommentPlace, GitHub, GitLab
+from assay.cli.frame import Command, Options, arg
+from assay.errors import AssayError, InputError, UsageError, printable
 from assay.files.json_files import open_input, parse_json
 
 API = "https://api.github.com"
@@ -32,7 +28,7 @@ _KEY = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 _PULL = re.compile(r"refs/pull/([0-9]{1,9})/")
 
 
-def _comment(options: argparse.Namespace) -> int:
+def _comment(options: Options) -> int:
     if not _KEY.fullmatch(options.key):
         raise UsageError(
             "CLI-001",
@@ -44,12 +40,10 @@ def _comment(options: argparse.Namespace) -> int:
     marker = f"<!-- assay:{options.key} -->\n"
     body = _body(marker, _read(options.file), event)
     posted = host.put_comment(marker.strip(), body)
-    if options.json:
-        place = host.place
-        opt.print_json({**posted._asdict(), "repository": place.repository, "pull": place.number})
-    else:
-        sys.stdout.write(f"{posted.action} {printable(posted.url or host.place_name)}\n")
-    return ExitCode.PASSED
+    place = host.place
+    document = {**posted._asdict(), "repository": place.repository, "pull": place.number}
+    line = f"{posted.action} {printable(posted.url or host.place_name)}"
+    return opt.give(options, document, [line])
 
 
 def _read(path: str) -> str:
@@ -81,14 +75,14 @@ def _event() -> dict[str, Any]:
     return tree if isinstance(tree, dict) else {}
 
 
-def _is_gitlab(options: argparse.Namespace) -> bool:
+def _is_gitlab(options: Options) -> bool:
     """Whether the comment goes to GitLab: by the address of the API, else by whose job this is."""
     if options.api:
         return bool(options.api.rstrip("/").endswith("/api/v4"))
     return bool(os.environ.get("CI_API_V4_URL")) and not os.environ.get("GITHUB_EVENT_PATH")
 
 
-def _github(options: argparse.Namespace, event: dict[str, Any]) -> CommentApi:
+def _github(options: Options, event: dict[str, Any]) -> CommentApi:
     repository = options.repo or os.environ.get("GITHUB_REPOSITORY", "")
     number = options.pull
     if number is None:
@@ -110,7 +104,7 @@ def _github(options: argparse.Namespace, event: dict[str, Any]) -> CommentApi:
     return GitHub(place, token)
 
 
-def _gitlab(options: argparse.Namespace) -> CommentApi:
+def _gitlab(options: Options) -> CommentApi:
     said = os.environ.get("CI_MERGE_REQUEST_IID", "")
     number = options.pull
     if number is None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 
 from assay.cli import options as opt
-from assay.cli.fault_list import faults_error
-from assay.cli.frame import CHOICES, Command, arg
+from assay.cli.bars import faults_error
+from assay.cli.frame import CHOICES, Command, Options, arg
 from assay.cli.grade import choice_of
 from assay.cli.hints import GRADED_BY, given
 from assay.cli.imported_inputs import MADE
 from assay.cli.references import STORED
 from assay.cli.stream import Stopped, grade_stream, output_of
-from assay.errors import ExitCode, NotEnoughEvidence, UsageError
+from assay.errors import NotEnoughEvidence, UsageError
 from assay.registry import is_path
 from assay.views.exporters import EXPORTERS, Exporter
 from assay.views.grade_line import totals_text, versions_text
@@ -22,10 +21,8 @@ NAMED = ("inspect", "mlflow", "promptfoo", "otel")
 """The exporters that no extension picks."""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Write one file in the format that is asked for."""
-    if options.jobs < 1:
-        raise UsageError("CLI-001", "--jobs must be 1 or more.")
     options.output, options.formats = [options.output], exporter_of(options.to).extensions
     (path,) = opt.outputs(options)
     output = output_of(path, options.to)
@@ -53,19 +50,17 @@ def run(options: argparse.Namespace) -> int:
             "FIL-005", "there is nothing to export.", where=", ".join(options.files)
         ) from None
     counts = totals.counts()
-    if options.json:
-        opt.print_json({"exporter": options.to, "output": path, "counts": counts})
-    else:
-        opt.print_lines([totals_text(counts), versions_text(counts), f"wrote {path}"])
-    return ExitCode.PASSED
+    document = {"exporter": options.to, "output": path, "counts": counts}
+    lines = [totals_text(counts), versions_text(counts)]
+    return opt.give(options, document, lines, written=[path])
 
 
-def _graded_by(options: argparse.Namespace) -> list[str] | None:
+def _graded_by(options: Options) -> list[str] | None:
     """The options that grade other runs as these are graded; None if their profile lives only as
     long as this command.
     """
     words = [word for name in GRADED_BY for word in given(options, name)]
-    if getattr(options, "sources", {}).get("profile") in (MADE, STORED):
+    if options.sources.get("profile") in (MADE, STORED):
         return None if is_path(options.profile) else [*words, "--profile", options.profile]
     return words
 

@@ -13,24 +13,27 @@ from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
 from assay.cli.bars import pass_bar
-from assay.cli.frame import BARS, CHOICES, STORE, Command, arg
+from assay.cli.frame import BARS, CHOICES, STORE, Command, Options, arg
 from assay.cli.grade import Grading, choice_of
 from assay.cli.run_judge import ARGUMENTS, JOURNAL, RunJudge, calls_of, judge_of, report
-from assay.cli.run_screen import already_begun, report_repeats, resume_command, say, show_evaluation
 from assay.cli.run_settings import (
     DEFAULT_FOLDER,
     DEFAULT_WORKFLOW,
+    already_begun,
     configuration,
     recall,
     remember,
+    report_repeats,
+    resume_command,
+    say,
     settings_of,
+    show_evaluation,
 )
 from assay.errors import UsageError, count
 from assay.files.atomic import atomic_write
 from assay.views.exporters import FORMATS
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
     from assay.judging.config import JudgeSpec
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
     from assay.running.workflow import LoadedWorkflow
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Run the verb."""
     recall(options)
     pass_bar(options)  # a slip in it must not cost a run
@@ -132,12 +135,10 @@ def run(options: argparse.Namespace) -> int:
     return code
 
 
-def _profile_why(
-    options: argparse.Namespace, workflow: LoadedWorkflow, planned: WorkflowPlan
-) -> str:
+def _profile_why(options: Options, workflow: LoadedWorkflow, planned: WorkflowPlan) -> str:
     if options.profile is None:
         return workflow.profile_why
-    source = getattr(options, "sources", {}).get("profile", "command line")
+    source = options.sources.get("profile", "command line")
     return f"profile {planned.profile.id}, named by {source.replace('command', 'the command')}"
 
 
@@ -150,7 +151,7 @@ def _folder(path: str) -> None:
         ) from None
 
 
-def plan_of(options: argparse.Namespace, workflow: LoadedWorkflow) -> WorkflowPlan:
+def plan_of(options: Options, workflow: LoadedWorkflow) -> WorkflowPlan:
     """Find profile, policy and rubric before anything runs: a typo in a name must not waste a night
     of calls.
     """
@@ -160,7 +161,7 @@ def plan_of(options: argparse.Namespace, workflow: LoadedWorkflow) -> WorkflowPl
 
 
 def _prepared(
-    options: argparse.Namespace,
+    options: Options,
     workflow: LoadedWorkflow,
     planned: WorkflowPlan,
     work: Sequence[SampleWork],

@@ -10,12 +10,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.cli.frame import arg, flag
+from assay.cli.frame import Bounds, Options, arg, flag
 from assay.cli.progress import Progress
-from assay.errors import UsageError, count, printable
+from assay.errors import count, printable
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Sequence
 
     from assay.judging.config import JudgeSpec
@@ -35,7 +34,13 @@ ARGUMENTS = (
         metavar="X",
         help="stop asking the judge before this much is spent; needs a price",
     ),
-    arg("--max-calls", type=int, metavar="N", help="ask the judge at most N questions"),
+    arg(
+        "--max-calls",
+        within=Bounds(least=1),
+        type=int,
+        metavar="N",
+        help="ask the judge at most N questions",
+    ),
 )
 
 
@@ -47,10 +52,8 @@ class RunJudge(NamedTuple):
     max_calls: int | None
 
 
-def judge_of(options: argparse.Namespace) -> JudgeSpec | None:
+def judge_of(options: Options) -> JudgeSpec | None:
     """The judge that the options name; None if they name none."""
-    if options.max_calls is not None and options.max_calls < 1:
-        raise UsageError("CLI-001", f"--max-calls is {options.max_calls}; it must be at least 1.")
     if not options.judge:
         return None
     from msgspec import structs

@@ -16,15 +16,16 @@ from assay.running.workflow import LoadedWorkflow
 from assay.scoring.extension import extended
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
+    from assay.cli.parsing import Options
     from assay.running.compatibility import PreparedSample
+    from assay.running.config import Config
     from assay.scoring.profile import Profile
 
 
 def extend_profile(
-    options: argparse.Namespace,
+    options: Options,
     base: Profile,
     workflow: LoadedWorkflow,
     samples: Sequence[PreparedSample],
@@ -42,36 +43,28 @@ def extend_profile(
         # a profile that is asked for leaves nothing to the run: its rubric is asked for too
         options.rubric = workflow.spec.rubric
     options.profile = path
-    if hasattr(options, "sources"):
-        options.sources["profile"] = "command line"  # so that printed commands name it
+    if options.sources:  # so that printed commands name it
+        options.sources = {**options.sources, "profile": "command line"}
     return profile
 
 
-def configured_profile(options: argparse.Namespace) -> str | None:
-    """The profile that the options ask for, with what the scorers of `assay.yaml` add to it: what a
-    team declares is required of every run, also of one that was made without it. Another tool's
-    results are graded by what that tool measured.
+def configured_profile(options: Options, config: Config, profile: str | None) -> str | None:
+    """A profile with what the scorers of `assay.yaml` add to it: what a team declares is required
+    of every run, also of one that was made without it.
     """
-    if "made_profile" in options:
-        return str(options.profile)
-    if options.config is None:
-        asked: str | None = options.profile
-        return asked
     return required_profile(
         opt.shelf_of(options),
-        options.profile,
+        profile,
         configured_scorers(options),
-        workflow=options.config.chosen("workflow"),
-        folder=lambda: (
-            getattr(options, "scratch", None) or os.path.join(options.config.folder, ".assay")
-        ),
-        where=options.config.path,
+        workflow=config.chosen("workflow"),
+        folder=lambda: getattr(options, "scratch", None) or os.path.join(config.folder, ".assay"),
+        where=config.path,
     )
 
 
-def configured_scorers(options: argparse.Namespace) -> list[PlacedScorer]:
+def configured_scorers(options: Options) -> list[PlacedScorer]:
     """The scorers and gates of `assay.yaml`, where there is one."""
-    config = getattr(options, "config", None)
+    config = options.config
     if config is None:
         return []
     return placed_scorers(

@@ -1,33 +1,41 @@
 """The settings of `assay run`, stored in `run.json` of its work folder, so that `--resume DIR`
-needs nothing else.
+needs nothing else; and what it prints: how to resume a run, its evaluation, how stable its passes
+are.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import sys
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.errors import UsageError
+from assay.cli.hints import GRADED_BY, command
+from assay.cli.ledger import ledger_options
+from assay.errors import UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.json_files import read_json
 from assay.records.grade import ENGINE
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
-    import argparse
-
+    from assay.cli.parsing import Options
     from assay.cli.run_judge import RunJudge
+    from assay.cli.run_work import RunWork
     from assay.pipeline.selection import WorkflowPlan
+    from assay.records.evaluation import Evaluation
     from assay.running.dataset import LoadedDataset
     from assay.running.runner import RunSettings
     from assay.running.workflow import LoadedWorkflow
 
+
 DEFAULT_FOLDER = "assay-runs"
+
 DEFAULT_WORKFLOW = "workflow.yaml"
+
 _REMEMBERED = (
     "workflow",
     "dataset",
@@ -44,11 +52,13 @@ _REMEMBERED = (
     "no_store",
     "project",
 )
+
 _ANEW = (("judge", "no_judge", "max_usd", "max_calls"), ("min_pass_rate", "confidence"))
+
 """Options that may be given again when a run is resumed, each group as a whole."""
 
 
-def remember(options: argparse.Namespace, settings: RunSettings, folder: str) -> None:
+def remember(options: Options, settings: RunSettings, folder: str) -> None:
     """Store the settings, so that `--resume DIR` needs nothing else."""
     asked: dict[str, Any] = options.asked
     paths = {
@@ -67,7 +77,7 @@ def remember(options: argparse.Namespace, settings: RunSettings, folder: str) ->
     write_file(os.path.join(folder, "run.json"), pretty(settings_))
 
 
-def recall(options: argparse.Namespace) -> None:
+def recall(options: Options) -> None:
     """Fill in the stored settings of the resumed run, and the defaults."""
     options.started = opt.moment(options.now) or datetime.now(UTC)
     if options.resume:
@@ -100,14 +110,14 @@ def recall(options: argparse.Namespace) -> None:
     options.asked = {name: getattr(options, name) for name in chain(_REMEMBERED, *_ANEW)}
 
 
-def is_typed(options: argparse.Namespace, name: str) -> bool:
+def is_typed(options: Options, name: str) -> bool:
     """Whether an option without a default is on the command line."""
-    sources = getattr(options, "sources", None)
+    sources = options.sources
     return sources[name] == "command line" if sources else bool(getattr(options, name))
 
 
 def configuration(
-    options: argparse.Namespace,
+    options: Options,
     workflow: LoadedWorkflow,
     dataset: LoadedDataset,
     settings: RunSettings,
@@ -143,21 +153,21 @@ def configuration(
     }
 
 
-def _own_profile(options: argparse.Namespace, planned: WorkflowPlan) -> dict[str, Any] | None:
+def _own_profile(options: Options, planned: WorkflowPlan) -> dict[str, Any] | None:
     """The profile with what scorers and assertions added, whole: no shelf has it."""
     if "+" not in str(planned.profile.version):
         return None
     return {"profile": planned.profile, "rubric": options.rubric}
 
 
-def _project_profile(options: argparse.Namespace, planned: WorkflowPlan) -> dict[str, Any]:
+def _project_profile(options: Options, planned: WorkflowPlan) -> dict[str, Any]:
     """The profile of a project's own file, whole: it can change, and its grades must replay."""
     shelf = (entry.id for entry in opt.shelf_of(options).entries("profiles"))
     is_own = "+" in str(planned.profile.version)
     return {} if is_own or planned.profile.id in shelf else {"project_profile": planned.profile}
 
 
-def settings_of(options: argparse.Namespace, workflow: LoadedWorkflow) -> RunSettings:
+def settings_of(options: Options, workflow: LoadedWorkflow) -> RunSettings:
     """The settings of a run, checked."""
     from assay.running.runner import RunSettings
 
@@ -200,3 +210,97 @@ def _free(name: str) -> str:
 
 def _stamp(now: datetime | None) -> str:
     return (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
+
+
+def say(words: str) -> None:
+    """Print a line of progress."""
+    sys.stderr.write(f"{printable(words)}\n")
+
+
+def already_begun(options: Options, folder: str) -> UsageError:
+    """The error for a folder that contains a run already, finished or not."""
+    if os.path.exists(os.path.join(folder, "runs.jsonl")):
+        another = "--work folder" if options.work else "--name"
+        return UsageError(
+            "RUN-005",
+            f"{folder} is finished.",
+            fix=f"Choose another {another}, or delete the folder to run it again.",
+        )
+    return UsageError(
+        "RUN-005",
+        "this folder already contains a run.",
+        where=folder,
+        fix=f"`{resume_command(options, folder)}` continues it.",
+    )
+
+
+def resume_command(options: Options, folder: str) -> str:
+    """The command that resumes a run, with the same outputs."""
+    outputs = [word for path in options.output for word in ("-o", path)]
+    events = [] if options.events is None else ["--events", options.events]
+    json = ["--json"] if options.json else []
+    carry = ("--step-summary", "--otlp-endpoint")
+    return command(
+        "run", "--resume", folder, *outputs, *events, *json, options=options, carry=carry
+    )
+
+
+def show_evaluation(
+    options: Options,
+    doing: RunWork,
+    evaluation: Evaluation,
+    folder: str,
+    *,
+    stored: bool,
+) -> None:
+    """The evaluation, with its worst runs and what to do next."""
+    from assay.cli import terminal
+    from assay.views.evaluation import evaluation_view
+
+    notes = []
+    if doing.judging is not None and doing.judging.missing:
+        again = f"`{resume_command(options, folder)}` asks for them again and repeats nothing else."
+        notes = [f"{sentence} {again}" for sentence in doing.judging.sentences]
+    more = ledger_options(options) if stored else ""
+    runs, carry = (evaluation.name, ()) if stored else (options.files[0], GRADED_BY)
+    commands = [
+        (
+            command("explain", runs, "--run", one.run_id, options=options, carry=carry) + more,
+            "why this run got its grade",
+        )
+        for one in doing.worst[:1]
+    ]
+    browse = command("view", runs, options=options, carry=carry or ("--library",)) + more
+    page = command("grade", runs, "-o", "report.html", options=options, carry=GRADED_BY) + more
+    commands += [(browse, "every sample, in your browser"), (page, "every run on one page")]
+    view = evaluation_view(
+        evaluation, worst=doing.worst, notes=notes, floors=doing.floors, commands=commands
+    )
+    terminal.show(view)
+
+
+def report_repeats(options: Options, doing: RunWork, folder: str) -> None:
+    """How stable the passes are: pass@k, pass^k, and the samples that sometimes pass."""
+    from assay.scoring.metrics.passk import AttemptedTask, report
+
+    passed = {sample: list(marks.values()) for sample, marks in doing.passes.items()}
+    ks = sorted({1, options.repeat})
+    found = report(
+        [AttemptedTask(name, len(marks), sum(marks)) for name, marks in passed.items()], ks
+    )
+    flaky = sorted(name for name, marks in passed.items() if len(set(marks)) > 1)
+    document: dict[str, Any] = {
+        "schema": "assay.repeats/1",
+        "repeat": options.repeat,
+        **found,
+        "flaky": flaky,
+        "samples": len(passed),
+    }
+    write_file(os.path.join(folder, "repeats.json"), pretty(document))
+    words = " · ".join(
+        f"{name} {value:.3f}" for name, value in found.items() if isinstance(value, float)
+    )
+    say(
+        f"{words} · {len(flaky)} of {len(passed)} samples sometimes"
+        f" pass{': ' + ', '.join(flaky[:5]) if flaky else ''}"
+    )

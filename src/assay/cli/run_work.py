@@ -1,4 +1,6 @@
-"""The work of `assay run`: each sample executed, judged where there is a judge, and graded."""
+"""The work of `assay run`: each sample executed, judged where there is a judge, and graded; and its
+events as a file that grows, one `assay.event/1` a line, each run numbered from 1.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +8,31 @@ import asyncio
 import os
 import sys
 import tempfile
+import threading
 from collections import Counter
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from assay.canon import digest
 from assay.cli.progress import Progress
 from assay.cli.run_judge import Judging, RunJudge, judge_runs
 from assay.cli.stream import GradedPiece
+from assay.errors import Fault, UsageError
 from assay.files.json_files import Document, parse_json
+from assay.pipeline.grading import Graded
 from assay.running.post_run import after_of, idle_scorers, scorer_warnings
 from assay.running.runner import Runner, RunSettings, SampleWork
+from assay.views import events
 from assay.views.documents import encode
 from assay.views.worst_samples import WorstSample, keep_worst
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator, Sequence
 
-    from assay.cli.events import EventFile
     from assay.cli.grade import Grading
+    from assay.cli.parsing import Options
     from assay.errors import Fault
     from assay.pipeline.grading import Graded
     from assay.running.dataset import LoadedDataset
@@ -33,8 +41,11 @@ if TYPE_CHECKING:
     from assay.running.workflow import LoadedWorkflow
     from assay.scoring.profile import Profile
 
+
 IN_MEMORY = 256 * 1024 * 1024
+
 """Bytes of grades that wait in memory for the end of the run."""
+
 Piece = GradedPiece | list["Fault"]
 
 
@@ -43,7 +54,7 @@ class RunWork:
 
     def __init__(
         self,
-        options: argparse.Namespace,
+        options: Options,
         workflow: LoadedWorkflow,
         dataset: LoadedDataset,
         settings: RunSettings,
@@ -193,12 +204,10 @@ class JudgedLines:
         return self._file.read(size)
 
 
-def _events(options: argparse.Namespace) -> AbstractContextManager[EventFile | None]:
+def _events(options: Options) -> AbstractContextManager[EventFile | None]:
     """Where the events of each run go as they happen, if --events asks for it."""
     if options.events is None:
         return nullcontext()
-    from assay.cli.events import EventFile
-
     return EventFile(options.events)
 
 
@@ -216,3 +225,68 @@ def _stdout_is_ours() -> Iterator[None]:
         sys.stdout.flush()
         os.dup2(kept, 1)
         os.close(kept)
+
+
+class EventFile:
+    """Writes every event as it happens, and each run's evaluation when the run is over. A killed
+    run leaves complete lines and at most one torn line.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._positions: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._stream: BinaryIO | None = None
+
+    def __enter__(self) -> EventFile:
+        try:
+            self._stream = open(self.path, "ab", buffering=0)
+        except OSError as error:
+            raise UsageError(
+                "FIL-008", f"cannot be written: {error.strerror}.", where=self.path
+            ) from None
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    def tell(self, run_id: str, kind: str, fields: dict[str, Any]) -> None:
+        """One event."""
+        with self._lock:
+            position = self._positions[run_id] = (
+                1 if kind == "workflow_start" else self._positions.get(run_id, 0) + 1
+            )
+            if self._stream is not None and not self._stream.closed:
+                self._stream.write(events.event(kind, run_id, _now(), fields)(position) + b"\n")
+
+    def judged(self, graded: Graded) -> bytes:
+        """The evaluation of a finished run."""
+        payload = graded.payload()
+        run_id = payload["run_id"]
+        self.tell(
+            run_id,
+            "evaluation_start",
+            {"policy": payload["policy"], "profile": payload.get("profile")},
+        )
+        self.tell(run_id, "evaluation_complete", {**payload, "digest": digest(payload)})
+        self._positions.pop(run_id, None)
+        return b""
+
+    def refused(self, run_id: str, faults: list[Fault]) -> None:
+        """A run that could not be evaluated."""
+        first = faults[0]
+        self.tell(
+            run_id,
+            "error",
+            {"message": first.message, "code": first.code, "where": first.path, "fix": first.fix},
+        )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")[:-6] + "Z"

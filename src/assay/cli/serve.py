@@ -6,35 +6,20 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from assay.cli.frame import Command, arg, flag, repeated
+from assay.cli.frame import Bounds, Command, Options, arg, flag, repeated
 from assay.cli.ledger import url_of
 from assay.errors import ExitCode, UsageError
 from assay.installing import install_hint
 
 if TYPE_CHECKING:
-    import argparse
-
     from assay.server.settings import ServerSettings
 
-RANGES = (
-    ("port", 0, 65_535),
-    ("workers", 1, 1000),
-    ("rate", 0, 1_000_000_000),
-    ("max_body", 1024, 1 << 40),
-    ("run_concurrency", 1, 10_000),
-    ("run_memory", 0, 1 << 40),
-    ("otlp_grace", 0.001, 3600),
-    ("otlp_limit", 0.001, 86_400),
-    ("otlp_keep", 0.000_001, 36_500),
-)
-"""The options that are numbers, with the smallest and largest value of each."""
 
-
-def _serve(options: argparse.Namespace) -> int:
+def _serve(options: Options) -> int:
     return serve(settings_of(options), port=options.port, workers=options.workers)
 
 
-def settings_of(options: argparse.Namespace) -> ServerSettings:
+def settings_of(options: Options) -> ServerSettings:
     """What the options ask for."""
     import os
 
@@ -46,15 +31,6 @@ def settings_of(options: argparse.Namespace) -> ServerSettings:
         raise UsageError(
             "CLI-001", f"{error.name} is not installed.", fix=install_hint("server")
         ) from None
-    for name, least, most in RANGES:
-        value = getattr(options, name)
-        if not least <= value <= most:
-            raise UsageError(
-                "CLI-001",
-                f"--{name.replace('_', '-')} is {value:g}; it must be at least {least:g} and at"
-                " most"
-                f" {most:,}.",
-            )
     if options.allow_anonymous and not is_loopback(options.host):
         raise UsageError(
             "CLI-001",
@@ -100,7 +76,7 @@ def settings_of(options: argparse.Namespace) -> ServerSettings:
     )
 
 
-def _check_offered(options: argparse.Namespace) -> None:
+def _check_offered(options: Options) -> None:
     """Read the offered workflows and datasets, so that a mistake in a file is reported at the
     start.
     """
@@ -184,6 +160,7 @@ COMMANDS = {
             ),
             arg(
                 "--port",
+                within=Bounds(0, 65_535),
                 metavar="N",
                 type=int,
                 default=8321,
@@ -191,6 +168,7 @@ COMMANDS = {
             ),
             arg(
                 "--workers",
+                within=Bounds(1, 1000),
                 metavar="N",
                 type=int,
                 default=1,
@@ -219,6 +197,7 @@ COMMANDS = {
             ),
             arg(
                 "--run-concurrency",
+                within=Bounds(1, 10_000),
                 metavar="N",
                 type=int,
                 default=8,
@@ -226,6 +205,7 @@ COMMANDS = {
             ),
             arg(
                 "--run-memory",
+                within=Bounds(0, 1 << 40),
                 metavar="MIB",
                 type=int,
                 default=8192,
@@ -240,6 +220,7 @@ COMMANDS = {
             repeated("--judge-card", "FILE", "the card of a judge; may be repeated"),
             arg(
                 "--rate",
+                within=Bounds(0, 1_000_000_000),
                 metavar="N",
                 type=float,
                 default=2000.0,
@@ -250,6 +231,7 @@ COMMANDS = {
             ),
             arg(
                 "--max-body",
+                within=Bounds(1024, 1 << 40),
                 metavar="BYTES",
                 type=int,
                 default=16 * 1024 * 1024,
@@ -265,6 +247,7 @@ COMMANDS = {
             ),
             arg(
                 "--otlp-grace",
+                within=Bounds(0.001, 3600),
                 metavar="S",
                 type=float,
                 default=6.0,
@@ -272,6 +255,7 @@ COMMANDS = {
             ),
             arg(
                 "--otlp-limit",
+                within=Bounds(0.001, 86_400),
                 metavar="S",
                 type=float,
                 default=300.0,
@@ -279,6 +263,7 @@ COMMANDS = {
             ),
             arg(
                 "--otlp-keep",
+                within=Bounds(0.000_001, 36_500),
                 metavar="DAYS",
                 type=float,
                 default=7.0,

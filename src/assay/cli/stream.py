@@ -367,9 +367,7 @@ def _graded(
         except ShelfError:
             raise
         except InputError as error:
-            yield list(error.faults) or [
-                Fault(error.message, code=error.code, file=error.where, fix=error.fix)
-            ]
+            yield error.listed()
         except OSError as error:
             reason = f"cannot be read: {error.strerror or error}."
             yield [Fault(reason, code="FIL-001", file=file)]

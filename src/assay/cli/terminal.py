@@ -12,6 +12,7 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from assay.cli.options import paint
 from assay.errors import printable
 from assay.views.blocks import Decided, Facts, Note, Paragraph, Part, Sentences, Table
 from assay.views.pieces import Piece
@@ -76,7 +77,6 @@ STYLES = {
     "title": "bold",
 }
 """How a verdict and a paragraph look."""
-_CODES = {"green": "32", "bold red": "1;31", "yellow": "33", "dim": "2", "bold": "1"}
 LABEL = 12
 
 
@@ -121,17 +121,7 @@ def _print(text: str, style: str, out: Console | None, *, before: str = "") -> N
     if out is not None:
         out.print(_text(text, style))
     elif text:
-        sys.stdout.write(before + _painted(printable(text), style) + "\n")
-
-
-def _painted(text: str, style: str) -> str:
-    on = (
-        style
-        and sys.stdout.isatty()
-        and not os.environ.get("NO_COLOR")
-        and not os.environ.get("CI")
-    )
-    return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if on else text
+        sys.stdout.write(before + paint(printable(text), *style.split()) + "\n")
 
 
 def _plain_table(table: Table) -> None:
@@ -144,7 +134,7 @@ def _plain_table(table: Table) -> None:
     sys.stdout.write("\n")
     for row, texts in zip(rows, cells, strict=True):
         padded = [
-            _painted(f"{text:<{width}}", _style(cell))
+            paint(f"{text:<{width}}", *_style(cell).split())
             for cell, text, width in zip(row, texts, widths, strict=False)
         ]
         sys.stdout.write("  " + "  ".join([*padded, texts[-1]]) + "\n")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.frame import Command, arg, repeated
+from assay.cli.frame import Bounds, Command, Options, arg, repeated
 from assay.cli.ledger import extra, open_for
-from assay.errors import ExitCode, UsageError, printable
+from assay.errors import UsageError, printable
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     with extra():
         from assay.store.access import Token
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def _database(options: argparse.Namespace) -> Iterator[Database]:
+def _database(options: Options) -> Iterator[Database]:
     database = open_for(options.db).database
     try:
         yield database
@@ -34,15 +32,13 @@ def _shown(token: Token) -> dict[str, Any]:
     return {**token._asdict(), "scopes": list(token.scopes)}
 
 
-def _create(options: argparse.Namespace) -> int:
+def _create(options: Options) -> int:
     with extra():
         from assay.store.access import check_scopes, create_token
 
     scopes = check_scopes(options.scope or ["read"])
     if len(options.name) > 200:
         raise UsageError("CLI-001", "--name has at most 200 characters.")
-    if options.days is not None and not 0 < options.days < 36_500:
-        raise UsageError("CLI-001", f"--days {options.days:g} is not between 0 and 36,500 days.")
     ends = (
         None
         if options.days is None
@@ -54,27 +50,25 @@ def _create(options: argparse.Namespace) -> int:
         new = create_token(
             database, project=options.project, name=options.name, scopes=scopes, expires_at=ends
         )
-    if options.json:
-        opt.print_json({**_shown(new.token), "token": new.text})
-    else:
-        sys.stderr.write(
-            f"assay: created a token for {new.token.project} with the scope"
-            f" {', '.join(new.token.scopes)}."
-            " It is shown only once.\n"
+    if not options.json:
+        opt.note(
+            f"created a token for {new.token.project} with the scope"
+            f" {', '.join(new.token.scopes)}. It is shown only once."
         )
-        sys.stdout.write(f"{new.text}\n")
-    return ExitCode.PASSED
+    return opt.give(options, {**_shown(new.token), "token": new.text}, [new.text])
 
 
-def _list(options: argparse.Namespace) -> int:
+def _list(options: Options) -> int:
     with extra():
         from assay.store.access import list_tokens
 
     with _database(options) as database:
         found = list_tokens(database, project=options.project)
-    if options.json:
-        opt.print_json({"tokens": [_shown(token) for token in found]})
-        return ExitCode.PASSED
+    document = {"tokens": [_shown(token) for token in found]}
+    return opt.give(options, document, _lines(found))
+
+
+def _lines(found: Sequence[Token]) -> Iterator[str]:
     for token in found:
         state = (
             f"revoked {token.revoked_at}"
@@ -83,26 +77,21 @@ def _list(options: argparse.Namespace) -> int:
             if token.expires_at
             else "in use"
         )
-        sys.stdout.write(
+        yield (
             f"{token.id}  {token.project:<20}  {','.join(token.scopes):<24}  {state:<34} "
-            f" {printable(token.name)}\n"
+            f" {printable(token.name)}"
         )
     if not found:
-        sys.stdout.write("No tokens. `assay token create` makes one.\n")
-    return ExitCode.PASSED
+        yield "No tokens. `assay token create` makes one."
 
 
-def _revoke(options: argparse.Namespace) -> int:
+def _revoke(options: Options) -> int:
     with extra():
         from assay.store.access import revoke_token
 
     with _database(options) as database:
         token = revoke_token(database, options.id)
-    if options.json:
-        opt.print_json(_shown(token))
-    else:
-        sys.stdout.write(f"{token.id} ended {token.revoked_at}\n")
-    return ExitCode.PASSED
+    return opt.give(options, _shown(token), [f"{token.id} ended {token.revoked_at}"])
 
 
 COMMANDS = {
@@ -129,6 +118,7 @@ COMMANDS = {
             ),
             arg(
                 "--days",
+                within=Bounds(above=0, below=36_500),
                 metavar="N",
                 type=float,
                 help="expire it after N days (default: never)",

@@ -4,10 +4,8 @@ and written. `assay tools validate` is its older name.
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import convert
@@ -16,10 +14,10 @@ from assay import __version__
 from assay.cli import options as opt
 from assay.cli import tools_input as inp
 from assay.cli import tools_legibility as leg
-from assay.cli.frame import STORE, Command, flag
+from assay.cli.frame import STORE, Command, Options, flag
 from assay.cli.ledger import storing
-from assay.errors import ExitCode, printable
-from assay.files.atomic import atomic_write
+from assay.errors import ExitCode, count, printable
+from assay.files.atomic import write_file
 from assay.files.json_files import read_json
 from assay.records.tool_entry import GradingEntry
 from assay.records.tool_finding import SchemaFinding, SchemaRule
@@ -60,9 +58,8 @@ _ARTEFACT_RULES = {
 _PAINT = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
-def _check(options: argparse.Namespace) -> int:
+def _check(options: Options) -> int:
     outputs, rules = opt.outputs(options), inp.rules_of(options)
-    leg.check_minimum(options)
     if options.rules:
         leg.refuse_scores(options, outputs, "The list of rules")
         return _list_rules(options, outputs, rules)
@@ -88,38 +85,37 @@ def _check(options: argparse.Namespace) -> int:
         or any(check.outcome == "veto" for check in item.checks)
         for item in assessed
     )
-    if options.json:
-        opt.print_json(
+    document = {
+        "passed": not failed and not sources.unread,
+        "files": [
             {
-                "passed": not failed and not sources.unread,
-                "files": [
-                    {
-                        "file": item.schema.path,
-                        "schemaId": item.schema.schema_id,
-                        "kind": item.schema.kind,
-                        "findings": [finding._asdict() for finding in item.findings],
-                        "checks": [check.document() for check in item.checks],
-                        "handlers": list(item.schema.handlers),
-                        "legibility": score.document(),
-                    }
-                    for item, score in zip(assessed, report.schemas, strict=True)
-                ],
-                "legibility": report.document(),
-                **sources.document(),
-                **rules.systems.document(),
+                "file": item.schema.path,
+                "schemaId": item.schema.schema_id,
+                "kind": item.schema.kind,
+                "findings": [finding._asdict() for finding in item.findings],
+                "checks": [check.document() for check in item.checks],
+                "handlers": list(item.schema.handlers),
+                "legibility": score.document(),
             }
+            for item, score in zip(assessed, report.schemas, strict=True)
+        ],
+        "legibility": report.document(),
+        **sources.document(),
+        **rules.systems.document(),
+    }
+    lines = [
+        line
+        for item, score in zip(assessed, report.schemas, strict=True)
+        for line in (
+            f"{item.schema.schema_id}  {inp.shown_path(item.schema.path)}",
+            *leg.score_lines(score),
+            *finding_lines(item),
         )
-    else:
-        for item, score in zip(assessed, report.schemas, strict=True):
-            sys.stdout.write(f"{item.schema.schema_id}  {inp.shown_path(item.schema.path)}\n")
-            leg.print_score(score)
-            print_findings(item)
-        print_left(sources)
-        leg.print_whole(report, below)
-        _print_written(outputs)
-    if sources.unread:
-        return ExitCode.MALFORMED
-    return ExitCode.FAILED if failed else ExitCode.PASSED
+    ]
+    lines += [*left_lines(sources), *leg.whole_lines(report, below)]
+    code = ExitCode.FAILED if failed else ExitCode.PASSED
+    code = ExitCode.MALFORMED if sources.unread else code
+    return opt.give(options, document, lines, code, written=outputs)
 
 
 def _artefact(tree: object) -> str | None:
@@ -138,23 +134,20 @@ def _artefact(tree: object) -> str | None:
     )
 
 
-def _list_rules(options: argparse.Namespace, outputs: list[str], rules: SchemaRules) -> int:
+def _list_rules(options: Options, outputs: list[str], rules: SchemaRules) -> int:
     listed = [rule._asdict() for rule in ALL_RULES.values()]
     _write(outputs, {"rules": listed}, [], ALL_RULES.values(), rules)
-    if options.json:
-        opt.print_json({"rules": listed})
-        return ExitCode.PASSED
-    for rule in ALL_RULES.values():
-        spec = f" ({rule.spec})" if rule.spec else ""
-        sys.stdout.write(f"{rule.level:<8} {rule.id:<34} {rule.holds}{spec}\n")
-    _print_written(outputs)
-    return ExitCode.PASSED
+    lines = [
+        f"{rule.level:<8} {rule.id:<34} {rule.holds}{f' ({rule.spec})' if rule.spec else ''}"
+        for rule in ALL_RULES.values()
+    ]
+    return opt.give(options, {"rules": listed}, lines, written=outputs)
 
 
 def _check_artefact(
     kind: str,
     tree: dict[str, Any],
-    options: argparse.Namespace,
+    options: Options,
     outputs: list[str],
     rules: SchemaRules,
 ) -> int:
@@ -164,15 +157,11 @@ def _check_artefact(
     _write_all(
         outputs, [(os.path.abspath(options.path), findings)], _ARTEFACT_RULES.values(), rules
     )
-    if options.json:
-        opt.print_json({"passed": not faults, "kind": kind, "file": options.path, "faults": faults})
-    else:
-        many = "s" if len(faults) != 1 else ""
-        verdict = f"{len(faults)} fault{many} in this {kind}" if faults else f"a sound {kind}"
-        sys.stdout.write(f"{options.path}: {verdict}\n")
-        sys.stdout.writelines(f"  {fault}\n" for fault in faults)
-        _print_written(outputs)
-    return ExitCode.FAILED if faults else ExitCode.PASSED
+    document = {"passed": not faults, "kind": kind, "file": options.path, "faults": faults}
+    verdict = f"{count(len(faults), 'fault')} in this {kind}" if faults else f"a sound {kind}"
+    lines = [f"{options.path}: {verdict}", *(f"  {fault}" for fault in faults)]
+    code = ExitCode.FAILED if faults else ExitCode.PASSED
+    return opt.give(options, document, lines, code, written=outputs)
 
 
 def _entry_faults(tree: dict[str, Any], rules: SchemaRules) -> list[str]:
@@ -239,39 +228,31 @@ def _write(
                 tool_version=__version__,
                 systems=systems,
             )
-        with atomic_write(path) as stream:
-            stream.write(document_bytes(made))
+        write_file(path, document_bytes(made))
 
 
-def _print_written(outputs: list[str]) -> None:
-    sys.stdout.writelines(f"wrote {path}\n" for path in outputs)
-
-
-def print_findings(item: inp.Assessed, *, levels: Sequence[str] = tuple(_PAINT)) -> None:
-    """Print the findings of these levels, and what the veto checks found."""
-    on = opt.colour()
+def finding_lines(item: inp.Assessed, *, levels: Sequence[str] = tuple(_PAINT)) -> Iterator[str]:
+    """The findings of these levels, and what the veto checks found."""
     for finding in item.findings:
         if finding.level in levels:
             where = f"line {finding.line}  " if finding.line is not None else ""
             path = f"{finding.path}: " if finding.path else ""
-            level = opt.paint(f"{finding.level:<7}", _PAINT[finding.level], on=on)
+            level = opt.paint(f"{finding.level:<7}", _PAINT[finding.level])
             text = printable(f"{where}{path}{finding.message} {finding.fix}")
-            sys.stdout.write(f"  {level} {text} [{finding.rule}]\n")
+            yield f"  {level} {text} [{finding.rule}]"
     for check in item.checks:
         # where the schema links no terms, the finding terms-missing says so already
         unlinked = check.id == "tos-attached" and check.evidence.get("link") is None
         if check.outcome != "clean" and not unlinked:
             colour = {"veto": "red", "not applicable": "dim"}.get(check.outcome, "yellow")
-            outcome = opt.paint(f"{check.outcome:<7}", colour, on=on)
-            sys.stdout.write(f"  {outcome} {check.id}: {printable(check.reason)}\n")
+            outcome = opt.paint(f"{check.outcome:<7}", colour)
+            yield f"  {outcome} {check.id}: {printable(check.reason)}"
 
 
-def print_left(sources: inp.Sources) -> None:
-    """Print what was left out, and why."""
-    for error in sources.unread:
-        sys.stdout.write(f"refused  {error} [{error.code}]\n")
-    for item in sources.skipped:
-        sys.stdout.write(f"skipped  {printable(item.path)}: {printable(item.reason)}\n")
+def left_lines(sources: inp.Sources) -> Iterator[str]:
+    """What was left out, and why."""
+    yield from (f"refused  {error} [{error.code}]" for error in sources.unread)
+    yield from (printable(f"skipped  {item.path}: {item.reason}") for item in sources.skipped)
 
 
 _CHECK = Command(

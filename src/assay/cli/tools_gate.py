@@ -1,11 +1,12 @@
-"""`assay tools gate` and `export`: decide what a grading tree may publish, and publish it."""
+"""`assay tools index`, `status`, `gate` and `export`: the indexes of a grading tree, written and
+shown; what the tree may publish, and its published form.
+"""
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
@@ -13,11 +14,18 @@ from msgspec import convert
 from assay.canon import canonical
 from assay.cli import options as opt
 from assay.cli import tools_input as inp
-from assay.cli.frame import STORE, Command, arg
-from assay.cli.ledger import storing
-from assay.errors import ExitCode, InputError, UsageError, count
+from assay.cli.frame import STORE, Command, Options, arg, flag
+from assay.cli.ledger import stored
+from assay.errors import ExitCode, InputError, UsageError, count, printable
 from assay.files.json_files import parse_json
-from assay.records.tool_entry import NamespaceIndex
+from assay.records.tool_entry import (
+    IndexNode,
+    MemberNode,
+    NamespaceIndex,
+    SchemaNode,
+    SelectionIndex,
+    document,
+)
 from assay.tools.gate import (
     GateEvidence,
     SchemaSource,
@@ -27,7 +35,8 @@ from assay.tools.gate import (
     schemas_named,
     unread_reason,
 )
-from assay.tools.index import namespace_index
+from assay.tools.index import namespace_index, next_ungraded, nodes_of
+from assay.tools.index_file import INDEX
 from assay.tools.intake import export
 from assay.tools.names import GRADINGS
 from assay.tools.reading.files import source_of
@@ -37,37 +46,30 @@ if TYPE_CHECKING:
     from assay.archive.store import Store
 
 
-def _gate(options: argparse.Namespace) -> int:
-    with storing(options) as store:
-        tree = inp.tree_of(options)
-        evidence = _evidence(tree, options.names, inp.lists_of(options), store)
-        results = decide(options.names, evidence, tree.rules)
-        document = gate_document(results, tree.rules)
-        if store is not None:
-            from assay.archive.records import schema_gate_drafts
+def _gate(options: Options, store: Store | None) -> int:
+    tree = inp.tree_of(options)
+    evidence = _evidence(tree, options.names, inp.lists_of(options), store)
+    results = decide(options.names, evidence, tree.rules)
+    document = gate_document(results, tree.rules)
+    if store is not None:
+        from assay.archive.records import schema_gate_drafts
 
-            store.put(schema_gate_drafts(document, options.names, evidence, tree.rules))
-    if options.json:
-        opt.print_json(document)
-    else:
-        for result in results:
-            _print_result(result)
-        sys.stdout.write(
-            f"policy {tree.rules.id} · {tree.systems.scoring} · {tree.systems.grading}\n"
-        )
-    if document["passed"]:
-        return ExitCode.PASSED
-    shown_violated = any(not (result.passed or result.undetermined) for result in results)
-    return ExitCode.FAILED if shown_violated else ExitCode.NOT_ENOUGH
+        store.put(schema_gate_drafts(document, options.names, evidence, tree.rules))
+    violated = any(not (result.passed or result.undetermined) for result in results)
+    failed = ExitCode.FAILED if violated else ExitCode.NOT_ENOUGH
+    lines = chain(
+        *map(_lines, results),
+        [f"policy {tree.rules.id} · {tree.systems.scoring} · {tree.systems.grading}"],
+    )
+    return opt.give(options, document, lines, ExitCode.PASSED if document["passed"] else failed)
 
 
-def _print_result(result: ToolGateResult) -> None:
+def _lines(result: ToolGateResult) -> Iterator[str]:
     word = "PASS" if result.passed else "UNDETERMINED" if result.undetermined else "FAIL"
-    word = opt.paint(word, "green" if result.passed else "red", on=opt.colour())
-    sys.stdout.write(f"{word}  {result.subject}\n")
+    yield f"{opt.paint(word, 'green' if result.passed else 'red')}  {result.subject}"
     for rule in result.rules:
         mark = {True: "✓", False: "✗", None: "?"}[rule.holds]
-        sys.stdout.write(f"  {mark} {rule.id}: {rule.reason}\n")
+        yield f"  {mark} {rule.id}: {rule.reason}"
 
 
 def _evidence(tree: Tree, names: list[str], lists: inp.Lists, store: Store | None) -> GateEvidence:
@@ -115,7 +117,7 @@ def _source(home: str, file: str) -> SchemaSource:
         return SchemaSource(file, None, unread_reason(file, error))
 
 
-def _export(options: argparse.Namespace) -> int:
+def _export(options: Options) -> int:
     tree = inp.tree_of(options)
     kind, name = inp.owners(tree, [options.name])[0]
     target = os.path.abspath(options.output)
@@ -129,21 +131,124 @@ def _export(options: argparse.Namespace) -> int:
         written = export(tree, kind, name, target)
         strict = sum(path.endswith(".json") and GRADINGS in path for path in written)
         extended = len(tree.entry_paths(kind, name)) - strict
-    if options.json:
-        opt.print_json({"written": written, "extendedEntriesLeftOut": extended})
-        return ExitCode.PASSED
-    sys.stdout.writelines(f"{inp.shown_path(path)}\n" for path in written)
+    lines = [inp.shown_path(path) for path in written]
     if extended:
-        sys.stdout.write(
+        lines.append(
             f"left out {count(extended, 'entry', 'entries')} of the extended form, which the strict"
-            " form can't contain\n"
+            " form can't contain"
         )
-    return ExitCode.PASSED
+    return opt.give(options, {"written": written, "extendedEntriesLeftOut": extended}, lines)
+
+
+_MARK = {
+    "stable": ("●", "green"),
+    "graded": ("◐", "yellow"),
+    "pending": ("○", "dim"),
+    "blocked": ("■", "yellow"),
+    "rejected": ("✗", "red"),
+}
+
+
+def _index(options: Options, store: Store | None) -> int:
+    listed: list[dict[str, Any]] = []
+    known: dict[str, NamespaceIndex | None] = {}
+    tree = inp.tree_of(options)
+    named = inp.owners(tree, options.names)
+    for kind, name in named:
+        with tree.locked(kind, name):
+            if options.lock and kind == "selections":
+                tree.take_lock(name, now=inp.now_of(options))
+            index = tree.rebuild(kind, name, known=known)
+        listed.append(
+            {
+                "name": name,
+                "path": os.path.join(tree.home(kind, name), INDEX),
+                "status": index.status,
+                "grade": index.grade,
+                "blockers": document(index.blockers),
+            }
+        )
+    inp.keep(store, tree, named)
+    lines = [
+        f"{one['name']}  {one['status']}  {one['grade'] or 'no grade'} "
+        f" {count(len(one['blockers']), 'blocker')}"
+        for one in listed
+    ]
+    return opt.give(options, {"indexes": listed}, lines)
+
+
+def _status(options: Options) -> int:
+    tree = inp.tree_of(options)
+    known: dict[str, NamespaceIndex | None] = {}
+    indexes = [
+        tree.index(kind, name, known=known) for kind, name in inp.owners(tree, options.names)
+    ]
+    shown = {
+        "trees": document(indexes),
+        "next": [next_ungraded(index) for index in indexes],
+        "policy": tree.rules.id,
+        **tree.systems.document(),
+    }
+    lines = chain(
+        *map(_tree_lines, indexes),
+        [f"policy {tree.rules.id} · {tree.systems.scoring} · {tree.systems.grading}"],
+    )
+    return opt.give(options, shown, lines)
+
+
+def _tree_lines(index: NamespaceIndex | SelectionIndex) -> Iterator[str]:
+    head = index.namespace if isinstance(index, NamespaceIndex) else index.selection_id
+    versions = f"  {index.scoring_system} · {index.grading_system}" if index.scoring_system else ""
+    yield f"{opt.paint(head, 'bold')}  {index.status}  {index.grade or 'no grade'}{versions}"
+    rows = _rows(index)
+    for position, (depth, name, node) in enumerate(rows):
+        depths = [row[0] for row in rows[position + 1 :]]
+        stem = "" if depth == 1 else "│  " if 1 in depths else "   "
+        inside = depths[: depths.index(1)] if depth == 2 and 1 in depths else depths
+        yield _node_line(f"{stem}{'├─' if depth in inside else '└─'}", name, node)
+    yield from (f"   blocked: {blocker.node}: {blocker.reason}" for blocker in index.blockers)
+    if (following := next_ungraded(index)) is not None:
+        yield f"   next to grade: {following}"
+
+
+def _rows(
+    index: NamespaceIndex | SelectionIndex,
+) -> list[tuple[int, str, IndexNode | MemberNode | SchemaNode]]:
+    """The nodes with their depth and name: first the wholes, then schemas with their tools, then
+    skills and members.
+    """
+    order = {"schemas": 1, "skills": 2, "members": 3}
+    rows: list[tuple[int, str, IndexNode | MemberNode | SchemaNode]] = []
+    for path, node in sorted(nodes_of(index), key=lambda pair: order.get(_group(pair[0]), 0)):
+        group, _, name = path.partition(".")
+        if path.count(".") == 2 and path.endswith(".toolsAggregate"):
+            continue
+        if group == "schemas" and not isinstance(node, SchemaNode):
+            rows.append((2, name.partition(".tools.")[2], node))
+        else:
+            label = {"skills": f"skill {name}", "schemas": name, "members": name}
+            rows.append((1, label.get(group, group), node))
+    return rows
+
+
+def _group(path: str) -> str:
+    return path.partition(".")[0]
+
+
+def _node_line(stem: str, name: str, node: IndexNode | MemberNode | SchemaNode) -> str:
+    mark, colour = _MARK[node.status]
+    raw = node.raw_grade if isinstance(node, IndexNode) else None
+    capped = f" (raw {raw})" if raw not in (None, node.grade) else ""
+    reason = f"  {printable(node.reason)}" if node.reason else ""
+    return (
+        f"{stem} {opt.paint(mark, colour)} {printable(name)}  {node.status} "
+        f" {node.grade or '-'}{capped}{reason}"
+    )
 
 
 COMMANDS = {
     "tools gate": Command(
-        _gate,
+        stored(_gate),
         "The production gate: grade B or better, stable, no veto, a clean validation, no"
         " failing tool. Undetermined does not pass (exit 4).",
         "assay tools gate openmeteo --bad-modules bad.json",
@@ -177,5 +282,28 @@ COMMANDS = {
             inp.DATA,
             *inp.RULES,
         ),
+    ),
+    "tools index": Command(
+        stored(_index),
+        "Rebuild index.json from the entries of a tree: the same bytes for the same tree. The"
+        " frozen lock of a selection does not change.",
+        "assay tools index --data grading-data",
+        (
+            inp.NAMES,
+            flag(
+                "--lock",
+                "freeze the members of the named selections as they are, before they are graded",
+            ),
+            inp.DATA,
+            *inp.RULES,
+            "--now",
+            *STORE,
+        ),
+    ),
+    "tools status": Command(
+        _status,
+        "Show the nodes of a tree: status, grade, bindings, and what blocks each.",
+        "assay tools status openmeteo",
+        (inp.NAMES, inp.DATA, *inp.RULES),
     ),
 }

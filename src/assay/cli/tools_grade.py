@@ -4,20 +4,20 @@ in.
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
+from collections.abc import Iterator
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli import tools_input as inp
-from assay.cli.frame import STORE, Command, arg, flag
+from assay.cli.frame import STORE, Command, Options, arg, flag
 from assay.cli.ledger import storing
-from assay.cli.tools_check import print_findings, print_left, write_findings
+from assay.cli.tools_check import finding_lines, left_lines, write_findings
 from assay.cli.tools_state import ScoredSchema, read_scores, write_state
 from assay.errors import ExitCode, InputError, UsageError, printable
-from assay.files.atomic import atomic_create, atomic_write
+from assay.files.atomic import atomic_create, write_file
 from assay.tools import protocol
 from assay.tools.checks import veto_of
 from assay.tools.ecma import document_bytes, hash8, script_bytes
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 WORK, REPORTS = os.path.join("proofs", "grade-work"), os.path.join("proofs", "grade-reports")
 
 
-def _grade(options: argparse.Namespace) -> int:
+def _grade(options: Options) -> int:
     if options.emit_prompts and options.consume_scores:
         raise UsageError(
             "CLI-001",
@@ -56,9 +56,8 @@ def _grade(options: argparse.Namespace) -> int:
     assessed = inp.assess_all(sources, lists)
     _refuse_twins(sources)
     if not options.consume_scores:
-        code = _emit(options, sources, assessed, now)
         write_findings(outputs, assessed, rules)
-        return code
+        return _emit(options, sources, assessed, now)
     with storing(options) as store:
         return _consume(options, sources, assessed, rules, now, outputs, store)
 
@@ -89,15 +88,14 @@ def _hash8(schema: ToolSchema) -> str | None:
 
 
 def _emit(
-    options: argparse.Namespace, sources: inp.Sources, assessed: list[inp.Assessed], now: datetime
+    options: Options, sources: inp.Sources, assessed: list[inp.Assessed], now: datetime
 ) -> int:
     paths = []
     for schema, _, _ in assessed:
         folder = os.path.join(options.workdir, slug(schema.schema_id))
         prompts = protocol.prompts_document(schema, when_to_use=options.when_to_use)
         paths.append(os.path.join(folder, "prompts.json"))
-        with atomic_write(paths[-1]) as stream:
-            stream.write(script_bytes(prompts))
+        write_file(paths[-1], script_bytes(prompts))
         write_state(
             options.workdir,
             schema,
@@ -109,37 +107,36 @@ def _emit(
             },
             promptsEmitted=iso(now),
         )
-    if options.json:
-        opt.print_json(
+    document = {
+        "prompts": [
             {
-                "prompts": [
-                    {
-                        "schemaId": schema.schema_id,
-                        "path": path,
-                        "schemaHash": schema.file_sha256,
-                        "canonicalHash8": _hash8(schema),
-                        "findings": [finding._asdict() for finding in findings],
-                        "checks": [check.document() for check in checks],
-                    }
-                    for path, (schema, findings, checks) in zip(paths, assessed, strict=True)
-                ],
-                **sources.document(),
+                "schemaId": schema.schema_id,
+                "path": path,
+                "schemaHash": schema.file_sha256,
+                "canonicalHash8": _hash8(schema),
+                "findings": [finding._asdict() for finding in findings],
+                "checks": [check.document() for check in checks],
             }
-        )
-    else:
-        for path, item in zip(paths, assessed, strict=True):
-            sys.stdout.write(f"{item.schema.schema_id}  {path}\n")
-            print_findings(item)
-        print_left(sources)
-        if paths:
-            where = options.workdir if len(paths) > 1 else paths[0]
-            judge = opt.unless_configured(options, "tools score", "judge", "--judge COMMAND")
-            sys.stdout.write(f"next: assay tools score {where}{judge}\n")
-    return ExitCode.MALFORMED if sources.unread else ExitCode.PASSED
+            for path, (schema, findings, checks) in zip(paths, assessed, strict=True)
+        ],
+        **sources.document(),
+    }
+    lines = [
+        line
+        for path, item in zip(paths, assessed, strict=True)
+        for line in (f"{item.schema.schema_id}  {path}", *finding_lines(item))
+    ]
+    lines += left_lines(sources)
+    if paths:
+        where = options.workdir if len(paths) > 1 else paths[0]
+        judge = opt.unless_configured(options, "tools score", "judge", "--judge COMMAND")
+        lines.append(f"next: assay tools score {where}{judge}")
+    code = ExitCode.MALFORMED if sources.unread else ExitCode.PASSED
+    return opt.give(options, document, lines, code, written=options.output)
 
 
 def _consume(
-    options: argparse.Namespace,
+    options: Options,
     sources: inp.Sources,
     assessed: list[inp.Assessed],
     rules: SchemaRules,
@@ -177,18 +174,19 @@ def _consume(
         )
     write_findings(outputs, assessed, rules)
     passed = all(made["passed"] for made in reports)
-    if options.json:
-        opt.print_json(
-            {"passed": passed, "reports": reports, "policy": rules.id, **rules.systems.document()}
-        )
-    else:
-        for made, item in zip(reports, assessed, strict=True):
-            _print_report(made, item)
-    return ExitCode.PASSED if passed else ExitCode.FAILED
+    document = {
+        "passed": passed,
+        "reports": reports,
+        "policy": rules.id,
+        **rules.systems.document(),
+    }
+    lines = chain.from_iterable(map(_report_lines, reports, assessed))
+    code = ExitCode.PASSED if passed else ExitCode.FAILED
+    return opt.give(options, document, lines, code, written=outputs)
 
 
 def _report(
-    options: argparse.Namespace,
+    options: Options,
     item: inp.Assessed,
     given: ScoredSchema,
     rules: SchemaRules,
@@ -256,24 +254,22 @@ def _add_report(folder: str, report: dict[str, Any], now: datetime) -> str:
     )
 
 
-def _print_report(made: dict[str, Any], item: inp.Assessed) -> None:
+def _report_lines(made: dict[str, Any], item: inp.Assessed) -> Iterator[str]:
     report = made["report"]
     raw = f" (raw {report['rawGrade']})" if report["rawGrade"] != report["grade"] else ""
     colour = "green" if made["passed"] else "red"
-    grade = opt.paint(f"{report['grade']}{raw}", colour, "bold", on=opt.colour())
-    sys.stdout.write(
-        f"{report['schemaId']}  {grade}  {shown_text_of(report['score'])}  {report['reason']}\n"
-    )
+    grade = opt.paint(f"{report['grade']}{raw}", colour, "bold")
+    yield f"{report['schemaId']}  {grade}  {shown_text_of(report['score'])}  {report['reason']}"
     for dimension in report["dimensions"]:
         reasoning = printable(str(dimension.get("reasoning", ""))[:120])
-        sys.stdout.write(f"  {dimension['dimension']:<11} {dimension['score']}  {reasoning}\n")
-    print_findings(item, levels=("error",))
-    sys.stdout.write(
+        yield f"  {dimension['dimension']:<11} {dimension['score']}  {reasoning}"
+    yield from finding_lines(item, levels=("error",))
+    yield (
         f"  report {made['path']} · policy {report['policy']} · {report['scoringSystem']} ·"
-        f" {report['gradingSystem']}\n"
+        f" {report['gradingSystem']}"
     )
     if "entry" in made:
-        sys.stdout.write(f"  entry  {made['entry']}\n")
+        yield f"  entry  {made['entry']}"
 
 
 COMMANDS = {

@@ -4,7 +4,6 @@ progress lines.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import shlex
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from assay.cli import options as opt
-from assay.cli.frame import arg, policy_option, repeated
+from assay.cli.frame import Options, arg, policy_option, repeated
 from assay.errors import Fault, InputError, UsageError
 from assay.files.json_files import open_input, read_json
 from assay.files.yaml_files import parse_yaml
@@ -94,12 +93,12 @@ DATA = arg(
 NAMES = arg("names", nargs="*", metavar="NAME", help="namespaces or selections (default: all)")
 
 
-def rules_of(options: argparse.Namespace) -> SchemaRules:
+def rules_of(options: Options) -> SchemaRules:
     """The rules that the options ask for."""
     return SchemaRules(opt.shelf_of(options).policy_of("flowmcp", options.policy))
 
 
-def now_of(options: argparse.Namespace) -> datetime:
+def now_of(options: Options) -> datetime:
     """The present: the clock, or what --now says."""
     if options.now is None:
         return datetime.now(UTC).replace(microsecond=0)
@@ -130,7 +129,7 @@ def read_object(path: str) -> dict[str, Any]:
 # --- the tree
 
 
-def tree_of(options: argparse.Namespace, *, must_exist: bool = True) -> Tree:
+def tree_of(options: Options, *, must_exist: bool = True) -> Tree:
     """The grading tree that the options name."""
     if must_exist and not os.path.isdir(options.data):
         raise InputError(
@@ -183,7 +182,7 @@ class Lists(NamedTuple):
     aliases: dict[str, list[str]]
 
 
-def lists_of(options: argparse.Namespace) -> Lists:
+def lists_of(options: Options) -> Lists:
     """The lists that the options name."""
     bad, aliases = options.bad_modules, options.aliases
     return Lists(
@@ -235,7 +234,7 @@ def assess_all(sources: Sources, lists: Lists) -> list[Assessed]:
     ]
 
 
-def read_sources(options: argparse.Namespace) -> Sources:
+def read_sources(options: Options) -> Sources:
     """The schemas that the options name; exactly one source."""
     given = opt.given_of(options, "path", "mcp", "mcp_url", "snapshot")
     if len(given) != 1:
@@ -278,9 +277,7 @@ def _refuse_own_declaration(schema: ToolSchema) -> None:
         )
 
 
-def _declared(
-    options: argparse.Namespace, schema: ToolSchema, launch: Launch | None = None
-) -> ToolSchema:
+def _declared(options: Options, schema: ToolSchema, launch: Launch | None = None) -> ToolSchema:
     """The tools of a server with the declaration that the options name, if they name one."""
     if not options.declare:
         return schema
@@ -291,7 +288,7 @@ def _declared(
     return declare(schema, declaration, launch or Launch(), where=options.declare)
 
 
-def _read_server(options: argparse.Namespace) -> ToolSchema:
+def _read_server(options: Options) -> ToolSchema:
     from assay.tools.reading import server
     from assay.tools.reading.declared import Launch
 

@@ -4,17 +4,15 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli import tools_input as inp
-from assay.cli.frame import arg
+from assay.cli.frame import Bounds, Options, arg
 from assay.errors import UsageError, count, printable
-from assay.files.atomic import atomic_write
+from assay.files.atomic import write_file
 from assay.records.tool_legibility import LegibilityReport, SchemaLegibility
 from assay.tools.legibility_score import BEST, report_of, scale, score_schema
 from assay.views.tool_legibility import lines
@@ -26,19 +24,12 @@ FORMATS = (".html", ".md", ".svg")
 """The formats that show the scores."""
 MIN_SCORE = arg(
     "--min-score",
+    within=Bounds(1, BEST),
     metavar="N",
     type=int,
     help="exit 1 unless every schema and every tool has a legibility score of N or more (1 to 100)",
 )
 _NAMED = 10
-
-
-def check_minimum(options: argparse.Namespace) -> None:
-    """Refuse a minimum that is out of range."""
-    if options.min_score is not None and not 1 <= options.min_score <= BEST:
-        raise UsageError(
-            "CLI-001", f"--min-score is {options.min_score}.", fix=f"Give 1 to {BEST}."
-        )
 
 
 def legibility_of(
@@ -82,7 +73,7 @@ def document(report: LegibilityReport) -> dict[str, Any]:
     return {**report.document(), "schemas": schemas}
 
 
-def refuse_scores(options: argparse.Namespace, outputs: list[str], what: str) -> None:
+def refuse_scores(options: Options, outputs: list[str], what: str) -> None:
     """Refuse to score what has no tools."""
     asked = [f"-o {path}" for path in outputs if path.endswith(FORMATS)]
     asked += ["--min-score"] if options.min_score is not None else []
@@ -105,34 +96,25 @@ def write_scores(outputs: Sequence[str], report: LegibilityReport) -> None:
         else:
             page = view.page(report, scale()) if path.endswith(".html") else view.markdown(report)
             data = page.encode("utf-8", "replace")
-        with atomic_write(path) as stream:
-            stream.write(data)
+        write_file(path, data)
 
 
-def print_score(score: SchemaLegibility) -> None:
-    """Print the score of one schema, and the tools that lost most."""
-    first, *tools = lines(score)
+def score_lines(score: SchemaLegibility) -> Iterator[str]:
+    """The score of one schema, and the tools that lost most."""
+    first, *tools = map(printable, lines(score))
     colour = "green" if score.score == BEST else "yellow" if not score.cap_reason else "red"
-    sys.stdout.write(f"  {opt.paint(printable(first), colour, on=opt.colour())}\n")
-    sys.stdout.writelines(f"  {printable(line)}\n" for line in tools)
+    yield f"  {opt.paint(first, colour)}"
+    yield from (f"  {line}" for line in tools)
 
 
-def print_whole(report: LegibilityReport, below: Sequence[str]) -> None:
-    """Print the score of everything, what falls short, and what the score is not."""
+def whole_lines(report: LegibilityReport, below: Sequence[str]) -> Iterator[str]:
+    """The score of everything, what falls short, and what the score is not."""
     if len(report.schemas) + len(report.unread) > 1:
         unread = f", {len(report.unread):,} unread as 0" if report.unread else ""
-        sys.stdout.write(
-            f"legibility {report.score}/{BEST} ({count(len(report.schemas), 'schema')}{unread})\n"
-        )
+        yield f"legibility {report.score}/{BEST} ({count(len(report.schemas), 'schema')}{unread})"
     if below:
         shown = "; ".join(map(printable, below[:_NAMED]))
         more = f"; and {len(below) - _NAMED:,} more" if len(below) > _NAMED else ""
-        sys.stdout.write(f"below --min-score {report.minimum}: {shown}{more}\n")
+        yield f"below --min-score {report.minimum}: {shown}{more}"
     if report.schemas:
-        sys.stdout.write(
-            opt.paint(
-                "Legibility is not a grade; `assay tools grade` makes grades.\n",
-                "dim",
-                on=opt.colour(),
-            )
-        )
+        yield opt.paint("Legibility is not a grade; `assay tools grade` makes grades.", "dim")

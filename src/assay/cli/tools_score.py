@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
+from collections.abc import Iterator
 from typing import Any
 
 from assay import __version__
 from assay.cli import options as opt
 from assay.cli import tools_input as inp
-from assay.cli.frame import Command, arg
-from assay.errors import ExitCode, InputError, UsageError
-from assay.files.atomic import atomic_write
+from assay.cli.frame import Bounds, Command, Options, arg
+from assay.errors import InputError, UsageError
+from assay.files.atomic import write_file
 from assay.files.json_files import read_json
 from assay.files.yaml_files import is_yaml_name, read_entry
 from assay.tools.ecma import document_bytes
 from assay.tools.scorer import CommandJudge, EndpointJudge, PromptJudge, score_prompts
 
 
-def _score(options: argparse.Namespace) -> int:
-    if options.repeat < 1 or options.timeout <= 0:
-        raise UsageError("CLI-001", "--repeat and --timeout must be positive.")
+def _score(options: Options) -> int:
     judge = _judge(options)
     rules, now = inp.rules_of(options), inp.now_of(options)
     results: list[dict[str, Any]] = []
@@ -38,31 +35,30 @@ def _score(options: argparse.Namespace) -> int:
             program_version=__version__,
             where=source,
         )
-        with atomic_write(target) as stream:
-            stream.write(document_bytes(scored.document))
+        write_file(target, document_bytes(scored.document))
         results.append({"path": target, "scores": scored.document})
         for item in scored.spreads:
             if item.warning:
                 unstable += 1
-                sys.stderr.write(
-                    f"assay: warning: {scored.document['schemaIdSlug']} {item.dimension}:"
+                opt.note(
+                    f"warning: {scored.document['schemaIdSlug']} {item.dimension}:"
                     f" {options.repeat} scores lie {float(item.spread):g} apart, more than"
-                    f" {float(rules.reproducible_within):g}: {', '.join(map(str, item.scores))}\n"
+                    f" {float(rules.reproducible_within):g}: {', '.join(map(str, item.scores))}"
                 )
-    if options.json:
-        opt.print_json({"results": results, "unstable": unstable})
-        return ExitCode.PASSED
+    return opt.give(options, {"results": results, "unstable": unstable}, _lines(options, results))
+
+
+def _lines(options: Options, results: list[dict[str, Any]]) -> Iterator[str]:
     for result in results:
         scores = result["scores"]
         shown = ", ".join(f"{item['dimension']} {item['score']}" for item in scores["scores"])
-        sys.stdout.write(f"{scores['schemaIdSlug']}  {shown}  {result['path']}\n")
+        yield f"{scores['schemaIdSlug']}  {shown}  {result['path']}"
     where = options.prompts if os.path.isdir(options.prompts) else results[0]["path"]
     path = opt.unless_configured(options, "tools grade", "mcp", "PATH")
-    sys.stdout.write(f"next: assay tools grade{path} --consume-scores {options.output or where}\n")
-    return ExitCode.PASSED
+    yield f"next: assay tools grade{path} --consume-scores {options.output or where}"
 
 
-def _judge(options: argparse.Namespace) -> PromptJudge:
+def _judge(options: Options) -> PromptJudge:
     if not is_yaml_name(options.judge):
         return CommandJudge(options.judge, timeout_s=options.timeout)
     from assay.judging.config import load_judge
@@ -132,6 +128,7 @@ COMMANDS = {
             arg("--judge-version", metavar="V", help="the version of the judge, for the record"),
             arg(
                 "--repeat",
+                within=Bounds(least=1),
                 metavar="N",
                 type=int,
                 default=1,
@@ -141,6 +138,7 @@ COMMANDS = {
             ),
             arg(
                 "--timeout",
+                within=Bounds(above=0),
                 metavar="S",
                 type=float,
                 default=120.0,

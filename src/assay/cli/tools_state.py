@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from assay.cli import tools_input as inp
+from assay.cli.parsing import Options
 from assay.errors import Fault, InputError
-from assay.files.atomic import atomic_write
+from assay.files.atomic import write_file
 from assay.files.json_files import read_json
 from assay.tools import protocol
 from assay.tools.ecma import document_bytes
@@ -34,8 +34,8 @@ def write_state(
             **phases,
         },
     }
-    with atomic_write(os.path.join(workdir, slug(schema.schema_id), "state.json")) as stream:
-        stream.write(document_bytes(document))
+    path = os.path.join(workdir, slug(schema.schema_id), "state.json")
+    write_file(path, document_bytes(document))
 
 
 class ScoredSchema(NamedTuple):
@@ -52,7 +52,7 @@ class ScoredSchema(NamedTuple):
 
 
 def read_scores(
-    options: argparse.Namespace, assessed: list[inp.Assessed], now: datetime
+    options: Options, assessed: list[inp.Assessed], now: datetime
 ) -> list[ScoredSchema]:
     """The scores of every schema, or all faults at once."""
     found: list[ScoredSchema] = []
@@ -64,9 +64,7 @@ def read_scores(
         try:
             found.append(_scored(options, schema, path, now))
         except InputError as error:
-            faults += list(error.faults) or [
-                Fault(error.message, code=error.code, file=error.where or path, fix=error.fix)
-            ]
+            faults += error.listed(path)
     if faults:
         files = {fault.file for fault in faults}
         for fault in faults:
@@ -81,9 +79,7 @@ def read_scores(
     return found
 
 
-def _scored(
-    options: argparse.Namespace, schema: ToolSchema, path: str, now: datetime
-) -> ScoredSchema:
+def _scored(options: Options, schema: ToolSchema, path: str, now: datetime) -> ScoredSchema:
     state = _state(options.workdir, schema)
     when_to_use = options.when_to_use or state.get("whenToUse")
     prompts = protocol.prompts_document(schema, when_to_use=when_to_use)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli import tools_input as inp
 from assay.cli import tools_legibility as leg
-from assay.cli.frame import STORE, Command, arg, flag
-from assay.cli.ledger import storing
+from assay.cli.frame import STORE, Command, Options, arg, flag
+from assay.cli.ledger import stored, storing
 from assay.errors import ExitCode, InputError, UsageError, printable
 from assay.files.json_files import parse_json, read_json
 from assay.tools.checks import ModuleLists
@@ -23,31 +21,33 @@ from assay.tools.record import Trigger, record
 from assay.tools.regrade import RegradeOutcome, primitive, regrade
 from assay.tools.tree import owner_of
 
+if TYPE_CHECKING:
+    from assay.archive.store import Store
 
-def _import(options: argparse.Namespace) -> int:
-    with storing(options) as store:
-        tree, now = inp.tree_of(options, must_exist=False), inp.now_of(options)
-        selection = _selection(options.path)
-        if selection is not None:
-            written = [import_selection(tree, selection, options.path, now=now)]
-            inp.keep(store, tree, [("selections", str(selection["selectionId"]))])
-            return _print_import(options, written, inp.Sources([]), several=False)
-        sources = inp.read_sources(options)
-        namespaces = sorted({schema.namespace for schema in sources.schemas})
-        if len(namespaces) > 1 and options.strict_2:
-            raise InputError(
-                "FMC-008",
-                f"the folder contains {len(namespaces)} namespaces: {', '.join(namespaces)}.",
-                where=str(options.path),
-                fix="One folder, one namespace.",
-            )
-        assessed = inp.assess_all(sources, inp.Lists(ModuleLists(), {}))
-        written = [import_one(tree, item.schema, item.findings, now=now) for item in assessed]
-        if store is not None:
-            report = leg.legibility_of(assessed, sources, None)
-            store.add(leg.check_drafts(assessed, report.schemas, now=now))
-        inp.keep(store, tree, [("providers", namespace) for namespace in namespaces])
-    return _print_import(options, written, sources, several=len(namespaces) > 1 and sources.folder)
+
+def _import(options: Options, store: Store | None) -> int:
+    tree, now = inp.tree_of(options, must_exist=False), inp.now_of(options)
+    selection = _selection(options.path)
+    if selection is not None:
+        written = [import_selection(tree, selection, options.path, now=now)]
+        inp.keep(store, tree, [("selections", str(selection["selectionId"]))])
+        return _give_import(options, written, inp.Sources([]), several=False)
+    sources = inp.read_sources(options)
+    namespaces = sorted({schema.namespace for schema in sources.schemas})
+    if len(namespaces) > 1 and options.strict_2:
+        raise InputError(
+            "FMC-008",
+            f"the folder contains {len(namespaces)} namespaces: {', '.join(namespaces)}.",
+            where=str(options.path),
+            fix="One folder, one namespace.",
+        )
+    assessed = inp.assess_all(sources, inp.Lists(ModuleLists(), {}))
+    written = [import_one(tree, item.schema, item.findings, now=now) for item in assessed]
+    if store is not None:
+        report = leg.legibility_of(assessed, sources, None)
+        store.add(leg.check_drafts(assessed, report.schemas, now=now))
+    inp.keep(store, tree, [("providers", namespace) for namespace in namespaces])
+    return _give_import(options, written, sources, several=len(namespaces) > 1 and sources.folder)
 
 
 def _selection(path: str | None) -> dict[str, Any] | None:
@@ -58,46 +58,39 @@ def _selection(path: str | None) -> dict[str, Any] | None:
     return tree if isinstance(tree, dict) and "selectionId" in tree else None
 
 
-def _print_import(
-    options: argparse.Namespace, written: list[Written], sources: inp.Sources, *, several: bool
+def _give_import(
+    options: Options, written: list[Written], sources: inp.Sources, *, several: bool
 ) -> int:
-    unread = sources.unread
-    if options.json:
-        opt.print_json(
+    document = {
+        "imported": [item._asdict() for item in written],
+        "refused": [
             {
-                "imported": [item._asdict() for item in written],
-                "refused": [
-                    {
-                        "file": error.where,
-                        "code": error.code,
-                        "message": error.message,
-                        "fix": error.fix,
-                    }
-                    for error in unread
-                ],
-                "severalNamespaces": several,
+                "file": error.where,
+                "code": error.code,
+                "message": error.message,
+                "fix": error.fix,
             }
+            for error in sources.unread
+        ],
+        "severalNamespaces": several,
+    }
+    lines = [
+        f"{item.action:<11}  {item.schema}  {inp.shown_path(item.path)}"
+        f"{f'  {item.reason}' if item.reason else ''}"
+        for item in written
+    ]
+    lines += [f"refused      {error} [{error.code}]" for error in sources.unread]
+    if several:
+        lines.append(
+            "warning: the folder contains several namespaces; each got its own folder. Use"
+            " one folder for each."
         )
-    else:
-        for item in written:
-            why = f"  {item.reason}" if item.reason else ""
-            sys.stdout.write(
-                f"{item.action:<11}  {item.schema}  {inp.shown_path(item.path)}{why}\n"
-            )
-        for error in unread:
-            sys.stdout.write(f"refused      {error} [{error.code}]\n")
-        if several:
-            sys.stdout.write(
-                "warning: the folder contains several namespaces; each got its own folder. Use"
-                " one folder for each.\n"
-            )
-    if unread:
-        return ExitCode.MALFORMED
     blocked = any(item.action == "blocked" for item in written)
-    return ExitCode.FAILED if blocked or several else ExitCode.PASSED
+    code = ExitCode.FAILED if blocked or several else ExitCode.PASSED
+    return opt.give(options, document, lines, ExitCode.MALFORMED if sources.unread else code)
 
 
-def _record(options: argparse.Namespace) -> int:
+def _record(options: Options) -> int:
     if (options.issue or options.by) and not options.trigger:
         raise UsageError(
             "CLI-001",
@@ -125,53 +118,46 @@ def _record(options: argparse.Namespace) -> int:
         inp.progress_count(1, 1)
         inp.keep(store, tree, [owner_of(entry["area"], names)])
     notes = [*built.result.notes, *built.result.warnings] if built else []
-    if options.json:
-        opt.print_json({"path": path, "entry": entry, "notes": notes})
-    else:
-        sys.stdout.write(f"{entry['aggregateGrade'] or status}  {path}\n")
-        sys.stdout.writelines(f"  {note}\n" for note in notes)
-    return ExitCode.PASSED
+    lines = [f"{entry['aggregateGrade'] or status}  {path}", *(f"  {note}" for note in notes)]
+    return opt.give(options, {"path": path, "entry": entry, "notes": notes}, lines)
 
 
-def _regrade(options: argparse.Namespace) -> int:
-    with storing(options) as store:
-        tree, now = inp.tree_of(options), inp.now_of(options)
-        named = inp.owners(tree, options.names)
-        outcomes = [
-            outcome
-            for kind, name in named
-            for outcome in regrade(
-                tree,
-                kind,
-                name,
-                options.trigger,
-                now=now,
-                issue=options.issue,
-                requested_by=options.by,
-            )
-        ]
-        for count, outcome in enumerate(outcomes, 1):
-            area, names = outcome.place.area, outcome.place.names
-            written = outcome.action == "regraded"
-            status = tree.shown_status(area, names)
-            inp.progress(area, primitive(names), status, valid=True, written=written)
-            inp.progress_count(count, len(outcomes))
-        inp.keep(store, tree, named)
+def _regrade(options: Options, store: Store | None) -> int:
+    tree, now = inp.tree_of(options), inp.now_of(options)
+    named = inp.owners(tree, options.names)
+    outcomes = [
+        outcome
+        for kind, name in named
+        for outcome in regrade(
+            tree,
+            kind,
+            name,
+            options.trigger,
+            now=now,
+            issue=options.issue,
+            requested_by=options.by,
+        )
+    ]
+    for count, outcome in enumerate(outcomes, 1):
+        area, names = outcome.place.area, outcome.place.names
+        written = outcome.action == "regraded"
+        status = tree.shown_status(area, names)
+        inp.progress(area, primitive(names), status, valid=True, written=written)
+        inp.progress_count(count, len(outcomes))
+    inp.keep(store, tree, named)
     due = sum(outcome.action == "due" for outcome in outcomes)
-    if options.json:
-        opt.print_json({"outcomes": [_outcome_document(outcome) for outcome in outcomes]})
-    else:
-        for outcome in outcomes:
-            _print_outcome(outcome)
-        if not outcomes:
-            sys.stdout.write("nothing has been graded yet\n")
-        if due:
-            sys.stdout.write(
-                f"{due} due: answer them and run `assay tools record ... --trigger"
-                f" {options.trigger}`\n"
-            )
-    blocked = any(outcome.action == "blocked" for outcome in outcomes)
-    return ExitCode.FAILED if due or blocked else ExitCode.PASSED
+    lines = [*map(_outcome_line, outcomes)] or ["nothing has been graded yet"]
+    if due:
+        lines.append(
+            f"{due} due: answer them and run `assay tools record ... --trigger {options.trigger}`"
+        )
+    failed = due or any(outcome.action == "blocked" for outcome in outcomes)
+    return opt.give(
+        options,
+        {"outcomes": [_outcome_document(outcome) for outcome in outcomes]},
+        lines,
+        ExitCode.FAILED if failed else ExitCode.PASSED,
+    )
 
 
 def _outcome_document(outcome: RegradeOutcome) -> dict[str, Any]:
@@ -182,7 +168,7 @@ def _outcome_document(outcome: RegradeOutcome) -> dict[str, Any]:
     }
 
 
-def _print_outcome(outcome: RegradeOutcome) -> None:
+def _outcome_line(outcome: RegradeOutcome) -> str:
     change = f"{outcome.before or '-'} -> {outcome.grade or 'pending'}"
     parts = (
         f"{outcome.action:<9}",
@@ -191,9 +177,8 @@ def _print_outcome(outcome: RegradeOutcome) -> None:
         change if outcome.action == "regraded" else "",
         printable(outcome.reason),
     )
-    sys.stdout.write("  ".join(part for part in parts if part) + "\n")
-    if outcome.questions:
-        sys.stdout.write(f"          ask again: {', '.join(outcome.questions)}\n")
+    again = f"\n          ask again: {', '.join(outcome.questions)}" if outcome.questions else ""
+    return "  ".join(part for part in parts if part) + again
 
 
 _REPORTED = (
@@ -203,7 +188,7 @@ _REPORTED = (
 _TREE = (inp.DATA, *inp.RULES, "--now", *STORE)
 COMMANDS = {
     "tools import": Command(
-        _import,
+        stored(_import),
         "Put schemas, or a selection .json, into a grading tree: new entries are created, changed"
         " ones are added next to the old, the rest is skipped.",
         "assay tools import schemas/openmeteo --data grading-data",
@@ -267,7 +252,7 @@ COMMANDS = {
         ),
     ),
     "tools regrade": Command(
-        _regrade,
+        stored(_regrade),
         "Grade again after a trigger, from stored answers where they suffice; the rest is listed"
         " as due for a grader. Superseded entries stay.",
         "assay tools regrade openmeteo --trigger scheduled",

@@ -2,29 +2,33 @@
 
 It starts a server on a free port of the loopback address, which answers one browser
 only: see `server.one_visitor`. A file is shown from a temporary ledger, which is gone when the
-command ends.
+command ends. Its folder contains evidence, so a killed command must not leave it behind: it is
+locked while the command runs, and the next `assay view` deletes every such folder of this user that
+no process has locked.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import signal
 import socket
 import sys
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from assay.cli import options as opt
-from assay.cli.frame import CHOICES, Command, arg, flag
+from assay.cli.frame import CHOICES, Command, Options, arg, flag
 from assay.cli.ledger import open_for, url_of
 from assay.errors import AssayError, ExitCode, UsageError, printable
 from assay.installing import install_hint
 from assay.registry import is_path
 
 if TYPE_CHECKING:
-    import argparse
-
     from assay.server.one_visitor import OneVisitor
 
 
@@ -37,10 +41,8 @@ class View(NamedTuple):
     is_temporary: bool = False
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Show it until a signal ends the command."""
-    from assay.cli.view_folder import sweep
-
     try:
         from assay.server.one_visitor import HOST
     except ModuleNotFoundError as error:
@@ -59,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     return ExitCode.PASSED
 
 
-def _view_of(options: argparse.Namespace, stack: ExitStack) -> View:
+def _view_of(options: Options, stack: ExitStack) -> View:
     if options.target is not None and is_path(options.target):
         return _file_view(options, stack)
     if options.target is None:
@@ -75,7 +77,7 @@ def _view_of(options: argparse.Namespace, stack: ExitStack) -> View:
     return View(url, _page_of(evaluation.id), evaluation.name)
 
 
-def _ledger_view(options: argparse.Namespace) -> View:
+def _ledger_view(options: Options) -> View:
     try:
         with open_for(options.db, read_only=True) as ledger:
             return View(url_of(options.db), "/", ledger.where)
@@ -88,15 +90,14 @@ def _ledger_view(options: argparse.Namespace) -> View:
         raise
 
 
-def _file_view(options: argparse.Namespace, stack: ExitStack) -> View:
+def _file_view(options: Options, stack: ExitStack) -> View:
     from assay.cli.view_files import evaluate_viewed
-    from assay.cli.view_folder import temporary_folder
 
     folder = stack.enter_context(temporary_folder())
     url = f"sqlite:///{os.path.join(folder, 'ledger.db')}"
     found = evaluate_viewed(options, folder, url)
     for note in found.notes:
-        sys.stderr.write(f"assay: {printable(note)}\n")
+        opt.note(note)
     pages = [_page_of(one.id) for one in found.evaluations]
     page = pages[0] if len(pages) == 1 else "/evaluations"
     return View(url, page, options.target, is_temporary=True)
@@ -106,7 +107,7 @@ def _page_of(evaluation: str) -> str:
     return f"/evaluations/{quote(evaluation, safe='')}"
 
 
-def _serve(options: argparse.Namespace, view: View, listening: socket.socket) -> None:
+def _serve(options: Options, view: View, listening: socket.socket) -> None:
     import uvicorn
 
     from assay.cli.release_settings import release_settings
@@ -155,7 +156,7 @@ def _serve(options: argparse.Namespace, view: View, listening: socket.socket) ->
     ).run(sockets=[listening])
 
 
-def _announce(options: argparse.Namespace, view: View, visitor: OneVisitor) -> None:
+def _announce(options: Options, view: View, visitor: OneVisitor) -> None:
     """Open the browser, and always print the address, because it is unknown whether a window
     opened.
     """
@@ -190,6 +191,51 @@ def _open_browser(address: str) -> bool:
         return False
 
 
+FOLDER = "assay-view-"
+
+"""How the name of a folder begins."""
+
+
+@contextmanager
+def temporary_folder() -> Iterator[str]:
+    """A new folder that only this user can read."""
+    with tempfile.TemporaryDirectory(prefix=FOLDER, ignore_cleanup_errors=True) as folder:
+        lock = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH)  # before anything is in it: see `sweep`
+            yield folder
+        finally:
+            os.close(lock)
+
+
+def sweep() -> None:
+    """Delete what killed commands of this user left. An empty folder may be one that another
+    command has just made and not locked yet, so it stays.
+    """
+    try:
+        with os.scandir(tempfile.gettempdir()) as entries:
+            found = [entry.path for entry in entries if entry.name.startswith(FOLDER)]
+    except OSError:
+        return
+    for path in found:
+        try:
+            _delete(path)
+        except OSError:  # another user's, locked, or gone already
+            continue
+
+
+def _delete(path: str) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(folder).st_uid != os.getuid():
+            return
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.listdir(folder):
+            shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(folder)
+
+
 COMMANDS = {
     "view": Command(
         run,
@@ -213,5 +259,5 @@ COMMANDS = {
             "--db",
             "--project",
         ),
-    )
+    ),
 }

@@ -6,7 +6,6 @@ without their runs are shown by themselves, so without questions and answers.
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -20,6 +19,7 @@ from assay.cli.grade import choice_of
 from assay.cli.import_evaluations import evaluate_file
 from assay.cli.imported_inputs import is_importable, left_out
 from assay.cli.importing import read_files
+from assay.cli.parsing import Options
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document, read_documents
 from assay.pipeline.given_grades import grades_of
@@ -41,7 +41,7 @@ class ViewedFile(NamedTuple):
     notes: Sequence[str]
 
 
-def evaluate_viewed(options: argparse.Namespace, folder: str, url: str) -> ViewedFile:
+def evaluate_viewed(options: Options, folder: str, url: str) -> ViewedFile:
     """Put the evaluations of the file into a new ledger. `folder` is for what waits on the way."""
     options.files = [options.target]
     options.name = options.workflow = options.family = options.dataset = None
@@ -59,7 +59,7 @@ def evaluate_viewed(options: argparse.Namespace, folder: str, url: str) -> Viewe
     return found
 
 
-def _imported(options: argparse.Namespace, store: Store, folder: str) -> ViewedFile:
+def _imported(options: Options, store: Store, folder: str) -> ViewedFile:
     read = read_files(options, folder)
     if read.problem is not None:
         raise read.problem
@@ -79,7 +79,7 @@ def _imported(options: argparse.Namespace, store: Store, folder: str) -> ViewedF
     return ViewedFile([one.evaluation for one in made], [*left_out(read.imported.tally), *ungraded])
 
 
-def _own(options: argparse.Namespace, store: Store, folder: str) -> ViewedFile:
+def _own(options: Options, store: Store, folder: str) -> ViewedFile:
     """Runs or grades of Assay's own."""
     spool, n = os.path.join(folder, "runs.jsonl"), 0
     with open(spool, "xb") as stream:
@@ -118,7 +118,7 @@ def _check(document: Document) -> None:
     read_run(document)
 
 
-def _graded(options: argparse.Namespace, store: Store) -> ViewedFile:
+def _graded(options: Options, store: Store) -> ViewedFile:
     """Grades without their runs: each is shown with a run that has only what the grade says."""
     grader, now = choice_of(options).grader(), datetime.now(UTC)
     builders: dict[tuple[Any, ...], EvaluationBuilder] = {}

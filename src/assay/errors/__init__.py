@@ -183,6 +183,11 @@ class InputError(AssayError):
         super().__init__(code, message, where=where, fix=fix)
         self.faults = tuple(faults)
 
+    def listed(self, file: str = "") -> list[Fault]:
+        """Its faults; the error itself as one where it has none, in `file` unless it says where."""
+        alone = Fault(self.message, code=self.code, file=self.where or file, fix=self.fix)
+        return list(self.faults) or [alone]
+
     def as_dict(self) -> dict[str, object]:
         """The JSON form. If there are several faults, it lists each of them."""
         made = super().as_dict()

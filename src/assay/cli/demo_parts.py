@@ -1,0 +1,162 @@
+"""Three parts of the demo: a judge with its card, two decisions, and another tool's results.
+
+The judge is a real small model that was audited once, its replies kept in a journal; asking again
+costs nothing and needs no server. Of the two candidates one is better on average but must not ship,
+and a fixed one may. The results are a file of promptfoo, graded as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from assay.cli import options as opt
+from assay.cli.gate_sides import read_side
+from assay.cli.judge import usage_shown
+from assay.cli.judge_card import audit_document
+from assay.files.json_files import read_documents
+from assay.files.yaml_files import read_yaml
+from assay.grading.policy import make_rules
+from assay.judging.audit import audit
+from assay.judging.card import admit_tree, make_card
+from assay.judging.client import Client
+from assay.judging.config import load_judge
+from assay.judging.injection_probe import MeasuredBias
+from assay.judging.journal import Journal
+from assay.judging.probes import audit_pairs, audit_rubric, paddings
+from assay.library.shelf import Shelf
+from assay.pipeline.deciding import Terms, decide
+from assay.pipeline.grading import Grader
+from assay.pipeline.importing import import_runs, totals
+from assay.records.decision import Decision
+from assay.release.policy import make_release_rules
+from assay.running.post_run import write_profile
+from assay.views.decision import outcome_word, rule_word
+from assay.views.documents import plain
+from assay.views.grade_line import as_line
+
+PAIRS = 12
+PROBES = ("position", "padding")
+STORIES = {
+    "candidate": "Version 8 of a support assistant against version 7, on the same 60 tickets",
+    "fixed": "Version 8.1, which fixes what the decision named",
+}
+
+
+def carded(folder: str, *, now: datetime) -> dict[str, Any]:
+    """The card of the recorded judge."""
+    spec = load_judge(read_yaml(os.path.join(folder, "smollm2.yaml")))
+    pairs = audit_pairs()[:PAIRS]
+    with tempfile.TemporaryDirectory(prefix="assay-demo-") as work:
+        # a journal is opened for writing, and an installed package may not be
+        path = os.path.join(work, "journal")
+        shutil.copyfile(os.path.join(folder, "smollm2.journal"), path)
+        with Journal(path) as journal:
+
+            async def ask() -> tuple[dict[str, MeasuredBias], dict[str, Any]]:
+                async with Client(spec, journal) as client:
+                    found = await audit(
+                        client,
+                        pairs=pairs,
+                        paddings=paddings(),
+                        criterion=audit_rubric().criteria[0],
+                        injections=(),
+                        family=spec.family,
+                        probes=PROBES,
+                    )
+                    return found, usage_shown(client)
+
+            found, usage = asyncio.run(ask())
+    document = audit_document(
+        found,
+        spec=spec,
+        pairs=pairs,
+        source="bundled",
+        injections=0,
+        usage=usage,
+    )
+    rules = make_rules(Shelf().policy("workflow-judged"))
+    assert rules.judge_terms is not None
+    card = make_card(
+        judge=document["judge"], audit=document, calibration=None, verdicts={}, now=now
+    )
+    admission = admit_tree(card, rules.judge_terms, now=now).shown()
+    return {**card, "admission": {"policy": rules.policy, **admission}}
+
+
+def judge_lines(card: dict[str, Any]) -> Iterator[str]:
+    """The card in a few lines."""
+    yield opt.paint(
+        "\nMay this judge gate? (a real model of 135 million parameters; its replies were"
+        " recorded)",
+        "bold",
+    )
+    may = card["admission"]["may_gate"]
+    word = "may gate" if may else "MAY NOT GATE"
+    yield opt.paint(f"  {word}  {card['model']}", "green" if may else "red")
+    yield from (f"       {found['sentence']}" for found in card["biases"].values())
+    for term in card["admission"]["terms"]:
+        if term["holds"] is not True:
+            yield f"       {term['sentence']}"
+    yield f"  policy {card['admission']['policy']}"
+
+
+def decided(folder: str) -> list[Decision]:
+    """The decisions on the bundled candidates."""
+    grader = Grader(Shelf())
+    rules = make_release_rules(Shelf().policy_of("release", "release"))
+    baseline = read_side([os.path.join(folder, "baseline.jsonl")], grader, name="baseline")
+    found = []
+    for name in STORIES:
+        candidate = read_side([os.path.join(folder, f"{name}.jsonl")], grader, name=name)
+        found.append(decide(candidate, baseline, rules, grader, terms=Terms()))
+    return found
+
+
+def decision_lines(decisions: list[Decision]) -> Iterator[str]:
+    """Both decisions in a few lines."""
+    yield opt.paint("\nMay this version replace that one?", "bold")
+    for story, document in zip(STORIES.values(), decisions, strict=True):
+        style = "green" if document.outcome == "promote" else "red"
+        yield opt.paint(f"  {outcome_word(document).upper()}  {story}", style)
+        for rule in document.rules:
+            yield f"       {rule_word(rule):<12} {rule.id}: {rule.reason}"
+        yield from (f"       {line}" for line in document.would_change)
+    first = decisions[0]
+    yield f"  policy {first.policy} · {first.scoring_system} · {first.grading_system}"
+
+
+def imported(file: str) -> dict[str, Any]:
+    """The tool's totals next to ours, and the grades under the profile made from its metrics."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = import_runs([file], folder)
+        profile = found.made_profile()
+        assert profile is not None
+        grader = Grader(Shelf(), profile=write_profile(profile, folder))
+        graded = [grader.grade(document) for document in read_documents(found.spool)]
+    return {
+        "tool": found.importer.name,
+        "profile": profile.id,
+        "totals": totals(found.tally),
+        "results": [plain(one.payload()) for one in graded],
+        "failed": [as_line(one.grade).text for one in graded if not one.grade.passed],
+    }
+
+
+def import_lines(found: dict[str, Any]) -> Iterator[str]:
+    """The totals and the first samples that fail, in a few lines."""
+    yield opt.paint("\nAnother tool's results, as promptfoo wrote them", "bold")
+    theirs = next(row["ours"] for row in found["totals"] if row["total"] == "passed")
+    n, failed = len(found["results"]), found["failed"]
+    yield (
+        f"  promptfoo passed {theirs} of {n} samples, Assay passes {n - len(failed)}; errors are"
+        " missing evidence"
+    )
+    yield from (opt.paint(f"  {line}", "red") for line in failed[:2])
+    yield f"       ... and {len(failed) - 2} more"
+    yield f"  profile {found['profile']}, made from the file's metrics"
