@@ -13,7 +13,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import IO, Any, NamedTuple
+from io import BufferedReader, FileIO
+from typing import IO, Any, NamedTuple, cast
 
 import jiter
 
@@ -296,14 +297,14 @@ def parse_line(data: bytes, name: str, number: int) -> Document | Unread | None:
 
 
 @contextmanager
-def open_input(path: str) -> Iterator[IO[bytes]]:
+def open_input(path: str) -> Iterator[BufferedReader[Any]]:
     """A file opened for reading, or standard input for `-`; errors say what to do."""
     if path == "-":
-        yield sys.stdin.buffer
+        yield cast("BufferedReader", sys.stdin.buffer)
         return
     try:
         file = path.file if isinstance(path, StoredInput) else path
-        stream = open(file, "rb", buffering=1024 * 1024)  # noqa: SIM115 (closed below)
+        stream = BufferedReader(FileIO(file), 1024 * 1024)
     except FileNotFoundError:
         raise InputError("FIL-001", f"there is no such file.{_near(path)}", where=path) from None
     except IsADirectoryError:

@@ -39,7 +39,7 @@ def _fits(head: Head) -> bool:
 def _records(path: str) -> Iterator[dict[str, Any]]:
     """The records of a file."""
     with open_input(path) as stream:
-        listed = stream.peek(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["  # type: ignore[attr-defined]
+        listed = stream.peek(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["
     found = (
         ((f"[{place[0]}]", one) for place, one in stream_json(path, [()]))
         if listed

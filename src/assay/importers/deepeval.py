@@ -48,7 +48,7 @@ OWN = "mean of its metrics"
 """The score of a test by all of its metrics, where tests have different ones."""
 LOWER = ("Bias", "Hallucination", "Toxicity")
 """Metrics of deepeval that are better when lower."""
-_CONTENT = ("input", "expectedOutput", "context", "scenario", "expectedOutcome")
+_ASKED = ("input", "expectedOutput", "context", "scenario", "expectedOutcome")
 
 
 def _fits(head: Head) -> bool:
@@ -273,9 +273,9 @@ def _run(
     reasons = [f"{one.name}: {one.reason}" for one in (*errors, *failures)]
     values = _values(run, measured)
     turns = optional(case.get("turns"), list, "`turns`", path)
-    content = {key: case[key] for key in _CONTENT if case.get(key) is not None}
+    content = {key: case[key] for key in _ASKED if case.get(key) is not None}
     if turns is not None and "scenario" not in case:
-        content["turns"] = [_said(turn) for turn in turns if _role(turn) == "user"]
+        content["turns"] = [_content(turn) for turn in turns if _role(turn) == "user"]
     sample_id = digest(content)[7:19]
     attempts[sample_id] += 1
     cost: Any = case.get("tokenCost")
@@ -336,15 +336,15 @@ def _metadata(case: dict[str, Any], run: _TestRun, measured: list[CaseMetric]) -
 def _inputs(case: dict[str, Any], turns: list[Any] | None) -> dict[str, Any]:
     if turns is None:
         return {"input": case.get("input")} if "input" in case else {}
-    told = [_said(turn) for turn in turns if _role(turn) == "user"]
+    questions = [_content(turn) for turn in turns if _role(turn) == "user"]
     scenario = {"scenario": case["scenario"]} if case.get("scenario") is not None else {}
-    return {"turns": told, **scenario}
+    return {"turns": questions, **scenario}
 
 
 def _answer(case: dict[str, Any], turns: list[Any] | None) -> Any:
     if turns is None:
         return case.get("actualOutput")
-    return [_said(turn) for turn in turns if _role(turn) == "assistant"] or None
+    return [_content(turn) for turn in turns if _role(turn) == "assistant"] or None
 
 
 def _expected(case: dict[str, Any]) -> dict[str, Any] | None:
@@ -356,7 +356,7 @@ def _role(turn: Any) -> Any:
     return turn.get("role") if isinstance(turn, dict) else None
 
 
-def _said(turn: Any) -> Any:
+def _content(turn: Any) -> Any:
     return turn.get("content") if isinstance(turn, dict) else None
 
 

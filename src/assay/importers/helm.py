@@ -14,8 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import IO, Any
 
-import msgspec
-
 from assay.canon import digest
 from assay.files.json_stream import stream_json
 from assay.files.line_groups import JsonLine, LineGroups
@@ -32,6 +30,7 @@ from assay.importers.parts import (
     shaped,
 )
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
+from assay.importers.spool import json_line
 from assay.importers.tally import ImportTally
 
 TOOL = "helm"
@@ -50,7 +49,6 @@ BOOKKEEPING = (
     "prompt_truncated",
 )
 NO_QUALITY = ("max_prob", "predicted_index", "platt_", "logprob")
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def _kind(head: Head) -> str | None:
@@ -144,7 +142,7 @@ def _spool_stats(path: str, spool: IO[bytes], tally: ImportTally) -> None:
             stats[label] = _mean(stat, label, where)
             tally.read["stats"] += 1
         line = {"sample": key, "id": sample_id, "trial": trial, "split": split, "stats": stats}
-        spool.write(_encode(line) + b"\n")
+        spool.write(json_line(line))
 
 
 def _mean(stat: Mapping[str, Any], label: str, where: str) -> Any:
@@ -189,7 +187,7 @@ def _spool_states(path: str, spool: IO[bytes], tally: ImportTally) -> None:
             "references": instance.get("references"),
         }
         tally.read["requests"] += 1
-        spool.write(_encode(line) + b"\n")
+        spool.write(json_line(line))
 
 
 # --- runs

@@ -53,7 +53,7 @@ def _fits(head: Head) -> bool:
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
     for path in paths:
         with open_input(path) as stream:
-            packed = stream.peek(4)[:2] == b"PK"  # type: ignore[attr-defined]
+            packed = stream.peek(4)[:2] == b"PK"
         found = _packed(path, tally) if packed else _plain(path)
         yield from _Log(path, wanted, tally, only=len(paths) == 1).runs(found)
 

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from assay.errors import InputError
 from assay.files.json_stream import stream_json
 from assay.files.tables import table_rows
 from assay.importers.cells import (
@@ -28,7 +27,7 @@ from assay.importers.cells import (
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import head_of, name_of, optional, shaped
+from assay.importers.parts import head_of, kinds_of, name_of, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
 
@@ -85,16 +84,11 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
 class _ExportReader:
     def __init__(self, paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> None:
         self._wanted, self._tally = wanted, tally
-        self._kinds: dict[str, str] = {}
-        for path in paths:
-            kind = _kind(_columns(head_of(path)))
-            if kind is None:
-                raise InputError(
-                    "FIL-006",
-                    "has neither traces, observations nor scores as Langfuse exports them.",
-                    where=path,
-                )
-            self._kinds[path] = kind
+        self._kinds = kinds_of(
+            paths,
+            lambda head: _kind(_columns(head)),
+            "has neither traces, observations nor scores as Langfuse exports them.",
+        )
         self._judged: set[str] = set()
         self._seen: Counter[str] = Counter()
         self._scores: dict[str, dict[str, list[Any]]] = {}

@@ -9,15 +9,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import IO, Any
 
-import msgspec
-
 from assay.errors import InputError
 from assay.files.json_stream import stream_json
 from assay.files.line_groups import JsonLine, LineGroups
 from assay.importers.parts import file_stem, head_of, name_of, shaped
+from assay.importers.spool import json_line
 
 _FILE = re.compile(r"samples_(.+?)(?:_\d{4}-\d\d-\d\dT[\d.:\-]+)?")
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def sample_rows(path: str) -> Iterator[list[JsonLine]]:
@@ -29,7 +27,7 @@ def sample_rows(path: str) -> Iterator[list[JsonLine]]:
             for _, row in stream_json(path, [()]):
                 sample = shaped(row, dict, "a sample", path)
                 name_of(sample.get("doc_id"), "`doc_id`", path)
-                lines.write(_encode({"doc_id": sample.pop("doc_id"), **sample}) + b"\n")
+                lines.write(json_line({"doc_id": sample.pop("doc_id"), **sample}))
         groups = stack.enter_context(LineGroups(path, "doc_id", opened=lines))
         if groups.loose:
             where = f"{path}:{groups.loose[0].number}"

@@ -200,7 +200,7 @@ def _entries(path: str) -> Iterator[Span | Fault]:
     file = "<stdin>" if path == "-" else path
     with open_input(path) as stream:
         # whatever is opened for reading can be peeked into
-        binary = not looks_like_json(stream.peek(PEEK))  # type: ignore[attr-defined]
+        binary = not looks_like_json(stream.peek(PEEK))
         head = stream.readline(MAX_LINE + 1)
         if binary:
             yield from from_protobuf(_rest(head, stream, file), file=file)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeGuard, TypeVar
@@ -92,6 +93,19 @@ def head_of(path: str) -> Head:
     """The beginning of a file."""
     with open_input(path) as stream:
         return Head(path, stream.read(HEAD))
+
+
+def kinds_of(
+    paths: Sequence[str], kind: Callable[[Head], str | None], refusal: str
+) -> dict[str, str]:
+    """What each of an export's files contains, by its beginning; a file that is none of the
+    export's kinds is refused.
+    """
+    kinds = {path: kind(head_of(path)) for path in paths}
+    unknown = next((path for path, known in kinds.items() if known is None), None)
+    if unknown is not None:
+        raise InputError("FIL-006", refusal, where=unknown)
+    return {path: str(known) for path, known in kinds.items()}
 
 
 def file_stem(path: str) -> str:

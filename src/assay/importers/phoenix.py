@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from assay.errors import InputError
 from assay.files.tables import line_of, table_rows
 from assay.importers.cells import (
     amount_of,
@@ -27,7 +26,7 @@ from assay.importers.cells import (
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import file_stem, head_of, name_of, optional, shaped
+from assay.importers.parts import file_stem, kinds_of, name_of, optional, shaped
 from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
 
@@ -73,7 +72,7 @@ def _columns(head: Head) -> frozenset[str]:
 
 
 class _Annotations:
-    """What annotators said of one sample."""
+    """What annotators said about one sample."""
 
     def __init__(self, tally: ImportTally, judged: set[str]) -> None:
         self._tally, self._judged = tally, judged
@@ -143,16 +142,11 @@ def _word(label: Any) -> str:
 
 
 def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[dict[str, Any]]:
-    kinds: dict[str, str] = {}
-    for path in paths:
-        kind = _kind(_columns(head_of(path)))
-        if kind is None:
-            raise InputError(
-                "FIL-006",
-                "has neither runs of an experiment, spans nor annotations as Phoenix exports them.",
-                where=path,
-            )
-        kinds[path] = kind
+    kinds = kinds_of(
+        paths,
+        lambda head: _kind(_columns(head)),
+        "has neither runs of an experiment, spans nor annotations as Phoenix exports them.",
+    )
     for path, kind in kinds.items():
         if kind == "experiment runs":
             yield from _experiment(path, wanted, tally)
@@ -179,12 +173,13 @@ def _experiment(path: str, wanted: Wanted, tally: ImportTally) -> Iterator[dict[
         row = shaped(value, dict, place, path)
         where = f"{path}: {place}"
         tally.read["experiment runs"] += 1
-        said = _Annotations(tally, judged)
-        said.flat(row, where)
+        annotations = _Annotations(tally, judged)
+        annotations.flat(row, where)
         listed = optional(structure_of(row.get("annotations")), list, f"{place}.annotations", path)
         for one in listed or []:
             annotation = shaped(one, dict, f"{place}.annotations", path)
-            said.add(name_of(annotation.get("name"), f"{place}: `name`", path), annotation, where)
+            name = name_of(annotation.get("name"), f"{place}: `name`", path)
+            annotations.add(name, annotation, where)
         sample_id = short_id(name_of(row.get("example_id"), f"{place}: `example_id`", path), 0)
         seen[sample_id] += 1
         failure = present(row.get("error"))
@@ -195,14 +190,14 @@ def _experiment(path: str, wanted: Wanted, tally: ImportTally) -> Iterator[dict[
             sample_id=sample_id,
             status="success" if failure is None else "error",
             reason="" if failure is None else str(failure),
-            scores=said.means if failure is None else dict.fromkeys(said.means),
+            scores=annotations.means if failure is None else dict.fromkeys(annotations.means),
             inputs=_named(structure_of(row.get("input")), "input"),
             outputs={"answer": present(row.get("output"))},
             expected=_named(structure_of(row.get("reference_output")), "answer"),
             latency_ms=amount_of(row.get("latency_ms")),
             tokens=_tokens(row),
             attempt=seen[sample_id],
-            metadata=said.metadata,
+            metadata=annotations.metadata,
             line=line_of(place),
         )
 
@@ -214,8 +209,8 @@ class _SpanReader:
     def __init__(self, kinds: Mapping[str, str], wanted: Wanted, tally: ImportTally) -> None:
         self._kinds, self._wanted, self._tally = kinds, wanted, tally
         self._judged: set[str] = set()
-        self._said: dict[str, _Annotations] = {}
-        """What was said of each span in files of annotations."""
+        self._by_span: dict[str, _Annotations] = {}
+        """The annotations of each span that come in a file of annotations."""
         self._annotated: set[str] = set()
         """Traces with a span that is annotated."""
         name = NameVersion(TOOL, UNVERSIONED)
@@ -229,9 +224,9 @@ class _SpanReader:
             self._tally.read["annotations"] += 1
             span_id = name_of(first_of(row, _SPAN), f"{place}: the id of the span", path)
             name = first_of(row, ("annotation_name", "name", "eval_name")) or file_stem(path)
-            said = self._said.setdefault(span_id, _Annotations(self._tally, self._judged))
+            annotations = self._by_span.setdefault(span_id, _Annotations(self._tally, self._judged))
             parts = {key.removeprefix("result."): value for key, value in row.items()}
-            said.add(str(name), parts, f"{path}: {place}")
+            annotations.add(str(name), parts, f"{path}: {place}")
         for row, _, _ in self._rows("spans"):
             if self._is_annotated(row):
                 self._annotated.add(str(first_of(row, _TRACE)))
@@ -242,16 +237,16 @@ class _SpanReader:
             if self._is_annotated(row) or (
                 is_root and str(first_of(row, _TRACE)) not in self._annotated
             ):
-                said = self._said.pop(span_id, _Annotations(self._tally, self._judged))
-                said.flat(row, f"{path}: {place}")
-                yield self._run(span_id, row, said)
+                annotations = self._by_span.pop(span_id, _Annotations(self._tally, self._judged))
+                annotations.flat(row, f"{path}: {place}")
+                yield self._run(span_id, row, annotations)
             else:
                 self._tally.dropped["spans without annotations, in traces that have some"] += 1
-        for span_id, said in self._said.items():
+        for span_id, annotations in self._by_span.items():
             if "spans" in self._kinds.values():
                 self._tally.dropped["annotations of spans that are not in the files"] += 1
             else:
-                yield self._run(span_id, {}, said)
+                yield self._run(span_id, {}, annotations)
 
     def _rows(self, wanted: str) -> Iterator[tuple[dict[str, Any], str, str]]:
         for path, kind in self._kinds.items():
@@ -259,11 +254,13 @@ class _SpanReader:
                 yield _plain(shaped(value, dict, place, path)), place, path
 
     def _is_annotated(self, row: Mapping[str, Any]) -> bool:
-        return str(first_of(row, _SPAN)) in self._said or any(
+        return str(first_of(row, _SPAN)) in self._by_span or any(
             _EVAL.fullmatch(column) and present(value) is not None for column, value in row.items()
         )
 
-    def _run(self, span_id: str, row: Mapping[str, Any], said: _Annotations) -> dict[str, Any]:
+    def _run(
+        self, span_id: str, row: Mapping[str, Any], annotations: _Annotations
+    ) -> dict[str, Any]:
         given = structure_of(row.get("attributes.input.value"))
         failed = str(row.get("status_code")).upper() == "ERROR"
         reason = present(row.get("status_message")) or "the span is an ERROR"
@@ -276,12 +273,12 @@ class _SpanReader:
             sample_id=sample_id,
             status="error" if failed else "success",
             reason=str(reason) if failed else "",
-            scores=dict.fromkeys(said.means) if failed else said.means,
+            scores=dict.fromkeys(annotations.means) if failed else annotations.means,
             inputs=_named(given, "input"),
             outputs={"answer": present(row.get("attributes.output.value"))} if row else None,
             attempt=self._seen[sample_id],
             tags=[str(row["name"])[:200]] if present(row.get("name")) is not None else None,
-            metadata={"span_id": span_id[:200], **said.metadata},
+            metadata={"span_id": span_id[:200], **annotations.metadata},
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from decimal import Decimal
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from typing import Any, NamedTuple
 
 from assay.canon import digest
@@ -64,10 +64,8 @@ def short_id(content: Any, index: int) -> str:
 def file_id(path: str) -> str:
     """A name for the results in a file that have none: the file's, and a digest of its content."""
     name = os.path.basename(path).partition(".")[0] or "results"
-    content = sha256()
     with open_input(path) as stream:
-        while data := stream.read(1024 * 1024):
-            content.update(data)
+        content = file_digest(stream, "sha256")
     return f"{name[:60]}-{content.hexdigest()[:8]}"
 
 

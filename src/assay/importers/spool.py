@@ -16,6 +16,11 @@ from assay.files.json_files import parse_json
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
+def json_line(value: Any) -> bytes:
+    """A value as one line of JSON, numbers as they were written."""
+    return _encode(value) + b"\n"
+
+
 class Spool:
     """Plain values on disk, in their order. Nobody else sees the file, and it is gone when the
     spool is closed. `path` names where the values come from.
@@ -34,7 +39,7 @@ class Spool:
     def add(self, value: Any) -> None:
         """Keep one more value."""
         try:
-            self._file.write(_encode(value) + b"\n")
+            self._file.write(json_line(value))
         except RecursionError:
             raise self._deep() from None
 

@@ -1,24 +1,27 @@
 """A decision on two batches: their records name what they were graded by, an engine counts their
 pairs, and the rules are those of every other decision.
 
-A batch is held to the plan on the shelf, never to what its record claims.
+A batch is held to the plan on the shelf, never to what its record claims. The summary of one batch
+is what `release.summary` makes of grades, counted by an engine.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from hashlib import sha256
+from hashlib import file_digest
 from typing import Any, NamedTuple
+
+from msgspec import structs
 
 from assay.batch.engine import BatchEngine
 from assay.batch.pair_query import PairQuery, extra_gates
 from assay.batch.pair_sums import count_pairs_of, stratum_of
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import text
-from assay.batch.run_query import BatchView, ask, count_if
+from assay.batch.run_query import BatchRunQuery, BatchView, ask, count_if, extra_gate_names
 from assay.batch.side_sums import SideSums, side_sums
-from assay.batch.slice_sums import slice_pairs
+from assay.batch.slice_sums import slice_pairs, slice_sums
 from assay.batch.targets import BatchTarget
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence, UsageError, count
@@ -27,7 +30,7 @@ from assay.grading.policy import Rules
 from assay.pipeline.deciding import declared, shared_groups
 from assay.records.batch import BatchRecord, read_batch_record
 from assay.records.decision import Decision, FlakySample
-from assay.records.summary import value_interval
+from assay.records.summary import SummaryBlock, value_interval
 from assay.registry import near_miss
 from assay.release.comparability import SAME_EVIDENCE, mismatch_error, mismatches
 from assay.release.decision import decision
@@ -100,11 +103,8 @@ def read_batch_side(path: str) -> BatchSide:
 
 
 def _file_digest(path: str) -> str:
-    found = sha256()
     with open_input(path) as stream:
-        while block := stream.read(1 << 20):
-            found.update(block)
-    return found.hexdigest()
+        return file_digest(stream, "sha256").hexdigest()
 
 
 def fingerprint_of(record: BatchRecord) -> dict[str, list[str]]:
@@ -313,3 +313,23 @@ def _flaky_note(summed: Sequence[SideSums]) -> str | None:
         return None
     n = sum(sums.flaky_total for sums in summed)
     return f"The repeats of {n:,} samples disagree on passing; the first of them are listed."
+
+
+def summarise_batch(
+    engine: BatchEngine, side: BatchSide, plan: BatchPlan, *, slices: Sequence[str] = ()
+) -> SummaryBlock:
+    """The summary of a batch and of each slice of it by the kept columns that `slices` names.
+    `plan` is what the shelf makes of its profile and policy.
+    """
+    check_plan(plan, side)
+    check_slices(side, slices)
+    view = view_of(engine, side)
+    query = BatchRunQuery(plan, extra_gates=extra_gate_names(engine, plan, view))
+    block = side_sums(engine, query, view, where=side.path, name="batch").summary
+    return structs.replace(
+        block,
+        slices={
+            **block.slices,
+            **{column: slice_sums(engine, query, view, column) for column in dict.fromkeys(slices)},
+        },
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from assay.batch.earlier import Earlier
@@ -108,7 +108,7 @@ def grading_task(plan: BatchPlan, names: Mapping[str, str], keep: Sequence[str])
     numbers -= words
     sizes = numbers & {roles.get("n"), *(f"{item.name}_n" for item in plan.criteria)}
     verdicts = {*plan.gates, roles.get("verdict", "verdict")}
-    return _task(plan, partial(_queries, plan, dict(names), tuple(keep)))._replace(
+    return _task(plan, plan, dict(names), tuple(keep))._replace(
         names=dict(names),
         keep=tuple(keep),
         evidence=partial(
@@ -152,7 +152,7 @@ def _regrading(
             fix="Grade the evidence again.",
         )
     norms, kept = norms_plan(plan), tuple(record.keep)
-    return _task(plan, partial(_queries, norms, {}, kept))._replace(
+    return _task(plan, norms, {}, kept)._replace(
         keep=kept,
         evidence=lambda view, columns: norms_evidence(view, columns, plan, kept),
         earlier=earlier,
@@ -190,8 +190,13 @@ def earlier_batch(name: str) -> Earlier | None:
 
 
 def _task(
-    plan: BatchPlan, queries: Callable[[str, Sequence[SourceColumn], str], Queries]
+    plan: BatchPlan, queried: BatchPlan, names: dict[str, str], keep: tuple[str, ...]
 ) -> BatchTask:
+    """The task of a plan, which asks its engine by the plan `queried`."""
+
+    def queries(view: str, columns: Sequence[SourceColumn], dialect: str) -> Queries:
+        return batch_queries(queried, view, columns, dialect, names=names, keep=keep)
+
     return BatchTask(
         family=WORKFLOW_FAMILY,
         profile=plan.profile,
@@ -202,14 +207,3 @@ def _task(
         digests=plan.digests,
         queries=queries,
     )
-
-
-def _queries(
-    plan: BatchPlan,
-    names: Mapping[str, str],
-    keep: Sequence[str],
-    view: str,
-    columns: Sequence[SourceColumn],
-    dialect: str,
-) -> Queries:
-    return batch_queries(plan, view, columns, dialect, names=names, keep=keep)
