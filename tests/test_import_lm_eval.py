@@ -139,7 +139,7 @@ def test_what_is_better_when_lower_is_not_graded(tmp_path) -> None:
     reasons = reasons_not_to_grade("lm_eval", tally, where="r.json")
     assert reasons.keys() == {*runs[0]["scores"], "brier_score_none"}
     assert all("better when lower" in why for why in reasons.values())
-    assert tally.told == {"acc,none", "acc_norm,none"}
+    assert tally.higher_is_better == {"acc,none", "acc_norm,none"}
 
 
 def test_a_mean_of_no_documents_is_missing(tmp_path) -> None:

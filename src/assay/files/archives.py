@@ -1,8 +1,8 @@
 """ZIP archives that others wrote, read in place: nothing is unpacked to disk.
 
-The list of entries is read piece by piece and the entries as streams, so that an archive of any
-number and size comes in at constant memory. An entry gives no more bytes than it states, and what
-it states has limits, so that a small archive can't fill the memory. Stored, Deflate and Zstandard
+The list of entries is read piece by piece and each entry as a stream, so that any archive is read
+in constant memory. An entry yields no more bytes than it states, and that number is limited, so
+that a small archive can't exhaust memory. Stored, Deflate and Zstandard
 entries are read, the last with the extra `inspect`; encrypted ones are refused.
 """
 
@@ -224,8 +224,8 @@ class Archive:
     # --- bytes
 
     def _listed(self, at: int, size: int) -> bytes:
-        """A part of the list of entries, which is read in large pieces: between two entries of the
-        list, the reader is far away in the data.
+        """A part of the list of entries, read in large pieces: between two entries the stream is
+        elsewhere, in the data.
         """
         begin = at - self._window_at
         if begin < 0 or begin + size > len(self._window):

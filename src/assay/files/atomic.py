@@ -1,4 +1,4 @@
-"""Writing a file so that it is never half there: the new file takes its name when it is whole."""
+"""Atomic writes: a new file takes its name only when it is complete."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ def atomic_write(path: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def atomic_create(path: str) -> Iterator[IO[bytes]]:
-    """Like `atomic_write`, but never over a file that is there: then it raises FileExistsError,
-    also when two processes come at once.
+    """Like `atomic_write`, but never replaces a file: it raises FileExistsError, also when two
+    processes write at once.
 
-    For evidence that can't be made again: its name is on the disk too before
-    the block ends.
+    For evidence that can't be made again: its name is synced to disk, too, before the block ends.
     """
     with _part(path) as (stream, temporary):
         yield stream
@@ -66,8 +65,8 @@ _unfinished: set[str] = set()
 
 
 def drop_unfinished() -> bool:
-    """Delete what is half written, before the process ends without unwinding; whether there was
-    any.
+    """Delete unfinished files before the process ends without unwinding; returns whether there
+    were any.
     """
     found = False
     for temporary in tuple(_unfinished):
@@ -78,7 +77,7 @@ def drop_unfinished() -> bool:
 
 
 _DISK = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS)
-"""What a disk says when it can take no more."""
+"""Errors of a full or failing disk."""
 
 
 def _keep(stream: IO[bytes]) -> None:
@@ -87,7 +86,7 @@ def _keep(stream: IO[bytes]) -> None:
 
 
 def _sync_folder(path: str) -> None:
-    """Make the new name survive a power cut too."""
+    """Make the new name survive a power cut."""
     handle = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -96,8 +95,8 @@ def _sync_folder(path: str) -> None:
 
 
 def put_in_place(temporary: str, path: str) -> None:
-    """Give a whole file on the same disk its name, over one that is there; it and its name then
-    survive a power cut.
+    """Rename a complete file on the same disk, replacing any file of that name; content and name
+    then survive a power cut.
     """
     try:
         with open(temporary, "rb") as stream:
@@ -110,6 +109,6 @@ def put_in_place(temporary: str, path: str) -> None:
 
 
 def write_file(path: str, data: bytes) -> None:
-    """Write a whole file that is there complete or not at all."""
+    """Write a file completely or not at all."""
     with atomic_write(path) as stream:
         stream.write(data)

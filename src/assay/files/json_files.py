@@ -74,7 +74,7 @@ class StoredInput(str):
 
 
 def parse_json(data: bytes) -> Any:
-    """A JSON document, every number exact. Raises ValueError with the parser's words.
+    """A JSON document, every number exact. Raises ValueError with the parser's message.
 
     >>> parse_json(b'{"weight": 0.10}')
     {'weight': Decimal('0.10')}
@@ -89,7 +89,7 @@ def parse_json(data: bytes) -> Any:
 
 
 def json_fault(error: ValueError, data: bytes, *, file: str, line: int | None) -> Fault:
-    """What the parser's complaint means, and where."""
+    """The parser's error in our words, with its place."""
     message = str(error)
     place = re.search(r" at line (\d+) column (\d+)$", message)
     text = message[: place.start()] if place else message
@@ -125,8 +125,8 @@ def json_fault(error: ValueError, data: bytes, *, file: str, line: int | None) -
 
 
 def parse_wide_json(data: bytes) -> Any:
-    """Like `parse_json`, for documents of JavaScript programs, whose texts may hold half of a
-    surrogate pair.
+    """Like `parse_json`, for documents of JavaScript programs, whose texts may contain
+    lone surrogates.
     """
     try:
         return parse_json(data)
@@ -219,10 +219,10 @@ def read_documents(path: str) -> Iterator[Document]:
 
 
 def stream_documents(path: str, *, digest: Any = None) -> Iterator[Document | Unread]:
-    """Documents of a file or of standard input (`-`): a .json file holds one or a list of them, a
-    .jsonl file one on each line.
+    """Documents of a file or of standard input (`-`): a .json file contains one or a list of them,
+    a .jsonl file one on each line.
 
-    A line that is not JSON comes out as `Unread`, so that the caller decides whether to go on.
+    A line that is not JSON comes out as `Unread`, so that the caller decides whether to continue.
     Memory stays at one line. `digest` is a hash from `hashlib` that takes every byte in this same
     read, so that it names what was read, whatever happens to the file afterwards.
     """

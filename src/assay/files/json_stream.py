@@ -1,8 +1,8 @@
 """JSON of other tools, read piece by piece: a document of any size in the memory of one element.
 
-Numbers come in exactly as written. NaN and Infinity, which Python programs write for a value that
-they don't have, come in as None. A key that appears twice in one object is refused, and so is a
-number that no program's arithmetic has: what is computed from it would fail or fill the memory.
+Numbers are read exactly as written. NaN and Infinity, which Python programs write for missing
+values, are read as None. A duplicate key in an object is refused, and so is a number with an
+extreme exponent: computing with it would fail or exhaust memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from assay.files.json_files import MAX_LINE, open_input, parse_json
 
 CHUNK = 1024 * 1024
 MAX_EXPONENT = 999
-"""Orders of magnitude of a number; those of other programs end at 308."""
+"""The largest order of magnitude of a number; doubles end at 308."""
 _wide_small, _wide_large = (
     re.compile(pattern).search for pattern in (rb"e(?<=\de)[-+]?\d{4}", rb"E(?<=\dE)[-+]?\d{4}")
 )
@@ -43,7 +43,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _Refused(Exception):
-    """JSON that no more data would make better."""
+    """Invalid JSON that stays invalid however much data follows."""
 
 
 def _number(text: str) -> Decimal:
@@ -97,7 +97,7 @@ def loads(data: bytes, path: str, line: int | None = None) -> Any:
     """One document, read as `stream_json` reads."""
     try:
         if not (_wide_small(data) or _wide_large(data)):
-            return parse_json(data)  # the same, and quicker
+            return parse_json(data)  # the same result, faster
     except ValueError:
         pass
     reader = _StreamReader(_Nothing(), path, _text(data, path, line), line or 1)
@@ -148,7 +148,7 @@ class _StreamReader:
             yield place, self._value()
 
     def _list(self, end: str) -> Iterator[int]:
-        """Stops at each element of the list or object that begins here."""
+        """Yields at each element of the list or object that begins here."""
         self._at += 1
         index = 0
         if self._peek() != end:
@@ -195,9 +195,9 @@ class _StreamReader:
                 raise self._fault("nests too deep.") from None
             else:
                 if _NUMERIC.fullmatch(self._text, end) and self._fill():
-                    continue  # a number may go on in what comes next, also after its point
+                    continue  # the number may continue in the next piece, also after its point
                 part, self._at = self._text[self._at : end], end
-                return _mended(value) if "\\ud" in part or "\\uD" in part else value
+                return _writable(value) if "\\ud" in part or "\\uD" in part else value
 
     def _fill(self, *, double: bool = False) -> bool:
         """Read on; False at the end of the file."""
@@ -234,14 +234,14 @@ def _leads(place: Place, one: tuple[str, ...]) -> bool:
     )
 
 
-def _mended(value: Any) -> Any:
-    """A value whose texts can be written again: half of a surrogate pair can't be."""
+def _writable(value: Any) -> Any:
+    """The value with lone surrogates replaced, because they can't be encoded."""
     if isinstance(value, str):
         return _HALF.sub("\ufffd", value)
     if isinstance(value, list):
-        return [_mended(one) for one in value]
+        return [_writable(one) for one in value]
     if isinstance(value, dict):
-        return {_mended(key): _mended(one) for key, one in value.items()}
+        return {_writable(key): _writable(one) for key, one in value.items()}
     return value
 
 

@@ -1,9 +1,9 @@
-"""A file that only grows, one checked JSON object a line: what a killed job had finished is there
-when it comes again.
+"""An append-only file with one checked JSON object per line: a job that was killed continues from
+what it had finished.
 
-Each entry is appended with one write, so that a kill loses at most the line that was being written;
-what is torn at the end is cut off when the file is opened again. Each line carries a check sum: a
-line that was changed is refused, not used. One job at a time: the file is locked.
+Each entry is appended with one write, so that a kill loses at most the line being written; a torn
+line at the end is cut off when the file is opened again. Each line has a checksum: a changed line
+is refused. The file is locked, so only one job writes to it at a time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Take = Callable[[dict[str, Any], "LogPlace", int], None]
 
 SYNC_BYTES = 1024 * 1024
-"""How much may wait for the disk itself; a killed process loses none of it, a power cut may."""
+"""How much may be unsynced: a killed process loses none of it, a power cut may."""
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _decode = msgspec.json.Decoder().decode
 
@@ -38,7 +38,7 @@ class LogPlace(NamedTuple):
 
 
 class Words(NamedTuple):
-    """What the errors of a log say to its users."""
+    """The code and the fixes of a log's errors."""
 
     code: str
     regular: str = "Name a regular file."
@@ -69,7 +69,7 @@ class LineLog:
             os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
             self._handle = os.open(
                 self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
-            )  # what is kept here is the team's own
+            )  # the content is private to the team
         except OSError as error:
             raise UsageError(
                 self.words.code, f"cannot be opened: {error.strerror}.", where=self.path
@@ -126,8 +126,8 @@ class LineLog:
         return line[_HEAD:-2]
 
     def close(self, *, failing: bool = False) -> None:
-        """Bring it to the disk and release it. `failing` says that another error is on its way,
-        which is not to be hidden.
+        """Sync it to disk and release it. `failing` says that another error is being raised,
+        which must not be hidden.
         """
         if self._handle < 0:
             return
@@ -201,7 +201,7 @@ class LineLog:
 
 
 def line_of(tree: object) -> bytes:
-    """The line of an entry, with its check sum."""
+    """The line of an entry, with its checksum."""
     body = _encode(tree)
     return b"%b%b}\n" % (_head(body), body)
 
@@ -214,7 +214,7 @@ _HEAD = len(b'{"crc":"00000000","entry":')
 
 
 def checked(line: bytes) -> dict[str, Any] | None:
-    """The entry of a line, or None if it is not as it was written."""
+    """The entry of a line, or None if the line is damaged."""
     body = line[_HEAD:-2]
     if not line.endswith(b"}\n") or line[:_HEAD] != _head(body):
         return None
@@ -226,8 +226,8 @@ def checked(line: bytes) -> dict[str, Any] | None:
 
 
 def _is_start(line: bytes) -> bool:
-    """Whether a torn first line may be the beginning of a journal, and not a file of somebody
-    else's.
+    """Whether a torn first line may be the beginning of a journal, not some other
+    file.
     """
     head = b'{"crc":"'
     return line.startswith(head) or head.startswith(line)

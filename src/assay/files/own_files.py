@@ -13,9 +13,9 @@ _OWN = re.compile(rb'"schema"\s*:\s*"assay\.')
 
 
 def looks_own(path: str) -> bool:
-    """Whether a file says of itself that Assay wrote it, or can't be read, which its reader
-    reports. A pipe can be read once only, so it is left to its reader too; of standard input the
-    first character shows that it is not JSON.
+    """Whether a file states that Assay wrote it, or can't be read, which its reader reports. A pipe
+    can be read only once, so it counts too; standard input counts unless its first character shows
+    that it is not JSON.
     """
     if path == "-":
         return stdin_start()[:1] in (b"", b"{", b"[")

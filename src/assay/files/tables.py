@@ -1,7 +1,7 @@
 """Tables that other programs wrote, row by row: CSV, JSON in the layouts that pandas writes, JSON
 Lines, Parquet.
 
-The content says which of them a file is. A row is an object by column, with the place it came from.
+The content shows which of them a file is. A row is an object by column, with its place in the file.
 Every value of CSV is text, and every file is UTF-8. Memory stays at one row, except for JSON that
 is written column by column, which has no rows until it is whole.
 """

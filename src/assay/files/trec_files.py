@@ -54,7 +54,7 @@ def _lines(stream: IO[bytes], faults: FaultList) -> Iterator[list[bytes]]:
 
 
 class _Shape(NamedTuple, Generic[T]):
-    """What a line of a kind of file holds. The document is its third field."""
+    """The fields of a line in one kind of file. The document is the third field."""
 
     fields: int
     splits: int

@@ -1,8 +1,8 @@
 """Finding a file in a folder or one above it, as git finds `.git`: a project's configuration, its
 ledger.
 
-A file above the folder counts only if the same person owns both: in a shared place such as /tmp
-anybody could put one there for everybody below.
+A file in a folder above counts only if the same user owns both: in a shared place such as /tmp
+anybody could put one there.
 """
 
 from __future__ import annotations

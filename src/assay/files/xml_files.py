@@ -2,7 +2,7 @@
 
 A document type declaration is refused, and with it every entity that a document could define: the
 ones that expand to gigabytes, and the ones that read files or addresses. Depth, attributes and the
-size of one tag are limited. Text beyond `MAX_TEXT` of one element is cut off, and said to be.
+size of one tag are limited. Text of one element beyond `MAX_TEXT` is cut off and marked as such.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def stream_xml(path: str) -> Iterator[XmlStart | XmlEnd]:
 
 
 class _XmlRefusal(Exception):
-    """What is not read, whatever follows."""
+    """A document that is refused, whatever follows."""
 
     def __init__(self, code: str, message: str, fix: str = "") -> None:
         super().__init__(message)
@@ -92,7 +92,7 @@ class _XmlReader:
             raise self._fault(
                 "FIL-002", f"not XML: {words}.", "The file is cut off." if cut else ""
             ) from None
-        except (ValueError, LookupError) as error:  # an encoding that nobody knows
+        except (ValueError, LookupError) as error:  # an unknown encoding
             raise self._fault("FIL-002", f"not XML: {error}.", "Save it as UTF-8.") from None
 
     def _fault(self, code: str, message: str, fix: str = "") -> InputError:

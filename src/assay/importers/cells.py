@@ -29,11 +29,11 @@ _VERDICTS = {
     **dict.fromkeys(("yes", "pass", "passed", "correct", "true"), 1),
     **dict.fromkeys(("no", "fail", "failed", "incorrect", "false"), 0),
 }
-"""Words that are clearly good or bad, whatever was measured."""
+"""Words that are clearly good or bad for any metric."""
 
 
 def present(value: Any) -> Any:
-    """The value of a cell; None if it stands for none.
+    """The value of a cell; None if it means that there is no value.
 
     >>> present("NaN"), present(" "), present("no")
     (None, None, 'no')
@@ -44,7 +44,7 @@ def present(value: Any) -> Any:
 
 
 def number_in(value: Any, what: str, where: str) -> Decimal | int | bool | None:
-    """The number in a cell, or an error that says what it is of, and where."""
+    """The number in a cell, or an error that names the value and its place."""
     try:
         return number_of(value)
     except ValueError:
@@ -90,7 +90,7 @@ def verdict_of(value: Any) -> int | None:
 
 
 def score_of(value: Any) -> Decimal | int | bool | None:
-    """The number in a cell, or that of a verdict in a word: 1 or 0. Raises ValueError for others.
+    """The number in a cell, or 1 or 0 for a verdict in a word. Raises ValueError for anything else.
 
     >>> score_of("Pass"), score_of("incorrect"), score_of("0.5"), score_of("")
     (1, 0, Decimal('0.5'), None)
@@ -100,8 +100,8 @@ def score_of(value: Any) -> Decimal | int | bool | None:
 
 
 def structure_of(value: Any) -> Any:
-    """The list or object that a text shows, as JSON or as Python prints it; any other value as it
-    is.
+    """The list or object that a text contains, as JSON or as Python prints it; any other value
+    unchanged.
 
     >>> structure_of("['it''s', 2]"), structure_of('{"a": null}'), structure_of("[sic]")
     (['its', 2], {'a': None}, '[sic]')
@@ -131,7 +131,7 @@ def first_of(row: Mapping[str, Any], names: Iterable[str]) -> Any:
 
 
 def amount_of(value: Any, factor: int = 1) -> Decimal | int | None:
-    """A time, a cost or a count from 0 on, in other units by `factor`; None for anything else."""
+    """A time, a cost or a count of at least 0, times `factor`; None for anything else."""
     try:
         number = number_of(value)
     except ValueError:
@@ -142,7 +142,7 @@ def amount_of(value: Any, factor: int = 1) -> Decimal | int | None:
 
 
 def mean_of(values: Sequence[Any]) -> Any:
-    """The mean of several scores of one name; None if one of them is missing.
+    """The mean of several scores with one name; None if any of them is missing.
 
     >>> mean_of([1]), mean_of([1, Decimal("0.5")]), mean_of([1, None])
     (1, Decimal('0.75'), None)
@@ -167,8 +167,8 @@ def _plain(value: Any) -> Any:
 
 
 class MetricColumns:
-    """The columns of a table that are metrics: those whose first values are numbers, and those that
-    have no value there at all, because a metric that could not be computed is missing, not gone.
+    """The metric columns of a table: those whose first values are numbers, and those without any
+    value there, because a metric that could not be computed still counts as missing.
     """
 
     def __init__(
@@ -179,8 +179,8 @@ class MetricColumns:
         other: Collection[str],
         is_metric: Callable[[str], bool] = lambda column: False,
     ) -> None:
-        """Look at the first of `rows`. `other` are the columns known to be something else, and
-        `is_metric` knows a metric by its name, whatever it has for values.
+        """Examine the first `rows`. `other` are columns known to be something else; `is_metric`
+        recognises a metric by its name, whatever its values are.
         """
         self._tally = tally
         self._known = frozenset(other) | INDEXES
@@ -215,11 +215,11 @@ class MetricColumns:
         }
 
     def is_text(self, column: str) -> bool:
-        """Whether a column has words where a metric has numbers."""
+        """Whether a column contains words instead of numbers."""
         return column in self._texts
 
     def texts(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """What a row has besides metrics and known columns."""
+        """The text columns of a row that are neither metrics nor known columns."""
         return {
             column: value
             for column, value in row.items()

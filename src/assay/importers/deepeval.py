@@ -72,7 +72,7 @@ class CaseMetric(NamedTuple):
 
     @property
     def is_lower(self) -> bool | None:
-        """Whether its verdict says that lower is better; None if it doesn't tell."""
+        """Whether its verdict shows that lower is better; None if it doesn't show either."""
         known = is_number(self.score) and is_number(self.threshold) and self.success is not None
         if not known or self.error or self.score == self.threshold:
             return None
@@ -116,7 +116,7 @@ def _measured(case: dict[str, Any], path: str) -> list[CaseMetric]:
 
 
 class _TestRun:
-    """What is known of a file before its cases become runs."""
+    """What the whole file shows, before its cases become runs."""
 
     def __init__(self, path: str, spool: Spool) -> None:
         self.path, self.spool = path, spool
@@ -125,7 +125,7 @@ class _TestRun:
         self.counts: Counter[str] = Counter()
         self.judged: set[str] = set()
         self.votes: dict[str, dict[bool, int]] = {}
-        """For each metric, the first case that says that lower, or higher, is better."""
+        """For each metric, the first case whose verdict shows that lower, or higher, is better."""
         self.talks: set[bool] = set()
         for key, value in _parts(path):
             if key == "case":
@@ -164,12 +164,12 @@ class _TestRun:
             )
 
     def is_lower(self, name: str) -> bool:
-        """Whether a metric is better when lower: as its verdicts show, or as deepeval has it."""
+        """Whether lower is better, by the metric's verdicts or else by deepeval's own list."""
         votes = self.votes.get(name)
         return True in votes if votes else name in LOWER
 
     def label(self, name: str) -> str:
-        """What the score of a metric is called here: another direction is another criterion."""
+        """The label of a metric's score: another direction is another criterion."""
         return f"1 - {name}" if self.is_lower(name) else name
 
     def graded(self, name: str, value: Any) -> Any:
@@ -180,7 +180,7 @@ class _TestRun:
 
     @cached_property
     def has_own(self) -> bool:
-        """Whether tests have metrics that others don't."""
+        """Whether some tests have metrics that others lack."""
         return len(self.criteria) < len(self.counts)
 
     @cached_property
@@ -238,7 +238,7 @@ def _note(run: _TestRun, tally: ImportTally) -> None:
             f" {', '.join(loose[:5])}"
         )
     lower = sorted(filter(run.is_lower, run.counts))
-    tally.told |= {run.label(name) for name in lower}
+    tally.higher_is_better |= {run.label(name) for name in lower}
     if lower:
         tally.note(f"lower is better, so that 1 - score is graded: {', '.join(lower[:5])}")
     if run.traces:

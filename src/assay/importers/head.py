@@ -1,4 +1,4 @@
-"""What the beginning of a file shows: its first bytes, and the keys of the JSON in them."""
+"""The beginning of a file: its first bytes, and the keys of the JSON in them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Head:
 
     @property
     def is_utf16(self) -> bool:
-        """Whether it is text as some Windows programs save it."""
+        """Whether it is UTF-16 text, as some Windows programs save it."""
         start = self.data[:64]
         halves = (start[::2], start[1::2])
         is_plain = len(start) > 3 and any(not half.strip(b"\x00") for half in halves)
@@ -51,8 +51,8 @@ class Head:
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """The keys of the first JSON document, as far as the head shows it, with the keys that lead
-        to them; the elements of a list appear as `[]`.
+        """The keys of the first JSON document, as far as the head contains it, each with its path;
+        the elements of a list appear as `[]`.
 
         >>> sorted(Head("x", b'{"a": {"b": [{"c": 1}, {"d').keys)
         ['a', 'a.b', 'a.b[].c']
@@ -107,5 +107,5 @@ class Head:
         return frozenset(key for key in inner if "." not in key and "[]" not in key)
 
     def has(self, *keys: str) -> bool:
-        """Whether the JSON shows all of these keys."""
+        """Whether the JSON has all of these keys."""
         return self.keys.issuperset(keys)

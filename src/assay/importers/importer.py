@@ -1,8 +1,8 @@
 """An importer: a name, a check of a file's first bytes, and a function from files to runs.
 
-Each foreign tool has one file here that ends in an `IMPORTER`; `known` lists them. An importer
-counts what it leaves out and says why; a required value that the files lack comes from `Wanted`, or
-is an error that names the option. No value is made up.
+Each foreign tool has one module here that ends in an `IMPORTER`; `known` lists them. An importer
+counts what it leaves out, with the reason. If the files lack a required value, it comes from
+`Wanted`, or an error names the option. No value is made up.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Wanted(NamedTuple):
     family: str | None = None
     dataset: NameVersion | None = None
     mapping: Mapping[str, str] = {}
-    """What the columns of a table mean, as `--map` says it."""
+    """What the columns of a table mean, as given with `--map`."""
 
     def stated(self) -> dict[str, str]:
-        """The same by the names that a trace uses."""
+        """The same, by the names that traces use."""
         stated = {} if self.family is None else {"workflow.family": self.family}
         for what, named in (("workflow", self.workflow), ("dataset", self.dataset)):
             if named is not None:
@@ -47,16 +47,16 @@ class Importer(NamedTuple):
     """The name that `--from` takes."""
     title: str
     fits: Callable[[Head], bool]
-    """Whether a file that begins so is of this format."""
+    """Whether a file with this beginning is of this format."""
     read: Callable[[Sequence[str], Wanted, ImportTally], Iterator[dict[str, Any]]]
-    """The runs of files, one by one. What is read, left out or stated is counted on the way."""
+    """The runs of the files, one by one; the tally counts what was read, left out and stated."""
     profile: str | None = None
-    """The profile on the shelf that measures what these runs carry; None if one is made from the
-    file's metrics.
+    """The profile on the shelf that scores these runs; None if one is made from the file's
+    metrics.
     """
     apart: bool = False
-    """Whether each file is the results of one evaluation. Files of other tools may be parts of
-    one.
+    """Whether each file contains one whole evaluation; other tools may split one into several
+    files.
     """
 
 

@@ -222,7 +222,7 @@ def _note_direction(
     if may_be_less(metric) if results is None else results.is_lower_better(task, metric):
         tally.doubts[label] = "it is better when lower, and its scale is not known"
     elif results is not None and results.is_told(task, metric):
-        tally.told.add(label)
+        tally.higher_is_better.add(label)
 
 
 # --- samples

@@ -1,5 +1,5 @@
-"""Parts of what another tool wrote, each checked for its type: a fault says where it is, what was
-expected and what is there.
+"""Parts of another tool's file, each checked for its type: an error names the place, the expected
+type and the actual value.
 """
 
 from __future__ import annotations
@@ -68,24 +68,24 @@ def is_number(value: Any) -> TypeGuard[int | Decimal]:
 
 
 def exact(value: int | Decimal, what: str, where: str) -> Fraction:
-    """A number as a fraction. One of hundreds of digits is refused: it would fill the memory."""
+    """A number as a fraction. One with hundreds of digits is refused: it could exhaust memory."""
     if is_immense(value):
         raise InputError("SCO-011", f"{what} is out of range.", where=where)
     return Fraction(value)
 
 
 def is_near(one: Fraction, other: Fraction) -> bool:
-    """Whether two numbers are the same but for how floats add up and are printed."""
+    """Whether two numbers are equal apart from float rounding."""
     return abs(one - other) <= NEAR * max(Fraction(1), abs(other))
 
 
 def refused(message: str, where: str, fix: str) -> InputError:
-    """The error for a file whose statements can't be true."""
+    """The error for a file that contradicts itself."""
     return InputError("SCO-011", message, where=where, fix=fix)
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects in a list; none if it is not a list."""
+    """The objects in a list; empty for anything but a list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 

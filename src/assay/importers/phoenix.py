@@ -99,7 +99,7 @@ class _Annotations:
         elif (turned := _TURNED.get(_word(given.get("label")))) is not None:
             self._tally.note(f"{name} is graded by its label: {turned[0]} is 1")
             name, score = f"{name}/{turned[0]}", turned[1]
-            self._tally.told.add(name)
+            self._tally.higher_is_better.add(name)
         elif (
             score is None and (score := _graded(given.get("label"))) is None and name in self.labels
         ):

@@ -1,8 +1,8 @@
 """One sample of another tool's results as a run; every importer uses this.
 
-The run has the fields that the gates of every run check. An answer, an input or a verdict that the
-format has for each sample and this sample lacks is missing evidence, which fails; what the format
-never has is not required.
+The run has the fields that the gates of every run check. If the format has an answer, an input or a
+verdict for each sample and this sample lacks it, that is missing evidence, which fails. Anything
+that the format never has is not required.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from assay.records.evidence import IMPORTED, RUN_SCHEMA
 UNVERSIONED = "unversioned"
 """The version of a dataset or workflow that has none."""
 MAX_ID = 120
-"""Characters of a sample's id that is taken as it is."""
+"""The longest sample id that is kept as it is, in characters."""
 MAX_EXPONENT = 100
-"""Orders of magnitude that a score may have; sums of larger ones are a way to fill the memory."""
+"""The largest order of magnitude of a score: sums of larger numbers could exhaust memory."""
 MAX_RUN_ID = 500
 NUMBERS = (int, Decimal)
-"""The types of numbers that readers of files give."""
+"""The types in which readers of files return numbers."""
 
 
 class ResultOrigin(NamedTuple):
-    """Where the samples of a file come from. What the user says of it wins."""
+    """Where the samples of a file come from. The user's own statements take precedence."""
 
     tool: str
     """The importer's name."""
     workflow: NameVersion
     dataset: NameVersion
     run: str
-    """What tells this result file from another of the same workflow: it begins each run's id."""
+    """Tells this result file from others of the same workflow: the start of each run's id."""
     answers: bool = True
     """Whether the format has an answer for each sample."""
     verdicts: bool = False
@@ -49,7 +49,7 @@ class ResultOrigin(NamedTuple):
 
 
 def short_id(content: Any, index: int) -> str:
-    """The id of a sample: the one that it has, or a short digest of its content, or its index.
+    """The id of a sample: its own, a short digest of its content, or its index.
 
     >>> short_id(7, 1), short_id("case-a", 1), short_id({"q": "?"}, 1), short_id(None, 1)
     ('7', 'case-a', '406a2696d5e5', '1')
@@ -62,7 +62,7 @@ def short_id(content: Any, index: int) -> str:
 
 
 def file_id(path: str) -> str:
-    """A name for the results in a file that have none: the file's, and a digest of its content."""
+    """A name for results without one: the file's name and a digest of its content."""
     name = os.path.basename(path).partition(".")[0] or "results"
     with open_input(path) as stream:
         content = file_digest(stream, "sha256")
@@ -70,7 +70,7 @@ def file_id(path: str) -> str:
 
 
 def gate_name(tool: str) -> str:
-    """The gate that holds the tool's own verdict.
+    """The gate for the tool's own verdict.
 
     >>> gate_name("pydantic-evals")
     'pydantic_evals_passed'
@@ -95,11 +95,11 @@ def sample_run(
     unused: Mapping[str, Any] = {},
     **more: Any,
 ) -> dict[str, Any]:
-    """The run of one sample. `scores` are by the metric's label in the tool; a value is a number,
-    true or false, or None if there is none. `reason` says why the verdict or the status is what it
-    is. `line` is where the sample is in its file. `unused` is what the file has of the sample and
-    the run leaves out: only its digest is kept, so that two samples that differ there are not taken
-    for one. `more` are other parts of `assay.run/1`, such as `expected`, `latency_ms` or `steps`.
+    """The run of one sample. `scores` maps the tool's label of each metric to a number, true or
+    false, or None for no value. `reason` explains the verdict or the status. `line` is the line of
+    the sample in its file. `unused` is data of the sample that the run leaves out: only its digest
+    is kept, so that samples that differ only there stay distinct. `more` are other parts of
+    `assay.run/1`, such as `expected`, `latency_ms` or `steps`.
     """
     workflow, dataset = wanted.workflow or origin.workflow, wanted.dataset or origin.dataset
     if tally.apart and tally.results.setdefault((workflow, dataset), origin.run) != origin.run:
@@ -139,7 +139,7 @@ def sample_run(
     if line is not None:
         imported["line"] = line
     if unused:
-        # not `digest`: what nobody uses may be what JSON can't express, such as an infinite number
+        # not `digest`: unused data may contain what JSON can't express, such as an infinite number
         text = repr(sorted(unused.items())).encode("utf-8", "surrogatepass")
         imported["unused"] = f"sha256:{sha256(text).hexdigest()}"
     if scores:
@@ -176,7 +176,7 @@ def _merged(first: str, second: str, workflow: NameVersion, dataset: NameVersion
 
 
 def _short(run_id: str) -> str:
-    """A run's id of a length that a run may have: the end of a long one is a digest of all."""
+    """A run's id within the allowed length: a long one ends in a digest of the whole id."""
     if len(run_id) <= MAX_RUN_ID:
         return run_id
     return f"{run_id[: MAX_RUN_ID - 17]}~{sha256(run_id.encode()).hexdigest()[:16]}"

@@ -1,5 +1,5 @@
-"""Values kept on disk between two passes: an importer that must know a whole file before its
-first run reads the file once, and its rows again from here.
+"""Values kept on disk between two passes. An importer that needs the whole file before its first
+run reads the file once, and then its rows from here.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def json_line(value: Any) -> bytes:
 
 
 class Spool:
-    """Plain values on disk, in their order. Nobody else sees the file, and it is gone when the
-    spool is closed. `path` names where the values come from.
+    """Plain values on disk, in order. The file is private and is deleted when the spool is closed.
+    `path` is the file that the values come from, for error messages.
     """
 
     def __init__(self, path: str) -> None:

@@ -1,5 +1,5 @@
-"""The account of an import: what was read, what was left out and why, which metrics the samples
-have, and what the tool itself stated about them.
+"""The account of an import: what was read, what was left out and why, the metrics of the samples,
+and the totals that the tool itself states.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ if TYPE_CHECKING:
     from assay.importers.column_map import NamedScale, ScoreScale
 
 _EXACT = Context(prec=500, traps=[Inexact])
-"""Adds decimals of up to so many digits, quickly and without rounding."""
+"""Adds decimals of up to 500 digits quickly and without rounding."""
 NOISE = Decimal("0.000001")
-"""How far beyond its scale a value may be by the rounding of floats, as a part of the scale."""
+"""How far beyond its scale float rounding may put a value, as a fraction of the scale."""
 _SIGN = re.compile(r"[^A-Za-z0-9_.\-/ ]+")
 
 
 class Metric:
-    """One metric over the samples that have a value of it."""
+    """One metric over the samples that have a value for it."""
 
     def __init__(self, label: str, scale: ScoreScale | None = None) -> None:
         self.label = label
         """Its name in the tool."""
         self.scale = scale
-        """Its worst and its best value, where somebody says them."""
+        """Its worst and its best value, where they were given."""
         ends = (Decimal(0), Decimal(1)) if scale is None else (scale.low, scale.high)
         self._ends = (min(ends), max(ends))
         self._noise = NOISE * (self._ends[1] - self._ends[0])
         self.rounded = 0
-        """Values that are outside the scale by the rounding of floats."""
+        """Values just outside the scale because of float rounding."""
         self.outside = 0
-        """Values that are beyond it by more."""
+        """Values further outside it."""
         self.first_outside: tuple[Decimal, str] | None = None
         """The first of them, and its sample."""
         self.n = 0
         self.missing = 0
-        """Samples on which it has no value."""
+        """Samples without a value for it."""
         self._sum = Decimal(0)
         self._long = Fraction(0)
-        """What has too many digits for the other sum."""
+        """The sum of values with too many digits for the other sum."""
         self.low: Decimal | None = None
         self.high: Decimal | None = None
         self.judged = False
         """Whether a model gave the scores."""
         self.words = 0
-        """Samples whose value is a word that has no place on a scale."""
+        """Samples whose value is a word without a place on a scale."""
 
     def add(self, value: Decimal | int | None, sample_id: str = "") -> None:
         """Count the value of one sample; None if it has none."""
@@ -80,7 +80,7 @@ class Metric:
 
     @property
     def title(self) -> str:
-        """Its name, with the scale that somebody says."""
+        """Its name, with its scale where one was given."""
         return self.label if self.scale is None else f"{self.label} {self.scale}"
 
 
@@ -95,14 +95,14 @@ class ImportTally:
         self.dropped: Counter[str] = Counter()
         """What was left out, by its reason."""
         self.notes: list[str] = []
-        """What a reader should know: values that stand in for others, runs that are not whole."""
+        """What a reader should know, such as substituted values and incomplete runs."""
         self.samples = 0
         self.errors = 0
-        """Samples that ended in any way but success."""
+        """Samples whose status is anything but success."""
         self.first_error = ""
-        """Why the first of them did, as far as the tool says."""
+        """Why the first of them failed, if the tool says so."""
         self.passed = 0
-        """Samples with the tool's own verdict that they passed."""
+        """Samples that passed by the tool's own verdict."""
         self.verdicts = 0
         """Samples with a verdict at all."""
         self.unchecked = 0
@@ -114,25 +114,25 @@ class ImportTally:
         criterion. Counts that differ from ours are refused; means that differ are noted.
         """
         self.plain: set[str] = set()
-        """Stated means that are nothing but the mean of the samples: where none of them lacks the
-        metric, one that differs is refused like a count.
+        """Stated means that are plain means over the samples: if every sample has the metric, a
+        different mean is refused, as a different count is.
         """
         self.mapping: dict[str, str] = {}
-        """What the columns of a table were taken for."""
-        self.told: set[str] = set()
-        """Labels of metrics where more is better, because the tool says so."""
+        """The mapping of a table's columns that was used."""
+        self.higher_is_better: set[str] = set()
+        """Labels of metrics where the tool states that higher is better."""
         self.apart = False
         """Whether two result files of one version on one dataset are two evaluations."""
         self.results: dict[tuple[NamedTuple, NamedTuple], str] = {}
         """The result file that each version and dataset comes from."""
         self.scales: dict[str, NamedScale] = {}
-        """The scales that somebody gives, by the metric's label or the name of its criterion."""
+        """Given scales, by the metric's label or the name of its criterion."""
         self.doubts: dict[str, str] = {}
-        """Labels of metrics that can't be graded as they are written, and why."""
+        """Labels of metrics that can't be graded as written, and why."""
         self._names: dict[str, str] = {}
 
     def read_text(self) -> str:
-        """How much was read, in words.
+        """What was read, in words.
 
         >>> tally = ImportTally()
         >>> tally.read.update(files=1, test_cases=2000)
@@ -157,17 +157,17 @@ class ImportTally:
         self.stated[total] = self.stated.get(total, 0) + value
 
     def in_words(self, label: str) -> None:
-        """Count a value of a metric that can't be graded, because it is a word. The metric is kept
-        in the account: a comparison must not forget it.
+        """Count a value that can't be graded because it is a word. The metric stays in the account,
+        because a comparison must not lose it.
         """
         self.metrics[self.metric(label)].words += 1
 
     def scale_of(self, label: str) -> NamedScale | None:
-        """The scale that somebody gives to a metric of the tool."""
+        """The scale given for a metric of the tool."""
         return self.scales.get(label) or self.scales.get(_name(label))
 
     def metric(self, label: str) -> str:
-        """The name of the criterion for a metric of the tool, the same for the same label.
+        """The name of the criterion for a metric of the tool; one label always has one name.
 
         >>> tally = ImportTally()
         >>> tally.metric("exact_match,none"), tally.metric("Täuschung"), tally.metric("a b")

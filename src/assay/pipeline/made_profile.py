@@ -140,7 +140,11 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
 def _taken_as_better(tally: ImportTally, criteria: Iterable[ProfileCriterion]) -> list[str]:
     """Metrics that nobody declared as "higher is better"."""
     metrics = [tally.metrics[one.id] for one in criteria if one.id != PASSED]
-    return [one.label for one in metrics if one.scale is None and one.label not in tally.told]
+    return [
+        one.label
+        for one in metrics
+        if one.scale is None and one.label not in tally.higher_is_better
+    ]
 
 
 def _why_not(name: str, tally: ImportTally, gate: str) -> str:
@@ -151,7 +155,7 @@ def _why_not(name: str, tally: ImportTally, gate: str) -> str:
         return ""
     if metric.label in tally.doubts:
         return tally.doubts[metric.label]
-    if metric.label not in tally.told and may_be_less(metric.label):
+    if metric.label not in tally.higher_is_better and may_be_less(metric.label):
         return "by its name lower may be better, and the file doesn't state it"
     if metric.words and not metric.n:
         return "its values are words, and nothing states which are good"
