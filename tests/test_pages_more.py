@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import pytest
 
-from assay.archive.decision_sides import evidence_of_decision
+from assay.archive.sides import evidence_of_decision
 from assay.canon import digest as digest_of
 from assay.judging.card import make_card
 from assay.records.decision import read_decision

@@ -23,7 +23,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ID = re.compile(r"ev-[0-9a-f]{12}")
 _REFERENCE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,99})(?:~([0-9]{1,4}))?")
 LATEST = "latest"
-_AT_ONCE = 500
 
 
 def check_name(name: str) -> None:
@@ -247,23 +246,11 @@ def stored_grades(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> 
 def _items(
     ledger: Ledger, stored: StoredEvaluation, digests: Sequence[str], kind: str, project: str
 ) -> Iterator[Item]:
-    for start in range(0, len(digests), _AT_ONCE):
-        part = digests[start : start + _AT_ONCE]
-        items = ledger.get_many(part, project=project)
-        for one in part:
-            item = items.get(one)
-            if item is None or item.body is None or item.kind != kind:
-                state = (
-                    "is not in the ledger"
-                    if item is None
-                    else "was forgotten"
-                    if item.body is None
-                    else f"is of the kind '{item.kind}'"
-                )
-                raise NotEnoughEvidence(
-                    "STO-008",
-                    f"a {kind} of the evaluation {stored.evaluation.name!r} {state}: {one}.",
-                    where=stored.digest,
-                    fix="Run the evaluation again.",
-                )
-            yield item
+    return ledger.complete(
+        digests,
+        kinds=(kind,),
+        what=f"a {kind} of the evaluation {stored.evaluation.name!r}",
+        where=stored.digest,
+        fix="Run the evaluation again.",
+        project=project,
+    )

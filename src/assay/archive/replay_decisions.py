@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.archive.decision_sides import evidence_of_decision
 from assay.archive.grades import trace
 from assay.archive.own_profiles import OWN_PROFILE
 from assay.archive.replay import Remaker, Replayed, compared, on_shelf
 from assay.archive.replay_gates import GATES
+from assay.archive.sides import evidence_of_decision
 from assay.canon import canonical
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document

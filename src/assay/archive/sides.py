@@ -1,4 +1,5 @@
-"""Drafts of the sides of a comparison, and of the decisions and baselines that rest on them.
+"""Drafts of the sides of a comparison, and of the decisions and baselines that rest on them; the
+way back from a stored decision to its evidence.
 
 Routes and commands both make their drafts here, so the same result is the same record. Nothing is
 stored here: a caller stores the drafts in their order, so that no record depends on one that is
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.archive.grades import NO_BASIS, Basis, basis_of, settled
 from assay.archive.own_profiles import own_profile_draft
@@ -23,6 +24,9 @@ from assay.release.baseline import BASELINE_SCHEMA
 from assay.release.sides import Side
 from assay.store.baselines import KeptBaseline, evidence_of_baseline
 from assay.store.drafts import EVIDENCE, Body, Draft, Link, draft, graded_drafts
+
+if TYPE_CHECKING:
+    from assay.store.ledger import Ledger
 
 Take = Callable[[list[Draft]], None]
 
@@ -111,6 +115,32 @@ def decision_drafts(
         before.append(own_profile_draft(profile, author=author))
     links += [Link("evidence_of", made.name, one.name) for one in before]
     return [*before, made._replace(links=tuple(links))]
+
+
+class DecisionEvidence(NamedTuple):
+    """The digests of what a decision is based on, in its order."""
+
+    candidate: list[str]
+    baseline: list[str]
+    decided: list[str]
+    """The grades that it uses."""
+
+
+def evidence_of_decision(ledger: Ledger, digest: str, *, project: str) -> DecisionEvidence:
+    """What a decision names; nothing if its evidence is not stored."""
+    links = ledger.links_of_many([digest], project=project)
+    candidate, baseline = (
+        [
+            link.source
+            for link in links
+            if link.relation == f"{side}_of" and link.target == digest and link.source is not None
+        ]
+        for side in ("candidate", "baseline")
+    )
+    decided = [
+        link.target for link in links if link.relation == "decides" and link.source == digest
+    ]
+    return DecisionEvidence(candidate, baseline, decided)
 
 
 def baseline_record(name: str, kept: KeptSide, *, now: datetime) -> dict[str, Any]:

@@ -233,8 +233,7 @@ def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict
     sides = sides_of(ledger.database, project, [one.seq for one in last], look_at=1)
     found: dict[str, recent.Brief] = {}
     for one in last:
-        judged = sides.get(one.seq, {}).get("candidate")
-        for workflow, _ in judged.workflows if judged is not None else ():
+        for workflow, _ in sides.get(one.seq, {}).get("candidate", ()):
             if workflow in workflows:
                 found.setdefault(workflow, one)
     return found

@@ -9,22 +9,26 @@ fault.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
+from assay.archive.evaluating import run_groups
+from assay.archive.evaluation_builder import EvaluationBuilder
 from assay.errors import AssayError, InputError
 from assay.running.catalogue import Offered
 from assay.server.background import Background
 from assay.server.bodies import encode
 from assay.server.child import Ended, WorkflowProcess
-from assay.server.execution_evaluation import execution_evaluation
 from assay.server.execution_runs import ExecutionLost, ExecutionRuns
 from assay.server.owners import is_dead, own_name
 from assay.server.state import Services
 from assay.store import jobs
+from assay.store.drafts import Draft
 from assay.store.events import EXECUTING, QUEUED
-from assay.store.executions import STATES
+from assay.store.executions import STATES, Placed
 from assay.store.jobs import Job
+from assay.store.listing import grades_of
 from assay.views import events
 
 AT_ONCE = 2
@@ -170,7 +174,7 @@ class ExecutionWork:
         evaluation.
         """
         placed = await self._runs.in_states(*STATES)
-        made = await asyncio.to_thread(execution_evaluation, self._services, self._job, placed)
+        made = await asyncio.to_thread(_evaluation_draft, self._services, self._job, placed)
         if made is None:
             self._services.log.write(
                 "evaluation", level="warning", execution=self._job.id, message="runs are missing"
@@ -273,3 +277,40 @@ class ExecutionWork:
             raise
         finally:
             self._child = None
+
+
+def _evaluation_draft(services: Services, job: Job, placed: Sequence[Placed]) -> Draft | None:
+    """The evaluation of the runs of an execution; None if one of them left no evidence, because
+    totals without it would be too good.
+    """
+    digests = [one.digest for one in placed if one.digest is not None]
+    if not digests or len(digests) < len(placed):
+        return None
+    ledger, asked = services.ledger, job.request()
+    listed = grades_of(ledger.database, job.project, digests)
+    newest = {name: found[-1].digest for name, found in listed.items() if found}
+    items = ledger.get_many({*digests, *newest.values()}, project=job.project)
+    runs = [items[name] for name in digests if name in items and items[name].body is not None]
+    if len(runs) < len(digests):
+        return None
+    (group, *others) = run_groups(item.tree() for item in runs)
+    if others:
+        return None
+    started, finished = group.span(datetime.now(UTC))
+    builder = EvaluationBuilder(
+        name=asked["name"],
+        workflow=group.workflow,
+        dataset=group.dataset,
+        settings={
+            "execution": job.id,
+            "workflow": asked["workflow"]["digest"],
+            "dataset": asked["dataset"]["digest"],
+            "policy": services.settings.policy,
+            **{name: asked[name] for name in ("repeat", "timeout_s", "retries")},
+        },
+        started=started,
+    )
+    for item in runs:
+        grade = items.get(newest.get(item.digest, ""))
+        builder.add_stored(item.body or b"", None if grade is None else grade.body)
+    return builder.drafted(finished, author=job.author)[1]

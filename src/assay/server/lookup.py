@@ -5,7 +5,7 @@ project is a 404, never a 403.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Raw
 
@@ -13,7 +13,7 @@ from assay.archive.evaluations import StoredEvaluation, find_evaluation, read_ev
 from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.store.drafts import Item
-from assay.store.listing import GradeOf, grades_of
+from assay.store.listing import GradeOf, evidence_of, grades_of
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 MAX_SIDE = 20_000
@@ -43,6 +43,35 @@ def run(services: Services, project: str, name: str) -> Item:
     if not page.items:
         raise absent("run", name)
     return page.items[0]
+
+
+class RunWithGrades(NamedTuple):
+    """A run or scorecard, all its grades, and the one that is shown."""
+
+    item: Item
+    grades: list[GradeOf]
+    grade: Item | None
+
+
+def run_with_grades(services: Services, project: str, name: str) -> RunWithGrades:
+    """The run of an address: by its id (the newest one counts) or by a digest: of the run, of a
+    scorecard, or of one of its grades, which is then the one that is shown.
+    """
+    if not DIGEST.fullmatch(name):
+        item = run(services, project, name)
+        grade = None
+    else:
+        item = record(services, project, None, name)
+        grade = item if item.kind == "grade" else None
+        if grade is not None:
+            behind = evidence_of(services.ledger.database, project, [name]).get(name)
+            item = record(services, project, None, behind) if behind is not None else grade
+        if item.kind not in ("run", "scorecard", "grade"):
+            raise absent("run", name)
+    grades = grades_of(services.ledger.database, project, [item.digest]).get(item.digest, [])
+    if grade is None and grades:
+        grade = services.ledger.get(grades[-1].digest, project=project)
+    return RunWithGrades(item, grades, grade)
 
 
 def evaluation(services: Services, project: str, name: str) -> StoredEvaluation:

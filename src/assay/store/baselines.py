@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _PAGE = 200
-_AT_ONCE = 500
 
 
 class KeptBaseline(NamedTuple):
@@ -80,27 +79,14 @@ def evidence_of_baseline(
     """The evidence of a baseline, in the order in which it is named. A record that is gone or of
     another kind is an error and is never left out.
     """
-    digests = [str(digest) for digest in found.record["evidence_digests"]]
-    for start in range(0, len(digests), _AT_ONCE):
-        part = digests[start : start + _AT_ONCE]
-        items = ledger.get_many(part, project=project)
-        for digest in part:
-            item = items.get(digest)
-            if item is None or item.body is None or item.kind not in kinds:
-                state = (
-                    "is not in the ledger"
-                    if item is None
-                    else "was forgotten"
-                    if item.body is None
-                    else f"is of the kind '{item.kind}'"
-                )
-                raise NotEnoughEvidence(
-                    "STO-008",
-                    f"evidence of this baseline {state}: {digest}.",
-                    where=found.digest,
-                    fix="Keep a new baseline.",
-                )
-            yield item
+    return ledger.complete(
+        [str(digest) for digest in found.record["evidence_digests"]],
+        kinds=kinds,
+        what="evidence of this baseline",
+        where=found.digest,
+        fix="Keep a new baseline.",
+        project=project,
+    )
 
 
 def _all(ledger: Ledger, project: str) -> Iterator[tuple[str, dict[str, Any]]]:

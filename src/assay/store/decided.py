@@ -5,7 +5,6 @@ evidence, without reading a body.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from sqlalchemy import select
 from sqlalchemy.engine import Connection
@@ -16,10 +15,8 @@ from assay.store.databases import Database
 SIDES = ("candidate", "baseline")
 
 
-class SideWorkflows(NamedTuple):
-    """The workflows of one side: each with its version, in the order in which they come."""
-
-    workflows: tuple[tuple[str, str | None], ...]
+SideWorkflows = tuple[tuple[str, str | None], ...]
+"""The workflows of one side: each with its version, in the order in which they come."""
 
 
 def sides_of(
@@ -49,7 +46,7 @@ def sides_of(
                 names = dict.fromkeys(
                     (row[0], row[1]) for row in connection.execute(query) if row[0] is not None
                 )
-                found.setdefault(seq, {})[side] = SideWorkflows(tuple(names))
+                found.setdefault(seq, {})[side] = tuple(names)
         return found
 
     return database.read(work)

@@ -17,7 +17,7 @@ from typing import Any
 
 from sqlalchemy import literal, select
 
-from assay.errors import InputError
+from assay.errors import InputError, NotEnoughEvidence
 from assay.store import forgetting, reading, writing
 from assay.store import tables as t
 from assay.store.chain import genesis
@@ -39,6 +39,8 @@ from assay.store.migrating import ensure
 from assay.store.reading import Filters
 
 DEFAULT_PROJECT = "default"
+_AT_ONCE = 500
+"""Records that are read in one query."""
 _PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -187,6 +189,37 @@ class Ledger:
             lambda connection: reading.get_many(connection, known_project(project), wanted)
         )
 
+    def complete(
+        self,
+        digests: Sequence[str],
+        *,
+        kinds: Sequence[str],
+        what: str,
+        where: str,
+        fix: str,
+        project: str,
+    ) -> Iterator[Item]:
+        """The records of these digests, in their order. One that is gone or of another kind is an
+        error about `what`, and is never left out.
+        """
+        for start in range(0, len(digests), _AT_ONCE):
+            part = digests[start : start + _AT_ONCE]
+            items = self.get_many(part, project=project)
+            for digest in part:
+                item = items.get(digest)
+                if item is None or item.body is None or item.kind not in kinds:
+                    state = (
+                        "is not in the ledger"
+                        if item is None
+                        else "was forgotten"
+                        if item.body is None
+                        else f"is of the kind '{item.kind}'"
+                    )
+                    raise NotEnoughEvidence(
+                        "STO-008", f"{what} {state}: {digest}.", where=where, fix=fix
+                    )
+                yield item
+
     def links_of_many(
         self, digests: Iterable[str], *, project: str = DEFAULT_PROJECT
     ) -> list[Link]:
@@ -237,7 +270,7 @@ class Ledger:
         filters: Filters | None = None,
         *,
         project: str,
-        at_once: int = 500,
+        at_once: int = _AT_ONCE,
         after: int | None = None,
         newest_first: bool = False,
     ) -> Iterator[Item]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from assay import exact
-from assay.archive.decision_sides import DecisionEvidence
+from assay.archive.sides import DecisionEvidence
 from assay.records.decision import Decision
 from assay.server.pages.paging import mapped
 from assay.server.state import Services

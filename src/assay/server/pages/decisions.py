@@ -12,16 +12,15 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from assay.archive.compared import evaluation_of_runs
-from assay.archive.decision_sides import evidence_of_decision
 from assay.archive.evaluation_deciding import evaluation_label
+from assay.archive.sides import evidence_of_decision
 from assay.errors import count
 from assay.records.decision import Decision, read_decision
 from assay.server import lookup
 from assay.server.auth import Principal
 from assay.server.pages import gate_parts
 from assay.server.pages.decision_pairs import pairs_of
-from assay.server.pages.evidence import block
-from assay.server.pages.layout import page
+from assay.server.pages.layout import block, page
 from assay.server.pages.paging import Cursor, Text, listed, mapped, plain, rows_of, texts, ways
 from assay.server.pages.routing import READER, PageRoute
 from assay.server.state import Services
@@ -227,10 +226,10 @@ def side_name(named: SideWorkflows | None, summary: _Side | None, side: str) -> 
     """A side by its workflows; by the name it has in the decision where its evidence is not stored,
     or is of no workflow.
     """
-    if named is None or not named.workflows:
+    if not named:
         return str(summary.name) if summary is not None and summary.name else side
-    workflow, version = named.workflows[0]
-    more = len(named.workflows) - 1
+    workflow, version = named[0]
+    more = len(named) - 1
     return f"{workflow} {version or ''}".strip() + (
         f" and {more} other{'s' if more > 1 else ''}" if more else ""
     )

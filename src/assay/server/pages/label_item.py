@@ -16,14 +16,14 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from assay.archive.label_results import results_of
-from assay.archive.label_saving import saving, set_label
+from assay.archive.label_saving import set_label
 from assay.archive.label_sets import find_set, order_for, side_order
 from assay.archive.labels import current, labels_of_set
 from assay.errors import UsageError
 from assay.records.label import LabelItem, Rater
 from assay.server.auth import Principal, admit
 from assay.server.lookup import absent
-from assay.server.pages.label_rater import ask_name, rater_of
+from assay.server.pages.label_rater import ask_name, rater_of, save_label, sentence
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.problems import Problem
@@ -31,7 +31,7 @@ from assay.server.state import Services
 from assay.store.drafts import digest_bytes
 from assay.store.results import stored_of
 from assay.views.blocks import Note, Paragraph
-from assay.views.label_texts import ShownRun, shown_run
+from assay.views.label_texts import shown_run
 from assay.views.label_use import use_section
 from assay.views.labels import StoredLabel, StoredSet, drawn_from, results_view
 from assay.views.pieces import link, listed, moment, phrase
@@ -159,7 +159,8 @@ def _item_page(
         saved=saved if saved.isascii() and saved.isdigit() else "",
         runs=[] if is_gone else runs,
         is_gone=is_gone,
-        shared=_shared(runs) if not is_gone else None,
+        # Only pairs with equal inputs are drawn: the question is the same on both sides.
+        shared=None if is_gone else runs[0],
         values=_values(place, item, known) if sent is None else sent,
         done=len(place.own),
         rater=place.rater,
@@ -173,13 +174,6 @@ def _item_page(
             ("tie", "Tie"),
         ),
     )
-
-
-def _shared(runs: list[ShownRun]) -> ShownRun:
-    """What both sides of a pair have in common: the question. Only pairs with equal inputs are
-    drawn.
-    """
-    return runs[0]
 
 
 def _values(place: RaterPlace, item: LabelItem, known: StoredLabel | None) -> dict[str, str]:
@@ -235,14 +229,10 @@ async def save_item(request: Request, name: str) -> Response:
             comment=sent.get("comment", ""),
         )
     except UsageError as error:
-        text = f"{error.message[:1].upper()}{error.message[1:]} {error.fix}".strip()
         return await asyncio.to_thread(
-            _item_page, request, services, principal, place, at, sent=sent, problem=text
+            _item_page, request, services, principal, place, at, sent=sent, problem=sentence(error)
         )
-    drafts = await asyncio.to_thread(saving, services.ledger, label, project=principal.project)
-    if drafts:
-        drafts = [one._replace(author=principal.author) for one in drafts]
-        await services.writer.put(principal.project, drafts)
+    await save_label(services, principal, label)
     following = place._replace(own={**place.own, item.run: _NEW}).open_after(at)
     to = (
         f"/label/{stored.set.id}/results?done=yes"

@@ -12,12 +12,12 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from assay.archive.evaluations import StoredEvaluation, find_evaluation
-from assay.archive.label_saving import override_label, run_named, saving
+from assay.archive.label_saving import override_label, run_named
 from assay.archive.labels import RunLabels, labels_of_run
 from assay.errors import AssayError, UsageError
 from assay.server.auth import Principal, admit
 from assay.server.lookup import absent
-from assay.server.pages.label_rater import ask_name, rater_of
+from assay.server.pages.label_rater import ask_name, rater_of, save_label, sentence
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.problems import Problem
@@ -124,7 +124,6 @@ async def save_override(request: Request) -> Response:
             item, evaluation and evaluation.digest, rater, verdict=verdict, reason=reason
         )
     except UsageError as error:
-        text = f"{error.message[:1].upper()}{error.message[1:]} {error.fix}".strip()
         return await asyncio.to_thread(
             _form,
             request,
@@ -132,13 +131,10 @@ async def save_override(request: Request) -> Response:
             principal,
             run,
             within,
-            problem=text,
+            problem=sentence(error),
             reason=reason,
             verdict=verdict,
         )
-    drafts = await asyncio.to_thread(saving, services.ledger, label, project=principal.project)
-    if drafts:
-        drafts = [one._replace(author=principal.author) for one in drafts]
-        await services.writer.put(principal.project, drafts)
+    await save_label(services, principal, label)
     back = f"/runs/{quote(run, safe='')}" + (f"?in={quote(within, safe='')}" if within else "")
     return RedirectResponse(back, 303)

@@ -4,17 +4,21 @@ rater than a token of the same name, so nobody can pose as one.
 
 from __future__ import annotations
 
+import asyncio
 from urllib.parse import quote, unquote
 
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from assay.records.label import MAX_RATER, Rater
+from assay.archive.label_saving import saving
+from assay.errors import UsageError
+from assay.records.label import MAX_RATER, HumanLabel, Rater
 from assay.server.auth import Principal, admit, cookie_name
 from assay.server.pages.layout import page
 from assay.server.pages.login import local
 from assay.server.pages.routing import PageRoute, form
 from assay.server.problems import Problem
+from assay.server.state import Services
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -43,6 +47,19 @@ def ask_name(request: Request) -> Response:
         template="label_rater.html",
         to=f"{request.url.path}{query}",
     )
+
+
+async def save_label(services: Services, principal: Principal, label: HumanLabel) -> None:
+    """Store a label, unless the rater has already given the same one."""
+    drafts = await asyncio.to_thread(saving, services.ledger, label, project=principal.project)
+    if drafts:
+        drafts = [one._replace(author=principal.author) for one in drafts]
+        await services.writer.put(principal.project, drafts)
+
+
+def sentence(error: UsageError) -> str:
+    """An error as a sentence on a form."""
+    return f"{error.message[:1].upper()}{error.message[1:]} {error.fix}".strip()
 
 
 def _tidy(name: str) -> str:

@@ -22,10 +22,13 @@ from starlette.responses import HTMLResponse
 from assay import __version__
 from assay.server.problems import Problem
 from assay.views.blocks import Column as Column
-from assay.views.blocks import Group, Paragraph, Part
+from assay.views.blocks import Group, Heading, Paragraph, Part, Verbatim
 from assay.views.pieces import code, link, phrase, strong
 from assay.views.render import TEMPLATES, html
+from assay.views.values import json_text
 
+MAX_TEXT = 8_000
+"""Characters of one text on a page; the record itself has them all."""
 STATIC = Path(__file__).parent.parent / "static"
 FILES = {
     path.name: path
@@ -129,3 +132,13 @@ _FIXES = {
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def block(title: str, value: Any, whole: str) -> Part:
+    """A value under its name. A long one is cut, with a note on where the rest is."""
+    text = json_text(value)
+    parts: list[Part] = [Heading(title), Verbatim(text[:MAX_TEXT], title)]
+    if len(text) > MAX_TEXT:
+        cut = f"The first {MAX_TEXT:,} of {len(text):,} characters. "
+        parts.append(Paragraph(phrase(cut, link("The whole record", whole)), "hint"))
+    return Group(parts, "text")

@@ -29,7 +29,6 @@ from assay.scoring.rubric import Rubric
 from assay.server import lookup
 from assay.server.auth import Principal, admit
 from assay.server.pages import shelf_parts
-from assay.server.pages.evidence import text
 from assay.server.pages.layout import page
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.pages.sample import sample_for
@@ -52,6 +51,7 @@ from assay.views.events import plain
 from assay.views.grade import grade_head, grade_sections
 from assay.views.pieces import address, code, link, verdict
 from assay.views.pieces import shown as say
+from assay.views.values import json_text
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 REGISTRIES: dict[str, Any] = {"gates": GATES, "measures": MEASURES, "formulas": FORMULAS}
@@ -176,7 +176,7 @@ def _sheet(request: Request, services: Services, kind: str, name: str) -> Respon
         ("Used by", profiles_with(services, kind, name)),
     ]
     example = (
-        [section("Example", Verbatim(text(plain(sheet["example"])), "Example"))]
+        [section("Example", Verbatim(json_text(plain(sheet["example"])), "Example"))]
         if sheet.get("example")
         else []
     )
@@ -315,7 +315,7 @@ def _tried(services: Services, project: str, entry: ShelfFile, data: str) -> Par
     chosen: dict[str, Any] = {_singular(entry.kind): entry.id}
     graded = services.grader(project, **chosen).grade(Document(tree, "the sample", source=raw))
     result: dict[str, Any] = plain(graded.payload())
-    card = text(plain(graded.grade.scorecard))[:20_000]
+    card = json_text(plain(graded.grade.scorecard))[:20_000]
     return section(
         "Tried on the sample",
         *grade_head(result),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.server.pages.stored_run import Shown
+from assay.server.lookup import RunWithGrades
 from assay.server.state import Services
 from assay.store.drafts import Link
 from assay.views.blocks import Button, Facts, Heading, Paragraph, Part, Table, section
@@ -50,7 +50,9 @@ RELATIONS = {
 }
 
 
-def lineage(services: Services, project: str, found: Shown, result: dict[str, Any] | None) -> Part:
+def lineage(
+    services: Services, project: str, found: RunWithGrades, result: dict[str, Any] | None
+) -> Part:
     """Where a run and its grade come from, and what was made from them."""
     grades = [
         [
@@ -146,7 +148,7 @@ def _shelf(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     ]
 
 
-def _button(found: Shown) -> list[Part]:
+def _button(found: RunWithGrades) -> list[Part]:
     if found.grade is None or found.grade.body is None:
         return []
     text = (
@@ -161,7 +163,7 @@ def _button(found: Shown) -> list[Part]:
     ]
 
 
-def _links(services: Services, project: str, found: Shown) -> Part:
+def _links(services: Services, project: str, found: RunWithGrades) -> Part:
     """What the run and its grade are linked to, in words."""
     own = [item.digest for item in (found.item, found.grade) if item is not None]
     listed: list[tuple[str, Link]] = []
@@ -202,7 +204,7 @@ def _links(services: Services, project: str, found: Shown) -> Part:
     )
 
 
-def _same_id(services: Services, project: str, found: Shown) -> list[Part]:
+def _same_id(services: Services, project: str, found: RunWithGrades) -> list[Part]:
     """Other runs of the same id: an id may be given twice."""
     tree = (found.item if found.item.body is not None else found.grade) or found.item
     if tree.body is None:

@@ -12,8 +12,7 @@ from starlette.responses import Response
 from assay.errors import count
 from assay.server import lookup
 from assay.server.auth import Principal
-from assay.server.pages.evidence import block
-from assay.server.pages.layout import page
+from assay.server.pages.layout import block, page
 from assay.server.pages.lineage import PAGE_OF
 from assay.server.pages.paging import Cursor, listed, mapped, ways
 from assay.server.pages.routing import READER, PageRoute

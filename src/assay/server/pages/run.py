@@ -14,12 +14,12 @@ from assay.archive.labels import labels_of_run
 from assay.archive.replay import replay
 from assay.errors import AssayError, count
 from assay.server.auth import Principal, admit
+from assay.server.lookup import RunWithGrades, run_with_grades
 from assay.server.pages.label_override import people_table
 from assay.server.pages.layout import page
 from assay.server.pages.lineage import SHOWN, lineage
 from assay.server.pages.routing import READER, PageRoute, form
 from assay.server.pages.sample_context import SampleContext, around, elsewhere, opened, placed
-from assay.server.pages.stored_run import Shown, found_run
 from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.store import events
@@ -58,7 +58,7 @@ async def replay_grade(request: Request, run_id: str) -> Response:
     await form(request)
     principal = await admit(request, "read")
     services: Services = request.app.state.services
-    found = await asyncio.to_thread(found_run, services, principal.project, run_id)
+    found = await asyncio.to_thread(run_with_grades, services, principal.project, run_id)
     if found.grade is None:
         raise Problem(404, "this run has no grade to recompute.", where=run_id[:100])
     grade = found.grade
@@ -102,9 +102,9 @@ def show_run(request: Request, run_id: str, principal: Principal = READER) -> Re
     return _page(request, services, principal.project, found, context)
 
 
-def _or_live(services: Services, project: str, run_id: str) -> Shown:
+def _or_live(services: Services, project: str, run_id: str) -> RunWithGrades:
     try:
-        return found_run(services, project, run_id)
+        return run_with_grades(services, project, run_id)
     except Problem as problem:
         if (
             problem.status != 404
@@ -123,7 +123,7 @@ def _page(
     request: Request,
     services: Services,
     project: str,
-    found: Shown,
+    found: RunWithGrades,
     context: SampleContext,
     said: Part = "",
 ) -> Response:
@@ -194,7 +194,7 @@ def _people(services: Services, project: str, digest: str, context: SampleContex
     )
 
 
-def _warnings(found: Shown) -> list[Part]:
+def _warnings(found: RunWithGrades) -> list[Part]:
     made: list[Part] = []
     if found.item.body is None:
         made.append(
@@ -224,7 +224,7 @@ def _warnings(found: Shown) -> list[Part]:
     return made
 
 
-def _about(found: Shown, run: dict[str, Any] | None, result: dict[str, Any] | None) -> Part:
+def _about(found: RunWithGrades, run: dict[str, Any] | None, result: dict[str, Any] | None) -> Part:
     tree = run or result or {}
     workflow, dataset = tree.get("workflow") or {}, tree.get("dataset") or {}
     moments = (

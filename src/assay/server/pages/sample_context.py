@@ -14,7 +14,7 @@ from assay.archive.evaluations import StoredEvaluation, find_evaluation
 from assay.archive.sample_versions import other_versions
 from assay.archive.sample_view import view_samples
 from assay.archive.samples import sample_rows
-from assay.server.pages.stored_run import Shown, found_run
+from assay.server.lookup import RunWithGrades, run_with_grades
 from assay.server.state import Services
 from assay.views.blocks import Note, Part, Section
 from assay.views.pieces import address
@@ -41,7 +41,7 @@ class SampleContext(NamedTuple):
 
 def opened(
     services: Services, project: str, request: Request, name: str
-) -> tuple[Shown | None, SampleContext]:
+) -> tuple[RunWithGrades | None, SampleContext]:
     """The run that `?in=` means by a name, and its evaluation. An id may be given in many
     evaluations, so the one of the address decides; None if it names none.
     """
@@ -58,11 +58,13 @@ def opened(
     if run is None:
         note = f"The evaluation {stored.evaluation.name} does not contain this run."
         return None, SampleContext(None, query, note)
-    found = found_run(services, project, run.grade or run.digest)
+    found = run_with_grades(services, project, run.grade or run.digest)
     return found, SampleContext(stored, query)
 
 
-def placed(services: Services, project: str, found: Shown, context: SampleContext) -> SampleContext:
+def placed(
+    services: Services, project: str, found: RunWithGrades, context: SampleContext
+) -> SampleContext:
     """The context of a run; where the address names no evaluation, the newest that has the run."""
     if context.stored is not None:
         return context
@@ -71,7 +73,7 @@ def placed(services: Services, project: str, found: Shown, context: SampleContex
 
 
 def around(
-    services: Services, project: str, found: Shown, context: SampleContext
+    services: Services, project: str, found: RunWithGrades, context: SampleContext
 ) -> tuple[Walk | None, list[Part]]:
     """The way to the samples before and after, in the view that the address describes, and the
     repeats of this one.
@@ -104,7 +106,7 @@ def around(
 def elsewhere(
     services: Services,
     project: str,
-    found: Shown,
+    found: RunWithGrades,
     run: Mapping[str, Any],
     context: SampleContext,
 ) -> list[Section]:

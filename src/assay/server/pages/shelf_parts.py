@@ -16,7 +16,6 @@ from assay.records.scorecard import Criterion
 from assay.scoring.gates import GATES, REQUIRED
 from assay.scoring.profile import Profile, make_plan
 from assay.scoring.rubric import Rubric
-from assay.server.pages.evidence import text
 from assay.views.blocks import (
     Column,
     Facts,
@@ -40,6 +39,7 @@ from assay.views.pieces import (
     strong,
 )
 from assay.views.pieces import shown as say
+from assay.views.values import json_text
 
 
 class FloorPolicy(NamedTuple):
@@ -61,7 +61,7 @@ def content(loaded: Any, policy: FloorPolicy, rubric: Rubric | None = None) -> P
         return _policy(loaded)
     return section(
         "Content",
-        Verbatim(text(plain(loaded)), "Content"),
+        Verbatim(json_text(plain(loaded)), "Content"),
         id="content-of",
     )
 
