@@ -98,9 +98,7 @@ def head_of(path: str) -> Head:
 def kinds_of(
     paths: Sequence[str], kind: Callable[[Head], str | None], refusal: str
 ) -> dict[str, str]:
-    """What each of an export's files contains, by its beginning; a file that is none of the
-    export's kinds is refused.
-    """
+    """What each file of an export contains, by its beginning; unknown files are refused."""
     kinds = {path: kind(head_of(path)) for path in paths}
     unknown = next((path for path, known in kinds.items() if known is None), None)
     if unknown is not None:

@@ -105,17 +105,17 @@ def sample_run(
     if tally.apart and tally.results.setdefault((workflow, dataset), origin.run) != origin.run:
         raise _merged(tally.results[workflow, dataset], origin.run, workflow, dataset)
     attempted = "" if attempt == 1 else f"/{attempt}"
-    asked, answered = inputs or {}, outputs or {}
-    needed = sorted(answered) if answered else ["answer"] if origin.answers else []
+    inputs, outputs = inputs or {}, outputs or {}
+    needed = sorted(outputs) if outputs else ["answer"] if origin.answers else []
     run: dict[str, Any] = {
         "schema": RUN_SCHEMA,
         "run_id": _short(f"{origin.run}/{sample_id}{attempted}"),
         "workflow": {"id": workflow.id, "version": workflow.version},
         "dataset": {"id": dataset.id, "version": dataset.version, "sample_id": sample_id},
         "status": status,
-        "inputs": dict(asked),
-        "required_inputs": sorted(asked),
-        "outputs": {key: value for key, value in answered.items() if value is not None},
+        "inputs": dict(inputs),
+        "required_inputs": sorted(inputs),
+        "outputs": {key: value for key, value in outputs.items() if value is not None},
         "required_outputs": needed,
         "output_schema": {"type": "object", "required": needed},
         "steps": [{"name": origin.tool, "status": status, "critical": True}],

@@ -1,5 +1,5 @@
-"""The input and output of a run, where its spans contain them, and the token counts in LangChain
-messages.
+"""The input and output of a run, as far as its spans contain them, and the token counts in
+LangChain messages.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _MAX_MESSAGES = 100_000
 
 
 def inputs_of(span: Span) -> dict[str, Any] | None:
-    """What a span was given: the keys of an object as they are; `input` is the last thing a user
-    said. None if it is not recorded.
+    """What a span was given: the keys of an object as they are; `input` is the last message of
+    the user. None if it is not recorded.
     """
     return _side(span, _GIVEN, "input", _ASKING, "inputs")
 
@@ -48,19 +48,19 @@ def _side(
     key = next((key for key in keys if span.attributes.get(key) is not None), None)
     if key is None:
         return None
-    found = tree(span.attributes[key])
+    value = tree(span.attributes[key])
     if (
         key.startswith(("traceloop.", "gen_ai.task."))
-        and isinstance(found, dict)
-        and wrapping in found
+        and isinstance(value, dict)
+        and wrapping in value
     ):
-        found = found[wrapping]
-    if isinstance(found, list) and key.endswith(".messages"):
-        found = {"messages": found}
-    if not isinstance(found, dict):
-        return {name: found}
-    said = _last(found.get("messages"), roles)
-    return {name: said, **found} if said is not None else dict(found)
+        value = value[wrapping]
+    if isinstance(value, list) and key.endswith(".messages"):
+        value = {"messages": value}
+    if not isinstance(value, dict):
+        return {name: value}
+    last = _last(value.get("messages"), roles)
+    return {name: last, **value} if last is not None else dict(value)
 
 
 def _last(messages: Any, roles: tuple[str, ...]) -> str | None:
@@ -68,9 +68,9 @@ def _last(messages: Any, roles: tuple[str, ...]) -> str | None:
     for message in reversed(messages) if isinstance(messages, list) else ():
         fields = _fields(message)
         if fields.get("role", fields.get("type")) in roles:
-            said = _text(fields)
-            if said is not None:
-                return said
+            words = _text(fields)
+            if words is not None:
+                return words
     return None
 
 
@@ -90,12 +90,12 @@ def _text(fields: Mapping[str, Any]) -> str | None:
     parts = fields.get("parts", content)
     if not isinstance(parts, list):
         return None
-    said = [
+    texts = [
         text(part.get("content")) or text(part.get("text"))
         for part in parts
         if isinstance(part, dict) and part.get("type") == "text"
     ]
-    return "".join(part for part in said if part is not None) or None
+    return "".join(part for part in texts if part is not None) or None
 
 
 def reported_tokens(span: Span) -> int | None:

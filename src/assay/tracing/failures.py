@@ -71,10 +71,10 @@ def error_of(
         return (short if words in (short, f"{short}()") else f"{short}: {' '.join(words.split())}")[
             :MAX_ERROR
         ]
-    said = _unquoted(message) if isinstance(message, str) else ""
-    if not said or not kind or short in said:
-        return (said or short or "the span's status is ERROR")[:MAX_ERROR]
-    return f"{kind}: {said}"[:MAX_ERROR]
+    stated = _unquoted(message) if isinstance(message, str) else ""
+    if not stated or not kind or short in stated:
+        return (stated or short or "the span's status is ERROR")[:MAX_ERROR]
+    return f"{kind}: {stated}"[:MAX_ERROR]
 
 
 def _unquoted(message: str) -> str:
@@ -87,18 +87,18 @@ def _unquoted(message: str) -> str:
     ... )
     ('TimeoutError: no answer', 'it broke')
     """
-    said = message.partition("Traceback (most recent call last)")[0].strip() or message.strip()
-    found = _PRINTED.fullmatch(said) if len(said) <= _MAX_PRINTED else None
-    if found is None:
-        return said.removesuffix("()")
+    text = message.partition("Traceback (most recent call last)")[0].strip() or message.strip()
+    printed = _PRINTED.fullmatch(text) if len(text) <= _MAX_PRINTED else None
+    if printed is None:
+        return text.removesuffix("()")
     try:
-        words = ast.literal_eval(found[2])
+        words = ast.literal_eval(printed[2])
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return said
+        return text
     return (
-        f"{found[1].rpartition('.')[2]}: {' '.join(words.split())}"
+        f"{printed[1].rpartition('.')[2]}: {' '.join(words.split())}"
         if isinstance(words, str)
-        else said
+        else text
     )
 
 
@@ -117,7 +117,7 @@ def failure(error: str) -> str:
     ... ]
     ['error', 'cancelled', 'failed', 'error']
     """
-    said = error.lower()
-    if "cancelled" in said.partition(":")[0] or "canceled" in said.partition(":")[0]:
+    kind = error.lower().partition(":")[0]
+    if "cancelled" in kind or "canceled" in kind:
         return "cancelled"
-    return "failed" if said.startswith("the task ended with status") else "error"
+    return "failed" if kind.startswith("the task ended with status") else "error"

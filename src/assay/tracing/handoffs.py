@@ -1,4 +1,4 @@
-"""Handoffs: which agent passed the work to which, where the spans say so.
+"""Handoffs: which agent passed the work to which, as far as the spans show it.
 
 They are read from links (Agent Framework), handoff spans, a node's parent in the graph
 (OpenInference), or LangGraph's supersteps where only one node can have come before. Steps without
@@ -18,10 +18,10 @@ from assay.tracing.trace import Trace
 
 Edge = tuple[str, str]
 MAX_LOOKS = 1_000_000
-"""Edges that are looked at: a hostile trace could hand everything to everyone."""
+"""The most edges to follow: a hostile trace could connect every step to every other."""
 
 
-class _Unclear(Exception):  # no error: it ends the search
+class _Unclear(Exception):  # ends the search; never an error for the user
     """Several steps may have handed the work on, and nothing says which did."""
 
 
@@ -46,8 +46,8 @@ def handoffs(trace: Trace, steps: list[TracedStep]) -> list[dict[str, Any]] | No
     if any(trace.means[step.key].superstep == 0 for step in steps):
         return None  # an entrypoint of LangGraph's functional API: there are no edges to hand on by
     agents = {step.agent for step in steps} - {None}
-    # where no model was heard at all, nobody can tell a workflow without agents from one whose
-    # models are not instrumented
+    # without any model span, a workflow without agents looks the same as one whose models are not
+    # instrumented
     if len(steps) != 1 and (not agents or (len(agents) > 1 and not any(map(graph.tells, steps)))):
         return None
     return [{"from": source, "to": to} for source, to in found]
@@ -66,7 +66,7 @@ def _explicit(trace: Trace) -> list[Edge]:
 
 
 class _Graph:
-    """Which steps a step had its work from. A step that is named but missing is assumed to be an
+    """Which steps each step got its work from. A step that is named but missing is assumed to be an
     agent.
     """
 

@@ -1,7 +1,7 @@
 """The reply of a command or an endpoint: the outputs alone, or `assay.reply/1`, which also reports
 what happened.
 
-A reply reports what was done and never how well: it has no scores, gates or test results, because a
+A reply reports what was done, not how well: it has no run scores, gates or test results, because a
 workflow does not grade itself.
 """
 
@@ -27,8 +27,8 @@ SHOWN = 300
 
 
 class WorkflowReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """An answer with evidence. A list that is there is complete; an absent one means that nobody
-    looked.
+    """An answer with evidence. A list that is present is complete; an absent one means that nothing
+    was observed.
     """
 
     schema: str

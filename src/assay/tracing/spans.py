@@ -36,7 +36,7 @@ class Span(NamedTuple):
     """None, or the status message or the exception's."""
     resource: Mapping[str, Any]
     links: Sequence[str] = ()
-    """Ids of the spans that caused this one without containing it: who handed the work on."""
+    """Ids of spans that caused this one without containing it, as in a handoff."""
     remote_parent: bool = False
     """Whether the parent is known to be in another program: then it may be absent, and this is
     where our part begins.
@@ -81,8 +81,7 @@ class Meaning(NamedTuple):
     asks_for_tools: bool | None = None
     """Whether a model's answer ended in order to call tools, by its finish reason."""
     offered: Mapping[str, Any] | None = None
-    """The tools that a model or agent was shown, with the JSON Schema of each; None if nobody says.
-    """
+    """The tools that a model or agent was shown, each with its JSON Schema; None if unknown."""
     valid: bool | None = None
     refused: bool = False
     """Whether a tool was never reached because its schema refused the arguments."""
@@ -129,9 +128,8 @@ def count(value: Any) -> int | None:
     """
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
-    if (
-        value != value or not 0 <= value <= MAX_COUNT or value != int(value)
-    ):  # NaN is the one that differs from itself
+    # NaN is the one number that differs from itself
+    if value != value or not 0 <= value <= MAX_COUNT or value != int(value):
         return None
     return int(value)
 
@@ -152,8 +150,7 @@ def amount(value: Any) -> int | Decimal | None:
 
 
 def tree(value: Any) -> Any:
-    """An attribute that holds JSON as text, or is structured already; other text stays
-    text.
+    """An attribute that contains JSON as text, or is already structured; other text stays text.
 
     >>> tree('{"a": 2}'), tree("plain"), tree({"a": 2})
     ({'a': 2}, 'plain', {'a': 2})
@@ -167,6 +164,6 @@ def tree(value: Any) -> Any:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """An object, written as JSON or as it is; nothing if it is none."""
+    """An object, as JSON text or already structured; empty for anything else."""
     found = tree(value)
     return found if isinstance(found, dict) else {}
