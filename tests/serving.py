@@ -119,13 +119,12 @@ def runs(
 
 def until(found: Any, *, seconds: float = 20) -> Any:
     """What a function comes to say that is true."""
-    end = time.monotonic() + seconds
-    while True:
-        said = found()
-        if said:
-            return said
+    end, pause = time.monotonic() + seconds, 0.02
+    while not (said := found()):
         assert time.monotonic() < end, "it does not come true"
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(1.3 * pause, 0.2)  # asking costs more than waiting
+    return said
 
 
 def free_port() -> int:
