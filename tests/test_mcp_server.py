@@ -97,14 +97,19 @@ def test_the_tools_of_a_published_server_are_read(program: str, known: set[str])
     assert 50 <= scored.score <= scored.mean <= 100 == scored.cap
 
 
-def test_our_own_server_is_read_over_stdio() -> None:
-    schema = server.read_stdio([sys.executable, str(SERVERS / "notes.py")], timeout_s=TIME_S)
-    assert schema.schema_id == "note-pad/tools"
-    assert schema.main["version"] == "1.4.0"
-    assert schema.main["description"].startswith("Search first")
-    assert list(schema.main["tools"]) == ["delete_note", "read_note", "search_notes"]
-    assert schema.main["tools"]["delete_note"]["annotations"]["destructiveHint"] is True
-    assert legibility.findings(schema) == []
+@pytest.fixture(scope="module")
+def notes() -> Any:
+    """What our own server offers over stdio."""
+    return server.read_stdio([sys.executable, str(SERVERS / "notes.py")], timeout_s=TIME_S)
+
+
+def test_our_own_server_is_read_over_stdio(notes: Any) -> None:
+    assert notes.schema_id == "note-pad/tools"
+    assert notes.main["version"] == "1.4.0"
+    assert notes.main["description"].startswith("Search first")
+    assert list(notes.main["tools"]) == ["delete_note", "read_note", "search_notes"]
+    assert notes.main["tools"]["delete_note"]["annotations"]["destructiveHint"] is True
+    assert legibility.findings(notes) == []
 
 
 @pytest.fixture
@@ -129,13 +134,12 @@ def notes_url() -> Iterator[str]:
         process.wait()
 
 
-def test_a_server_is_the_same_over_http_as_over_stdio(notes_url: str) -> None:
+def test_a_server_is_the_same_over_http_as_over_stdio(notes: Any, notes_url: str) -> None:
     over_http = server.read_http(
         f"{notes_url}?key=s3cr3t", timeout_s=TIME_S, headers={"authorization": "Bearer abcdefgh"}
     )
-    over_stdio = server.read_stdio([sys.executable, str(SERVERS / "notes.py")], timeout_s=TIME_S)
-    assert over_http.main == over_stdio.main
-    assert over_http.file_sha256 == over_stdio.file_sha256
+    assert over_http.main == notes.main
+    assert over_http.file_sha256 == notes.file_sha256
     assert over_http.path == notes_url, "the query, where keys are often put, is not kept"
 
 
