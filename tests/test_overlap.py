@@ -20,7 +20,7 @@ from assay.pipeline.deciding import Terms, decide, side_of
 from assay.pipeline.grading import Grader
 from assay.records.decision import Decision
 from assay.release.policy import Bars, make_release_rules
-from examples import each
+from examples import each, repeats
 
 PROFILE = """
 profile: plain
@@ -250,7 +250,7 @@ touched = st.dictionaries(
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=repeats(10, 300))
 @given(marks=marks, touched=touched)
 def test_a_candidate_never_gains_by_dropping_changing_or_renaming_samples(
     grader: Grader, marks: list[tuple[float, bool]], touched: dict[int, str]
@@ -271,7 +271,7 @@ def test_a_candidate_never_gains_by_dropping_changing_or_renaming_samples(
     assert ORDER[after.outcome] <= ORDER[before.outcome]
 
 
-@settings(max_examples=20)
+@settings(max_examples=repeats(8, 200))
 @given(marks=marks, more=st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=8))
 def test_growth_changes_no_outcome(
     grader: Grader, marks: list[tuple[float, bool]], more: list[tuple[float, bool]]
