@@ -47,22 +47,22 @@ def frame(position: int, kind: str, body: bytes) -> bytes:
 
 
 def start_fields(run: Run) -> dict[str, Any]:
-    """What `workflow_start` says."""
+    """The fields of `workflow_start`."""
     return {"workflow": plain(run.workflow), "dataset": plain(run.dataset)}
 
 
 def step_head(step: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """What `step_start` says of a step."""
+    """The fields of `step_start`."""
     return {"step": {"name": step["name"], "agent": step.get("agent"), "index": index}}
 
 
 def step_fields(step: Mapping[str, Any], index: int, calls: list[dict[str, Any]]) -> dict[str, Any]:
-    """What `step_end` says."""
+    """The fields of `step_end`."""
     return {"step": {**step, "index": index}, "tool_calls": calls}
 
 
 def end_fields(run: Run) -> dict[str, Any]:
-    """What `workflow_end` says."""
+    """The fields of `workflow_end`."""
     return {
         "status": run.status,
         "latency_ms": run.latency_ms,
@@ -73,19 +73,19 @@ def end_fields(run: Run) -> dict[str, Any]:
 
 
 def error_fields(error: AssayError) -> dict[str, Any]:
-    """What `error` says."""
+    """The fields of `error`."""
     return {"message": error.message, "code": error.code, "where": error.where, "fix": error.fix}
 
 
 def begin_fields(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """What `evaluation_start` says: what the run is graded by."""
+    """The fields of `evaluation_start`: what the run is graded by."""
     return {
         key: payload.get(key) for key in ("policy", "profile", "scoringSystem", "gradingSystem")
     }
 
 
 def evaluation_fields(payload: Mapping[str, Any], digest: str) -> dict[str, Any]:
-    """What `evaluation_complete` says: the whole grade, and the digest under which it is stored."""
+    """The fields of `evaluation_complete`: the whole grade, and the digest it is stored under."""
     return {**plain(payload), "digest": digest}
 
 

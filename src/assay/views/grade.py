@@ -111,21 +111,27 @@ def grade_sections(result: Result, *, url: str = "", ids: bool = True) -> list[S
     return [structs.replace(part, level=3, id=part.id if ids else "") for part in made]
 
 
-def _gates(result: Result) -> Section:
+GATE_COLUMNS = ("Gate", "Verdict", Column("Reason", "wide"))
+
+
+def gate_rows(gates: Mapping[str, Any]) -> list[list[str]]:
     """Each gate with its verdict and reason; what does not pass comes first."""
-    found: Mapping[str, Any] = result.get("hard_gates") or {}
     pairs = sorted(
-        found.items(),
+        gates.items(),
         key=lambda pair: ORDER.index(pair[1]["status"]) if pair[1].get("status") in ORDER else 0,
     )
-    rows = [
+    return [
         [
-            code(name),
+            code(clip(name, 100)),
             verdict(gate.get("status")),
             coded(clip(gate.get("reason"), 600, absent_as=NO_REASON)),
         ]
-        for name, gate in pairs[:MAX_ROWS]
+        for name, gate in pairs
     ]
+
+
+def _gates(result: Result) -> Section:
+    found: Mapping[str, Any] = result.get("hard_gates") or {}
     closed = len(result.get("hard_gate_failures") or ())
     hint = (
         f"{closed} of {len(found)} did not pass. No score makes up for a failed gate; an"
@@ -137,8 +143,8 @@ def _gates(result: Result) -> Section:
         "Gates",
         Table(
             "Hard gates",
-            ("Gate", "Verdict", Column("Reason", "wide")),
-            rows,
+            GATE_COLUMNS,
+            gate_rows(found)[:MAX_ROWS],
             absent="No hard gate was required of this run.",
             kind="stack gates",
         ),

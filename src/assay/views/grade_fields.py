@@ -93,7 +93,7 @@ FINDING = {
 }
 BAND = {"grade": "The letter.", "min": "The lowest score of the letter."}
 OPERATIONS = {
-    "latency_ms": "How long the run took, in milliseconds; null where it doesn't say.",
+    "latency_ms": "How long the run took, in milliseconds; null if it is not reported.",
     "cost_usd": "What it cost, in US dollars.",
     "tokens": "The tokens of its models.",
     "retries": "How often steps were tried again.",

@@ -29,7 +29,7 @@ RELEVANCE = {True: "relevant", False: "not relevant", None: "relevance not judge
 
 
 def grounding(run: Mapping[str, Any], digest: str = "") -> list[Section]:
-    """The section on claims and passages; none if the run says nothing of either."""
+    """The section on claims and passages; none if the run reports neither."""
     claims, passages = run.get("claims"), run.get("retrieval")
     if claims is None and passages is None:
         return []

@@ -50,9 +50,9 @@ from assay.views.pieces import (
 from assay.views.render import report
 
 CORRECTED = {
-    "naive": "As the judge says",
+    "naive": "Uncorrected",
     "ppi": "Prediction-powered",
-    "misclassification": "Corrected for its mistakes",
+    "misclassification": "Corrected for misclassification",
 }
 MEAN = "The mean verdict, corrected for the judge"
 WITHOUT_TERMS = (
@@ -72,7 +72,7 @@ class DriftView(NamedTuple):
 
 
 def judge_page(card: JudgeCard) -> str:
-    """The card as one self-contained page, with what its admission says."""
+    """The card as one self-contained page, with its admission."""
     admissions = [] if card.admission is None else [card.admission]
     return report(f"Judge {card.model}", *judge_view(card, admissions))
 
@@ -209,6 +209,9 @@ def agreement_section(
     url: str = "",
 ) -> Section:
     """Reliability against people: every statistic with its interval, the scatter, the confusion."""
+    if found is None and calibration is None:
+        text = "This judge was never compared with human labels."
+        return section("Reliability", Paragraph(text, "absent"), id="agreement")
     n = None if calibration is None else calibration.n_labelled
     pictures = [reliability(found, n), charts.confusion(found)]
     if card is not None:

@@ -4,7 +4,7 @@ or item.
 A case is green only if the result explicitly passed. What failed, what is undetermined and what has
 no evidence is a failure or an error, never `skipped`: most systems show a skipped test as harmless.
 Characters that XML can't contain are written as escapes. Grades are written as a stream: the head,
-which holds the counts, keeps its place in front and is filled in at the end.
+which has the counts, keeps its place in front and is filled in at the end.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Case(NamedTuple):
 
 
 def text_of(text: object) -> str:
-    r"""Text as XML holds it, on one line: markup is escaped, and so is every
+    r"""Text as XML contains it, on one line: markup is escaped, and so is every
     character that XML 1.0 forbids or a terminal would interpret.
 
     >>> text_of('<b> & "x"\n\x00\ud800')
@@ -255,7 +255,7 @@ def _item_case(item: ItemResult, missing: Mapping[str, str]) -> Case:
 
 def exam_gate(gate: ExamGate) -> bytes:
     """The gate on graded exams (`assay.exam-gate/1`): what blocks can fail; a signal that does not
-    block stays green and says what it saw.
+    block stays green and reports what it found.
     """
     cases = []
     names = ["capstone", *(["regression"] if gate.regression is not None else []), "target"]

@@ -29,13 +29,15 @@ def pairs_won(
 
 
 def _preferred(made: LabelSet, share: ValueInterval, n: int) -> str:
-    """Which version people prefer, as far as the pairs tell."""
+    """Which version people prefer, as far as the pairs show."""
     low, high = share.low or 0.0, 1.0 if share.high is None else share.high
     other = made.other.name if made.other else ""
     clear = made.evaluation.name if low > 0.5 else other if high < 0.5 else ""
-    says = f"People prefer {clear}." if clear else "The labels don't show which one people prefer."
+    preference = (
+        f"People prefer {clear}." if clear else "The labels don't show which one people prefer."
+    )
     return phrase(
-        f"{says} {made.evaluation.name} wins ",
+        f"{preference} {made.evaluation.name} wins ",
         number(share.value, interval=share, n=n, percent=True),
         " of the pairs; a tie counts half.",
     )

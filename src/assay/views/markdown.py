@@ -3,7 +3,7 @@ failed and why, then the rest in a few lines.
 
 Only our own words are Markdown. Every text from evidence, a policy or a file name is in a code
 span, where no renderer sees markup, a link, an issue number or an @mention. A page is bounded:
-beyond its rows it says how many more there are.
+beyond its rows it counts the others.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_PAGE = 60_000
 
 
 class Markdown(Format):
-    """Grades as a page. It holds at most `rows` rows of each kind, so that a stream of any length
+    """Grades as a page. It keeps at most `rows` rows of each kind, so that a stream of any length
     needs no memory; all is written at the end.
     """
 

@@ -1,6 +1,6 @@
-"""The palette: every colour of a page, a report and a chart, by what it stands for.
+"""The palette: every colour of a page, a report and a chart, by its meaning.
 
-`templates/pages.css` has the same values as custom properties and a test holds the two together, so
+`templates/pages.css` has the same values as custom properties and a test compares the two, so
 a letter has one colour everywhere. Letters and verdicts stay apart for people with any kind of
 colour vision, and ink is readable on its ground in both schemes; tests measure both. Colour is
 never the only sign: a verdict has a sign and a word, and a letter is a letter.

@@ -99,7 +99,7 @@ def coded(text: str) -> Piece:
     'Add `type`, or `enum`.'
     """
     parts = text.split("`")
-    if len(parts) % 2 == 0:  # one without its other half is a sign like any
+    if len(parts) % 2 == 0:  # a lone backtick is a character like any other
         return phrase(text)
     return piece("phrase", text, [code(one) if at % 2 else one for at, one in enumerate(parts)])
 

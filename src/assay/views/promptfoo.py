@@ -30,7 +30,7 @@ REQUIRED = (
     "forbidden_tools",
     "handoff_rules",
 )
-"""The parts of a run that say what is required of every run of its workflow."""
+"""The parts of a run that state what is required of every run of its workflow."""
 EVIDENCE = (
     "steps",
     "tool_calls",

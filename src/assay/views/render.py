@@ -20,6 +20,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from assay.views.pieces import coded
 from assay.views.times import ago
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -46,17 +47,8 @@ def environment() -> Environment:
         undefined=StrictUndefined,
     )
     made.globals["ago"] = lambda time: ago(time, _NOW.get())
-    made.filters["coded"] = _coded
+    made.filters["coded"] = lambda text: coded(text) if type(text) is str else text
     return made
-
-
-def _coded(text: str) -> str:
-    """A sentence of ours with names between backticks as code; a piece is drawn as it is."""
-    parts = text.split("`") if type(text) is str else []
-    if len(parts) < 3 or len(parts) % 2 == 0:  # one without its other half is a sign like any
-        return text
-    code = macro("code")
-    return Markup("").join(code(one, "") if at % 2 else one for at, one in enumerate(parts))
 
 
 @cache

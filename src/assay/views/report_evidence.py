@@ -25,12 +25,19 @@ from assay.views.blocks import (
     Table,
     Verbatim,
 )
-from assay.views.grade import change_facts, criterion_name, floor_of, lost_points, raw_score
+from assay.views.grade import (
+    GATE_COLUMNS,
+    change_facts,
+    criterion_name,
+    floor_of,
+    gate_rows,
+    lost_points,
+    raw_score,
+)
 from assay.views.grounding import RELEVANCE, SUPPORT
 from assay.views.pieces import (
     clip,
     code,
-    coded,
     letter,
     phrase,
     points,
@@ -249,11 +256,13 @@ def _listed(
 def _why(result: Mapping[str, Any], sample: str) -> list[Part]:
     """The verdict sentence, gates that fail, criteria that lost most, and what would change it."""
     explanation = [clip(text, SHORT) for text in (result.get("explanation") or ())]
-    gates = [
-        [code(clip(name, 100)), verdict(gate.get("status")), coded(clip(gate.get("reason"), SHORT))]
-        for name, gate in (result.get("hard_gates") or {}).items()
-        if gate.get("status") != "pass"
-    ]
+    gates = gate_rows(
+        {
+            name: gate
+            for name, gate in (result.get("hard_gates") or {}).items()
+            if gate.get("status") != "pass"
+        }
+    )
     criteria = sorted(result.get("criteria") or (), key=lost_points, reverse=True)
     losing = [one for one in criteria if lost_points(one) > 0]
     rows = [
@@ -268,8 +277,8 @@ def _why(result: Mapping[str, Any], sample: str) -> list[Part]:
     columns = ("Criterion", Column("Points", "n"), "Raw score", Column("Floor", "wide"))
     made: list[Part] = [Heading("Why"), Sentences(explanation[:1], absent="No reason given.")]
     if gates:
-        heads = ("Gate", "Verdict", Column("Reason", "wide"))
-        made += _listed("Gates that did not pass", sample, heads, gates[:FEW], len(gates))
+        title = "Gates that did not pass"
+        made += _listed(title, sample, GATE_COLUMNS, gates[:FEW], len(gates))
     if rows:
         made += _listed("Criteria that lost points", sample, columns, rows, len(losing))
     return [*made, Heading("What would change the grade"), change_facts(result)]

@@ -1,6 +1,6 @@
 """Which samples of an evaluation to show, in what order: filters, search, sorting, paging, counts.
 
-Rows in, rows and counts out. A query is what an address says, so that a view can be linked to.
+Rows in, rows and counts out. A query is made of an address, so that a view can be linked to.
 Every page that lists samples, or steps from one to the next, asks here.
 """
 

@@ -118,7 +118,7 @@ class SampleRow(Struct, frozen=True, gc=False):
     forgotten: bool = False
     """Whether the texts are gone: the run was forgotten, and only its grade is left."""
     title: str = ""
-    """What the tool that made the sample calls it, where its id says nothing."""
+    """What the tool that made the sample calls it, if its id has no meaning."""
     score: float = 0.0
     """The mean over the repeats. It and `passed` always follow from `runs`: they are worked out
     once, because counting and sorting thousands of rows ask for them again and again.
@@ -139,7 +139,7 @@ class SampleRow(Struct, frozen=True, gc=False):
 
     @property
     def worst(self) -> SampleRun:
-        """The run that the row stands for."""
+        """The run that the row shows."""
         return self.runs[0]
 
     @property
@@ -159,7 +159,7 @@ class SampleRow(Struct, frozen=True, gc=False):
 
     @property
     def nameless(self) -> bool:
-        """Whether nothing says any more which sample this is: `sample` is the id of the run."""
+        """Whether its sample is no longer known: `sample` is the id of the run."""
         return all(run.forgotten and not run.sample for run in self.runs)
 
     @property

@@ -62,7 +62,7 @@ def graded(grade: str | None, system: str | None, raw: Any = None, *, why: str =
 
 
 def graded_at(entry: GradingEntry) -> str:
-    """When an entry was made: its id says so."""
+    """When an entry was made, by its id."""
     return stamped(entry.grading_id.partition("--")[2])
 
 

@@ -1,7 +1,7 @@
 """Legibility scores as blocks: one page, a Markdown table, lines for a terminal, and a badge.
 
-No letter is ever shown: the score is not the grade of the scoring protocol, and every form says so.
-Tools and findings are text of strangers. Pages are bounded; the worst comes first.
+No letter is ever shown: the score is not the grade of the scoring protocol, and every form states
+that. Tools and findings are untrusted text. Pages are bounded; the worst comes first.
 """
 
 from __future__ import annotations

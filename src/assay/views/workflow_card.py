@@ -153,8 +153,10 @@ def _changed(n: int) -> list[Part]:
     if not n:
         return []
     were = "evaluation was" if n == 1 else "evaluations were"
-    text = f"{n:,} {were} changed after being stored, and left out here. `assay ledger verify` says"
-    return [Note(verdict("fail", coded(f"{text} which.")), "bad")]
+    text = (
+        f"{n:,} {were} changed after being stored, and left out here. `assay ledger verify` lists"
+    )
+    return [Note(verdict("fail", coded(f"{text} them.")), "bad")]
 
 
 def runs_card(
@@ -233,7 +235,7 @@ def _lost(baseline: CardBaseline) -> str:
 
 
 def _difference(found: Any) -> str:
-    """Whether the newest is better or worse, with the interval that says so."""
+    """Whether the newest is better or worse, with its interval."""
     if found.low is None or found.high is None:
         return phrase(absent("not compared"), small(f" {found.reason}"))
     word, text = (
