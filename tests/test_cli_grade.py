@@ -158,11 +158,16 @@ def test_nothing_to_grade_exits_4_and_leaves_no_output(
     assert os.listdir(tmp_path) == [name]
 
 
-def test_an_empty_file_beside_a_good_one_does_not_hide_it(assay: Any, tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text("")
+@pytest.mark.parametrize("nothing", ["", "\n", "[]"])
+def test_an_empty_file_beside_a_good_one_does_not_hide_it_and_never_passes(
+    assay: Any, tmp_path: Path, nothing: str
+) -> None:
+    empty = "a.json" if nothing == "[]" else "a.jsonl"
+    (tmp_path / empty).write_text(nothing)
     (tmp_path / "b.jsonl").write_text(lines(GOOD))
-    done = assay("grade", "a.jsonl", "b.jsonl", "--json")
-    assert (done.code, ids(done)) == (0, ["r-1"])
+    done = assay("grade", empty, "b.jsonl", "--json")
+    assert (done.code, ids(done)) == (4, ["r-1"])
+    assert json.loads(done.err)["error"]["where"] == empty
 
 
 def test_output_that_cannot_be_printed_never_opens_the_gate(tmp_path: Path) -> None:

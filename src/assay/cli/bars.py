@@ -9,9 +9,11 @@ import shlex
 from typing import TYPE_CHECKING
 
 from assay.cli.stream import Totals
-from assay.errors import ExitCode, InputError
+from assay.errors import ExitCode, InputError, NotEnoughEvidence
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from assay.cli.parsing import Options
     from assay.cli.stream import Totals
     from assay.release.pass_rate import PassBar
@@ -61,3 +63,17 @@ def faults_error(totals: Totals, *, stopped: bool) -> InputError:
     elif not stopped:
         error.advice = f"The other {totals.graded:,} were graded."
     return error
+
+
+def refuse_empty_files(files: Sequence[str]) -> None:
+    """Refuse to pass with an empty file among others: the job that was to fill it did not run."""
+    for path in files:
+        if os.path.isfile(path) and os.path.getsize(path) <= 100:
+            with open(path, "rb") as stream:
+                if stream.read().strip() in (b"", b"[]"):
+                    raise NotEnoughEvidence(
+                        "FIL-005",
+                        "the file is empty.",
+                        where=path,
+                        fix="An empty input never passes. Leave it out if nothing belongs in it.",
+                    )

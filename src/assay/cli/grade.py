@@ -12,7 +12,7 @@ import msgspec
 
 from assay.cli import options as opt
 from assay.cli import terminal
-from assay.cli.bars import exit_code, faults_error, pass_bar
+from assay.cli.bars import exit_code, faults_error, pass_bar, refuse_empty_files
 from assay.cli.frame import BARS, CHOICES, STORE, Command, Options
 from assay.cli.hints import GRADED_BY, command
 from assay.cli.ledger import stored_stream
@@ -244,7 +244,10 @@ class Grading:
                 where=", ".join(options.files),
                 fix="An empty input never passes.",
             )
-        return exit_code(totals)
+        code = exit_code(totals)
+        if not code and found is None:
+            refuse_empty_files(options.files)
+        return code
 
 
 def _outbox(options: Options, stack: ExitStack) -> Outbox | None:
