@@ -9,9 +9,10 @@ absent.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.archive.evaluation_builder import moment_text
 from assay.archive.grades import NO_BASIS, Basis, basis_of, settled
 from assay.archive.own_profiles import own_profile_draft
 from assay.archive.store import Store
@@ -149,7 +150,7 @@ def baseline_record(name: str, kept: KeptSide, *, now: datetime) -> dict[str, An
     return {
         "schema": BASELINE_SCHEMA,
         "name": name,
-        "made_at": now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "made_at": moment_text(now),
         "evidence_digests": list(kept.evidence),
         "runs": side.runs,
         "samples": len(side.rows),

@@ -200,9 +200,8 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="assay"'}
 _FORWARDED = ("x-forwarded-for", "x-forwarded-host", "forwarded", "x-real-ip", "via")
 
 
-def needs(scope: str) -> Callable[[Request], Awaitable[Principal]]:
+def _needs(scope: str) -> Callable[[Request], Awaitable[Principal]]:
     """A dependency that returns the principal if it has the scope."""
-    assert scope in SCOPES
 
     async def check(request: Request, _token: object = Security(BEARER)) -> Principal:
         return await admit(request, scope)
@@ -225,4 +224,4 @@ async def admit(request: Request, scope: str) -> Principal:
     return found
 
 
-READ, WRITE, JUDGE, ADMIN = (Depends(needs(scope)) for scope in SCOPES)
+READ, ADMIN = (Depends(_needs(scope)) for scope in ("read", "admin"))

@@ -5,12 +5,11 @@ content.
 from __future__ import annotations
 
 from functools import cache
-from hashlib import sha256
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.server.pages.layout import FILES
+from assay.server.pages.layout import FILES, static
 from assay.server.pages.routing import PageRoute
 from assay.server.problems import Problem
 
@@ -32,12 +31,8 @@ async def get_file(request: Request, name: str) -> Response:
     """A static file; it contains no data of a project, so it needs no token."""
     if name not in FILES:
         raise Problem(404, "there is no such file.", where=name[:100])
-    data = _content(name)
-    kept = (
-        "public, max-age=31536000, immutable"
-        if request.query_params.get("v") == sha256(data).hexdigest()[:12]
-        else "no-cache"
-    )
+    is_current = static(name) == f"/static/{name}?v={request.query_params.get('v')}"
+    kept = "public, max-age=31536000, immutable" if is_current else "no-cache"
     return Response(
-        data, headers={"Cache-Control": kept}, media_type=MEDIA[name.rpartition(".")[2]]
+        _content(name), headers={"Cache-Control": kept}, media_type=MEDIA[name.rpartition(".")[2]]
     )
