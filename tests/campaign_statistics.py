@@ -20,7 +20,7 @@ import numpy as np
 
 from assay.stats.bootstrap import bootstrap_mean
 from assay.stats.clusters import estimate_clustered_mean
-from assay.stats.comparison import compare_failures, compare_paired, compare_unpaired
+from assay.stats.comparison import compare_failure_counts, compare_paired, compare_unpaired
 from assay.stats.correlation import kendall_tau_b, pearson, spearman
 from assay.stats.estimate import DIFFERENCES, SCORES, Range
 from assay.stats.intervals import Interval, wilson
@@ -484,9 +484,10 @@ def gates(repeats: int) -> list[Cell]:
         for n in (30, 100, 500):
             draw, worse, tested = seeded("gates", rate, n), 0, 0
             for _ in range(repeats):
-                found = compare_failures(
-                    (draw.random(n) < rate).tolist(), (draw.random(n) < rate).tolist()
-                )
+                ours, theirs = draw.random(n) < rate, draw.random(n) < rate
+                both = int((ours & theirs).sum())
+                more, fewer = int(ours.sum()) - both, int(theirs.sum()) - both
+                found = compare_failure_counts(both, more, fewer, n)
                 worse += found.worse is True
                 tested += found.mcnemar.p < 0.05
             cells.append(

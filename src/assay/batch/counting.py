@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from assay.batch.engine import BatchEngine
+from assay.batch.engine import BatchEngine, ask
 from assay.batch.evidence import own_names
-from assay.batch.quoting import identifier, in_dialect
+from assay.batch.quoting import identifier
 
 INVALID = "invalid_evidence"
 MOST_LISTS = 1000
@@ -65,7 +65,7 @@ def count_output(
         name: _named(engine, view, name) if name in names and "failed_gates" in names else {}
         for name in ("failed_gates", "failed_floors", "missing")
     }
-    groups = _rows(
+    groups = ask(
         engine,
         f"SELECT CAST({letter} AS VARCHAR), CAST(reason AS VARCHAR), CAST(passed AS BOOLEAN),"
         f" COUNT(*), CAST(SUM(CAST(faults AS BIGINT)) AS BIGINT) FROM {view} GROUP BY 1, 2, 3",
@@ -96,20 +96,20 @@ def count_output(
 
 def count_rows(engine: BatchEngine, view: str) -> int:
     """The rows of a view."""
-    return int(_rows(engine, f"SELECT COUNT(*) FROM {identifier(view)}")[0][0])
+    return int(ask(engine, f"SELECT COUNT(*) FROM {identifier(view)}")[0][0])
 
 
 def count_faults(engine: BatchEngine, outputs: Sequence[str]) -> int:
     """The entries that were rejected, by the grades alone."""
     view = identifier(engine.attach(list(outputs)))
-    ((faults,),) = _rows(engine, f"SELECT SUM(CAST(faults AS BIGINT)) FROM {view}")
+    ((faults,),) = ask(engine, f"SELECT SUM(CAST(faults AS BIGINT)) FROM {view}")
     return int(faults or 0)
 
 
 def find_split_runs(engine: BatchEngine, outputs: Sequence[str], key: str) -> list[str]:
     """Some runs that an output has more than once; `key` is the column of their ids."""
     view, run = identifier(engine.attach(list(outputs))), identifier(key)
-    found = _rows(
+    found = ask(
         engine,
         f"SELECT CAST({run} AS VARCHAR) FROM {view} WHERE NOT {run} IS NULL GROUP BY 1"
         f" HAVING COUNT(*) > 1 ORDER BY 1 LIMIT {EXAMPLES}",
@@ -119,7 +119,7 @@ def find_split_runs(engine: BatchEngine, outputs: Sequence[str], key: str) -> li
 
 def _named(engine: BatchEngine, view: str, column: str) -> dict[str, int]:
     """How often each name is in a column of lists."""
-    lists = _rows(
+    lists = ask(
         engine,
         f"SELECT {column}, COUNT(*) AS n FROM {view} WHERE NOT {column} IS NULL"
         f" GROUP BY {column} ORDER BY n DESC LIMIT {MOST_LISTS}",
@@ -144,13 +144,13 @@ def _rejected(engine: BatchEngine, rejects: Sequence[str]) -> tuple[RejectCount,
     key, *places = (name for name in names if name not in _NOT_SHOWN)
     value = next(name for name in names if name in _VALUES)
     shown = ", ".join(map(identifier, (key, *places, value)))
-    counts = _rows(
+    counts = ask(
         engine,
         f"SELECT code, reason, COUNT(*) AS n FROM {view} GROUP BY code, reason"
         " ORDER BY n DESC, code, reason",
     )
     examples: dict[tuple[str, str], list[str]] = {}
-    listed = _rows(
+    listed = ask(
         engine,
         f"SELECT code, reason, {shown} FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY code, reason"
         f" ORDER BY {shown}) AS place FROM {view}) AS numbered WHERE place <= {EXAMPLES}"
@@ -165,7 +165,3 @@ def _rejected(engine: BatchEngine, rejects: Sequence[str]) -> tuple[RejectCount,
         RejectCount(code, reason, count, tuple(examples.get((code, reason), ())))
         for code, reason, count in counts
     )
-
-
-def _rows(engine: BatchEngine, sql: str) -> list[tuple[Any, ...]]:
-    return engine.rows(in_dialect(sql, engine.dialect))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from assay.batch.quoting import in_dialect
 from assay.batch.sources import BatchSource
 
 
@@ -57,3 +58,8 @@ class BatchEngine(Protocol):
 
     def close(self) -> None:
         """Release what the engine created. A session passed in by the caller stays open."""
+
+
+def ask(engine: BatchEngine, sql: str) -> list[tuple[Any, ...]]:
+    """The rows of a query that is written in DuckDB's dialect."""
+    return engine.rows(in_dialect(sql, engine.dialect))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from assay.batch.engine import BatchEngine
+from assay.batch.engine import BatchEngine, ask
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import identifier, in_dialect, text
 from assay.batch.run_query import (
@@ -18,7 +18,6 @@ from assay.batch.run_query import (
     BatchRunQuery,
     BatchView,
     any_of,
-    ask,
     extra_gate_names,
     total,
 )

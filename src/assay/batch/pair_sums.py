@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from assay.batch.engine import BatchEngine
+from assay.batch.engine import BatchEngine, ask
 from assay.batch.pair_query import PairQuery, group_sums, groups_of
 from assay.batch.quoting import text
-from assay.batch.run_query import any_of, ask, count_if, total
+from assay.batch.run_query import any_of, count_if, total
 from assay.errors import InputError
 from assay.records.decision import WorseSample
 from assay.release.policy import ReleaseRules
@@ -257,7 +257,7 @@ class _Tally:
                 members[pair.cluster] = Counter({pair.value: 1})
                 alone[pair.value] -= 1
         shut = f"NOT grp IN ({listed})" if opened else "TRUE"
-        rows: list[Any] = ask(self.engine, group_sums(self.query, shut))
+        rows = ask(self.engine, group_sums(self.query, shut))
         groups = groups_of(rows).with_others(Groups.of((), +alone))
         return ScoreTally(values, shares, clusters, groups, lost_count, lost, members)
 

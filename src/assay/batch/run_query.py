@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from assay.batch.engine import BatchEngine
+from assay.batch.engine import BatchEngine, ask
 from assay.batch.plan import BatchPlan
-from assay.batch.quoting import identifier, in_dialect, text
+from assay.batch.quoting import identifier, text
 from assay.errors import InputError
 from assay.exact import NORM_ONE
 
@@ -27,11 +27,6 @@ class BatchView(NamedTuple):
 
     view: str
     columns: frozenset[str]
-
-
-def ask(engine: BatchEngine, sql: str) -> list[tuple[object, ...]]:
-    """The rows of a query in DuckDB's dialect."""
-    return engine.rows(in_dialect(sql, engine.dialect))
 
 
 def any_of(parts: Iterable[str]) -> str:

@@ -4,9 +4,9 @@ plan computes from their norms and gates, and its samples must be distinguishabl
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from assay.batch.engine import BatchEngine
+from assay.batch.engine import BatchEngine, ask
 from assay.batch.quoting import text
 from assay.batch.relational import letter_cases, weighted_score
 from assay.batch.run_query import (
@@ -14,7 +14,6 @@ from assay.batch.run_query import (
     MAX_REPEATS,
     BatchRunQuery,
     BatchView,
-    ask,
     count_if,
     has_item,
 )
@@ -120,7 +119,7 @@ class SideCheck:
         (row,) = ask(
             self.engine, f"SELECT {', '.join(map(count_if, checks))} FROM ({runs}) AS runs"
         )
-        unnamed, invalid, gates, floors, others, contrary = (int(value) for value in row)  # type: ignore[call-overload]
+        unnamed, invalid, gates, floors, others, contrary = (int(value) for value in row)
         if unnamed or invalid:
             raise self._refused(
                 f"runs of the {self.name} couldn't be graded, so what they came to isn't known:"
@@ -148,7 +147,7 @@ class SideCheck:
     def _check_samples(self) -> SideSampleCounts:
         # without a column `attempt` no repeat has a number
         numbers = "COUNT(DISTINCT attempt)" if ATTEMPT in self.side.columns else "0"
-        rows: list[Any] = ask(
+        rows = ask(
             self.engine,
             f"WITH runs AS ({self.query.runs(self.side)})"
             f" SELECT COUNT(*), {count_if('m > 1 AND numbers < m')},"

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
 
-from assay.batch.engine import BatchEngine
+from assay.batch.engine import BatchEngine, ask
 from assay.batch.quoting import text
-from assay.batch.run_query import BatchRunQuery, BatchView, ask, count_if, total
+from assay.batch.run_query import BatchRunQuery, BatchView, count_if, total
 from assay.batch.side_checks import SideCheck, SideSampleCounts
 from assay.exact import NORM_ONE
 from assay.records.grade import LETTERS

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sized
 from typing import Any
 
-from assay.batch.engine import BatchEngine
+from assay.batch.engine import BatchEngine, ask
 from assay.batch.pair_query import PairQuery, group_sums, groups_of
 from assay.batch.pair_sums import check_group_count
 from assay.batch.quoting import identifier, text
-from assay.batch.run_query import GROUP, BatchRunQuery, BatchView, ask, count_if, total
+from assay.batch.run_query import GROUP, BatchRunQuery, BatchView, count_if, total
 from assay.batch.side_sums import distribution
 from assay.errors import InputError, UsageError, count
 from assay.exact import NORM_ONE
@@ -107,7 +107,7 @@ def slice_sums(
     kept = f"CAST({identifier(column)} AS VARCHAR) AS slice"
     runs = f"WITH runs AS ({query.runs(side, kept, 'missing AS absent')})"
     valued = "FROM runs WHERE slice IS NOT NULL"
-    sizes: list[Any] = ask(
+    sizes = ask(
         engine,
         f"{runs} SELECT slice, COUNT(*), COUNT(DISTINCT grp), {count_if('grp IS NULL')} {valued}"
         f" GROUP BY slice ORDER BY slice LIMIT {MAX_SLICES + 1}",
@@ -115,7 +115,7 @@ def slice_sums(
     _check_number(sizes, column)
     scores: dict[str, Counter[int]] = {}
     passed, inconclusive = Counter[str](), Counter[str]()
-    rows: list[Any] = ask(
+    rows = ask(
         engine,
         f"{runs} SELECT slice, score, COUNT(*), {total('p')},"
         f" {count_if('ARRAY_LENGTH(absent) > 0')} {valued} GROUP BY slice, score",

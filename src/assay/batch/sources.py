@@ -316,7 +316,7 @@ def shown_url(url: str) -> str:
         is_clear = is_clear and (parts.port is None or parts.port > 0)
     except ValueError:
         is_clear = False
-    if not is_clear:  # a password with a sign that should be escaped may be anywhere in it
+    if not is_clear:  # a password with a character that should be escaped may be anywhere in it
         return _UNCLEAR
     login = "" if parts.username is None else f"{parts.username}@"
     host = parts.netloc.rpartition("@")[2]
@@ -335,7 +335,7 @@ def _check_exists(path: str, name: str) -> None:
 
 
 def _checked(path: str) -> str:
-    if any(sign in path for sign in _PATTERN):
+    if any(character in path for character in _PATTERN):
         raise UsageError(
             "BAT-020",
             f"'{path}' has a character that engines read as a pattern: * ? or [.",

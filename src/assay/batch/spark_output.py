@@ -35,7 +35,7 @@ def escaped(path: str) -> str:
     >>> print(escaped("file:/data/a[1].csv"))
     file:/data/a\[1].csv
     """
-    return "".join(f"\\{sign}" if sign in "*?[{\\" else sign for sign in path)
+    return "".join(f"\\{character}" if character in "*?[{\\" else character for character in path)
 
 
 class SparkOutput(Protocol):
@@ -141,4 +141,4 @@ class DirectOutput:
 
 
 def _exists(path: str) -> UsageError:
-    return UsageError("BAT-021", "is there already.", where=path, fix="Choose another name.")
+    return UsageError("BAT-021", "already exists.", where=path, fix="Choose another name.")

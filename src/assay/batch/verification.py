@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from msgspec import DecodeError, json
 
-from assay.batch.engine import BatchEngine
+from assay.batch.engine import BatchEngine, ask
 from assay.batch.evidence import own_names
 from assay.batch.layout import find_layout
 from assay.batch.plan import make_batch_plan
-from assay.batch.quoting import identifier, in_dialect, text
+from assay.batch.quoting import identifier, text
 from assay.batch.replay import replay_rows
 from assay.canon import number_text
 from assay.grading.policy import Rules
@@ -103,7 +103,7 @@ def sample_of_runs(engine: BatchEngine, view: str, column: str, size: int) -> li
         f"SELECT r FROM (SELECT DISTINCT CAST({run} AS VARCHAR) AS r FROM {identifier(view)}"
         f" WHERE NOT {run} IS NULL) AS runs ORDER BY MD5(r), r LIMIT {size}"
     )
-    return [row[0] for row in engine.rows(in_dialect(sql, engine.dialect))]
+    return [row[0] for row in ask(engine, sql)]
 
 
 def runs_without(engine: BatchEngine, left: RunColumn, right: RunColumn) -> list[str]:
@@ -114,7 +114,7 @@ def runs_without(engine: BatchEngine, left: RunColumn, right: RunColumn) -> list
         for side in (left, right)
     )
     sql = f"SELECT r FROM ({' EXCEPT '.join(sides)}) AS lost ORDER BY r LIMIT {SHOWN}"
-    return [row[0] for row in engine.rows(in_dialect(sql, engine.dialect))]
+    return [row[0] for row in ask(engine, sql)]
 
 
 def _rows(
@@ -128,7 +128,7 @@ def _rows(
         f" WHERE {run} IN ({', '.join(map(text, runs)) or 'NULL'})"
     )
     found: dict[str, list[dict[str, Any]]] = {}
-    for name, *row in engine.rows(in_dialect(sql, engine.dialect)):
+    for name, *row in ask(engine, sql):
         found.setdefault(name, []).append(dict(zip(names, row, strict=True)))
     return found
 

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from assay.batch.engine import BatchEngine
+from assay.batch.engine import BatchEngine, ask
 from assay.batch.pair_query import PairQuery, extra_gates
 from assay.batch.pair_sums import count_pairs_of, stratum_of
 from assay.batch.plan import BatchPlan
 from assay.batch.quoting import text
-from assay.batch.run_query import BatchRunQuery, BatchView, ask, count_if, extra_gate_names
+from assay.batch.run_query import BatchRunQuery, BatchView, count_if, extra_gate_names
 from assay.batch.side_sums import SideSums, side_sums
 from assay.batch.slice_sums import slice_pairs, slice_sums
 from assay.batch.targets import BatchTarget

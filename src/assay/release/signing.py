@@ -143,13 +143,7 @@ def _private_key(path: str) -> Any:
             where=path,
             fix="openssl genpkey -algorithm ed25519 makes one.",
         ) from None
-    if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise InputError(
-            _CODE,
-            f"is a key of another kind ({type(key).__name__}); use an Ed25519 key.",
-            where=path,
-        )
-    return key
+    return _checked_kind(key, ed25519.Ed25519PrivateKey, path)
 
 
 def _public_key(path: str) -> Any:
@@ -168,7 +162,11 @@ def _public_key(path: str) -> Any:
         raise InputError(
             _CODE, f"contains no public key in PEM form: {error}.", where=path
         ) from None
-    if not isinstance(key, ed25519.Ed25519PublicKey):
+    return _checked_kind(key, ed25519.Ed25519PublicKey, path)
+
+
+def _checked_kind(key: Any, kind: type, path: str) -> Any:
+    if not isinstance(key, kind):
         raise InputError(
             _CODE,
             f"is a key of another kind ({type(key).__name__}); use an Ed25519 key.",

@@ -20,13 +20,11 @@ from assay.errors import UsageError
 from assay.stats.clusters import (
     Groups,
     estimate_clustered_difference,
-    estimate_clustered_mean,
     estimate_grouped_mean,
     gather,
 )
 from assay.stats.estimate import (
     DIFFERENCES,
-    RATE_DIFFERENCES,
     SCORES,
     Estimate,
     check_level,
@@ -241,61 +239,17 @@ def compare_unpaired(
     )
 
 
-def compare_failures(
-    candidate_failed: Sequence[bool],
-    baseline_failed: Sequence[bool],
-    *,
-    allowed: float = 0.0,
-    groups: Sequence[Hashable | None] | None = None,
-    level: float = 0.95,
-) -> FailureComparison:
-    """Failures of the same samples on two sides: Tango's interval and the exact test of McNemar;
-    cluster-robust where there are groups.
-
-    The test of McNemar takes the pairs as independent: with groups, go by the interval.
-
-    >>> found = compare_failures([True] * 6 + [False] * 94, [False] * 100)
-    >>> found.only_candidate, found.worse, round(found.mcnemar.p, 5)
-    (6, True, 0.03125)
-    """
-    check_level(level)
-    if len(candidate_failed) != len(baseline_failed):
-        message = (
-            f"{len(candidate_failed)} verdicts of the candidate and {len(baseline_failed)} of the"
-            " baseline are not pairs."
-        )
-        raise UsageError("STA-001", message, fix="Pair on the sample id, or compare unpaired.")
-    n = len(candidate_failed)
-    both = sum(
-        ours and theirs for ours, theirs in zip(candidate_failed, baseline_failed, strict=True)
-    )
-    more = sum(map(bool, candidate_failed)) - both
-    fewer = sum(map(bool, baseline_failed)) - both
-    if groups is None:
-        return compare_failure_counts(both, more, fewer, n, allowed=allowed, level=level)
-    differences = [
-        float(ours) - float(theirs)
-        for ours, theirs in zip(candidate_failed, baseline_failed, strict=True)
-    ]
-    difference = estimate_clustered_mean(
-        differences, groups, range=RATE_DIFFERENCES, level=level
-    ).interval
-    return _failures(both, more, fewer, n, difference, allowed)
-
-
 def compare_failure_counts(
     both: int, more: int, fewer: int, n: int, *, allowed: float = 0.0, level: float = 0.95
 ) -> FailureComparison:
-    """The same of n samples that were counted: those that fail on both sides, on the candidate's
-    alone and on the baseline's alone.
+    """Failures of n samples on two sides: Tango's interval and the exact test of McNemar. Counted
+    are the samples that fail on both sides, on the candidate's alone and on the baseline's alone.
+
+    >>> found = compare_failure_counts(0, 6, 0, 100)
+    >>> found.only_candidate, found.worse, round(found.mcnemar.p, 5)
+    (6, True, 0.03125)
     """
     difference = paired_rate_difference(more, fewer, n, level=level)
-    return _failures(both, more, fewer, n, difference, allowed)
-
-
-def _failures(
-    both: int, more: int, fewer: int, n: int, difference: Interval, allowed: float
-) -> FailureComparison:
     return FailureComparison(
         n=n,
         both=both,
