@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Any
 
 from assay.cli import options as opt
@@ -15,7 +14,7 @@ from assay.cli.imported_inputs import left_out
 from assay.cli.ledger import ledger_options, storing
 from assay.errors import printable
 from assay.files.atomic import write_file
-from assay.files.json_files import read_documents
+from assay.files.json_files import file_digest, read_documents
 from assay.views.documents import pretty
 from assay.views.evaluations import evaluation_line
 from assay.views.pieces import clip
@@ -144,11 +143,7 @@ def _noted(tally: ImportTally) -> dict[str, Any]:
 def _file(path: str) -> dict[str, str]:
     if path == "-" or not os.path.isfile(path):  # a pipe can't be read again
         return {"name": "<stdin>" if path == "-" else os.path.basename(path)}
-    with open(path, "rb") as stream:
-        own = sha256()
-        while block := stream.read(1024 * 1024):
-            own.update(block)
-    return {"name": os.path.basename(path), "sha256": own.hexdigest()}
+    return {"name": os.path.basename(path), "sha256": file_digest(path)}
 
 
 def shown(made: Sequence[MadeEvaluation]) -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ from assay.archive.evaluation_choice import (
 from assay.cli.parsing import Options
 from assay.errors import AssayError, InputError, UsageError, count, printable
 from assay.files.atomic import write_file
-from assay.files.json_files import StoredInput, stream_documents
+from assay.files.json_files import StoredInput, file_digest, stream_documents
 from assay.files.own_files import looks_own, stdin_start
 from assay.importers.column_map import check_map, columns_of, parse_map, scales_of
 from assay.importers.head import Head
@@ -167,7 +167,7 @@ def import_input(texts: Sequence[str], folder: str, options: Options) -> Importe
     imported = import_runs(texts, place, kind=kind_of(options, texts), wanted=wanted)
     check_scales(options, imported)
     name = ", ".join("<stdin>" if text == "-" else text for text in texts)
-    made = ImportedInput(name, imported.spool, file_digest(_read_again(texts, imported.spool)))
+    made = ImportedInput(name, imported.spool, files_digest(_read_again(texts, imported.spool)))
     made.imported = imported
     return made
 
@@ -177,18 +177,10 @@ def _read_again(texts: Sequence[str], spool: str) -> Sequence[str]:
     return texts if all(map(os.path.isfile, texts)) else [spool]
 
 
-def file_digest(paths: Sequence[str]) -> str:
+def files_digest(paths: Sequence[str]) -> str:
     """The digest of a file's bytes; of several files, of the list of theirs."""
-    found = [_digest(path) for path in paths]
+    found = [file_digest(path) for path in paths]
     return found[0] if len(found) == 1 else sha256("\n".join(found).encode()).hexdigest()
-
-
-def _digest(path: str) -> str:
-    with open(path, "rb") as stream:
-        own = sha256()
-        while block := stream.read(1024 * 1024):
-            own.update(block)
-    return own.hexdigest()
 
 
 def use_made_profile(

@@ -7,6 +7,7 @@ document means.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import sys
@@ -320,6 +321,12 @@ def open_input(path: str) -> Iterator[BufferedReader[Any]]:
         ) from None
     with stream:
         yield stream
+
+
+def file_digest(path: str) -> str:
+    """The SHA-256 of a file's bytes, in hex."""
+    with open_input(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _near(path: str) -> str:

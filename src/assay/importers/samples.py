@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from decimal import Decimal
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError, UsageError
-from assay.files.json_files import open_input
+from assay.files.json_files import file_digest
 from assay.importers.importer import NameVersion, Wanted
 from assay.importers.tally import ImportTally, Metric
 from assay.records.evidence import IMPORTED, RUN_SCHEMA
@@ -64,9 +64,7 @@ def short_id(content: Any, index: int) -> str:
 def file_id(path: str) -> str:
     """A name for results without one: the file's name and a digest of its content."""
     name = os.path.basename(path).partition(".")[0] or "results"
-    with open_input(path) as stream:
-        content = file_digest(stream, "sha256")
-    return f"{name[:60]}-{content.hexdigest()[:8]}"
+    return f"{name[:60]}-{file_digest(path)[:8]}"
 
 
 def gate_name(tool: str) -> str:

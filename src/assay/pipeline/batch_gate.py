@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from hashlib import file_digest
 from typing import Any, NamedTuple
 
 from msgspec import structs
@@ -25,7 +24,7 @@ from assay.batch.slice_sums import slice_pairs, slice_sums
 from assay.batch.targets import BatchTarget
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence, UsageError, count
-from assay.files.json_files import open_input, read_json
+from assay.files.json_files import file_digest, read_json
 from assay.grading.policy import Rules
 from assay.pipeline.deciding import declared, shared_groups
 from assay.records.batch import BatchRecord, read_batch_record
@@ -88,7 +87,7 @@ def read_batch_side(path: str) -> BatchSide:
                 where=target.record,
             )
         file = os.path.join(folder, one.name)
-        found = _file_digest(file)
+        found = file_digest(file)
         if f"sha256:{found}" != one.digest:
             raise InputError(
                 "BAT-060",
@@ -100,11 +99,6 @@ def read_batch_side(path: str) -> BatchSide:
     if not files or not record.counts.runs:
         raise NotEnoughEvidence("REL-003", "the batch has no runs.", where=path)
     return BatchSide(path, record, tuple(files))
-
-
-def _file_digest(path: str) -> str:
-    with open_input(path) as stream:
-        return file_digest(stream, "sha256").hexdigest()
 
 
 def fingerprint_of(record: BatchRecord) -> dict[str, list[str]]:
