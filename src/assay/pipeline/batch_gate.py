@@ -28,11 +28,12 @@ from assay.files.json_files import file_digest, read_json
 from assay.grading.policy import Rules
 from assay.pipeline.deciding import declared, shared_groups
 from assay.records.batch import BatchRecord, read_batch_record
-from assay.records.decision import Decision, FlakySample
-from assay.records.summary import SummaryBlock, value_interval
+from assay.records.decision import Decision
+from assay.records.summary import SummaryBlock
 from assay.registry import near_miss
 from assay.release.comparability import SAME_EVIDENCE, mismatch_error, mismatches
 from assay.release.decision import decision
+from assay.release.flaky import flaky_records
 from assay.release.looks import compare_slices, with_counted_looks, with_slices
 from assay.release.policy import ReleaseRules
 from assay.release.promotion import promote_tally
@@ -238,7 +239,7 @@ def decide_batches(
         rules,
         plan=declared(None, rules, looks=looks, slices=slices).plan,
         looks=looks,
-        flaky=_flaky(summed, quarantine),
+        flaky=flaky_records(*(sums.flaky for sums in summed), quarantined=quarantine),
         notes=[note for note in notes if note is not None],
         **extra,
     )
@@ -270,23 +271,6 @@ def _same(engine: BatchEngine, query: PairQuery) -> str | None:
         f"{SAME_EVIDENCE}: all {row[0]} shared samples have the same scores and verdicts on both"
         " sides. Is this the candidate, or the baseline again?"
     )
-
-
-def _flaky(summed: Sequence[SideSums], quarantine: Sequence[str]) -> list[FlakySample]:
-    found = [
-        FlakySample(
-            sample=item.name,
-            side=side,
-            repeats=item.n,
-            passed=item.passed,
-            rate=value_interval(item.rate),
-            quarantined=item.name in quarantine,
-            leave_out=f"--quarantine {item.name}",
-        )
-        for side, sums in zip(("candidate", "baseline"), summed, strict=True)
-        for item in sums.flaky
-    ]
-    return sorted(found, key=lambda item: (item.sample, item.side))
 
 
 def _rejects_note(name: str, record: BatchRecord) -> str | None:

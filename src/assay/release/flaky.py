@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from assay.records.decision import FlakySample
 from assay.records.summary import value_interval
 from assay.release.sides import Side
-from assay.stats.flaky import find_flaky
+from assay.stats.flaky import FlakyItem, find_flaky
 
 
 def flaky_samples(
@@ -18,23 +18,37 @@ def flaky_samples(
     """The samples of either side that passed in some repeats and failed in others, in the order of
     their names.
     """
-    out = frozenset(quarantined)
-    found = []
-    for side, name in ((candidate, "candidate"), (baseline, "baseline")):
-        repeats = {
-            sample: [repeat.passed for repeat in repeats]
-            for sample, repeats in side.repeats.items()
-        }
-        for item in find_flaky(repeats, level=level).items:
-            found.append(
-                FlakySample(
-                    sample=item.name,
-                    side=name,
-                    repeats=item.n,
-                    passed=item.passed,
-                    rate=value_interval(item.rate),
-                    quarantined=item.name in out,
-                    leave_out=f"--quarantine {item.name}",
-                )
-            )
+    ours, theirs = (
+        find_flaky(
+            {
+                sample: [repeat.passed for repeat in repeats]
+                for sample, repeats in side.repeats.items()
+            },
+            level=level,
+        )
+        for side in (candidate, baseline)
+    )
+    return flaky_records(ours, theirs, quarantined=quarantined)
+
+
+def flaky_records(
+    candidate: Sequence[FlakyItem],
+    baseline: Sequence[FlakyItem],
+    *,
+    quarantined: Sequence[str] = (),
+) -> list[FlakySample]:
+    """The flaky samples of both sides as a decision lists them."""
+    found = [
+        FlakySample(
+            sample=item.name,
+            side=side,
+            repeats=item.n,
+            passed=item.passed,
+            rate=value_interval(item.rate),
+            quarantined=item.name in quarantined,
+            leave_out=f"--quarantine {item.name}",
+        )
+        for side, items in (("candidate", candidate), ("baseline", baseline))
+        for item in items
+    ]
     return sorted(found, key=lambda item: (item.sample, item.side))

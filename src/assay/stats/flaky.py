@@ -20,42 +20,15 @@ class FlakyItem(NamedTuple):
     """Of passing."""
 
 
-class Flakiness(NamedTuple):
-    """What repeats show about the stability of items."""
+def find_flaky(repeats: Mapping[str, Sequence[bool]], *, level: float = 0.95) -> list[FlakyItem]:
+    """The items whose repeats disagree, in the order of their names.
 
-    items: tuple[FlakyItem, ...]
-    """In the order of their names."""
-    repeated: int
-    """Items with two repeats or more: only those can disagree."""
-    single: tuple[str, ...]
-    """Items that ran once, or not at all: nothing is known of them."""
-    rate: Interval
-    """The share of flaky items among the repeated ones, as far as these repeats show it; more
-    repeats find more.
+    >>> [item.name for item in find_flaky({"a": [True, True], "b": [True, False], "c": [True]})]
+    ['b']
     """
-
-
-def find_flaky(repeats: Mapping[str, Sequence[bool]], *, level: float = 0.95) -> Flakiness:
-    """The items whose repeats disagree.
-
-    >>> found = find_flaky({"a": [True, True], "b": [True, False, True], "c": [True]})
-    >>> [item.name for item in found.items], found.repeated, found.single
-    (['b'], 2, ('c',))
-    """
-    repeated = {name: verdicts for name, verdicts in sorted(repeats.items()) if len(verdicts) > 1}
-    items = []
-    for name, verdicts in repeated.items():
-        passed = sum(map(bool, verdicts))
-        if 0 < passed < len(verdicts):
-            items.append(
-                FlakyItem(name, len(verdicts), passed, wilson(passed, len(verdicts), level=level))
-            )
-    rate = wilson(len(items), len(repeated), level=level)
-    if not repeated:
-        rate = rate._replace(reason="no item was repeated")
-    return Flakiness(
-        tuple(items),
-        len(repeated),
-        tuple(sorted(name for name in repeats if name not in repeated)),
-        rate,
-    )
+    found = []
+    for name, verdicts in sorted(repeats.items()):
+        n, passed = len(verdicts), sum(verdicts)
+        if 0 < passed < n:
+            found.append(FlakyItem(name, n, passed, wilson(passed, n, level=level)))
+    return found
