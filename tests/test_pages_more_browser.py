@@ -116,7 +116,7 @@ def test_a_decision_is_found_by_its_outcome_read_from_the_top_and_left_by_the_ba
     expect(page.locator(".verdict").first).to_contain_text("5 of 40 samples fail a gate")
     evidence = page.locator("#rules details").first
     evidence.locator("summary").click()
-    expect(evidence.get_by_text("Newly failing count")).to_be_visible()
+    expect(evidence.get_by_text("Number newly failing")).to_be_visible()
     draw_all(page)
     page.get_by_role("navigation", name="On this page").get_by_role(
         "link", name="Samples that got worse"
@@ -258,7 +258,7 @@ def test_a_decision_is_read_by_keyboard_alone(shop: Shop) -> None:
         )
         order.append(what)
         assert what[2] != "none", what
-        if what[0] == "SUMMARY" and what[1].startswith("Evidence of"):
+        if what[0] == "SUMMARY" and what[1].startswith("Evidence for"):
             break
     assert order[0][1] == "Skip to the content"
     names = [one[1] for one in order]
