@@ -57,7 +57,7 @@ def side(name: str, seed: int) -> Side:
             {},
             norms,
         )
-    return Side(name, rows, {"policy": ["workflow@1"]}, {}, {"evidence": name}, COUNT)
+    return Side(name, rows, {"policy": ["workflow@1"]}, {}, {"evidence": name}, COUNT, {})
 
 
 def plain(ours: dict[str, Row], theirs: dict[str, Row]) -> tuple[float, float, float]:

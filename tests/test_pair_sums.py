@@ -168,7 +168,7 @@ def a_side(name: str, runs: list[dict[str, Any]], plan: BatchPlan) -> Side:
         if None not in attempts
     }
     made = {sample: merged(list(attempts.values())) for sample, attempts in rows.items()}
-    return Side(name, made, {}, {}, {"evidence": ""}, len(runs), repeats)
+    return Side(name, made, {}, {}, {"evidence": ""}, len(runs), {}, repeats)
 
 
 def both_ways(

@@ -58,7 +58,7 @@ def row(
 
 
 def side(rows: list[Row]) -> Side:
-    return Side("side", {one.sample: one for one in rows}, {}, {}, {"evidence": ""}, len(rows))
+    return Side("side", {one.sample: one for one in rows}, {}, {}, {"evidence": ""}, len(rows), {})
 
 
 def decide(

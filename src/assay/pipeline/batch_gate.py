@@ -166,7 +166,7 @@ def decide_batches(
     prints = [fingerprint_of(side.record) for side in (candidate, baseline)]
     empty: Any = None
     sides = [
-        Side(name, {}, fields, empty, {}, 0)
+        Side(name, {}, fields, empty, {}, 0, {})
         for name, fields in zip(("candidate", "baseline"), prints, strict=True)
     ]
     if different := mismatches(*sides):

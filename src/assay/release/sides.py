@@ -119,6 +119,8 @@ class Side(NamedTuple):
     summary: SummaryBlock
     digests: Mapping[str, str]
     runs: int
+    versions: Mapping[str, frozenset[str]]
+    """The versions of each workflow among its runs."""
     repeats: Mapping[str, tuple[Repeat, ...]] = MappingProxyType({})
     """The numbered repeats of the samples that have some."""
     contents: Mapping[str, tuple[str, ...]] = MappingProxyType({})
@@ -129,8 +131,6 @@ class Side(NamedTuple):
     """Whether runs of another tool are among them."""
     counted: int | None = None
     """How many samples it has, where they were counted elsewhere and have no rows here."""
-    versions: Mapping[str, frozenset[str]] = MappingProxyType({})
-    """The versions of each workflow among its runs."""
 
     @property
     def size(self) -> int:
@@ -301,6 +301,7 @@ class SideBuilder:
             summary,
             {"evidence": digest(sorted(self._ids))},
             self._runs,
+            {name: frozenset(found) for name, found in self._versions.items()},
             repeats,
             contents,
             {
@@ -309,7 +310,6 @@ class SideBuilder:
                 if None not in found
             },
             self._imported,
-            versions={name: frozenset(found) for name, found in self._versions.items()},
         )
 
 
