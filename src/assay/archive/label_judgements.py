@@ -1,5 +1,4 @@
-"""Matches a judge's verdicts in a file with the set that people labelled: the same rubric or
-question, the same criterion, the same runs.
+"""Matches a judge's verdicts with a labelled set: same rubric or question, criterion and runs.
 
 Verdicts are matched by the digest of the run, never by their place or by a name alone. If the judge
 got a pair in the opposite order, its verdict is reversed.
@@ -42,37 +41,32 @@ def judged_rows(
     *,
     project: str,
 ) -> tuple[list[Label], dict[str, Any]]:
-    """Every judged item, labelled or not, and every labelled item, judged or not; and the
-    judgements as they count for this set.
-    """
+    """Every item that was judged or labelled, and the judgements as they count for this set."""
     _check_rubric(made, judgements["scorer"].get("rubric"))
     given = _of_criterion(made, judgements["items"], criterion)
     known = _known(ledger, made, project)
-    rows = []
-    unnamed, strange = [], []
+    keys = ("run",) if made.other is None else ("a_run", "b_run")
+    rows, unnamed, strange = [], [], []
     for one in given:
         name = str(one.get("id"))
-        keys = ("run",) if made.other is None else ("a_run", "b_run")
         runs = [run for key in keys if isinstance(run := one.get(key), str)]
         if len(runs) < len(keys):
             unnamed.append(name)
-            continue
-        found = _place(known, runs)
-        if found is None:
+        elif (place := _place(known, runs)) is None:
             strange.append(name)
-            continue
-        row_id, run, is_flipped = found
-        said = one.get("raw") if made.other is None else one.get("winner")
-        said = _FLIPPED.get(said, said) if is_flipped and isinstance(said, str) else said
-        rows.append(Label(row_id, people.get(run), said, one.get("group")))
+        else:
+            row_id, run, is_flipped = place
+            verdict = one.get("raw" if made.other is None else "winner")
+            if is_flipped and isinstance(verdict, str):
+                verdict = _FLIPPED.get(verdict, verdict)
+            rows.append(Label(row_id, people.get(run), verdict, one.get("group")))
     _refuse(made, len(given), unnamed, strange)
     counted = [{"id": row.id, "raw": row.judge} for row in rows]
     seen = {row.id for row in rows}
     for item in made.items:
         name = item.run_id if made.other is None else item.sample
-        human = people.get(item.run)
-        if human is not None and name not in seen:
-            rows.append(Label(name, human, None))
+        if people.get(item.run) is not None and name not in seen:
+            rows.append(Label(name, people[item.run], None))
     return rows, {**judgements, "items": counted}
 
 
@@ -83,8 +77,7 @@ def _check_rubric(made: LabelSet, by: Any) -> None:
             raise _problem(made, "the judge was not asked the question of this set.")
         return
     if not isinstance(by, str) or not by:
-        message = f"the judgements name no rubric; people scored by {made.rubric.id}."
-        raise _problem(made, message)
+        raise _problem(made, f"the judgements name no rubric; people scored by {made.rubric.id}.")
     name, _, content = by.partition("+")
     wanted, _, known = made.rubric.id.partition("+")
     if name != wanted or (content and content != known):
@@ -124,9 +117,7 @@ def _runs_of(ledger: Ledger, named: LabelledEvaluation, project: str) -> Iterato
 
 
 def _place(known: _KnownVerdicts, runs: Sequence[str]) -> tuple[str, str, bool] | None:
-    """The row that a judgement is for, the run that people's label names, and whether the judge had
-    the pair the other way round; None if it is of other runs.
-    """
+    """A judgement's row, its run as labelled, and whether its pair is reversed; None if unknown."""
     if len(runs) == 1:
         name = known.first.get(runs[0])
         return None if name is None else (name, runs[0], False)
@@ -147,12 +138,11 @@ def _refuse(made: LabelSet, n: int, unnamed: Sequence[str], strange: Sequence[st
             f" {'runs' if made.other else 'run'} they are of, such as {unnamed[0][:80]!r}.",
         )
     if strange:
-        names = [one.name for one in (made.evaluation, made.other) if one is not None]
+        names = [repr(one.name) for one in (made.evaluation, made.other) if one is not None]
         raise _problem(
             made,
-            f"{len(strange):,} of {n:,} judgements are of runs that"
-            f" {' and '.join(map(repr, names))} {'do' if made.other else 'does'} not have, such as"
-            f" {strange[0][:80]!r}.",
+            f"{len(strange):,} of {n:,} judgements are of runs that {' and '.join(names)}"
+            f" {'do' if made.other else 'does'} not have, such as {strange[0][:80]!r}.",
         )
 
 

@@ -104,21 +104,20 @@ def every_label_of_run(ledger: Ledger, digest: str, *, project: str) -> list[Sto
 
 
 def labels_of_evaluation(ledger: Ledger, digest: str, *, project: str) -> LabelCounts:
-    """How many labels the runs of an evaluation have, by the digest of the stored evaluation. A
-    pair counts for the first of its two evaluations.
-    """
+    """Count the labels of a stored evaluation's runs. A pair counts for its first evaluation."""
     kept = counted(_found(ledger, f"evaluation:{digest}", project))
     overrides = [one.label for one in kept if one.label.override is not None]
     labels = [one.label for one in kept if one.label.override is None]
     verdicts = Counter(one.override.verdict for one in overrides if one.override)
+    overridden = tuple(dict.fromkeys(one.run for one in overrides))
     return LabelCounts(
         len(labels),
         len({one.run for one in labels}),
         len({one.rater for one in labels}),
-        len({one.run for one in overrides}),
+        len(overridden),
         verdicts["pass"],
         verdicts["fail"],
-        tuple(dict.fromkeys(one.run for one in overrides)),
+        overridden,
     )
 
 
@@ -143,14 +142,13 @@ def counted(labels: Iterable[StoredLabel]) -> list[StoredLabel]:
         of_item.add(one.label.rater)
         key = (one.label.rater, one.label.item)
         at = first.setdefault(key, one.at)
-        corrects = len(of_item) == 1 and _moment(one.at) - _moment(at) <= CORRECTABLE
+        corrects = (
+            len(of_item) == 1
+            and datetime.fromisoformat(one.at) - datetime.fromisoformat(at) <= CORRECTABLE
+        )
         if key not in kept or corrects or one.label.override is not None:
             kept[key] = one
     return sorted(kept.values(), key=lambda one: one.seq)
-
-
-def _moment(at: str) -> datetime:
-    return datetime.fromisoformat(at)
 
 
 def raters_of(labels: Sequence[StoredLabel]) -> list[Rater]:

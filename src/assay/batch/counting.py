@@ -1,15 +1,14 @@
 """The totals of a batch, counted by the engine over the written output.
 
-The same queries work on Parquet, where a column has its type, and on CSV and JSON Lines, where it
-is text.
+The same queries work on Parquet, where columns have types, and on CSV and JSON Lines.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from assay.batch.engine import BatchEngine, ask
 from assay.batch.evidence import own_names
@@ -55,9 +54,7 @@ class OutputTally(NamedTuple):
 def count_output(
     engine: BatchEngine, outputs: Sequence[str], rejects: Sequence[str]
 ) -> OutputTally:
-    """The counts of grades and rejects that were written. Exams have no letters, and only
-    scorecards have gates and floors.
-    """
+    """Count what was written. Exams have no letters, and only scorecards have gates and floors."""
     attached = engine.attach(list(outputs))
     view, names = identifier(attached), {column.name for column in engine.columns(attached)}
     letter = "grade" if "grade" in names else "NULL"
@@ -126,14 +123,9 @@ def _named(engine: BatchEngine, view: str, column: str) -> dict[str, int]:
     )
     counted: Counter[str] = Counter()
     for names, count in lists:
-        for name in _names(names):
+        for name in json.loads(names) if isinstance(names, str) else names:
             counted[name] += count
     return dict(counted.most_common())
-
-
-def _names(value: Any) -> Iterable[str]:
-    names: Iterable[str] = json.loads(value) if isinstance(value, str) else value
-    return names
 
 
 def _rejected(engine: BatchEngine, rejects: Sequence[str]) -> tuple[RejectCount, ...]:

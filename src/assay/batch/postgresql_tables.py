@@ -1,8 +1,7 @@
 """Tables of PostgreSQL: a copy of one to read, and the grades of a batch as another.
 
-Rows move as CSV, by COPY in one transaction, so memory stays small. What is read comes from one
-moment, and numbers keep the digits that the database has; what is written appears whole or not at
-all.
+COPY moves rows as CSV in one transaction, so memory stays small. A read sees one moment, and its
+numbers keep the database's digits; a write appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -45,9 +44,7 @@ _DECIMAL = re.compile(r"DECIMAL(\(\d+,\d+\))")
 
 
 def stage_tables(sources: Iterable[BatchSource], scratch: str) -> list[BatchSource]:
-    """The same sources, with the tables of PostgreSQL replaced by copies in a folder: no engine
-    reads them itself.
-    """
+    """The sources, with PostgreSQL tables copied to a folder, because no engine reads them."""
     return [
         _copied(source, os.path.join(scratch, f"table-{index}.csv"))
         if source.kind == "postgresql"
@@ -77,20 +74,18 @@ def check_postgresql(url: str, tables: list[str], *, where: str, overwrite: bool
 
 def _check_free(connection: Any, tables: Iterable[str], where: str, *, overwrite: bool) -> None:
     for table in tables:
-        found = connection.execute(
+        comment, exists = connection.execute(
             "SELECT obj_description(to_regclass(%s), 'pg_class'), to_regclass(%s) IS NOT NULL",
             [_quoted(table)] * 2,
         ).fetchone()
-        if found[1]:
-            refuse_table(table, found[0], where, overwrite=overwrite)
+        if exists:
+            refuse_table(table, comment, where, overwrite=overwrite)
 
 
 def load_postgresql(
     url: str, files: Mapping[str, str], *, where: str, overwrite: bool, scratch: str
 ) -> None:
-    """Make tables of the rows of Parquet files, all of them or none. With `overwrite`, tables of
-    these names are replaced, and dropped where there is no file for them.
-    """
+    """Load Parquet files as tables, all or none; `overwrite` drops tables that lack a file too."""
     with _connected(url, where) as connection:
         connection.execute("SET LOCAL client_encoding = 'UTF8'")
         _check_free(connection, files, where, overwrite=overwrite)  # hours after the first time

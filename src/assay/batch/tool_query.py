@@ -22,7 +22,6 @@ from assay.batch.tool_answers import (
 from assay.batch.typed_columns import (
     decimal_of,
     find_columns,
-    is_json,
     is_text,
     kept_columns,
     listed,
@@ -153,7 +152,7 @@ SELECT subject, question, score, weight, {code} AS code, {reason} AS reason FROM
         plan, columns = self.plan, self._columns
         score, moment = columns["score"], columns.get("timestamp")
         # a word keeps its quotation marks in JSON, and a quoted number is not a number there
-        quote = '"{}"'.format if is_json(score) else str
+        quote = '"{}"'.format if score.type == "JSON" else str
         worth = dict(plan.worth) | {
             word: STALE if word == plan.stale else NOT_APPLICABLE for word in plan.excluded
         }

@@ -42,7 +42,6 @@ def find_columns(
 ) -> dict[str, SourceColumn]:
     """The columns of a source by what they mean. `names` says what the source calls one of them."""
     by_name = {column.name: column for column in columns}
-    shown = ", ".join(by_name) or "no columns"
     known = (*required, *optional)
     for role in names:
         if role not in known:
@@ -57,14 +56,13 @@ def find_columns(
         if role in mapped and name in by_name:
             found[role] = by_name[name]
         elif role in required or role in names:
-            why = f"is missing.{near_miss(name, list(by_name))}"
-            if role not in mapped:
-                why = "is mapped to another name."
+            missing = f"is missing.{near_miss(name, list(by_name))}"
+            why = missing if role in mapped else "is mapped to another name."
             raise InputError(
                 "BAT-003",
                 f"the column '{name}' {why}",
-                fix=f"Found: {shown}. Name it with `--map {role}=COLUMN`, or in"
-                f" Python with `columns={{'{role}': COLUMN}}`.",
+                fix=f"Found: {', '.join(by_name) or 'no columns'}. Name it with"
+                f" `--map {role}=COLUMN`, or in Python with `columns={{'{role}': COLUMN}}`.",
             )
     for column in found.values():
         if cell_of(column).kind == "nested":
@@ -95,15 +93,10 @@ def unused_columns(
     return tuple(column.name for column in columns if column.name not in known)
 
 
-def is_json(column: SourceColumn) -> bool:
-    """Whether a column holds JSON, where a text keeps its quotation marks."""
-    return column.type == "JSON"
-
-
 def is_text(column: SourceColumn) -> bool:
-    """Whether a column holds texts."""
+    """Whether a column contains texts."""
     empty = column.type.strip('"') in ("NULL", "VOID")  # a column in which nobody wrote anything
-    return empty or is_json(column) or cell_of(column).kind == "text"
+    return empty or column.type == "JSON" or cell_of(column).kind == "text"
 
 
 def text_of(column: SourceColumn | None) -> str:
@@ -112,9 +105,7 @@ def text_of(column: SourceColumn | None) -> str:
 
 
 def decimal_of(column: SourceColumn) -> DecimalColumn:
-    """A column as decimals. A DECIMAL goes through its text: as a double it could lose digits and
-    pass for a shorter number.
-    """
+    """A column as decimals. A DECIMAL is read as text: a double might pass for a shorter number."""
     kind = cell_of(column).kind
     if kind in ("whole", "long", "float"):
         return DecimalColumn(f"CAST({identifier(column.name)} AS DOUBLE)", "FALSE")
@@ -132,8 +123,7 @@ def moment_of(column: SourceColumn | None) -> str:
     """A column as something that orders moments."""
     if column is None:
         return "CAST(NULL AS BIGINT)"
-    is_time = column.type.startswith(("TIMESTAMP", "DATE"))
-    if is_time or cell_of(column).kind in ("whole", "long"):
+    if column.type.startswith(("TIMESTAMP", "DATE")) or cell_of(column).kind in ("whole", "long"):
         return identifier(column.name)
     if is_text(column):
         written = text_of(column)

@@ -60,7 +60,7 @@ def carded(folder: str, *, now: datetime) -> dict[str, Any]:
 
             async def ask() -> tuple[dict[str, MeasuredBias], dict[str, Any]]:
                 async with Client(spec, journal) as client:
-                    found = await audit(
+                    biases = await audit(
                         client,
                         pairs=pairs,
                         paddings=paddings(),
@@ -69,16 +69,11 @@ def carded(folder: str, *, now: datetime) -> dict[str, Any]:
                         family=spec.family,
                         probes=PROBES,
                     )
-                    return found, usage_shown(client)
+                    return biases, usage_shown(client)
 
-            found, usage = asyncio.run(ask())
+            biases, usage = asyncio.run(ask())
     document = audit_document(
-        found,
-        spec=spec,
-        pairs=pairs,
-        source="bundled",
-        injections=0,
-        usage=usage,
+        biases, spec=spec, pairs=pairs, source="bundled", injections=0, usage=usage
     )
     rules = make_rules(Shelf().policy("workflow-judged"))
     assert rules.judge_terms is not None
@@ -99,7 +94,7 @@ def judge_lines(card: dict[str, Any]) -> Iterator[str]:
     may = card["admission"]["may_gate"]
     word = "may gate" if may else "MAY NOT GATE"
     yield opt.paint(f"  {word}  {card['model']}", "green" if may else "red")
-    yield from (f"       {found['sentence']}" for found in card["biases"].values())
+    yield from (f"       {bias['sentence']}" for bias in card["biases"].values())
     for term in card["admission"]["terms"]:
         if term["holds"] is not True:
             yield f"       {term['sentence']}"
@@ -111,11 +106,11 @@ def decided(folder: str) -> list[Decision]:
     grader = Grader(Shelf())
     rules = make_release_rules(Shelf().policy_of("release", "release"))
     baseline = read_side([os.path.join(folder, "baseline.jsonl")], grader, name="baseline")
-    found = []
+    decisions = []
     for name in STORIES:
         candidate = read_side([os.path.join(folder, f"{name}.jsonl")], grader, name=name)
-        found.append(decide(candidate, baseline, rules, grader, terms=Terms()))
-    return found
+        decisions.append(decide(candidate, baseline, rules, grader, terms=Terms()))
+    return decisions
 
 
 def decision_lines(decisions: list[Decision]) -> Iterator[str]:

@@ -70,21 +70,18 @@ def judge_of(options: Options) -> JudgeSpec | None:
     return spec
 
 
-def calls_of(found: JudgeEstimate, task: JudgeTask, spec: JudgeSpec | None) -> str:
+def calls_of(estimate: JudgeEstimate, task: JudgeTask, spec: JudgeSpec | None) -> str:
     """A sentence on the cost of judging."""
-    asked = ["claim"] if task.claims else []
-    asked += ["passage", "sentence of the expected answer"] if task.passages else []
-    each = (
-        "for each " + ", ".join(asked[:-1]) + (" and " if asked[1:] else "") + "".join(asked[-1:])
-    )
-    words = count(found.calls, "call") if found.calls else f"one call {each}"
-    if found.calls and asked:
-        words += f" plus one {each}"
-    if found.calls:
-        words += f", about {found.input_tokens:,} tokens in"
-    if found.cost_usd is not None and found.calls:
-        more = f" without {'those' if task.passages else 'the claims'}" if asked else ""
-        return f"{words}, at most about {found.cost_usd:.4f} US dollars{more}"
+    parts = ["claim"] if task.claims else []
+    parts += ["passage", "sentence of the expected answer"] if task.passages else []
+    each = f"for each {', '.join(parts[:-1])}{' and ' if parts[1:] else ''}{''.join(parts[-1:])}"
+    words = f"one call {each}"
+    if estimate.calls:
+        words = count(estimate.calls, "call") + (f" plus one {each}" if parts else "")
+        words += f", about {estimate.input_tokens:,} tokens in"
+        if estimate.cost_usd is not None:
+            more = f" without {'those' if task.passages else 'the claims'}" if parts else ""
+            return f"{words}, at most about {estimate.cost_usd:.4f} US dollars{more}"
     return f"{words}, no price given" if spec is not None and spec.price is None else words
 
 
@@ -100,7 +97,7 @@ class Judging(NamedTuple):
 
     @property
     def sentences(self) -> list[str]:
-        """What is missing of it, and why; nothing if nothing is."""
+        """How many verdicts are missing, and why; empty if none is."""
         if not self.missing:
             return []
         total = sum(self.counts.values())
@@ -119,9 +116,7 @@ async def judge_runs(
     *,
     again: bool,
 ) -> Judging:
-    """Judge every run: `read` gives it by its id, `keep` gets it with its verdicts. `again` asks
-    once more what got an unusable answer before.
-    """
+    """Judge every run: `read` loads it, `keep` stores it; `again` retries unusable answers."""
     from assay.cli.judge import usage_shown
     from assay.judging.client import Client
     from assay.judging.journal import Journal

@@ -1,10 +1,9 @@
 """Results of ragas: the table of `EvaluationResult.to_pandas()`, saved as CSV, JSON or Parquet.
 
-One row is one sample. Columns that ragas knows are the question, the answer, the passages and the
-reference, under their old names (question, answer, contexts, ground_truth) as well. A column of
-numbers is a metric by its name; one that ragas doesn't know is kept and not graded, and times and
-costs are not metrics. ragas writes NaN where a metric could not be computed: that is missing, and
-not 0. So is text in the column of a metric of ragas.
+Each row is a sample. The question, the answer, the passages and the reference also have their old
+names: question, answer, contexts, ground_truth. A column of numbers is a metric by its name; one
+that ragas doesn't know is kept and not graded, and times and costs are not metrics. NaN, which
+ragas writes where it could not compute a metric, is missing and not 0; so is text in such a column.
 """
 
 from __future__ import annotations
@@ -55,8 +54,6 @@ _METRIC = re.compile(
     r"|utilization)(?:_with(?:out)?_reference)?(?:\(.*\))?"
 )
 """The names of the metrics of ragas."""
-
-
 _WORDS = re.compile(
     r"faithful|relevan|precision|recall|correctness|similarity|accuracy|(?:^|_)f1|score|match"
     r"|grounded|adherence|critic|equivalence|utilization|present|rubric|sensitivity|hallucinat"
@@ -89,8 +86,7 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
         for index, (value, place) in enumerate(table_rows(path), 1):
             row = shaped(value, dict, place, path)
             if index == 1:
-                answers = not row.keys().isdisjoint(ANSWER)
-                origin = origin._replace(answers=answers)
+                origin = origin._replace(answers=not row.keys().isdisjoint(ANSWER))
             tally.read["rows"] += 1
             scores = metrics.scores(row)
             for label in [label for label in scores if label not in used]:
@@ -157,8 +153,7 @@ def _passages(contexts: Any) -> list[dict[str, Any]] | None:
         return None
     listed = contexts if isinstance(contexts, list) else [contexts]
     return [
-        {"id": str(rank), "text": text if isinstance(text, str) else str(text), "rank": rank}
-        for rank, text in enumerate(listed, 1)
+        {"id": str(rank), "text": str(text), "rank": rank} for rank, text in enumerate(listed, 1)
     ]
 
 

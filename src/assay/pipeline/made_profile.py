@@ -57,8 +57,8 @@ def reasons_not_to_grade(tool: str, tally: ImportTally, *, where: str) -> dict[s
 
 
 def map_option(tally: ImportTally, names: Iterable[str]) -> str:
-    """The `--map` that would say the scales of these metrics; "" where all are words. For a table
-    it has the other columns too, because it takes the place of what was guessed.
+    """The `--map` that would state the scales of these metrics; "" where all are words. For a table
+    it has the other columns too, because it replaces what was guessed.
     """
     entries = dict(tally.mapping)
     scaled = [name for name in names if tally.metrics[name].n or not tally.metrics[name].words]
@@ -78,7 +78,7 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
     gate = gate_name(tool)
     metrics = "the columns of a table" if tool == "table" else f"the metrics that {tool} wrote"
     reasons = reasons_not_to_grade(tool, tally, where=where)
-    criteria, notes = [], []
+    criteria, notes, assumed = [], [], []
     for name, metric in tally.metrics.items():
         if name in reasons:
             notes.append(f"{metric.label} is not graded: {reasons[name]}")
@@ -99,6 +99,9 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
                 formula="zero_one",
             )
         )
+        is_declared = metric.scale is not None or metric.label in tally.higher_is_better
+        if name != PASSED and not is_declared:
+            assumed.append(metric.label)
     if tally.errors == tally.samples:
         reason = " ".join(tally.first_error.split()).rstrip(".")
         why = f": {reason[:SHOWN]}{'..' if len(reason) > SHOWN else ''}" if reason else ""
@@ -118,8 +121,8 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
             where=where,
             fix=f"{way} a profile that measures these runs with --profile P.",
         )
-    if taken := _taken_as_better(tally, criteria):
-        notes.append(f"assumed that higher is better: {', '.join(taken)}")
+    if assumed:
+        notes.append(f"assumed that higher is better: {', '.join(assumed)}")
     made = Profile(
         profile=f"{PREFIX}{tool}",
         version="1",
@@ -135,16 +138,6 @@ def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
         not_graded=list(reasons),
     )
     return MadeProfile(marked(made), tuple(notes))
-
-
-def _taken_as_better(tally: ImportTally, criteria: Iterable[ProfileCriterion]) -> list[str]:
-    """Metrics that nobody declared as "higher is better"."""
-    metrics = [tally.metrics[one.id] for one in criteria if one.id != PASSED]
-    return [
-        one.label
-        for one in metrics
-        if one.scale is None and one.label not in tally.higher_is_better
-    ]
 
 
 def _why_not(name: str, tally: ImportTally, gate: str) -> str:

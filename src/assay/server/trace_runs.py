@@ -32,7 +32,7 @@ from assay.tracing.spans import Span
 
 IDLE_S = 0.25
 SWEEP_S = 3600.0
-"""How often spans that nobody needs any more are looked for."""
+"""How often spans that nobody needs any more are deleted."""
 STALE_MS = 30_000
 """How long a silent server may keep a trace."""
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -72,6 +72,7 @@ class Gatherer:
         self, services: Services, *, grace_s: float, limit_s: float, keep_s: float
     ) -> None:
         self._services = services
+        self._database = services.ledger.database
         self._keep_ms = int(1000 * keep_s)
         self._sweep_s = min(SWEEP_S, max(IDLE_S, keep_s / 4))
         self._sweep_at = time.monotonic()
@@ -82,10 +83,10 @@ class Gatherer:
         self.start, self.close = self._background.start, self._background.close
 
     async def _next(self) -> bool:
-        await self._sweep(queue.now_ms())
+        await self._sweep()
         due = await asyncio.to_thread(
             stored.claim,
-            self._services.ledger.database,
+            self._database,
             self._owner,
             grace_ms=self._grace_ms,
             limit_ms=self._limit_ms,
@@ -96,14 +97,13 @@ class Gatherer:
             await self._build(due)
         return due is not None
 
-    async def _sweep(self, now_ms: int) -> None:
+    async def _sweep(self) -> None:
         """Delete the spans of traces that failed long ago; the outcome of each trace stays."""
         if time.monotonic() < self._sweep_at:
             return
         self._sweep_at = time.monotonic() + self._sweep_s
-        gone = await asyncio.to_thread(
-            stored.forget, self._services.ledger.database, before_ms=now_ms - self._keep_ms
-        )
+        before_ms = queue.now_ms() - self._keep_ms
+        gone = await asyncio.to_thread(stored.forget, self._database, before_ms=before_ms)
         if gone:
             self._services.metrics.count("otlp_spans_forgotten", gone)
             self._services.log.write(
@@ -148,16 +148,12 @@ class Gatherer:
         )
 
     def _run_of(self, due: Due) -> dict[str, Any] | None:
-        spans = [
-            unpacked(body)
-            for body in stored.bodies(self._services.ledger.database, due.project, due.trace_id)
-        ]
+        bodies = stored.bodies(self._database, due.project, due.trace_id)
+        spans = [unpacked(body) for body in bodies]
         return run_of(spans, wanted_of(due.asked), refused=due.refused) if is_run(spans) else None
 
     async def _close(self, due: Due, **more: Any) -> None:
-        await asyncio.to_thread(
-            stored.close, self._services.ledger.database, due.project, due.trace_id, **more
-        )
+        await asyncio.to_thread(stored.close, self._database, due.project, due.trace_id, **more)
         level = "info" if more["state"] == stored.DONE else "warning"
         self._services.log.write(
             "trace", level=level, trace=due.trace_id, project=due.project, **more

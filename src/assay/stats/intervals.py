@@ -1,9 +1,8 @@
-"""Confidence intervals for a share and for a mean, and the distributions behind them, without any
-numerical library.
+"""Confidence intervals for a share and for a mean, and their distributions, in plain Python.
 
 Every interval names its level and method. Where too little is known to give one, its ends are None
-and the reason is given: the standard error of one sample is not zero. `student` takes
-the spread it is given; whether the spread was seen at all is asked in `means`.
+and the reason is given: the standard error of one sample is not zero. `student` takes the spread it
+is given; `means` checks whether the samples show one at all.
 """
 
 from __future__ import annotations
@@ -94,8 +93,7 @@ def binomial_cdf(k: int, n: int, p: float) -> float:
 
 
 def t_tail(t: float, df: float) -> float:
-    """The chance that Student's t is above some value, of either sign, without loss of digits far
-    out.
+    """The chance that Student's t exceeds a value of either sign, with all digits far out.
 
     >>> round(t_tail(2.776445105, 4), 9)
     0.025
@@ -125,8 +123,7 @@ def t_quantile(p: float, df: float) -> float:
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
-    """The distribution function of the beta distribution: the regularised incomplete beta function,
-    by its continued fraction.
+    """The CDF of the beta distribution (the regularised incomplete beta), by continued fraction.
 
     >>> round(beta_cdf(0.5, 2, 2), 12)
     0.5

@@ -56,19 +56,15 @@ def handoffs(trace: Trace, steps: list[TracedStep]) -> list[dict[str, Any]] | No
 def _explicit(trace: Trace) -> list[Edge]:
     edges = []
     for span in trace.spans.values():
-        source, to = (
-            name(span.attributes.get("gen_ai.handoff.from_agent")),
-            name(span.attributes.get("gen_ai.handoff.to_agent")),
-        )
+        source = name(span.attributes.get("gen_ai.handoff.from_agent"))
+        to = name(span.attributes.get("gen_ai.handoff.to_agent"))
         if source is not None and to is not None:
             edges.append((source, to))
     return edges
 
 
 class _Graph:
-    """Which steps each step got its work from. A step that is named but missing is assumed to be an
-    agent.
-    """
+    """Which steps each step got its work from. A step that is only named is taken for an agent."""
 
     def __init__(self, trace: Trace, steps: list[TracedStep]) -> None:
         self._trace = trace
@@ -87,9 +83,7 @@ class _Graph:
         self._looks = 0
 
     def tells(self, step: TracedStep) -> bool:
-        """Whether the spans of a step show where its work came from, or that it came from
-        nowhere.
-        """
+        """Whether the spans of a step show where its work came from, if from anywhere."""
         span = self._trace.spans[step.key]
         stated = (
             span.links
@@ -128,18 +122,14 @@ class _Graph:
                 if one is not step and one.beginning <= step.beginning
             ]
             return [known[-1]] if known else [parent]
-        return (
-            []
-            if meant.superstep is None
-            else list(self._before(step, meant.superstep, meant.sources))
-        )
+        if meant.superstep is None:
+            return []
+        return list(self._before(step, meant.superstep, meant.sources))
 
     def _before(
         self, step: TracedStep, superstep: int, joined: tuple[str, ...] | None
     ) -> list[TracedStep]:
-        """The node before, where it can only be one, is named by a join, or is the one that a
-        declared edge comes from.
-        """
+        """The node before: the only one, or those that a join or a declared edge names."""
         graph = self._trace.graph_of[step.key]
         before = self._at.get((graph, superstep - 1), [])
         self._look(len(before))

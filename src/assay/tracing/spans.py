@@ -38,9 +38,7 @@ class Span(NamedTuple):
     links: Sequence[str] = ()
     """Ids of spans that caused this one without containing it, as in a handoff."""
     remote_parent: bool = False
-    """Whether the parent is known to be in another program: then it may be absent, and this is
-    where our part begins.
-    """
+    """Whether the parent is in another program: it may be absent, and our part begins here."""
 
 
 class RetrievedDocument(NamedTuple):
@@ -51,12 +49,11 @@ class RetrievedDocument(NamedTuple):
 
 
 class RequestedCall(NamedTuple):
-    """A tool call that a model asked for. `arguments` is the text itself where it cannot be read as
-    an object, None if nobody recorded any.
-    """
+    """A tool call that a model asked for."""
 
     name: str
     arguments: Any
+    """The text itself where it can't be read as an object; None if nobody recorded any."""
     call_id: str | None
 
 
@@ -86,9 +83,7 @@ class Meaning(NamedTuple):
     refused: bool = False
     """Whether a tool was never reached because its schema refused the arguments."""
     refusals: tuple[str, ...] = ()
-    """The calls of an agent that were refused so, by their ids, where only the model saw the
-    refusal.
-    """
+    """Ids of an agent's calls that were refused so, where only the model saw the refusal."""
     execution: str | None = None
     """Which execution of a node it belongs to: a LangGraph checkpoint namespace."""
     superstep: int | None = None
@@ -140,11 +135,7 @@ def amount(value: Any) -> int | Decimal | None:
     >>> [amount(x) for x in (0, 0.25, "0.25", float("inf"), -1)]
     [0, Decimal('0.25'), None, None, None]
     """
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float | Decimal)
-        or not is_amount(value)
-    ):
+    if not is_amount(value):
         return None
     return Decimal(repr(value)) if isinstance(value, float) else value
 

@@ -118,9 +118,9 @@ def _verdict(counts: Mapping[str, Any]) -> str:
 
 
 def _why(result: Payload) -> str:
-    found = causes(result)
-    more = len(found) - NAMED
-    return "; ".join(map(cell_code, found[:NAMED])) + (f"; and {more} more" if more > 0 else "")
+    reasons = causes(result)
+    more = len(reasons) - NAMED
+    return "; ".join(map(cell_code, reasons[:NAMED])) + (f"; and {more} more" if more > 0 else "")
 
 
 def _more(counts: Mapping[str, Any], shown: int, failed_shown: int) -> str:
@@ -144,18 +144,10 @@ def _fault_list(faults: Sequence[Mapping[str, Any]], total: int) -> str:
 
 def _bars(counts: Mapping[str, Any]) -> str:
     graded = counts["graded"]
-    rows = [
-        ("passed", counts["passed"]),
-        ("failed", counts["failed"]),
-        *counts.get("grades", {}).items(),
-    ]
-    return (
-        "```text\n"
-        + "".join(
-            f"{name:<6}  {bar(count, graded)}  {count:,} of {graded:,}\n" for name, count in rows
-        )
-        + "```\n"
-    )
+    rows = [(name, counts[name]) for name in ("passed", "failed")]
+    rows += counts.get("grades", {}).items()
+    lines = [f"{name:<6}  {bar(n, graded)}  {n:,} of {graded:,}\n" for name, n in rows]
+    return f"```text\n{''.join(lines)}```\n"
 
 
 EXPORTER = Exporter("markdown", "Markdown: a page for a pull request", (".md",), Markdown)

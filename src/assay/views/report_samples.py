@@ -65,14 +65,12 @@ class SampleTable(Block, frozen=True):
 
     parts: Sequence[Sequence[SampleLine]]
     criteria: Sequence[tuple[str, str]]
-    """Their labels, short and whole."""
+    """Their labels, short and in full."""
     has_texts: bool
     has_workflows: bool
     n: int
     printed: int = 5
-    """Parts that are printed, as in standalone.css: laying out thousands of rows on paper takes a
-    browser many minutes.
-    """
+    """Parts that standalone.css prints: a browser takes many minutes for thousands of rows."""
 
 
 class Layout(NamedTuple):

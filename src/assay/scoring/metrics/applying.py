@@ -38,27 +38,22 @@ class PatchedFile(NamedTuple):
 
 
 def applies_cleanly(patch: str, tree: str, *, seconds: float = GIT_SECONDS) -> Applies:
-    """Whether `git apply --check` takes the patch on a copy of the files it names; the tree itself
-    is never written to, nor read as a repository.
+    """Whether `git apply --check` takes the patch on a copy of the files it names.
 
-    Only those files are copied, and git runs without any configuration: a hostile `.git/config` in
-    the tree could have it run programs. Paths are one level deep (`a/x`, `b/x`), as git writes
-    them.
+    The tree is never written to, nor read as a repository: a hostile `.git/config` in it could have
+    git run programs. Paths are one level deep (`a/x`, `b/x`), as git writes them.
     """
     return _on_a_copy(patch, tree, seconds, ["--check"]).applies
 
 
 def apply_patch(patch: str, tree: str, *, seconds: float = GIT_SECONDS) -> Patched:
-    """What a patch makes of the files it names. As `applies_cleanly`, it works on a copy of those
-    files alone and leaves the tree as it is.
-    """
+    """What a patch makes of the files it names; on a copy of them, as in `applies_cleanly`."""
     return _on_a_copy(patch, tree, seconds, [])
 
 
 def _on_a_copy(patch: str, tree: str, seconds: float, options: list[str]) -> Patched:
-    from tempfile import (
-        TemporaryDirectory,
-    )  # it brings half of the standard library, and few commands apply a patch
+    # imported late: it loads half of the standard library, and few commands apply a patch
+    from tempfile import TemporaryDirectory
 
     try:
         files = parse_patch(patch)
@@ -107,9 +102,7 @@ def _after(copy: str, path: str) -> PatchedFile | None:
 
 
 def _copy(tree: str, copy: str, path: str) -> str:
-    """Bring what is at a path of the tree, if anything, into the copy; the reason why it cannot
-    be, or nothing.
-    """
+    """Copy what is at a path of the tree, if anything; the reason why it can't be copied, or ""."""
     source, target = tree, copy
     parts = path.split("/")
     for index, part in enumerate(parts):
@@ -123,9 +116,8 @@ def _copy(tree: str, copy: str, path: str) -> str:
                 return f"'{'/'.join(parts[: index + 1])}' is larger than {MAX_FILE // 2**20} MiB"
             with open(source, "rb") as stream, open(target, "wb") as written:
                 written.write(stream.read())
-            os.chmod(
-                target, os.stat(source).st_mode & 0o777 | 0o600
-            )  # a patch may look at the mode
+            # a patch may check the mode
+            os.chmod(target, os.stat(source).st_mode & 0o777 | 0o600)
             return ""
         else:
             return "" if not os.path.exists(source) else f"'{path}' is not a regular file"

@@ -32,8 +32,6 @@ from assay.views.sample_query import SampleQuery, count_samples, page_of, read_q
 from assay.views.sample_table import SampleLinks, criterion_columns
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-
 OVERRIDES = 5
 """Runs with an override that are linked."""
 
@@ -66,8 +64,7 @@ def get_evaluation(
     counts = count_samples(view.rows, view.baseline, missing=len(view.missing))
     shown = page_of(view.chosen, asked.page)
     if not asked.needs_texts:
-        rows = with_texts(services.ledger, shown.rows, project=project)
-        shown = shown._replace(rows=rows)
+        shown = shown._replace(rows=with_texts(services.ledger, shown.rows, project=project))
     links = SampleLinks(name, criteria)
     region = samples_region(
         shown,
@@ -103,11 +100,9 @@ def _reference(stored: StoredEvaluation, view: SampleView, links: SampleLinks) -
         return None
     name = f"baseline {compared.baseline}" if compared.baseline else "an earlier evaluation"
     before = None if compared.evaluation is None else compared.evaluation.evaluation
-    sides = (
-        f"{BASELINE}{compared.baseline}" if before is None else before.id,
-        stored.evaluation.id,
-    )
-    found = Reference(
+    earlier = f"{BASELINE}{compared.baseline}" if before is None else before.id
+    sides = (earlier, stored.evaluation.id)
+    reference = Reference(
         name,
         compare=address("compare", of=sides),
         by_change=links.to(SampleQuery(sort="change")),
@@ -115,8 +110,8 @@ def _reference(stored: StoredEvaluation, view: SampleView, links: SampleLinks) -
         incomparable=view.incomparable,
     )
     if before is None:
-        return found
-    return found._replace(
+        return reference
+    return reference._replace(
         text=f"{name}, {before.name} ({versioned(before.workflow)})",
         href=address("evaluations", before.id),
     )

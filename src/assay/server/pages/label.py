@@ -27,7 +27,6 @@ from assay.views.blocks import Empty, Field, Note, Paragraph, Part
 from assay.views.labels import DRAWN, sets_table
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-NAV = "/label"
 SHOWN = 20
 OFFERED = 20
 LEAD = "People's own verdicts: blind, stored next to the grades, and used to calibrate judges."
@@ -44,15 +43,11 @@ _name_of = msgspec.json.Decoder(_NamedOnly).decode
 @router.get("/label")
 def show_sets(request: Request, principal: Principal = READER) -> Response:
     """The sets, and the form for a new one."""
-    return _page(request, principal, {})
+    return _page(request, principal, {}, problem=None)
 
 
 def _page(
-    request: Request,
-    principal: Principal,
-    values: Mapping[str, str],
-    *,
-    problem: Problem | None = None,
+    request: Request, principal: Principal, values: Mapping[str, str], *, problem: Problem | None
 ) -> Response:
     services: Services = request.app.state.services
     ledger, project = services.ledger, principal.project
@@ -81,17 +76,13 @@ def _page(
     elif names:
         parts.append(Paragraph("No label sets yet. Make the first one below.", "hint"))
     else:
-        parts.append(
-            Empty(
-                "Labels are for samples of an evaluation, and no evaluation is stored yet.",
-                FIRST,
-            )
-        )
+        text = "Labels are for samples of an evaluation, and no evaluation is stored yet."
+        parts.append(Empty(text, FIRST))
     return page(
         request,
         "Label",
         *parts,
-        nav=NAV,
+        nav="/label",
         lead=LEAD,
         status=200 if problem is None else problem.status,
         template="label_sets.html",
@@ -141,9 +132,9 @@ def _made(services: Services, project: str, sent: Mapping[str, str]) -> LabelSet
     rubric = asked.get("rubric", "")
     if rubric:
         check_name(rubric)
-    evaluation = _found(services, project, asked.get("evaluation", ""))
-    other = _found(services, project, asked["pairs"]) if asked.get("pairs") else None
-    request = SetRequest(
+    evaluation = _evaluation(services, project, asked.get("evaluation", ""))
+    other = _evaluation(services, project, asked["pairs"]) if asked.get("pairs") else None
+    draw = SetRequest(
         asked.get("draw") or "random",
         int(n),
         rubric=rubric,
@@ -151,20 +142,18 @@ def _made(services: Services, project: str, sent: Mapping[str, str]) -> LabelSet
         expected=bool(asked.get("expected")),
     )
     try:
-        return make_set(
-            services.ledger, services.shelf, evaluation, other, request, project=project
-        )
+        return make_set(services.ledger, services.shelf, evaluation, other, draw, project=project)
     except ShelfError as error:
         raise Problem(422, error.message, where="rubric", fix=error.fix) from None
 
 
-def _found(services: Services, project: str, name: str) -> StoredEvaluation:
-    found = find_evaluation(services.ledger, name, project=project)
-    if found is None:
+def _evaluation(services: Services, project: str, name: str) -> StoredEvaluation:
+    stored = find_evaluation(services.ledger, name, project=project)
+    if stored is None:
         raise Problem(
             404,
             f"there is no evaluation {name[:100]!r}.",
             where="evaluation",
             fix="Choose one from the list.",
         )
-    return found
+    return stored

@@ -1,6 +1,4 @@
-"""What a module names: the modules it asks for and its handlers, read from its syntax tree. Nothing
-is loaded or run.
-"""
+"""The imports and handlers of a module, from its syntax tree: nothing is loaded or run."""
 
 from __future__ import annotations
 
@@ -22,12 +20,10 @@ _VERSIONED = re.compile(
 def split_version(specifier: str) -> tuple[str, str | None]:
     """The specifier without its version, and the version.
 
-    >>> (
-    ...     split_version("npm:@scope/x@1.2.3"),
-    ...     split_version("https://esm.sh/x@1.2/y"),
-    ...     split_version("ethers"),
-    ... )
-    (('@scope/x', '1.2.3'), ('https://esm.sh/x/y', '1.2'), ('ethers', None))
+    >>> split_version("npm:@scope/x@1.2.3"), split_version("ethers")
+    (('@scope/x', '1.2.3'), ('ethers', None))
+    >>> split_version("https://esm.sh/x@1.2/y")
+    ('https://esm.sh/x/y', '1.2')
     """
     found = (
         None
@@ -35,16 +31,12 @@ def split_version(specifier: str) -> tuple[str, str | None]:
         else _VERSIONED.fullmatch(specifier)
     )
     name, version = (found[1] + found[3], found[2]) if found else (specifier, None)
-    return (
-        name.removeprefix("npm:"),
-        version,
-    )  # the same package as without the prefix, so that a list of names finds it
+    # the prefix doesn't change the package, and a list of names must find it
+    return name.removeprefix("npm:"), version
 
 
 def asked(found: dict[str, list[Node]]) -> Iterator[Module]:
-    """Every module that the nodes ask for; the keys are those of the query in `syntax`. One whose
-    name is computed is listed as it is written.
-    """
+    """The modules that nodes of the query in `syntax` ask for; a computed name as written."""
     for node in found.get("import", []):
         yield _ask(string(node.child_by_field_name("source")), "import", node)
     for node in found.get("reexport", []):
@@ -114,9 +106,7 @@ def _ask(specifier: str, source: str, node: Node) -> Module:
 
 
 def keys_of(value: Node | None, statements: list[Node]) -> Iterator[str]:
-    """The keys of the object that an expression is or returns. One that cannot be read from the
-    text is listed as it is written.
-    """
+    """The keys of the object that an expression is or returns; a computed key as written."""
     if value is None:
         return
     if value.type == "parenthesized_expression":

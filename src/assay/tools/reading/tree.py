@@ -1,5 +1,4 @@
-"""Pieces of a syntax tree: their text, their place, the first fault. What they mean for a schema:
-`syntax` and `named`.
+"""Nodes of a syntax tree: text, place, first fault. `syntax` and `named` know what they mean.
 
 The parser is an optional extra. It is loaded when it is first used, and only in the worker.
 """
@@ -26,7 +25,6 @@ FUNCTIONS = frozenset(
 _PROSE = frozenset(("comment", "string_fragment", "string", "template_string", "regex_pattern"))
 MAX_NAME = 300
 """Characters of a name that is listed as written."""
-
 _ESCAPE = re.compile(
     r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-7]{1,3})|(\r\n|[\s\S]))"
 )
@@ -56,9 +54,7 @@ class NoModule(Exception):
 
 
 def is_inside_function(node: Node, *, arrows: bool = True) -> bool:
-    """Whether a function encloses the node; without `arrows`, one that has its own `arguments`
-    and `new.target`.
-    """
+    """Whether a function encloses the node; without `arrows`, one that binds `new.target`."""
     above = node.parent
     while above is not None:
         if (
@@ -87,9 +83,7 @@ def name_of(node: Node) -> str:
 
 
 def string(node: Node | None) -> str:
-    """The value of a string literal, escapes resolved: otherwise fs written with an escape would
-    not be found.
-    """
+    """The value of a string literal. Escapes are resolved: they must not hide a module's name."""
     return _ESCAPE.sub(_sign, text(node)[1:-1])
 
 
@@ -103,9 +97,8 @@ def _sign(found: re.Match[str]) -> str:
 
 def place(node: Node) -> tuple[int, int]:
     """Line and column, counted from 1; the column in bytes."""
-    row, column = (
-        node.start_point
-    )  # unpacked: its attributes `row` and `column` are freed memory past 256 in tree-sitter 0.26
+    # unpacked: in tree-sitter 0.26 its attributes `row` and `column` are freed memory past 256
+    row, column = node.start_point
     return row + 1, column + 1
 
 

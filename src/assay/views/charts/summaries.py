@@ -36,9 +36,7 @@ BIN = 5
 
 
 def grade_mix(counts: Mapping[str, Any], policy: str) -> Chart:
-    """How many runs have each letter. A letter that nobody has is drawn too, where the counts name
-    it.
-    """
+    """How many runs have each letter. A letter with a count of 0 is drawn too."""
     name, title = "grade-mix", "Grades"
     found = {letter: n for letter, value in counts.items() if (n := whole(value)) is not None}
     total = sum(found.values())
@@ -125,7 +123,6 @@ def score_histogram(
     for row in drawn:
         row["note"] = f"{count(row['runs'], 'run')}, {percent(row['runs'] / total)}"
     top = max(drawn, key=lambda row: row["runs"])
-    x = marks.scored()
     y = {
         "field": "runs",
         "type": "quantitative",
@@ -135,7 +132,7 @@ def score_histogram(
     bars = {
         "mark": {"type": "bar", "color": BLUE, "binSpacing": 1},
         "encoding": {
-            "x": {"field": "low", **x},
+            "x": {"field": "low", **marks.scored()},
             "x2": {"field": "high"},
             "y": y,
             "y2": {"datum": 0},
@@ -146,12 +143,10 @@ def score_histogram(
         f"Scores of {count(total, 'run')}. The most common range is {top['low']:g} to"
         f" {top['high']:g}, with {count(top['runs'], 'run')}."
     )
-    sentence += f" The letters are those of {clean(policy)}." if policy and bands else ""
-    sentence += (
-        f" The dashed line is the passing score, {points(threshold)}."
-        if number(threshold) is not None
-        else ""
-    )
+    if policy and bands:
+        sentence += f" The letters are those of {clean(policy)}."
+    if number(threshold) is not None:
+        sentence += f" The dashed line is the passing score, {points(threshold)}."
     rows = [(row["name"], f"{row['runs']:,}", percent(row["runs"] / total)) for row in drawn]
     return Chart(
         name,
