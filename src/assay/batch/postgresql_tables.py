@@ -85,7 +85,7 @@ def _check_free(connection: Any, tables: Iterable[str], where: str, *, overwrite
 def load_postgresql(
     url: str, files: Mapping[str, str], *, where: str, overwrite: bool, scratch: str
 ) -> None:
-    """Load Parquet files as tables, all or none; `overwrite` drops tables that lack a file too."""
+    """Load Parquet files as tables, all or none. `overwrite` first drops every table named."""
     with _connected(url, where) as connection:
         connection.execute("SET LOCAL client_encoding = 'UTF8'")
         _check_free(connection, files, where, overwrite=overwrite)  # hours after the first time

@@ -93,7 +93,7 @@ def binomial_cdf(k: int, n: int, p: float) -> float:
 
 
 def t_tail(t: float, df: float) -> float:
-    """The chance that Student's t exceeds a value of either sign, with all digits far out.
+    """The chance that Student's t exceeds a value of either sign, accurate far into the tail.
 
     >>> round(t_tail(2.776445105, 4), 9)
     0.025

@@ -38,7 +38,7 @@ class Span(NamedTuple):
     links: Sequence[str] = ()
     """Ids of spans that caused this one without containing it, as in a handoff."""
     remote_parent: bool = False
-    """Whether the parent is in another program: it may be absent, and our part begins here."""
+    """Whether the parent is known to be in another program: it may be absent from the trace."""
 
 
 class RetrievedDocument(NamedTuple):
