@@ -516,7 +516,7 @@ def test_nothing_is_stored_where_that_is_not_wanted_or_can_not_be(
     assert (done.code, (tmp_path / ".assay").exists()) == (0, False)
     (tmp_path / ".assay").write_text("a file where the folder would be")
     done = assay("import", "a.jsonl", "-o", "b.jsonl")
-    assert (done.code, done.err.count("\n")) == (0, 1), done.err
+    assert (done.code, done.err.count("\n")) == (0, 2), done.err
     assert "nothing is stored in a ledger" in done.err
     asked = assay("import", "a.jsonl", "-o", "b.jsonl", "--store", ".assay/ledger.db")
     assert (asked.code, "cannot be written" in asked.err) == (2, True), asked.err

@@ -1351,8 +1351,8 @@ def test_a_judge_may_be_a_script_beside_the_prompts_although_it_runs_elsewhere(
         (["--judge", ""], "empty"),
         (["--judge", "no-such-judge"], "no command"),
         (["--judge", "'"], "not a command"),
-        (["--judge", "true", "--repeat", "0"], "positive"),
-        (["--judge", "true", "--timeout", "-1"], "positive"),
+        (["--judge", "true", "--repeat", "0"], "at least 1"),
+        (["--judge", "true", "--timeout", "-1"], "above 0"),
         ([], "--judge"),
     ],
 )

@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 from assay.records.evidence import Run
-from assay.records.schemas import json_schema
 from assay.records.scorecard import Scorecard
 from assay.server.bodies import JSON, LINES
 from assay.server.problems import MEDIA_TYPE
+from assay.views.event_schema import inlined
 
 PROBLEM_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -56,24 +56,6 @@ EVERY = problems(400, 401, 403, 404, 422, 429, 503, 507)
 """Problems of every route that needs a token."""
 POSTED = problems(408, 409, 413, 415)
 """Additional problems of every route that takes a body."""
-
-
-def inlined(kind: type) -> dict[str, Any]:
-    """The schema of a record without references, to embed in another document."""
-    schema = json_schema(kind)
-    definitions = schema.get("$defs", {})
-
-    def walk(value: Any) -> Any:
-        if isinstance(value, dict):
-            if "$ref" in value:
-                return walk(definitions[str(value["$ref"]).rsplit("/", 1)[-1]])
-            return {
-                key: walk(item) for key, item in value.items() if key not in ("$schema", "$defs")
-            }
-        return [walk(item) for item in value] if isinstance(value, list) else value
-
-    found: dict[str, Any] = walk(schema)
-    return found
 
 
 RUN = inlined(Run)

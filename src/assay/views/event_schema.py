@@ -39,21 +39,22 @@ _STEP_HEAD: dict[str, Any] = {
 }
 
 
-def _plain(kind: type) -> dict[str, Any]:
-    """The schema of a record for use inside another schema: its definitions are inlined."""
+def inlined(kind: type) -> dict[str, Any]:
+    """The schema of a record without references, to embed in another document."""
     schema = json_schema(kind)
-    definitions = schema.pop("$defs", {})
-    schema.pop("$schema", None)
-    found: dict[str, Any] = _inlined(schema, definitions)
+    definitions = schema.get("$defs", {})
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, dict):
+            if "$ref" in value:
+                return walk(definitions[str(value["$ref"]).rsplit("/", 1)[-1]])
+            return {
+                key: walk(item) for key, item in value.items() if key not in ("$schema", "$defs")
+            }
+        return [walk(item) for item in value] if isinstance(value, list) else value
+
+    found: dict[str, Any] = walk(schema)
     return found
-
-
-def _inlined(value: Any, definitions: dict[str, Any]) -> Any:
-    if isinstance(value, dict):
-        if "$ref" in value:
-            return _inlined(definitions[str(value["$ref"]).rsplit("/", 1)[-1]], definitions)
-        return {key: _inlined(item, definitions) for key, item in value.items()}
-    return [_inlined(item, definitions) for item in value] if isinstance(value, list) else value
 
 
 def _event(kind: str, properties: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def _event(kind: str, properties: dict[str, Any]) -> dict[str, Any]:
 
 _STEP = {
     **_STEP_HEAD,
-    "properties": {**_plain(Step)["properties"], "index": _INDEX},
+    "properties": {**inlined(Step)["properties"], "index": _INDEX},
     "required": ["name", "status", "index"],
 }
 
@@ -85,10 +86,10 @@ SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": EVENT_SCHEMA,
     "oneOf": [
-        _event("workflow_start", {"workflow": _plain(Workflow), "dataset": _plain(Dataset)}),
+        _event("workflow_start", {"workflow": inlined(Workflow), "dataset": inlined(Dataset)}),
         _event("step_start", {"step": _STEP_HEAD}),
         _event(
-            "step_end", {"step": _STEP, "tool_calls": {"type": "array", "items": _plain(ToolCall)}}
+            "step_end", {"step": _STEP, "tool_calls": {"type": "array", "items": inlined(ToolCall)}}
         ),
         _event(
             "workflow_end",
