@@ -28,11 +28,12 @@ from assay.store.events import Event
 from assay.store.facets import key as index_key
 from assay.store.serving import now_text
 from assay.views import events
+from assay.views.event_schema import inlined
 
 router = APIRouter(prefix="/runs", tags=["events"], responses=openapi.EVERY)
 MAX_EVENTS = 1000
 """Events in one request."""
-_POSTED = openapi.inlined(EventRequest)
+_POSTED = inlined(EventRequest)
 _AT_END = ("schema", "run_id", "workflow", "dataset", "steps", "tool_calls")
 """Fields given at the start or step by step, and not again at the end."""
 _HEAD = {

@@ -18,6 +18,7 @@ from assay.server.routes import executions
 from assay.server.run_pages import run_page
 from assay.server.state import LARGE, Services
 from assay.store.listing import grades_of
+from assay.views.event_schema import inlined
 
 ADDRESS = "/api/v1/runs"
 _EXECUTION = executions.SCHEMA.encode()
@@ -76,7 +77,7 @@ POSTING: dict[str, Any] = {"parameters": [*_CHOICES, _KEY]}
                 "oneOf": [
                     openapi.RUN,
                     {"type": "array", "items": openapi.RUN, "minItems": 1},
-                    openapi.inlined(ExecutionRequest),
+                    inlined(ExecutionRequest),
                 ]
             },
             lines=True,
