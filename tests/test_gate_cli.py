@@ -71,6 +71,16 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_a_slice_that_no_sample_of_the_baseline_has_never_promotes(assay: Any, files: Path) -> None:
+    given = ("gate", "better.jsonl", "--baseline", "base.jsonl")
+    assert assay(*given).code == 0
+    write(files / "base.jsonl", [{**card, "tags": []} for card in cards(BASE)])
+    done = assay(*given, "--slice", "tag")
+    assert "no sample of the baseline has a tag, so slices by it show nothing" in done.out
+    assert done.code == 1, done.out
+    assert assay(*given).code == 0
+
+
 def test_intervals_of_few_samples_stay_on_the_scale(assay: Any, tmp_path: Path) -> None:
     write(tmp_path / "new.jsonl", cards([99.0, 5.0, 50.0]))
     write(tmp_path / "old.jsonl", cards([2.0, 97.0, 60.0]))

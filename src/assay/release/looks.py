@@ -6,7 +6,7 @@ interval is a confidence sequence, which errs in at most 5% over all looks toget
 p-values of slices are corrected by Holm for being several, and by the number of looks.
 
 A slice that is shown to be worse than the margin rejects the candidate, however good the whole is;
-a slice that shows nothing has no effect.
+a slice that shows nothing has no effect. A kind of slice that no sample has keeps the rule open.
 """
 
 from __future__ import annotations
@@ -248,6 +248,11 @@ def with_slices(promotion: Promotion, slices: SliceComparisons, rules: ReleaseRu
             f" {rules.margin:g} or more"
         )
         return with_finding(promotion, reason, {"slices_open": slices.open}, rules, violated=False)
+    names = [item.slice for item in slices.slices]
+    empty = [kind for kind in slices.kinds if not any(one.startswith(f"{kind}: ") for one in names)]
+    if empty:
+        reason = f"no sample of the baseline has a {empty[0]}, so slices by it show nothing"
+        return with_finding(promotion, reason, {"slices_empty": empty}, rules, violated=False)
     return promotion
 
 
