@@ -729,6 +729,29 @@ def test_keep_going_grades_the_first_of_two_runs_with_one_id_and_still_exits_3(
     assert [fault["line"] for fault in done.json()["faults"]] == [2]
 
 
+def test_a_fault_of_many_lines_is_shown_once_and_a_key_is_sent_to_its_place(
+    assay: Any, tmp_path: Path
+) -> None:
+    lines = []
+    for number in range(9):
+        made = run(run_id=f"r-{number}")
+        made["sample_id"] = made["dataset"].pop("sample_id")
+        lines.append(json.dumps(made))
+    lines[4] = json.dumps({**run(run_id="r-4"), "colour": 1})
+    (tmp_path / "runs.jsonl").write_text("\n".join(lines))
+    refused = assay("grade", "runs.jsonl")
+    assert (refused.code, refused.err.splitlines()) == (
+        3,
+        [
+            "assay: runs.jsonl: 17 faults",
+            "  line 1  dataset: the key 'sample_id' is missing. (and in 7 more places)",
+            "  line 1  sample_id: unknown key 'sample_id'. It belongs in `dataset`. (and in 7 more"
+            " places)",
+            "  line 5  colour: unknown key 'colour'. [SCO-011]",
+        ],
+    )
+
+
 def test_with_a_thousand_faults_all_are_counted_and_a_few_are_shown(
     assay: Any, tmp_path: Path
 ) -> None:

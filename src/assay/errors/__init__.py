@@ -14,6 +14,7 @@ else that escapes is an internal error and ends in exit 5.
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import IntEnum
 
 TYPE_CHECKING = False
@@ -162,6 +163,10 @@ def _rebuild(kind: type[AssayError], state: dict[str, object]) -> AssayError:
     return error
 
 
+_FEW = 3
+"""A fault that more places have is shown once."""
+
+
 class InputError(AssayError):
     """What came in is malformed. Carries every fault that was found, not only the first."""
 
@@ -202,7 +207,15 @@ class InputError(AssayError):
         total = max(self.fault_count, len(self.faults))
         count = f"{total:,} fault{'s' if total != 1 else ''}"
         lines = [printable(f"{self.where}: {count}") if self.where else count]
-        lines += [f"  {fault.text()}" for fault in self.faults]
+        alike = Counter((fault.path, fault.message) for fault in self.faults)
+        shown = set()
+        for fault in self.faults:
+            key = (fault.path, fault.message)
+            if alike[key] <= _FEW:
+                lines.append(f"  {fault.text()}")
+            elif key not in shown:
+                shown.add(key)
+                lines.append(f"  {fault.text()} (and in {alike[key] - 1} more places)")
         if total > len(self.faults):
             lines.append(f"  ... and {total - len(self.faults):,} more")
         if self.advice:

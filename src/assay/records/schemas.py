@@ -38,18 +38,18 @@ def _validator(kind: type) -> jsonschema_rs.Draft202012Validator:
 
 def schema_faults(kind: type, tree: Any) -> Iterator[tuple[Path, str]]:
     """Each place of the tree that breaks the schema, with what is wrong there and the near miss."""
-    yield from _worded(kind, tree, _validator(kind).iter_errors(tree))
+    yield from _worded(kind, _validator(kind).iter_errors(tree))
 
 
 def _worded(
-    kind: type, tree: Any, errors: Iterable[jsonschema_rs.ValidationError]
+    kind: type, errors: Iterable[jsonschema_rs.ValidationError]
 ) -> Iterator[tuple[Path, str]]:
     for error in errors:
         path = tuple(error.instance_path)
         about: Any = error.kind  # its stubs leave out what each kind carries
         keyword = about.name
         if keyword == "additionalProperties":
-            known = _known_keys(kind, path, tree)
+            known = _known_keys(kind, path)
             for name in about.unexpected:
                 if name == "weight" and path and path[0] in ("gates", "hard_gates"):
                     yield (
@@ -57,7 +57,8 @@ def _worded(
                         "a gate carries no weight: no score can buy it off. Remove the key.",
                     )
                 else:
-                    yield (*path, name), f"unknown key '{name}'.{near_miss(name, known)}"
+                    hint = near_miss(name, known) or _home(kind, path, name)
+                    yield (*path, name), f"unknown key '{name}'.{hint}"
         elif keyword == "required":
             yield path, f"the key '{about.property}' is missing."
         elif keyword == "anyOf" and path and path[0] == "hard_gates":
@@ -82,7 +83,7 @@ def _worded(
                 if len(branch) == 1 and branch[0].kind.name == "type"
             ]
             if len(inside) == 1:
-                yield from _worded(kind, tree, inside[0])
+                yield from _worded(kind, inside[0])
             elif len(kinds) == len(about.context):
                 expected = " or ".join(
                     dict.fromkeys(
@@ -140,13 +141,21 @@ def _other_type(path: Path, expected: str, found: Any) -> str:
     return text
 
 
-def _known_keys(kind: type, path: Path, tree: Any) -> list[str]:
+def _known_keys(kind: type, path: Path) -> list[str]:
     """The keys that the object at this path may have."""
     schema: Any = json_schema(kind)
     definitions = schema.get("$defs", {})
     for part in path:
         schema = _step(schema, part, definitions)
     return list(_resolve(schema, definitions).get("properties", {}))
+
+
+def _home(kind: type, path: Path, name: str) -> str:
+    """Where a key belongs that was written next to its object."""
+    for part in _known_keys(kind, path):
+        if name in _known_keys(kind, (*path, part)):
+            return f" It belongs in `{part}`."
+    return ""
 
 
 def _resolve(schema: Any, definitions: dict[str, Any], wanted: str = "object") -> dict[str, Any]:
