@@ -46,7 +46,8 @@ def select_profile(
     raise ShelfError(
         "SCO-010",
         "the run's workflow names no family.",
-        fix="Add workflow.family, or give a profile with --profile.",
+        fix="Add workflow.family, or choose a profile with --profile; `assay library list profiles`"
+        " lists them.",
     )
 
 
