@@ -69,7 +69,7 @@ def test_a_mapping_names_columns_and_scales(tmp_path: Path) -> None:
     ]
     assert list(runs[0]["scores"]) == ["stars 1..5", "rank 5..0"]
     wrong = {
-        "score:stars=stars:1..4": "outside the scale",
+        "score:stars=stars:1..4": r"outside the scale 1\.\.4\. Correct the value, or widen the scale of 'stars'",
         "score:q=question": "not a number",
         "passed=stars": "has '5', which isn't a verdict",
         "score:x=faithfulnes": "Did you mean 'faithfulness'",
@@ -220,6 +220,8 @@ def test_saving_a_mapping_does_not_begin_another_ledger(
     assert not (inner / "assay.yaml").exists()
     assert "--save-map writes it" not in out
     assert "wrote ../assay.yaml\n" in err
+    assert assay(["import", "odd.csv"]) == ExitCode.PASSED
+    assert "--save-map writes it" not in capsys.readouterr().out
 
 
 def test_an_unknown_table_gets_a_mapping_to_begin_with(
@@ -228,14 +230,14 @@ def test_an_unknown_table_gets_a_mapping_to_begin_with(
     monkeypatch.chdir(tmp_path)
     for text, words in (
         ("id,answer,quality\n1,x,0.5\n", "--map id=id,answer=answer,score:quality=quality."),
-        ("Ticket No,Helpful?\n1,Y\n", "--map 'passed=Helpful?'."),
+        ("Ticket No,Helpful?\n1,Y\n", "--map 'passed=Helpful?'. You can add id, answer,"),
     ):
         table(tmp_path / "home.csv", text)
         assert assay(["grade", "home.csv"]) == ExitCode.MALFORMED
         said = capsys.readouterr().err
         assert words in said
         assert "pydantic-evals" not in said
-        assert assay(["grade", "home.csv", *shlex.split(words.rstrip("."))]) in (0, 1)
+        assert assay(["grade", "home.csv", *shlex.split(words.partition(".")[0])]) in (0, 1)
     table(tmp_path / "stars.csv", "id,score\n1,7\n")
     assert assay(["grade", "stars.csv"]) == ExitCode.NOT_ENOUGH
     assert "--map id=id,score:score=score:LOW..HIGH" in capsys.readouterr().err

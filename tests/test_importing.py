@@ -189,6 +189,18 @@ def test_a_file_that_contradicts_itself_and_another_tool_are_refused(
     assert "comes from autoevals" in said
 
 
+def test_a_missing_baseline_of_imported_results_is_named_as_missing(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = str(RECORDED / "promptfoo" / "capitals.json")
+    assert assay(["gate", good, "--baseline", "old.json"]) == ExitCode.MALFORMED
+    assert "assay: old.json: there is no such file." in capsys.readouterr().err
+    assert assay(["gate", "new.json", "--baseline", good]) == ExitCode.MALFORMED
+    assert "assay: new.json: there is no such file." in capsys.readouterr().err
+    assert assay(["gate", good, "--baseline", "production"]) == ExitCode.NOT_ENOUGH
+    assert "there is no baseline 'production'" in capsys.readouterr().err
+
+
 def test_a_verdict_alone_can_be_graded_and_an_unknown_scale_cannot(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,13 @@ NOW = ("--now", "2026-11-15T00:00:00Z")
 GATE = ("gate", "candidate.jsonl", *NOW)
 
 
+def test_the_default_ledger_is_searched_for_a_baseline_too(here: Run, tmp_path: Path) -> None:
+    put_sides(tmp_path)
+    assert here(*SET, "production", "baseline.jsonl", "--store").code == 0
+    done = here(*GATE, "--baseline", "production", "--store")
+    assert (done.code, "is the one in the project 'default'" in done.err) == (0, True), done.err
+
+
 def spoil(path: Path, kind: str) -> None:
     """Change what a ledger holds of a kind, behind its back."""
     raw = sqlite3.connect(path)

@@ -26,7 +26,7 @@ from assay.archive.evaluation_choice import (
     refuse_unknown_scales,
 )
 from assay.cli.parsing import Options
-from assay.errors import AssayError, InputError, UsageError, count, printable
+from assay.errors import InputError, NotEnoughEvidence, UsageError, count, printable
 from assay.files.atomic import write_file
 from assay.files.json_files import StoredInput, file_digest, stream_documents
 from assay.files.own_files import looks_own, stdin_start
@@ -254,18 +254,22 @@ def _made(options: Options, one: str, *, needed: bool) -> ToolProfile | None:
         own = None if one.evaluation is None else own_profile(one.evaluation.evaluation.settings)
     elif not is_path(one):
         own = _of_baseline(options, one)
+    elif one != "-" and not os.path.exists(one):
+        file_digest(one)  # reports the missing file, which would pass for another tool's otherwise
     return made_profile(str(one), own)
 
 
 def _of_baseline(options: Options, name: str) -> Any:
-    """The profile that a stored baseline was made with. Faults are left to the code that reads the
-    baseline.
+    """The profile that a stored baseline was made with. With `--store` a baseline that the folder
+    lacks may be in the ledger: the code that reads it reports what is wrong.
     """
     from assay.release.baseline import find
 
     try:
         return find(options.baselines, name).record.get("made_profile")
-    except AssayError:
+    except NotEnoughEvidence:
+        if getattr(options, "store", None) is None:
+            raise
         return None
 
 

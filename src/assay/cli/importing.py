@@ -68,7 +68,8 @@ def run(options: Options) -> int:
                     shutil.copyfileobj(stream, sys.stdout.buffer)
                 sys.stdout.buffer.flush()
             out = sys.stderr if printed else sys.stdout
-            _tell(imported, profile, out, saved=options.save_map)
+            saved = options.save_map or (not options.map and bool(mapping_of(options)))
+            _tell(imported, profile, out, saved=saved)
             opt.report_written(options, written)
             tell_evaluations(options, made, out)
             _hint(options, paths, profile, out)

@@ -142,7 +142,8 @@ class _Resolver:
                 raise ambiguous(text, "a stored baseline", described(found))
             return text
         if found is None:
-            if baseline and not is_relative(text) and getattr(self._options, "store", None):
+            stores = getattr(self._options, "store", None) is not None
+            if baseline and not is_relative(text) and stores:
                 return text  # it may be a baseline of the ledger
             raise self._names.unknown(ledger, text, known if baseline else None)
         if found.evaluation is not None and found.evaluation.evaluation.workflow in judged:

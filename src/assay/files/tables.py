@@ -184,6 +184,7 @@ def csv_rows(path: str, *, opened: IO[bytes] | None = None) -> Rows:
                 f"the row that ends on line {line} has {len(fields)} instead of"
                 f" {count(len(names), 'column')}.",
                 where=path,
+                fix="Add the missing cells, or quote the values that contain a separator.",
             )
         yield dict(zip(names, fields, strict=True)), f"line {line}"
 

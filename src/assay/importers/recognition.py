@@ -142,10 +142,12 @@ def _suggestion(head: Head) -> str:
     parts = suggested(row)
     if not any(part.startswith((SCORE, "passed=")) for part in parts):
         parts.append("score:quality=COLUMN:0..10")
+    taken = {part.partition("=")[0] for part in parts}
+    scaled = " Check the scale." if any(part.startswith(SCORE) for part in parts) else ""
     return (
-        f"Say what its columns are, for example --map {shlex.quote(','.join(parts))}. Check the"
-        f" scale, and add others of {', '.join(KEYS)} or score:NAME. If a tool wrote the file, name"
-        " it with --from (`assay import --help`)."
+        f"Say what its columns are, for example --map {shlex.quote(','.join(parts))}.{scaled}"
+        f" You can add {', '.join(key for key in KEYS if key not in taken)} and score:NAME."
+        " If a tool wrote the file, name it with --from (`assay import --help`)."
     )
 
 

@@ -61,8 +61,8 @@ class _Row(NamedTuple):
     where: str
     line: int | None = None
 
-    def fault(self, column: str, message: str) -> InputError:
-        return InputError("SCO-011", f"the column {column!r} {message}", where=self.where)
+    def fault(self, column: str, message: str, *, fix: str = "") -> InputError:
+        return InputError("SCO-011", f"the column {column!r} {message}", where=self.where, fix=fix)
 
     def text(self, column: str | None) -> Any:
         """A cell; None if it is empty."""
@@ -86,7 +86,11 @@ class _Row(NamedTuple):
         except InvalidOperation:
             number = Decimal("NaN")
         if not number.is_finite() or len(str(value)) > _DIGITS:
-            raise self.fault(str(column), f"has {str(value)[:60]!r}, which is not a number.")
+            raise self.fault(
+                str(column),
+                f"has {str(value)[:60]!r}, which is not a number.",
+                fix="Correct the value, or leave the cell empty, which counts as missing.",
+            )
         return number
 
     def verdict(self, column: str | None) -> bool | None:
@@ -129,7 +133,11 @@ class _Row(NamedTuple):
             return value
         low, high = column.scale
         if not min(low, high) <= value <= max(low, high):
-            raise self.fault(column.name, f"has {value}, outside the scale {low}..{high}.")
+            raise self.fault(
+                column.name,
+                f"has {value}, outside the scale {low}..{high}.",
+                fix=f"Correct the value, or widen the scale of {column.name!r} in the mapping.",
+            )
         return value
 
 
