@@ -745,8 +745,10 @@ def test_a_fault_of_many_lines_is_shown_once_and_a_key_is_sent_to_its_place(
         [
             "assay: runs.jsonl: 17 faults",
             "  line 1  dataset: the key 'sample_id' is missing. (and in 7 more places)",
-            "  line 1  sample_id: unknown key 'sample_id'. It belongs in `dataset`. (and in 7 more"
-            " places)",
+            (
+                "  line 1  sample_id: unknown key 'sample_id'. It belongs in `dataset`. (and in 7 more"
+                " places)"
+            ),
             "  line 5  colour: unknown key 'colour'. [SCO-011]",
         ],
     )
