@@ -540,6 +540,19 @@ def test_the_list_of_exams_says_score_n_and_whether_the_gate_passed(shop: Shop) 
         assert words in found.text
 
 
+def test_an_exam_says_that_results_of_its_name_have_other_questions(empty: Api) -> None:
+    whole = {"exam": exam(), "answers": answers()}
+    first = empty.post("/exams/grade", whole).json()["digest"]
+    assert "other questions" not in get(empty, f"/exams/{first}").text
+    items = exam()["items"][:1]
+    given = [one for one in answers() if one["item"] == items[0]["id"]]
+    easy = {"exam": {**exam(), "items": items}, "answers": given}
+    second = empty.post("/exams/grade", easy).json()["digest"]
+    for digest in (first, second):
+        found = get(empty, f"/exams/{digest}").text
+        assert "1 result of this name has other questions." in found
+
+
 def test_an_exam_shows_its_score_with_n_and_every_gate(shop: Shop) -> None:
     found = get(shop, f"/exams/{shop.stock.exam}")
     assert "The hard gate failed under exam@1" in found.text

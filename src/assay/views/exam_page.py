@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from assay.errors import count
 from assay.records.exam import ExamResult, LostMark, ScoreCount
 from assay.views.blocks import (
     Column,
@@ -62,6 +63,8 @@ class HistoryView(NamedTuple):
     distribution: list[ScoreCount] | None
     name: str
     hint: str
+    others: int = 0
+    """Results of the same name and set that have other questions."""
 
 
 class PageLinks(NamedTuple):
@@ -114,11 +117,15 @@ def exam_parts(
         items_section(view, answers or {}),
         _origin(view, more),
     ]
-    return [_head(view, gates), _figures(view), contents(sections), *sections]
+    others = history.others if history is not None else 0
+    return [_head(view, gates, others), _figures(view), contents(sections), *sections]
 
 
-def _head(view: ExamView, gates: GateView | None) -> Part:
+def _head(view: ExamView, gates: GateView | None, others: int) -> Part:
     sentence = f"{view.headline.capitalize()}."
+    if others:
+        have = "has" if others == 1 else "have"
+        sentence += f" {count(others, 'result')} of this name {have} other questions."
     if gates is None:
         decides = (" Grading is not a gate: ", code("assay exam gate"), " decides.")
         return Paragraph(phrase(sentence, *decides), "verdict")

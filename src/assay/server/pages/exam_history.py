@@ -88,21 +88,26 @@ def baseline_of(services: Services, project: str, exam: SameExam) -> StoredExam 
 
 
 def history_of(
-    services: Services, project: str, exam: SameExam, stored: StoredExam | None
+    services: Services, project: str, exam: SameExam, stored: StoredExam | None, name: str = ""
 ) -> HistoryView:
-    """Every stored result of an exam among the newest."""
+    """Every stored result of an exam among the newest; with the exam's `name`, also how many of
+    that name have other questions: an exam that was made easier keeps its name.
+    """
     page = services.ledger.find("exam", project=project, limit=LOOKED_AT, newest_first=True)
-    points = []
+    points, others = [], 0
     for item in reversed(page.items):
         result = brief(item.body) if item.body is not None else None
         if result is not None and result.same == exam:
             points.append(
                 ExamPoint(item.created_at, result.score, result.n, result.rubric, item.digest)
             )
+        elif result is not None and (result.name, result.set) == (name, exam.set):
+            others += 1
     more = "" if page.next_cursor is None else f"Of the last {LOOKED_AT} results of all exams. "
     return HistoryView(
         points,
         stored.result.distribution if stored is not None else None,
         stored.name if stored is not None else "",
         f"{more}Identical results are stored once.",
+        others,
     )

@@ -33,7 +33,7 @@ from assay.store.drafts import Item
 from assay.views.blocks import Column, Empty, Field, Filters, Table
 from assay.views.charts import Chart, exam_history
 from assay.views.charts import exams as charts
-from assay.views.exam import axes_of, exam_view
+from assay.views.exam import axes_of, exam_name, exam_view
 from assay.views.exam_page import RAW, PageLinks, exam_parts
 from assay.views.pieces import absent, address, link, moment, number, phrase, shown, verdict
 from assay.views.pieces import digest as short
@@ -165,7 +165,7 @@ def show_exam(
         view,
         gates(services, result, digest, stored),
         links=links,
-        history=history_of(services, project, same, stored),
+        history=history_of(services, project, same, stored, exam_name(result.exams)),
         answers={one["item"]: _parsed(one["response"]) for one in evidence.get("answers", ())},
         lost=_lost(services, result, evidence),
         axis=axis if axis in axes_of(result) else "",
