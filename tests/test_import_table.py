@@ -230,6 +230,7 @@ def test_an_unknown_table_gets_a_mapping_to_begin_with(
     monkeypatch.chdir(tmp_path)
     for text, words in (
         ("id,answer,quality\n1,x,0.5\n", "--map id=id,answer=answer,score:quality=quality."),
+        ('{"case_id": 1, "rating": 4}\n', "--map id=case_id,score:rating=rating:0..5. Check"),
         ("Ticket No,Helpful?\n1,Y\n", "--map 'passed=Helpful?'. You can add id, answer,"),
     ):
         table(tmp_path / "home.csv", text)
@@ -237,7 +238,10 @@ def test_an_unknown_table_gets_a_mapping_to_begin_with(
         said = capsys.readouterr().err
         assert words in said
         assert "pydantic-evals" not in said
-        assert assay(["grade", "home.csv", *shlex.split(words.partition(".")[0])]) in (0, 1)
+        assert assay(["grade", "home.csv", *shlex.split(words.partition(". ")[0].rstrip("."))]) in (
+            0,
+            1,
+        )
     table(tmp_path / "stars.csv", "id,score\n1,7\n")
     assert assay(["grade", "stars.csv"]) == ExitCode.NOT_ENOUGH
     assert "--map id=id,score:score=score:LOW..HIGH" in capsys.readouterr().err

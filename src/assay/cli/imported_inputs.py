@@ -286,9 +286,9 @@ def _compare_metrics(one: ImportedInput, names: Sequence[str]) -> None:
     has = [name for name, metric in tally.metrics.items() if metric.n]
     for name in names:
         if name not in has:
-            report(f"{one} has no {name}, which the baseline has: every sample of it loses that")
+            report(f"{one}: lacks {name!r}, which the baseline has, so every sample loses it")
     if extra := [name for name in has if name not in names]:
-        report(f"{one}: {', '.join(extra)} doesn't count, because the baseline doesn't have it")
+        report(f"{one}: not graded, because the baseline lacks it: {', '.join(extra)}")
 
 
 def report_import(imported: ImportedRuns) -> None:

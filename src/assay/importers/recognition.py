@@ -131,13 +131,14 @@ def is_foreign(head: Head) -> bool:
 
 
 def _suggestion(head: Head) -> str:
-    """The `--map` to begin with, for a table of CSV; empty for anything else."""
-    is_csv = len(head.columns) >= MIN_COLUMNS and not head.text.startswith(("{", "["))
-    if not is_csv or not os.path.isfile(head.path):
+    """The `--map` to begin with, for a table of CSV or flat JSON; empty for anything else."""
+    if len(head.columns) < MIN_COLUMNS or not os.path.isfile(head.path):
         return ""
     try:
         row, _ = next(table_rows(head.path), ({}, ""))
     except (AssayError, OSError):
+        return ""
+    if any(isinstance(value, (dict, list)) for value in row.values()):
         return ""
     parts = suggested(row)
     if not any(part.startswith((SCORE, "passed=")) for part in parts):

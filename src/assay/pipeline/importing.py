@@ -148,7 +148,7 @@ def _note_id(run_id: str, seen: set[bytes], where: str) -> None:
             "FIL-007",
             f"two runs have the id {run_id[:80]!r}.",
             where=where,
-            fix="Give each its own id, or import the files one by one.",
+            fix="Give each its own id, and put two versions into two files, read one by one.",
         )
     seen.add(digest)
 
