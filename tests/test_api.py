@@ -145,6 +145,21 @@ def test_two_evaluations_are_summarized_and_gated(profile: str, tmp_path: Path) 
     assert [bool(one) for one in (good, bad, again)] == [True, False, True]
 
 
+def test_a_run_counts_once_and_samples_may_come_from_a_generator(
+    profile: str, tmp_path: Path
+) -> None:
+    found = assay.evaluate(upper, (row for row in ROWS), scorers=[right], profile=profile)
+    assert len(found) == len(ROWS)
+    file = tmp_path / "runs.jsonl"
+    found.save(str(file))
+    with pytest.raises(InputError, match="appears more than once"):
+        assay.summary(str(file), str(file), profile=profile)
+    file.write_text(file.read_text() * 2)
+    for read in (assay.load, assay.summary):
+        with pytest.raises(InputError, match="appears more than once"):
+            read(str(file), profile=profile)
+
+
 def test_a_candidate_brings_no_rules_into_a_comparison(profile: str, tmp_path: Path) -> None:
     rows = [{"id": str(n), "question": "q", "expected": {"answer": "Q"}} for n in range(40)]
     good = assay.evaluate(upper, rows, scorers=[right], profile=profile)

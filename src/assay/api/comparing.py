@@ -65,6 +65,7 @@ def load(
     documents = list(reader.documents(reference))
     choice = reader.required(reader.choice(profile, policy, rubric, library))
     graded = list(_graded(iter(documents), choice.grader()))
+    _refuse_repeats(graded, reference)
     return EvaluationOutcome(None, graded, choice=choice, name=reference)
 
 
@@ -94,11 +95,12 @@ def summary(
     (3, 0.33)
     """
     graded: list[Graded] = []
+    loaded: list[Graded] = []
     for source in sources:
         if isinstance(source, EvaluationOutcome):
             graded += source.graded
         else:
-            graded += load(
+            loaded += load(
                 source,
                 profile=profile,
                 policy=policy,
@@ -107,7 +109,8 @@ def summary(
                 store=store,
                 project=project,
             ).graded
-    return SummaryOutcome(block_of(graded))
+    _refuse_repeats(loaded)
+    return SummaryOutcome(block_of([*graded, *loaded]))
 
 
 def gate(
@@ -335,3 +338,15 @@ def _graded(documents: Iterator[Document | Unread], grader: Grader) -> Iterator[
             fault = document.fault
             raise InputError(fault.code, fault.message, where=fault.file, faults=[fault])
         yield from grades_of(document, grader)
+
+
+def _refuse_repeats(graded: Sequence[Graded], where: str = "") -> None:
+    """Refuse a run that would count twice."""
+    seen: set[str] = set()
+    for one in graded:
+        run = one.grade.run_id
+        if run in seen:
+            raise InputError(
+                "FIL-007", f"the run id {run[:80]!r} appears more than once.", where=where
+            )
+        seen.add(run)

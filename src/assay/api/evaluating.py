@@ -150,13 +150,14 @@ def evaluate(
     (1, True)
     """
     _check_numbers(timeout_s, repeats=repeats, concurrency=concurrency)
-    if isinstance(samples, str | Mapping) or not all(isinstance(row, Mapping) for row in samples):
+    listed = list(samples)  # a generator can be read only once
+    if isinstance(samples, Mapping) or not all(isinstance(row, Mapping) for row in listed):
         raise InputError(
             "API-001",
             "samples must be a list of mappings.",
             fix="Read a file into such a list, or run a workflow on it with `assay.run`.",
         )
-    rows = [dict(sample) for sample in samples]
+    rows = [dict(sample) for sample in listed]
     inputs = _inputs(rows, outputs)
     given = [dict(one) if isinstance(one, Mapping) else {"target": one} for one in scorers]
     wrong = [one for one in given if not callable(one.get("target"))]
