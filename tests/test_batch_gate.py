@@ -304,6 +304,24 @@ def test_a_batch_that_cannot_be_trusted_or_compared_opens_no_gate(
     assert "isn't the file that the batch wrote" in refused(ours, "BAT-060", 3)
 
 
+def test_a_record_that_names_other_files_opens_no_gate(tmp_path: Path, assay: Any) -> None:
+    theirs, good = (batch(tmp_path / f"{one}.parquet", runs(1, drop=0.0)) for one in "ab")
+    bad = batch(tmp_path / "bad.parquet", runs(2, drop=0.9))
+    assert assay("gate", good, "--baseline", theirs).code == 0
+    bad.with_suffix(".batch.json").write_bytes(good.with_suffix(".batch.json").read_bytes())
+    folder = tmp_path / "folder"
+    (folder / "grades").mkdir(parents=True)
+    record = json.loads(good.with_suffix(".batch.json").read_text())
+    record["outputs"][0]["name"] = "grades/part-0.parquet"
+    (folder / "batch.json").write_text(json.dumps(record))
+    (folder / "grades" / "part-0.parquet").write_bytes(good.read_bytes())
+    assert assay("gate", folder, "--baseline", theirs).code == 0
+    (folder / "grades" / "part-1.parquet").write_bytes(bad.read_bytes())
+    for side in (bad, folder):
+        done = assay("gate", side, "--baseline", theirs)
+        assert (done.code, "isn't a file of the batch" in done.err) == (3, True), done.err
+
+
 def test_rows_that_a_batch_ignored_are_counted_in_a_note(tmp_path: Path, assay: Any) -> None:
     rows = runs(1, drop=0.0)
     counts = BatchCounts(
