@@ -32,6 +32,7 @@ from assay.cli.imported_inputs import (
     use_made_profile,
 )
 from assay.cli.ledger_names import LedgerNames, Named, ambiguous, described, is_relative
+from assay.errors import UsageError
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, StoredInput, stream_documents
 from assay.registry import is_path
@@ -111,6 +112,14 @@ class _Resolver:
 
     def inputs(self, texts: Sequence[str], *, baseline: bool) -> list[str]:
         """The runs of names and files. Files of other tools are imported together."""
+        for text in texts:
+            if ".duckdb#" in text:
+                raise UsageError(
+                    "BAT-061",
+                    "is a table of a database, and this command reads files.",
+                    where=text,
+                    fix="Write the grades to a file: `assay batch ... -o grades.parquet`.",
+                )
         foreign = [text for text in texts if is_importable(text, self._options)]
         made = [
             text if is_path(text) else self.input(text, baseline=baseline)
@@ -149,7 +158,8 @@ class _Resolver:
         if found.evaluation is not None and found.evaluation.evaluation.workflow in judged:
             report(
                 f"{text} is of the same version as the candidate: this compares"
-                f" {_version(found.evaluation)} with itself"
+                f" {_version(found.evaluation)} with itself. If the workflow changed, give it a new"
+                " version."
             )
         made = self._made[text, baseline] = self._written(ledger, text, found)
         return made

@@ -100,6 +100,10 @@ def json_fault(error: ValueError, data: bytes, *, file: str, line: int | None) -
     here = before[max(0, column - 1) : column + 8]
     word = re.search(rb"-?(NaN|Infinity|nan|inf)", before[max(0, column - 3) : column + 9])
     code, fix = "FIL-002", ""
+    if data[:4] == b"PAR1":
+        message = "is a Parquet file, and this command reads JSON."
+        fix = "If `assay batch` wrote it, `assay report summary` and `assay gate` read it."
+        return Fault(message, code=code, fix=fix, file=file)
     if data[:3] == b"\xef\xbb\xbf":
         message, fix = "starts with a byte-order mark (BOM).", "Save it as UTF-8 without one."
     elif data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\x00" in data[:64]:

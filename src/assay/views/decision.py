@@ -131,7 +131,7 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
     compared, missing = decision.comparison, decision.missing
     difference = compared.difference
     ends, method = _between(difference.low, difference.high, difference.reason), difference.method
-    paired = f"{compared.n_paired} paired" if decision.paired else "unpaired, as requested"
+    paired = f"{compared.n_paired:,} paired" if decision.paired else "unpaired, as requested"
     facts = [
         (
             "difference",
@@ -140,7 +140,7 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
         ("", interval_line(decision)),
         (
             "samples",
-            f"{compared.n_candidate} candidate, {compared.n_baseline} baseline, {paired}",
+            f"{compared.n_candidate:,} candidate, {compared.n_baseline:,} baseline, {paired}",
         ),
     ]
     if compared.minimum_detectable_effect is not None:
@@ -267,7 +267,7 @@ def interval_line(decision: Decision) -> str:
 
 
 def _side_sentence(side: SummaryBlock) -> str:
-    letters = " ".join(f"{name} {n}" for name, n in side.grades.items())
+    letters = " ".join(f"{name} {n:,}" for name, n in side.grades.items())
     by = f" ({', '.join(side.policies)})" if side.policies else ""
     return (
         f"{rate_of(side.pass_rate, side.n)} passed, mean score {mean_of(side.weighted_score.mean)},"

@@ -15,7 +15,7 @@ def summary_view(block: SummaryBlock, slices: Sequence[str] = ()) -> list[Part]:
     mean, sd = block.weighted_score.mean, block.weighted_score.sd
     rate = number(block.pass_rate.value, interval=block.pass_rate, percent=True)
     score = number(mean.value, interval=mean) + (f", sd {sd:.2f}" if sd is not None else "")
-    covered = [f"{n} {name.replace('_', ' ')}" for name, n in block.coverage.items() if n]
+    covered = [f"{n:,} {name.replace('_', ' ')}" for name, n in block.coverage.items() if n]
     gates = [
         [name, f"{gate.failed:,}", number(gate.rate.value, interval=gate.rate, percent=True)]
         for name, gate in sorted(block.gates.items(), key=lambda pair: -pair[1].failed)
@@ -42,7 +42,7 @@ def summary_view(block: SummaryBlock, slices: Sequence[str] = ()) -> list[Part]:
                 ("pass rate", rate),
                 ("mean score", score),
                 ("interval", mean.method if mean.method != "student-t" else ""),
-                ("grades", " · ".join(f"{name} {n}" for name, n in block.grades.items())),
+                ("grades", " · ".join(f"{name} {n:,}" for name, n in block.grades.items())),
             ]
         ),
         Table("Gate failures", ("Gate", Column("Failed", "n"), "Rate"), gates),
