@@ -73,6 +73,19 @@ def copy_profile(folder: Path) -> Path:
     return copy
 
 
+def test_an_output_with_the_record_of_another_one_is_not_verified(
+    assay: Any, tmp_path: Path
+) -> None:
+    write(tmp_path / "in.parquet", ROWS)
+    given = ("batch", "in.parquet", "--profile", "rag@1", "-o")
+    for out in ("g.csv", "bad.csv"):
+        assert assay(*given, out).code == 0
+    assert assay(*given, "bad.csv", "--verify").code == 0
+    (tmp_path / "bad.batch.json").write_bytes((tmp_path / "g.batch.json").read_bytes())
+    done = assay(*given, "bad.csv", "--verify")
+    assert (done.code, "the record doesn't name bad.csv" in done.out) == (1, True), done.out
+
+
 def test_an_output_is_verified_and_every_change_to_it_is_found(assay: Any, tmp_path: Path) -> None:
     profile = copy_profile(tmp_path)
     write(tmp_path / "in.parquet", ROWS)

@@ -17,6 +17,7 @@ transaction; see `table_output` and `postgresql_tables`.
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import platform
 import re
@@ -89,6 +90,16 @@ class BatchTarget(NamedTuple):
     def grades(self) -> str:
         """Where its grades are: a file, a folder, or a table."""
         return os.path.join(self.path, GRADES) if self.is_folder else self.path
+
+    def unrecorded(self, record: BatchRecord) -> list[str]:
+        """The files of its grades that a record doesn't name: they aren't what was recorded."""
+        found = [] if self.table else [self.grades]
+        if self.is_folder:
+            parts = os.path.join(glob.escape(self.grades), "**", "*.parquet")
+            found = sorted(glob.glob(parts, recursive=True))
+        folder = os.path.dirname(self.record)
+        known = {os.path.realpath(os.path.join(folder, one.name)) for one in record.outputs}
+        return [file for file in found if os.path.realpath(file) not in known]
 
 
 class Workplace(NamedTuple):

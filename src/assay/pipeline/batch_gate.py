@@ -7,7 +7,6 @@ is what `release.summary` makes of grades, counted by an engine.
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -98,26 +97,16 @@ def read_batch_side(path: str) -> BatchSide:
                 fix="Grade again with `assay batch`.",
             )
         files.append((file, found))
-    _refuse_unrecorded(target, [file for file, _ in files])
-    if not files or not record.counts.runs:
-        raise NotEnoughEvidence("REL-003", "the batch has no runs.", where=path)
-    return BatchSide(path, record, tuple(files))
-
-
-def _refuse_unrecorded(target: BatchTarget, recorded: Sequence[str]) -> None:
-    """Refuse grades that the record doesn't name: a decision would be on other files."""
-    found = [target.grades]
-    if target.is_folder:
-        parts = os.path.join(glob.escape(target.grades), "**", "*.parquet")
-        found = sorted(glob.glob(parts, recursive=True))
-    known = set(map(os.path.realpath, recorded))
-    if other := [file for file in found if os.path.realpath(file) not in known]:
+    if other := target.unrecorded(record):
         raise InputError(
             "BAT-060",
             f"isn't a file of the batch: the record {target.record} names others.",
             where=other[0],
             fix="Grade again with `assay batch`.",
         )
+    if not files or not record.counts.runs:
+        raise NotEnoughEvidence("REL-003", "the batch has no runs.", where=path)
+    return BatchSide(path, record, tuple(files))
 
 
 def fingerprint_of(record: BatchRecord) -> dict[str, list[str]]:

@@ -125,6 +125,7 @@ def _outputs(record: BatchRecord, target: BatchTarget) -> BatchCheck:
     files = [*record.outputs, *record.rejects]
     changed = changed_files(files, os.path.dirname(target.record))
     faults = [f"{name} is missing, or isn't the file that the batch wrote" for name in changed]
+    faults += [f"the record doesn't name {file}" for file in target.unrecorded(record)]
     return BatchCheck("output", tuple(faults), count(len(files), "file"))
 
 
