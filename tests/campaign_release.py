@@ -83,6 +83,7 @@ def row(sample: str, hundredths: int) -> Row:
         {},
         {},
         norms,
+        7000,
     )
 
 

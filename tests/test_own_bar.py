@@ -532,7 +532,8 @@ def test_a_candidate_cannot_declare_less_than_the_baseline_does_for_the_same_sam
 def test_a_version_may_have_other_steps_that_all_succeed() -> None:
     expected = {"expected": {"answer": "4"}}
     steps = [{"name": name, "status": "success", "critical": True} for name in ("think", "write")]
-    assert outcome(toolruns({**expected, "steps": steps}), toolruns(expected)) == "promote"
+    changed_steps = toolruns({**expected, "steps": steps})
+    assert outcome(changed_steps, toolruns(expected), terms=Terms()) == "promote"
 
 
 def test_a_candidate_cannot_leave_out_tests_that_the_baseline_ran() -> None:
@@ -663,6 +664,17 @@ def test_gates_that_only_some_samples_have_are_required_where_the_baseline_has_t
     )
     other = [{**row, "sample_id": f"other-{row['sample_id']}"} for row in some(worse("nothing"))]
     assert outcome(other, some(BASELINE), terms=Terms(allow_unpaired=True)) != "reject"
+
+
+def test_the_pass_threshold_that_the_baseline_has_for_a_sample_is_required_of_the_candidate() -> (
+    None
+):
+    strict = [{**row, "pass_threshold": 85} for row in BASELINE]
+    same = [{**row, "pass_threshold": 85} for row in worse("nothing")]
+    assert outcome(same, strict) == "promote"
+    assert outcome([*same[:-1], worse("nothing")[-1]], strict) == "reject"
+    assert outcome([{**row, "pass_threshold": 90} for row in same], strict) == "promote"
+    assert outcome(worse("nothing"), BASELINE) == "promote"
 
 
 def test_who_asks_for_a_profile_does_not_leave_its_floors_to_the_run(tmp_path: Path) -> None:

@@ -157,6 +157,7 @@ def a_side(name: str, runs: list[dict[str, Any]], plan: BatchPlan) -> Side:
             {"safe": FLOOR},
             ROLES,
             units,
+            7000,
         )
     repeats = {
         sample: tuple(

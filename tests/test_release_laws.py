@@ -54,6 +54,7 @@ def row(
         {"c0": 0, "safe": 0},
         {"safe": "safety"},
         norms,
+        7000,
     )
 
 

@@ -60,6 +60,8 @@ def held(row: Row, before: Row) -> Row:
     ]
     lost = [Lost("gate", f"gate {name}") for name in before.gates - row.gates]
     lost += [Lost("declaration", what) for what in weakened(row.declared, before.declared)]
+    if row.threshold < before.threshold:
+        lost.append(Lost("declaration", f"pass threshold of {before.threshold / 100:g}"))
     lost += [
         Lost("criterion", f"criterion {name}")
         for name in before.stratum.criteria

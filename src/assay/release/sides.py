@@ -71,6 +71,8 @@ class Row(NamedTuple):
     """The role of each criterion that has one."""
     lowest: tuple[int | Fraction, ...]
     """Like `norms`, the lowest of all repeats."""
+    threshold: int
+    """The hundredths that its score had to reach; of several repeats, the lowest."""
     declared: Declarations | None = None
     """What its runs declare about their own bar; None for a scorecard."""
     lost: tuple[Lost, ...] = ()
@@ -173,6 +175,7 @@ def row_of(grade: Grade) -> Row:
             if item.criterion.role is not None
         },
         norms,
+        grade.threshold_units,
     )
 
 
@@ -341,6 +344,7 @@ def merged(rows: list[Row]) -> Row:
             for name in sorted({name for row in rows for name in row.floors})
         },
         roles={name: role for row in rows for name, role in row.roles.items()},
+        threshold=min(row.threshold for row in rows),
         declared=reduce(weakest, (row.declared for row in rows)),
         lowest=tuple(min(column) for column in zip(*(row.lowest for row in rows), strict=True)),
     )
