@@ -30,7 +30,8 @@ def need_extension(name: str) -> None:
         with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
             connection.execute(f"LOAD {name}")
     except duckdb.Error as error:
-        pytest.skip(f"duckdb.sql('INSTALL {name}') first: {str(error).splitlines()[0]}")
+        reason = f"DuckDB's extension host has to be reachable for INSTALL {name}"
+        pytest.skip(f"{reason}: {str(error).splitlines()[0]}")
 
 
 def graded(assay: Any, folder: Path, name: str) -> list[str]:
@@ -45,7 +46,7 @@ def graded(assay: Any, folder: Path, name: str) -> list[str]:
 
 def test_a_delta_table_is_read_by_its_log(assay: Any, tmp_path: Path) -> None:
     need_extension("delta")
-    deltalake = pytest.importorskip("deltalake")
+    deltalake = pytest.importorskip("deltalake", reason="pip install deltalake")
     deltalake.write_deltalake(str(tmp_path / "scores"), ROWS)
     deltalake.DeltaTable(str(tmp_path / "scores")).delete("run = 'gone'")
     assert graded(assay, tmp_path, "scores") == ["a", "b"]
@@ -53,7 +54,9 @@ def test_a_delta_table_is_read_by_its_log(assay: Any, tmp_path: Path) -> None:
 
 def test_an_iceberg_table_is_read_at_the_version_that_is_named(assay: Any, tmp_path: Path) -> None:
     need_extension("iceberg")
-    catalogs = pytest.importorskip("pyiceberg.catalog.sql")
+    catalogs = pytest.importorskip(
+        "pyiceberg.catalog.sql", reason="pip install pyiceberg[sql-sqlite]"
+    )
     (tmp_path / "lake").mkdir()
     catalog = catalogs.SqlCatalog(
         "lake", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/lake"

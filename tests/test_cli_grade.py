@@ -14,6 +14,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -727,6 +728,25 @@ def test_keep_going_grades_the_first_of_two_runs_with_one_id_and_still_exits_3(
         ("r-2", 100.0),
     ]
     assert [fault["line"] for fault in done.json()["faults"]] == [2]
+
+
+def test_a_file_that_gives_nothing_keeps_the_others_from_passing(
+    assay: Any, tmp_path: Path
+) -> None:
+    good = json.dumps(scorecard({"formula_id": "zero_one", "raw_score": 1}))
+    (tmp_path / "good.jsonl").write_text(good + "\n")
+    (tmp_path / "blank.jsonl").write_text("\n" * 300)
+    (tmp_path / "list.json").write_text(f"[{' ' * 300}]")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    assert assay("grade", "good.jsonl").code == 0
+    for name in ("blank.jsonl", "list.json", "-"):
+        refused = assay("grade", "good.jsonl", name)
+        assert (refused.code, "the file is empty" in refused.err) == (4, True), refused.err
+    writer = threading.Thread(target=(tmp_path / "pipe.jsonl").write_bytes, args=(b"",))
+    writer.start()
+    refused = assay("grade", "good.jsonl", "pipe.jsonl")
+    writer.join()
+    assert (refused.code, "pipe.jsonl: the file is empty" in refused.err) == (4, True), refused.err
 
 
 def test_a_fault_of_many_lines_is_shown_once_and_a_key_is_sent_to_its_place(

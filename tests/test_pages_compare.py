@@ -17,9 +17,15 @@ from typing import Any
 
 import pytest
 
+from assay.archive.evaluation_choice import OWN, EvaluationChoice
 from assay.archive.release_settings import ReleaseSettings
+from assay.canon import canonical
 from assay.cli.frame import load_command
 from assay.cli.release_settings import release_settings
+from assay.errors import AssayError
+from assay.files.json_files import parse_json
+from assay.library.shelf import Shelf
+from assay.server.graded_by import check_additions
 from assay.server.pages import compare, compare_decision
 from serving import Api, serving
 from stocked import commands, faq, write
@@ -366,11 +372,40 @@ def test_sides_that_bring_less_than_the_profile_of_the_project_are_refused(tmp_p
         for name, version in (("old", 1), ("new", 2)):
             put(api, name, dated(faq(version, N)), settings=own)
         found = get(api, "?of=old&of=new").text
-        assert "lacks gates or criteria of code-repair@1" in found
+        assert "the gates, criteria and terms for judges of code-repair@1, the profile of" in found
         sides = {"candidate": {"evaluation": "new"}, "baseline": {"evaluation": "old"}}
         assert api.post("/decisions", sides).status_code == 422
         broken = {"name": "x", "runs": faq(1, 2), "settings": {"own_profile": {"profile": [1]}}}
         assert api.post("/evaluations", broken).status_code == 422
+
+
+def test_sides_that_bring_a_weakened_copy_of_the_projects_profile_are_refused(
+    tmp_path: Path,
+) -> None:
+    settings = settings_in(tmp_path, "profile: rag@2\n")
+    profile = parse_json(canonical(Shelf().profile("rag@2")))
+    easy = {"id": "easy", "label": "E", "formula": "zero_one", "weight": 1000, "layer": 1}
+    first, *others = profile["criteria"]
+    grounded, *gates = profile["gates"]
+    copies = {
+        "same": profile,
+        "order": {**profile, "criteria": [*others, first]},
+        "diluted": {**profile, "criteria": [*profile["criteria"], easy]},
+        "role": {**profile, "criteria": [{**first, "role": None}, *others]},
+        "gate": {**profile, "gates": [{**grounded, "params": {"minimum": 0.1}}, *gates]},
+        "judge": {**profile, "judge": None},
+    }
+    choices = {
+        name: EvaluationChoice("workflow@1", OWN, None, own={**copy, "profile": "copy"})
+        for name, copy in copies.items()
+    }
+    with serving(f"sqlite:///{tmp_path}/l.db", release=settings) as api:
+        for name, choice in choices.items():
+            if name in ("same", "order"):
+                check_additions(api.services, choice)
+            else:
+                with pytest.raises(AssayError, match="terms for judges of rag@2"):
+                    check_additions(api.services, choice)
 
 
 def test_a_candidate_that_brings_its_own_rules_does_not_set_the_bar(shop: Api) -> None:

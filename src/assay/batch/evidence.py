@@ -129,7 +129,7 @@ def _typed(
 def _number(name: str) -> str:
     digits = f"REGEXP_EXTRACT({name}, '^[+-]?([^eE]+)', 1)"
     value = f"TRY_CAST({name} AS DOUBLE)"
-    # a double that no decimal of 15 digits stands for compares with each of them as the text does
+    # a double that no decimal of 15 digits represents compares with each of them as the text does
     fits = (
         f"(REGEXP_MATCHES({name}, {text(_FEW_DIGITS)})"
         f" OR LENGTH(REPLACE({digits}, '.', '')) <= {_MAX_DIGITS}"

@@ -153,7 +153,7 @@ def _connected(url: str, where: str) -> Iterator[Any]:
             reason = "the URL is malformed"  # it would be quoted with parts of the password
         raise InputError(
             "BAT-022",
-            f"PostgreSQL says: {reason}.".replace("..", "."),
+            f"PostgreSQL reports: {reason.rstrip('.')}.",
             where=where,
             fix="Check the host, the user and the table: postgresql://USER@HOST/DATABASE#TABLE.",
         ) from None

@@ -8,12 +8,9 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
-from assay.cli.stream import Totals
-from assay.errors import ExitCode, InputError, NotEnoughEvidence
+from assay.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from assay.cli.parsing import Options
     from assay.cli.stream import Totals
     from assay.release.pass_rate import PassBar
@@ -54,26 +51,14 @@ def faults_error(totals: Totals, *, stopped: bool) -> InputError:
         faults=shown,
     )
     error.fault_count = totals.fault_count
-    beside = f"{os.path.splitext(files[0] or '')[0]}.profile.yaml"
-    if first.code == "SCO-010" and len(files) == 1 and os.path.isfile(beside):
-        error.advice = f"There is a profile next to the runs: give --profile {shlex.quote(beside)}."
+    profile = f"{os.path.splitext(files[0] or '')[0]}.profile.yaml"
+    if first.code == "SCO-010" and len(files) == 1 and os.path.isfile(profile):
+        error.advice = (
+            f"There is a profile next to the runs: give --profile {shlex.quote(profile)}."
+        )
         return error
     if stopped and totals.graded:
         error.advice = "Nothing was graded; --keep-going grades the rest and still exits 3."
     elif not stopped:
         error.advice = f"The other {totals.graded:,} were graded."
     return error
-
-
-def refuse_empty_files(files: Sequence[str]) -> None:
-    """Refuse to pass with an empty file among others: the job that was to fill it did not run."""
-    for path in files:
-        if os.path.isfile(path) and os.path.getsize(path) <= 100:
-            with open(path, "rb") as stream:
-                if stream.read().strip() in (b"", b"[]"):
-                    raise NotEnoughEvidence(
-                        "FIL-005",
-                        "the file is empty.",
-                        where=path,
-                        fix="An empty input never passes. Leave it out if nothing belongs in it.",
-                    )

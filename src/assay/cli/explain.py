@@ -196,7 +196,7 @@ def _whole(options: Options, stored: StoredInput) -> int:
 
 
 def _meant(options: Options, stored: StoredInput) -> str:
-    """The run that was meant by a name that none has exactly; an error if there is none."""
+    """The run that a name means though no run has exactly that name; else an error."""
     if stored.evaluation is None:
         raise NotEnoughEvidence("FIL-005", "the run has no stored grade.", where=stored)
     graded = {run.run_id for run in stored.evaluation.evaluation.runs if run.grade is not None}

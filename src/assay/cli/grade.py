@@ -12,7 +12,7 @@ import msgspec
 
 from assay.cli import options as opt
 from assay.cli import terminal
-from assay.cli.bars import exit_code, faults_error, pass_bar, refuse_empty_files
+from assay.cli.bars import exit_code, faults_error, pass_bar
 from assay.cli.frame import BARS, CHOICES, STORE, Command, Options
 from assay.cli.hints import GRADED_BY, command
 from assay.cli.ledger import stored_stream
@@ -245,8 +245,13 @@ class Grading:
                 fix="An empty input never passes.",
             )
         code = exit_code(totals)
-        if not code and found is None:
-            refuse_empty_files(options.files)
+        if not code and totals.empty:  # the job that was to fill it did not run
+            raise NotEnoughEvidence(
+                "FIL-005",
+                "the file is empty.",
+                where=totals.empty[0],
+                fix="An empty input never passes. Leave it out if nothing belongs in it.",
+            )
         return code
 
 

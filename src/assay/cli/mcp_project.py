@@ -140,5 +140,5 @@ def page_of(given: Mapping[str, Any]) -> PageRange:
 
 
 def more_text(offset: int | None) -> str:
-    """How to get the next page, as a line; empty if there is none."""
+    """How to get the next page, as a line; empty on the last page."""
     return "" if offset is None else f"\nThere are more: call again with offset {offset}."

@@ -211,6 +211,8 @@ class Totals:
         """Whether every repeat of a sample passed; counted only where there is a bar."""
         self.scoring: set[str] = set()
         self.documents = 0
+        self.empty: list[str] = []
+        """The files without a single document."""
         self.passed = 0
         self.worst_failed: GradedPiece | None = None
         self.letters: Counter[str] = Counter()
@@ -286,7 +288,8 @@ def grade_stream(
             stream = stack.enter_context(atomic_write(path))
             stream.write(form.head())
             streams.append((stream, form, form.onto(stream)))
-        for piece in _graded(files, choice, formats, jobs) if found is None else found:
+        graded = _graded(files, choice, formats, jobs, totals.empty) if found is None else found
+        for piece in graded:
             totals.documents += 1
             if isinstance(piece, list):
                 totals.add_faults(piece)
@@ -341,36 +344,48 @@ class Stopped(
 
 
 def _graded(
-    files: list[str], choice: Choice, formats: tuple[str, ...], jobs: int
+    files: list[str], choice: Choice, formats: tuple[str, ...], jobs: int, empty: list[str]
 ) -> Iterator[GradedPiece | list[Fault]]:
+    """What each file gives; `empty` takes the files that give nothing."""
     worker = StreamWorker(choice, encoders(formats))
     for file in files:
-        try:
-            size = file_size(file)
-            read_from = file.file if isinstance(file, StoredInput) else file
-            if size >= LARGE and read_from.endswith((".jsonl", ".ndjson")):
-                from assay.cli.blocks import graded_blocks, read_blocks
+        is_empty = True
+        for piece in _graded_file(file, worker, choice, formats, jobs):
+            is_empty = False
+            yield piece
+        if is_empty:
+            empty.append(file)
 
-                progress = Progress(size, file)
-                graded = (
-                    map(worker.block, read_blocks(file))
-                    if jobs == 1
-                    else graded_blocks(file, partial(_block_grader, choice, formats), jobs)
-                )
-                for pieces, done in graded:
-                    yield from pieces
-                    progress.add(done)
-                progress.end()
-            else:
-                for document in stream_documents(file):
-                    yield from worker.pieces(document)
-        except ShelfError:
-            raise
-        except InputError as error:
-            yield error.listed()
-        except OSError as error:
-            reason = f"cannot be read: {error.strerror or error}."
-            yield [Fault(reason, code="FIL-001", file=file)]
+
+def _graded_file(
+    file: str, worker: StreamWorker, choice: Choice, formats: tuple[str, ...], jobs: int
+) -> Iterator[GradedPiece | list[Fault]]:
+    try:
+        size = file_size(file)
+        read_from = file.file if isinstance(file, StoredInput) else file
+        if size >= LARGE and read_from.endswith((".jsonl", ".ndjson")):
+            from assay.cli.blocks import graded_blocks, read_blocks
+
+            progress = Progress(size, file)
+            graded = (
+                map(worker.block, read_blocks(file))
+                if jobs == 1
+                else graded_blocks(file, partial(_block_grader, choice, formats), jobs)
+            )
+            for pieces, done in graded:
+                yield from pieces
+                progress.add(done)
+            progress.end()
+        else:
+            for document in stream_documents(file):
+                yield from worker.pieces(document)
+    except ShelfError:
+        raise
+    except InputError as error:
+        yield error.listed()
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror or error}."
+        yield [Fault(reason, code="FIL-001", file=file)]
 
 
 def file_size(path: str) -> int:

@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from assay.archive.evaluation_choice import OWN, EvaluationChoice
+from assay.canon import digest
 from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.scoring.extension import extended
-from assay.scoring.profile import load_profile
+from assay.scoring.profile import Profile, load_profile
 from assay.server.problems import Problem
 from assay.server.state import Services, check_name
 
@@ -56,13 +57,12 @@ def check_additions(services: Services, choice: EvaluationChoice) -> None:
         else services.shelf.profile(choice.profile)
     )
     if profile is not None and needs_profile and own.profile is not None:
-        wanted = services.shelf.profile(own.profile)
-        lacks_gate = {ref.id for ref in wanted.gates} - {ref.id for ref in profile.gates}
-        if lacks_gate or any(one not in profile.criteria for one in wanted.criteria):
+        wanted = extended(services.shelf.profile(own.profile), own.additions)
+        if _demands(profile) != _demands(wanted):
             raise InputError(
                 "REL-002",
-                f"these evaluations bring the profile {profile.id}, which lacks gates or criteria"
-                f" of {wanted.id}, the profile of {own.source}.",
+                f"these evaluations bring the profile {profile.id}, which doesn't have the gates,"
+                f" criteria and terms for judges of {wanted.id}, the profile of {own.source}.",
                 fix="Run both versions again with `assay run`.",
             )
     if profile is None or extended(profile, own.additions) != profile:
@@ -71,3 +71,14 @@ def check_additions(services: Services, choice: EvaluationChoice) -> None:
             f"{own.source} declares scorers or gates that these evaluations were made without.",
             fix="Run both versions again with `assay run`.",
         )
+
+
+def _demands(profile: Profile) -> str:
+    """What a profile demands, as one digest; its name and the order of its parts don't matter."""
+    return digest(
+        {
+            "gates": sorted((ref.id, ref.params, ref.verdict) for ref in profile.gates),
+            "criteria": sorted(profile.criteria, key=lambda one: one.id),
+            "judge": profile.judge,
+        }
+    )
