@@ -154,6 +154,12 @@ def test_a_scorecard_that_is_held_to_a_profile_carries_the_profiles_system(tmp_p
     )
 
 
+def test_a_system_version_of_thousands_of_digits_is_compared_like_any_other() -> None:
+    system = f"scoringSystem/{'9' * 5000}.0.0"
+    card = {**CARD, "scoringSystem": system}
+    assert graded(card, profile="dag-review@1")["scoringSystem"] == system
+
+
 def test_published_files_of_a_family_with_different_rules_state_different_versions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

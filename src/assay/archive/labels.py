@@ -68,7 +68,7 @@ def replacing(label: HumanLabel, before: Iterable[StoredLabel]) -> HumanLabel | 
     if not own:
         return label
     newest = max(own, key=lambda one: one.seq)
-    if newest.label.says == label.says:
+    if newest.label.content == label.content:
         return None
     return structs.replace(label, supersedes=newest.digest)
 

@@ -1,7 +1,7 @@
 """The record of a batch (`assay.batch/1`): what was graded, by what, and what came out.
 
-It is next to the output. It has no clock in it: the same inputs under the same plan on the same
-engine give the same record. With it any row can be made again by the Python engine.
+It is written next to the output. It contains no time: the same inputs under the same plan on the
+same engine give the same record. From it the Python engine can recompute any row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
 
 BATCH_SCHEMA: Final = "assay.batch/1"
 BATCH_RECORD = ".batch.json"
-"""How the name of a record ends, next to an output that is one file; see `batch.targets`."""
+"""The suffix of the record's file name, next to an output that is one file; see `batch.targets`."""
 
 Digest = Annotated[str, Meta(pattern=r"^sha256:[0-9a-f]{64}$")]
 Text = Annotated[str, Meta(min_length=1)]
@@ -27,21 +27,21 @@ class BatchFile(ClosedRecord, frozen=True, kw_only=True):
     """A file or a table that a batch read or wrote."""
 
     name: Text
-    """Of an input, as it was given, and for a folder each file in it; of an output, from the folder
-    that the record is in.
+    """The path: of an input as the command named it, with one entry for each file of a folder; of
+    an output relative to the record's folder.
     """
     size: Count | None = None
     """In bytes; null for a table."""
     digest: Digest | None = None
-    """The SHA-256 of its bytes; null for what has none, and then `undigested` says why."""
+    """The SHA-256 of its bytes; null where there is none, for the reason in `undigested`."""
     undigested: Text | None = None
     """Why it has no digest."""
     partition: str | None = None
-    """The partition of the input that it is, or was made from, such as `day=2026-11-16`."""
+    """The partition of the input that it is or comes from, such as `day=2026-11-16`."""
 
     @property
     def is_inside(self) -> bool:
-        """Whether an output is in the folder of its record, as a batch writes it."""
+        """Whether an output is in its record's folder or below it, where a batch writes it."""
         return not self.name.startswith("/") and ".." not in self.name.split("/")
 
 
@@ -55,16 +55,16 @@ class BatchEngineUsed(ClosedRecord, frozen=True, kw_only=True):
 
 
 class BatchCounts(ClosedRecord, frozen=True, kw_only=True):
-    """What a batch comes to. Of the rows, all are counted, also the rejected ones."""
+    """The totals of a batch."""
 
     rows: Count
-    """Rows that were read, rejected ones included."""
+    """Rows that were read, including rejected ones."""
     runs: Count
-    """Runs that the rows belong to: the rows of the output."""
+    """Runs that the rows belong to, one row of the output each."""
     passed: Count
     """Runs that passed."""
     invalid: Count
-    """Runs that couldn't be graded. They are in the output and fail."""
+    """Runs that couldn't be graded. They are in the output and count as failed."""
     grades: dict[str, Count]
     """Runs by letter."""
     rejects: dict[str, Count]
@@ -77,12 +77,12 @@ class BatchCounts(ClosedRecord, frozen=True, kw_only=True):
 
 
 class BatchRecord(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
-    """What a batch was made from, and what it came to."""
+    """The inputs, the rules, the engine and the totals of a batch."""
 
     schema: Literal["assay.batch/1"] = BATCH_SCHEMA
     """The kind and version of this document."""
     family: Text = "workflow"
-    """What the rows are about: workflows, tools or exams."""
+    """What was graded: workflows, tools or exams."""
     profile: Text | None
     """`name@version`; null for a family whose policy needs none."""
     policy: Text
@@ -100,9 +100,9 @@ class BatchRecord(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
     sql: Digest
     """The digest of the query, as `--explain-sql` prints it."""
     columns: dict[str, str] = {}
-    """The names of the input's columns, by their meaning, where `--map` changed them."""
+    """The input's column names that `--map` set, by what each column means."""
     keep: list[str] = []
-    """The columns that `--keep` carried through."""
+    """The columns that `--keep` copied to the output."""
     sample: Count | None = None
     """The number of runs that `--sample` asked for; null where all were graded."""
     inputs: list[BatchFile]
@@ -112,9 +112,9 @@ class BatchRecord(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
     rejects: list[BatchFile] = []
     """The files with rejected rows."""
     counts: BatchCounts
-    """What the batch comes to."""
+    """The totals."""
 
 
 def read_batch_record(document: Document) -> BatchRecord:
-    """The record of a batch, or an error with every fault of it."""
+    """The record of a batch. Raises an error that lists every fault."""
     return read_record(document, BatchRecord, "BAT-050")

@@ -1,12 +1,12 @@
-"""Whether a value keeps a JSON Schema that came with it: outputs the one that a run carries,
-arguments the one of their tool, answers the one of their exam.
+"""Check a value against a JSON Schema that came with it: a run's outputs, a tool's arguments, an
+exam's answers.
 
-The schema is hostile, and every evaluation ends. It is compiled without any access to files or
-network. Where its weight (`schema_weight`) times the size of the value is small, it is evaluated
-here, with patterns in linear time; all else goes to a process that the system ends when its seconds
-of computing are used up (`schema_worker`). What is over budget, and what is not a schema, is
-undetermined: never kept. So is the value hostile: what is not JSON (NaN, nesting beyond the limit)
-is refused before the validator sees it.
+Both are untrusted, and every evaluation ends. The schema is compiled without access to files or the
+network. Where its weight (`schema_weight`) times the size of the value is small, it is evaluated in
+this process, with patterns in linear time. Everything else goes to a process that the operating
+system kills when its CPU seconds are used up (`schema_worker`). A schema that is over budget or
+invalid leaves the result undetermined, which never passes. A value that is not JSON (NaN, nesting
+beyond the limit) is refused before the validator sees it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from assay.records.schema_worker import (
     Question,
     compiled,
     decode_answer,
-    encode_question,
+    encode_message,
     evaluated,
     linear,
 )
@@ -40,11 +40,11 @@ from assay.sandbox.worker import Died, WorkerProcess
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 MAX_WORK = 20_000_000
-"""Weight of a schema times bytes of a value that are evaluated in this process: less than half a
-second at the worst.
+"""The largest product of a schema's weight and a value's bytes that is evaluated in this process:
+less than half a second at worst.
 """
 MAX_ANSWERS = 10_000
-"""Answers of one process before a fresh one takes over, so that nothing that leaks adds up."""
+"""Answers from one process before a fresh one replaces it, so that leaks don't add up."""
 _PACKAGES = ("jsonschema_rs", "msgspec", "jiter", "yaml")
 OVER_BUDGET = (
     f"evaluation takes more than the budget of {CPU_S} seconds of computing and"
@@ -54,26 +54,24 @@ OVER_BUDGET = (
 _OWN_DOING = tuple(
     -number for number in (signal.SIGXCPU, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
 )
-"""How a schema ends its process: the clock, memory, the stack."""
+"""Exit codes of a process that its schema killed: by CPU time, memory or stack."""
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class ContractVerdict(NamedTuple):
-    """True, False, or None for undetermined; and why."""
+    """Whether a value passed, None for undetermined, and why."""
 
     passed: bool | None
     reason: str
 
 
 class NotPlain(Exception):
-    """A schema needs its own process, in a place where nobody may wait for one."""
+    """A schema needs a separate process, and the caller can't wait for one."""
 
 
 class ContractEnding(Exception):
-    """The process that asks ends: the matter is neither decided nor undetermined, and
-    the next process takes it up.
-    """
+    """The process is shutting down, so the check has no result; it must be repeated later."""
 
 
 _KEPT = ContractVerdict(True, "the outputs keep their schema")
@@ -82,9 +80,7 @@ _CHEAP_ONLY: ContextVar[bool] = ContextVar("cheap_only", default=False)
 
 @contextmanager
 def cheap_only() -> Iterator[None]:
-    """Raise NotPlain instead of waiting for a process: for an event loop, which must answer others
-    meanwhile.
-    """
+    """Raise NotPlain instead of waiting for a process, so that an event loop isn't blocked."""
     token = _CHEAP_ONLY.set(True)
     try:
         yield
@@ -93,7 +89,7 @@ def cheap_only() -> Iterator[None]:
 
 
 class Contract:
-    """A JSON Schema from outside, compiled where that is cheap."""
+    """An untrusted JSON Schema, compiled here if that is cheap."""
 
     def __init__(self, text: bytes) -> None:
         self._text = text
@@ -105,13 +101,12 @@ class Contract:
             try:
                 self._validator = compiled(schema, linear())
             except ValueError:
-                self._weight = (
-                    None  # no schema, or a pattern with look-around: the process knows which
-                )
+                # invalid, or a pattern with look-around: the worker finds out which
+                self._weight = None
 
     @property
     def problem(self) -> str:
-        """Why this is not a usable JSON Schema; nothing if it is one."""
+        """Why this is not a usable JSON Schema; empty if it is one."""
         return "" if self._validator is not None else _problem(self._text)
 
     def check(self, value: Any) -> Checked:
@@ -120,28 +115,24 @@ class Contract:
         try:
             text = encode(value)
             size = len(text)
-        except (
-            ValueError,
-            TypeError,
-            RecursionError,
-        ) as error:  # a number of thousands of digits, half of a surrogate pair
+        except (ValueError, TypeError, RecursionError) as error:
+            # a number of thousands of digits, or half of a surrogate pair
             problem = str(error)[:160]
             size = _size(value)
         if self._weight is not None:
-            weight = (
-                self._weight + size if self._unique else self._weight
-            )  # items are compared with each other
+            # uniqueItems compares items with each other
+            weight = self._weight + size if self._unique else self._weight
             if weight * size <= MAX_WORK:
                 return evaluated(self._validator, value)
-        return Checked(None, problem=problem) if problem else _asked(Question(self._text, text))
+        return Checked(None, problem=problem) if problem else _ask(Question(self._text, text))
 
 
 def _size(value: Any) -> int:
-    """About the bytes of a value that cannot be written."""
+    """About how many bytes a value that can't be encoded would take."""
     if isinstance(value, dict):
-        return 2 + sum(len(str(name)) + 4 + _size(one) for name, one in value.items())
+        return 2 + sum(len(str(name)) + 4 + _size(member) for name, member in value.items())
     if isinstance(value, list | tuple):
-        return 2 + sum(1 + _size(one) for one in value)
+        return 2 + sum(1 + _size(item) for item in value)
     if isinstance(value, int):
         return 2 + value.bit_length() // 3
     return len(value) + 2 if isinstance(value, str) else 32
@@ -149,17 +140,17 @@ def _size(value: Any) -> int:
 
 @lru_cache(maxsize=256)
 def contract_of(text: bytes) -> Contract:
-    """The contract of a schema as JSON. Raises ValueError where it is not JSON."""
+    """The contract for a schema as JSON text. Raises ValueError for text that isn't JSON."""
     return Contract(text)
 
 
 @lru_cache(maxsize=1024)
 def _problem(text: bytes) -> str:
-    return _asked(Question(text, None)).problem
+    return _ask(Question(text, None)).problem
 
 
 def check(schema: dict[str, Any] | bool, value: Any) -> ContractVerdict:
-    """Whether a value keeps a schema, and the first places where it does not, in words for outputs.
+    """Whether a run's outputs keep their schema, and the first places where they don't.
 
     >>> (
     ...     check({"type": "object", "required": ["a"]}, {"a": 1}).passed,
@@ -175,7 +166,7 @@ def check(schema: dict[str, Any] | bool, value: Any) -> ContractVerdict:
         )
     try:
         text = encode(schema)
-        # the encoder writes NaN as null: a schema that holds one would ask for something else
+        # the encoder writes NaN as null, which would change what the schema requires
         problem = beyond_json(schema) if b"null" in text else ""
         contract = contract_of(text)
     except (ValueError, TypeError, RecursionError):
@@ -207,19 +198,19 @@ def check(schema: dict[str, Any] | bool, value: Any) -> ContractVerdict:
     )
 
 
-# --- the process
+# --- the worker process
 
 
 class _Processes(threading.local):
-    """One process for each thread that needs one: nobody waits for another's schema."""
+    """One process for each thread that needs one, so that no thread waits for another's schema."""
 
     worker: WorkerProcess | None = None
 
     def ask(self, question: Question) -> Checked:
-        """The answer, or why there is none. A process that something else ended is asked for once
-        more; the second time it is the schema's doing.
+        """The worker's answer, or why there is none. If something other than the schema kills the
+        worker, the question is asked once more.
         """
-        data = encode_question(question)
+        data = encode_message(question)
         for is_last in (False, True):
             try:
                 return self._once(data)
@@ -242,24 +233,23 @@ class _Processes(threading.local):
         try:
             return decode_answer(worker.ask(data))
         except BaseException:
-            # also on an interrupt: an answer that comes later would be taken for that of the next
-            # question
+            # also on an interrupt: a late answer would be taken for that of the next question
             self.drop()
             raise
 
     def drop(self) -> None:
         """End the process of this thread."""
-        worker, self.worker = self.worker, None
-        if worker is not None:
-            worker.end()
-        with _lock:  # those of threads that are gone, too
-            for one in [one for one in _started if one is worker or not one.is_usable()]:
-                one.end()
-                _started.discard(one)
+        dropped, self.worker = self.worker, None
+        if dropped is not None:
+            dropped.end()
+        with _lock:  # also the workers of threads that are gone
+            for worker in [one for one in _started if one is dropped or not one.is_usable()]:
+                worker.end()
+                _started.discard(worker)
 
 
 def _ended(death: Died) -> Checked:
-    # one reason for both: which of the two runs out first may depend on the machine
+    # one reason for time and memory: which runs out first may depend on the machine
     return Checked(
         None,
         problem=(
@@ -274,17 +264,17 @@ _processes = _Processes()
 _started: set[WorkerProcess] = set()
 _lock = threading.Lock()
 _over = threading.Event()
-"""Set when this process ends."""
+"""Set when this process shuts down."""
 
 
-def _asked(question: Question) -> Checked:
+def _ask(question: Question) -> Checked:
     if _CHEAP_ONLY.get():
         raise NotPlain
     return _processes.ask(question)
 
 
 def end_processes() -> None:
-    """End the processes of all threads, and start no other. Open questions raise ContractEnding."""
+    """Kill the workers of all threads and start no more. Open questions raise ContractEnding."""
     _over.set()
     with _lock:
         for worker in _started:
@@ -299,5 +289,5 @@ def _leave_nothing() -> None:
 
 
 def begin() -> None:
-    """Start processes again: for a server that begins where another one ended, in one process."""
+    """Allow workers again, for a server that starts after another one stopped in this process."""
     _over.clear()

@@ -1,5 +1,5 @@
-"""The release decision: `assay.decision/1`. It carries every number and the summary of both sides,
-so that a page can show it without any rule.
+"""The release decision: `assay.decision/1`, with every number and the summary of both sides, so
+that a page can show it without computing anything.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from assay.records.summary import SummaryBlock, ValueInterval
 DECISION_SCHEMA: Final = "assay.decision/1"
 SIDES = ("candidate", "baseline")
 SAME_EVIDENCE = "SAME EVIDENCE"
-"""How the note begins that says of two sides that they are one."""
+"""The first words of the note that both sides have the same evidence."""
 MIXED_VERSIONS = "MIXED VERSIONS"
-"""How the note begins that says of a candidate that it is several versions."""
+"""The first words of the note that the candidate's runs are of several versions."""
 Outcome = Literal["promote", "hold", "reject", "not_enough_evidence"]
 
 
 class RuleResult(Struct, frozen=True, kw_only=True):
-    """One promotion rule, and what it rests on."""
+    """One promotion rule and its evidence."""
 
     id: str
     """The rule: `gate_failure_rate`, `score_non_inferiority`, `floor_regression`,
@@ -39,7 +39,7 @@ class RuleResult(Struct, frozen=True, kw_only=True):
     reason: str
     """Why, in a sentence."""
     evidence: dict[str, Any]
-    """The numbers that it rests on; each rule has its own keys."""
+    """The numbers behind it; each rule has its own keys."""
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ class ComparisonRecord(Struct, frozen=True, kw_only=True):
     n_candidate: int
     """How many samples the candidate has; repeats of a sample count once."""
     n_baseline: int
-    """How many samples the baseline has."""
+    """How many samples the baseline has, counted the same way."""
     n_paired: int
     """Samples that both sides have."""
     difference: Difference
@@ -207,12 +207,12 @@ class Fingerprint(Struct, frozen=True, kw_only=True):
 
 
 class PolicyOverride(Struct, frozen=True, kw_only=True):
-    """A number of the release policy that was set otherwise for this decision."""
+    """A number of the release policy that was replaced for this decision."""
 
     field: str
     """The key of the release policy, such as `margin`."""
     policy: float | None
-    """What the policy says; null if it says nothing."""
+    """The policy's value; null if it has none."""
     used: float
     """The value that was used."""
     eases: bool
@@ -311,9 +311,9 @@ class Decision(Struct, frozen=True, kw_only=True):
     """
 
     def tree(self) -> dict[str, Any]:
-        """The decision as a reader of its JSON gets it."""
-        made: dict[str, Any] = msgspec.to_builtins(self, builtin_types=(Decimal,))
-        return made
+        """The decision as plain data, with the keys of its JSON."""
+        tree: dict[str, Any] = msgspec.to_builtins(self, builtin_types=(Decimal,))
+        return tree
 
 
 read_decision = msgspec.json.Decoder(Decision).decode

@@ -1,7 +1,6 @@
-"""The meaning of each field of a record, read from the text under the field in the source.
+"""The description of each field of a record, read from the docstring under it in the source.
 
-A record describes its fields where it declares them; a published JSON Schema carries the same texts
-as `description`, so that an editor shows them.
+A published JSON Schema has the same texts as `description`, so that an editor shows them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from assay.records.schemas import json_schema
 
 @cache
 def field_descriptions(kind: type) -> dict[str, str]:
-    """The text under each field of a record, by the name that the field has in JSON.
+    """The docstring under each field of a record, by the field's name in JSON.
 
     >>> from assay.records.evidence import Tally
     >>> field_descriptions(Tally)
@@ -30,7 +29,7 @@ def field_descriptions(kind: type) -> dict[str, str]:
         if part.__module__.startswith("assay."):
             texts |= _of_class(part)
     fields = msgspec.structs.fields(kind)
-    return {one.encode_name: texts[one.name] for one in fields if one.name in texts}
+    return {field.encode_name: texts[field.name] for field in fields if field.name in texts}
 
 
 def _of_class(kind: type) -> dict[str, str]:
@@ -49,42 +48,42 @@ def _of_class(kind: type) -> dict[str, str]:
 @cache
 def _classes(module: str) -> dict[str, ast.ClassDef]:
     """The classes of a module by their qualified names."""
-    found: dict[str, ast.ClassDef] = {}
+    classes: dict[str, ast.ClassDef] = {}
 
     def walk(body: list[ast.stmt], prefix: str) -> None:
         for node in body:
             if isinstance(node, ast.ClassDef):
-                found[f"{prefix}{node.name}"] = node
+                classes[f"{prefix}{node.name}"] = node
                 walk(node.body, f"{prefix}{node.name}.")
 
     walk(ast.parse(inspect.getsource(sys.modules[module])).body, "")
-    return found
+    return classes
 
 
 def struct_kinds(kind: type) -> dict[str, type]:
-    """A record and every record that it is made of, by class name."""
-    found: dict[str, type] = {}
+    """A record and every record nested in it, by class name."""
+    kinds: dict[str, type] = {}
 
     def walk(info: Any) -> None:
         if isinstance(info, msgspec.inspect.StructType):
-            if info.cls.__name__ not in found:
-                found[info.cls.__name__] = info.cls
-                for one in info.fields:
-                    walk(one.type)
+            if info.cls.__name__ not in kinds:
+                kinds[info.cls.__name__] = info.cls
+                for field in info.fields:
+                    walk(field.type)
             return
         for name in ("types", "item_type", "item_types", "value_type", "type"):
-            part = getattr(info, name, None)
-            for one in part if isinstance(part, tuple) else (part,):
-                if isinstance(one, msgspec.inspect.Type):
-                    walk(one)
+            inner = getattr(info, name, None)
+            for part in inner if isinstance(inner, tuple) else (inner,):
+                if isinstance(part, msgspec.inspect.Type):
+                    walk(part)
 
     walk(msgspec.inspect.type_info(kind))
-    return found
+    return kinds
 
 
 @cache
 def described_schema(kind: type) -> dict[str, Any]:
-    """The JSON Schema of a record, with the meaning of every field."""
+    """The JSON Schema of a record, with the description of every field."""
     schema = json_schema(kind)
     kinds = struct_kinds(kind)
     definitions = {

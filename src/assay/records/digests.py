@@ -1,5 +1,5 @@
-"""Digests of records. Where order means nothing (steps, claims, criteria, tags) the digest does not
-change with it.
+"""Digests of records. They don't depend on the order of steps, claims, criteria or tags, which
+means nothing.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _KEYS = {"steps": "name", "claims": "text"}
 
 
 def run_digest(run: Run) -> str:
-    """What this evidence is. Tool calls, handoffs and retrieved passages keep their order: it is
+    """The digest of a run. The order of tool calls, handoffs and retrieved passages counts: it is
     part of what happened.
     """
     return digest(in_one_order(run))
 
 
 def in_one_order(run: Run) -> Run:
-    """A run with everything sorted whose order means nothing; the run itself where it is."""
+    """A run with its unordered lists sorted; the same object if they are sorted already."""
     changes: dict[str, Any] = {}
     for name in _RUN_SETS:
         value = getattr(run, name)
@@ -56,7 +56,7 @@ def _sorted(values: list[Any], key: str | None) -> list[Any]:
 
 
 def scorecard_digest(scorecard: Scorecard) -> str:
-    """What grading was given: gates, criteria, threshold and version."""
+    """The digest of what grading reads: gates, criteria, threshold and version."""
     return digest(
         {
             "run_id": scorecard.run_id,

@@ -1,4 +1,4 @@
-"""An evaluation: one version of a workflow on one dataset, with the runs it names and their totals
+"""An evaluation: one version of a workflow on one dataset, with its runs and their totals
 (`assay.evaluation/1`).
 """
 
@@ -23,7 +23,7 @@ class VersionedName(Struct, frozen=True, kw_only=True):
 
 
 class EvaluationTotals(Struct, frozen=True, kw_only=True):
-    """What the runs of an evaluation come to."""
+    """The totals over the runs of an evaluation."""
 
     n: int
     """How many runs there are."""
@@ -34,7 +34,7 @@ class EvaluationTotals(Struct, frozen=True, kw_only=True):
     score: ValueInterval
     """The mean of the weighted scores, on 0..100."""
     gate_failures: dict[str, int]
-    """By gate, the runs that don't pass it, undetermined ones included."""
+    """By gate, the runs that don't pass it, including undetermined ones."""
     missing: dict[str, int]
     """By criterion, the runs without a score for it; such a score counts as 0."""
     ungraded: int = 0
@@ -44,7 +44,7 @@ class EvaluationTotals(Struct, frozen=True, kw_only=True):
 
 
 class EvaluatedRun(Struct, frozen=True, kw_only=True):
-    """A run that an evaluation names."""
+    """A run of an evaluation."""
 
     run_id: str
     """The run's id."""
@@ -74,12 +74,12 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     settings: dict[str, Any]
     """What the runs were made and graded with."""
     labels: list[str] = []
-    """Labels that people gave the evaluation."""
+    """Labels that users gave the evaluation."""
     started: str
     """When the first run started."""
     finished: str | None
     """When the last run ended."""
     totals: EvaluationTotals
-    """What the runs come to."""
+    """The totals over the runs."""
     runs: list[EvaluatedRun]
     """The runs, by id and digest."""

@@ -1,8 +1,8 @@
-"""The evidence of one run: `assay.run/1`, as the contract writes it.
+"""The evidence of one run: `assay.run/1`.
 
-Frozen, and closed: an unknown key is an error, because a misspelt key is evidence that silently
-does not count. `metadata` is free. An absent list and an empty one differ: absent says "nobody
-looked", empty says "there were none". Nothing here judges; see `scoring`.
+Records are frozen and closed: an unknown key is an error, because evidence under a misspelt key
+would silently not count. Only `metadata` takes any key. An absent list means that nobody looked; an
+empty one means that there were none. Nothing here scores; see `scoring`.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from msgspec import Meta, Struct, field
 
 RUN_SCHEMA = "assay.run/1"
 CHECKS = "imported_checks"
-"""Under `metadata`: what another tool checked of the sample, each with the least that passes. A
-comparison requires of the candidate what the baseline has.
+"""The key in a run's metadata for what another tool checked of the sample, each with its lowest
+passing score. A comparison requires of the candidate what the baseline has.
 """
 IMPORTED = "imported"
-"""The key in the metadata of a run that another tool made: which tool, and what the import knows of
-its place and of what it leaves out.
+"""The key in a run's metadata for the tool that it was imported from, its place in that tool's
+file, and what the import left out.
 """
 DESCRIPTION = "description"
-"""The key in the metadata of a run for what the tool that made the sample calls it."""
+"""The key in a run's metadata for the sample's title in the tool that it was imported from."""
 
 Count = Annotated[int, Meta(ge=0)]
 Number = Annotated[Any, Meta(extra_json_schema={"type": "number"})]
-"""A number kept as it was written; `records.reading` checks it. msgspec's own number types would
-pass it through a float.
+"""A number kept as it was written; `records.reading` checks it. msgspec's number types would
+convert it to a float.
 """
 OptionalNumber = Annotated[Any, Meta(extra_json_schema={"type": ["number", "null"]})]
 Status = Literal["success", "failed", "error", "cancelled", "timeout"]
@@ -37,7 +37,7 @@ Severity = Literal["none", "low", "medium", "high", "critical"]
 class ClosedRecord(
     Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
 ):
-    """What all records share: frozen, closed, and without the keys that say nothing."""
+    """A record that is frozen, refuses unknown keys and leaves out defaults when written."""
 
 
 class Workflow(ClosedRecord, frozen=True):
@@ -69,8 +69,8 @@ class Dataset(ClosedRecord, frozen=True):
 
 
 class Source(ClosedRecord, frozen=True):
-    """Who gave a score. A judge is a model with its version, its prompt, the rubric and the
-    settings it was asked with; another of these is another judge.
+    """Who gave a score. A judge is a model with its version, prompt, rubric and settings; if one of
+    these differs, it is another judge.
     """
 
     kind: Literal["llm", "human", "script"]
@@ -90,7 +90,7 @@ class Source(ClosedRecord, frozen=True):
 
     @property
     def judge(self) -> str:
-        """The whole identity as one text: what a judge's card is found by.
+        """The whole identity as one text, by which its judge card is found.
 
         >>> Source(kind="llm", name="m-1", rubric="rag@1").judge
         'm-1 (rubric rag@1)'
@@ -100,12 +100,12 @@ class Source(ClosedRecord, frozen=True):
 
 
 IDENTITY = ("version", "prompt_version", "rubric", "settings", "answered_by")
-"""What besides its name makes a judge the one it is."""
+"""The fields that identify a judge besides its name."""
 
 
 class Disagreement(ClosedRecord, frozen=True):
-    """How far those who judged the same thing disagreed: the lowest and highest raw score, or for
-    pairs in two orders how many came out differently.
+    """How far several verdicts on the same thing disagreed: the lowest and highest raw score, or,
+    for pairs in two orders, how many came out differently.
     """
 
     between: Literal["judges", "samples", "orders"]
@@ -121,9 +121,7 @@ class Disagreement(ClosedRecord, frozen=True):
 
 
 class Score(ClosedRecord, frozen=True):
-    """A raw score and the number of samples behind it. `raw` null means that nobody could score
-    it.
-    """
+    """A raw score and the number of samples behind it."""
 
     raw: Any
     """The score on its own scale; null where nobody could score it."""
@@ -136,7 +134,7 @@ class Score(ClosedRecord, frozen=True):
 
 
 class Step(ClosedRecord, frozen=True):
-    """One step of a run. It is critical unless it says otherwise."""
+    """One step of a run, critical by default."""
 
     name: str
     """The step's name."""
@@ -167,7 +165,7 @@ class Step(ClosedRecord, frozen=True):
 
 
 class ToolCall(ClosedRecord, frozen=True):
-    """One call of a tool. `valid` null means that nobody checked its arguments."""
+    """One tool call."""
 
     name: str
     """The tool that was called."""
@@ -184,7 +182,7 @@ class ToolCall(ClosedRecord, frozen=True):
 
 
 class Tally(ClosedRecord, frozen=True):
-    """How many of how many."""
+    """A count out of a total."""
 
     passed: Count
     """How many passed."""
@@ -215,9 +213,7 @@ class Retrieved(ClosedRecord, frozen=True):
 
 
 class Claim(ClosedRecord, frozen=True):
-    """One claim of an answer, or of the expected answer; `supported` says whether the retrieved
-    context supports it.
-    """
+    """One claim of an answer, or of the expected answer."""
 
     text: str
     """The claim."""
@@ -230,7 +226,7 @@ class Claim(ClosedRecord, frozen=True):
 
 
 class Handoff(ClosedRecord, frozen=True):
-    """One agent passing the work to another; `expected` is the agent it should have gone to."""
+    """One agent passing the work to another."""
 
     source: str = field(name="from")
     """The agent that hands over."""
@@ -250,7 +246,7 @@ class Verdict(ClosedRecord, frozen=True):
 
 
 class Judge(ClosedRecord, frozen=True):
-    """Which judge scored, so that two runs can be compared."""
+    """The judge that scored, so that runs of different judges aren't compared."""
 
     model: str
     """The model that judged."""
@@ -261,7 +257,7 @@ class Judge(ClosedRecord, frozen=True):
 
 
 class Run(ClosedRecord, frozen=True):
-    """Everything that was seen of one run of a workflow on one sample."""
+    """The evidence of one run of a workflow on one sample."""
 
     schema: Literal["assay.run/1"]
     """The kind and version of this document."""
@@ -330,4 +326,4 @@ class Run(ClosedRecord, frozen=True):
     attempt: Annotated[int, Meta(ge=1)] | None = None
     """Which attempt at the sample this is, from 1."""
     metadata: dict[str, Any] = {}
-    """Anything else. It is kept and never read."""
+    """Anything else, under any keys. Importers and the runner add theirs."""

@@ -1,7 +1,7 @@
-"""A graded exam, `assay.exam/1`, and what its gate decides, `assay.exam-gate/1`.
+"""A graded exam, `assay.exam/1`, and the decision of its gate, `assay.exam-gate/1`.
 
-Keys that a later version adds are let through when a result is read; nothing here is decided by
-them. Whether the numbers of a result add up is checked in `exams.document`.
+Reading a result ignores unknown keys, which a later version may have added. `exams.document` checks
+whether the numbers of a result add up.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ExamFileCount(_ExamPart, frozen=True, kw_only=True):
 
 
 class ItemResult(_ExamPart, frozen=True, kw_only=True):
-    """One item in the shape of the rubric chapter."""
+    """One item with its marks."""
 
     item: str
     """The item's id."""
@@ -44,7 +44,7 @@ class ItemResult(_ExamPart, frozen=True, kw_only=True):
     expected: list[str]
     """What the rubric's main axis expects."""
     got: str | None
-    """What the main axis read of the answer; null where it could read nothing."""
+    """What the main axis read in the answer; null if it could read nothing."""
     score: Number
     """The item's score, from 0 to 1."""
     breakdown: AxisNumbers
@@ -64,13 +64,14 @@ class AxisResult(_ExamPart, frozen=True, kw_only=True):
     mean: Number
     """The share of items that have the mark."""
     lost: Number
-    """How much this axis costs the exam's score: its weight times the share of items without it."""
+    """What this axis costs the exam's score: its weight times the share of items without the mark.
+    """
     zero_items: int
     """How many items have a mark of 0."""
 
 
 class LostMark(_ExamPart, frozen=True, kw_only=True):
-    """An axis that an item lost: what would have earned the mark, and what was given instead."""
+    """A mark that an item lost: what would have earned it, and the answer instead."""
 
     item: str
     """The item's id."""
@@ -79,7 +80,7 @@ class LostMark(_ExamPart, frozen=True, kw_only=True):
     expected: str
     """What would have earned the mark."""
     given: str
-    """Empty if nothing was given."""
+    """The answer; empty if there was none."""
 
 
 AxisResults = dict[str, AxisResult]
@@ -96,7 +97,7 @@ class ScoreCount(_ExamPart, frozen=True, kw_only=True):
 
 
 class PatternSeen(_ExamPart, frozen=True, kw_only=True):
-    """A pattern across the items, what was seen of it, and where to look."""
+    """A pattern across the items, its evidence, and where to look for the cause."""
 
     kind: str
     """The pattern's id in the rubric."""
@@ -116,7 +117,7 @@ class LatencyResult(_ExamPart, frozen=True, kw_only=True):
 
 
 class ExamDigests(_ExamPart, frozen=True, kw_only=True):
-    """What a result was made of."""
+    """The digests of what a result was made from."""
 
     exam: str
     """The digest of the set and of every item."""
@@ -129,12 +130,12 @@ class ExamDigests(_ExamPart, frozen=True, kw_only=True):
 
 
 class PassLine(_ExamPart, frozen=True, kw_only=True):
-    """The least score of a pass, where the exam or the command names one."""
+    """The passing score, if the exam or the command sets one."""
 
     holds: bool
     """Whether the score reaches it."""
     limit: Number
-    """The least score that passes."""
+    """The lowest score that passes."""
 
 
 class ExamResult(_ExamPart, frozen=True, kw_only=True):
@@ -177,14 +178,14 @@ class ExamResult(_ExamPart, frozen=True, kw_only=True):
     notes: list[str] = []
     """What else was noticed."""
     digests: ExamDigests
-    """What the result was made of."""
+    """The digests of what the result was made from."""
     scoring_system: str = field(name="scoringSystem")
     """The version of the scoring system."""
     grading_system: str = field(name="gradingSystem")
     """The version of the grading system."""
     broken: list[Any] | UnsetType = UNSET
-    """For each step of normalisation that was left out, the marks that are lost; only where a step
-    was named.
+    """For each normalisation step that was left out, the marks that are lost; only where a step was
+    named.
     """
     recalibrated_from: str | UnsetType | None = UNSET
     """The rubric that the exam was first graded by; only after `assay exam recalibrate`."""
@@ -195,7 +196,7 @@ class ExamResult(_ExamPart, frozen=True, kw_only=True):
     axis_names: list[str] | UnsetType = UNSET
     """The axes in the rubric's order, where they are not the tutor's four."""
     pass_line: PassLine | UnsetType = UNSET
-    """The least score that passes; only where the exam or the command names one."""
+    """The passing score; only where the exam or the command sets one."""
 
 
 class HardGate(_ExamPart, frozen=True, kw_only=True):
@@ -256,7 +257,7 @@ class SoftGate(_ExamPart, frozen=True, kw_only=True):
 
 
 class RubricCheck(_ExamPart, frozen=True, kw_only=True):
-    """A rise that is large enough to be a fault of the rubric, and the rubric's own test."""
+    """A rise so large that the rubric may be at fault, and the result of the rubric's self-test."""
 
     rise: Number
     limit: Number
@@ -264,12 +265,12 @@ class RubricCheck(_ExamPart, frozen=True, kw_only=True):
 
     @property
     def holds(self) -> bool:
-        """Whether the rubric passes its own test."""
+        """Whether the rubric passes its self-test."""
         return self.self_test["passed"] is True
 
 
 class ExamGateDigests(_ExamPart, frozen=True, kw_only=True):
-    """What a gate decided by."""
+    """The digests of what a gate decided by."""
 
     rubric: str
     policy: str
@@ -277,7 +278,7 @@ class ExamGateDigests(_ExamPart, frozen=True, kw_only=True):
 
 
 class ExamGate(_ExamPart, frozen=True, kw_only=True):
-    """What the gates on graded exams decide."""
+    """The decision of the gates on graded exams."""
 
     schema: Literal["assay.exam-gate/1"] = "assay.exam-gate/1"
     passed: bool

@@ -2,8 +2,8 @@
 the rules.
 
 Norms are counts of billionths and scores are counts of hundredths (see `exact`); the properties
-show them as numbers. A Grade carries its band edges and its scorecard, so that explaining or
-drawing it needs no rule.
+return them as floats. A Grade carries its band edges and its scorecard, so that code that explains
+or draws it needs no rule.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from assay.records.scorecard import SCORING_SYSTEM, Criterion, Scorecard
 GRADES_SCHEMA = "assay.grades/1"
 GRADING_SYSTEM = "gradingSystem/1.0.0"
 ENGINE = {"scoringSystem": SCORING_SYSTEM, "gradingSystem": GRADING_SYSTEM}
-"""What this code implements, for results that no profile and no policy made; any other result names
-the systems that these state.
+"""The systems that this code implements, for results without a profile or policy. Any other result
+names the systems that its profile and policy state.
 """
 LETTERS = ("A", "B", "C", "D", "F")
 
@@ -35,14 +35,14 @@ def is_graded(tree: Any) -> bool:
 
 
 class Band(NamedTuple):
-    """A letter and the score, in hundredths, from which it holds."""
+    """A letter and the lowest score, in hundredths, that earns it."""
 
     grade: str
     edge: int
 
 
 class Finding(NamedTuple):
-    """One rule that was checked: whether it fired, on what, and what it means."""
+    """One rule that was checked: whether it fired, on what, and why it matters."""
 
     rule: str
     fired: bool
@@ -63,13 +63,13 @@ class GradedCriterion(Struct, frozen=True, kw_only=True):
     """Where the floor comes from: `criterion`, `role` or `override`."""
     floor_failed: bool = False
     judge_fault: str | None = None
-    """Why the judge that scored it may not gate, where it may not."""
+    """Why the judge that scored it may not gate; None if it may."""
     role_floor_units: int | None = None
-    """The policy's floor for its role, also where an override holds in its place."""
+    """The policy's floor for its role, even if an override replaces it."""
     disagreement_units: int | None = None
-    """How far apart those who judged it were, on 0..1; None if that was not measured."""
+    """How far apart its judges were, on 0..1; None if that was not measured."""
     was_measured: bool = False
-    """Whether our own code read it off the evidence."""
+    """Whether Assay computed it from the evidence."""
 
     @property
     def name(self) -> str:
@@ -93,7 +93,7 @@ class GradedCriterion(Struct, frozen=True, kw_only=True):
 
 
 class Grade(Struct, frozen=True, kw_only=True):
-    """The letter, what it would have been without gates and floors, and whether the run passed.
+    """The letter, the letter without gates and floors, and whether the run passed.
 
     >>> import assay
     >>> card = {
@@ -114,9 +114,9 @@ class Grade(Struct, frozen=True, kw_only=True):
     score_units: int
     adjusted_score_units: int
     threshold_units: int
-    """The hundredths that the score must reach."""
+    """The passing score, in hundredths."""
     threshold: Any
-    """The same, as it was written."""
+    """The passing score as it was written."""
     reason: str
     hard_gate_failures: tuple[str, ...]
     floor_failures: tuple[str, ...]
@@ -129,7 +129,7 @@ class Grade(Struct, frozen=True, kw_only=True):
     floor_roles: tuple[str, ...]
     """The roles for which the policy has a floor."""
     disagreement_limit: int
-    """The disagreement of judges, on 0..1, up to which the placement notes call it low."""
+    """The largest disagreement of judges, on 0..1, that the placement notes call low."""
     scorecard: Scorecard
     policy: str
     policy_digest: str
@@ -142,8 +142,8 @@ class Grade(Struct, frozen=True, kw_only=True):
 
     @property
     def sample(self) -> str:
-        """What the run was made on: its sample, within its dataset; a run without one stands for
-        itself. Repeats have the same.
+        """The sample of the run, within its dataset, which repeats share; the run's id if it names
+        no sample.
         """
         card = self.scorecard
         if card.dataset is not None:
@@ -152,19 +152,17 @@ class Grade(Struct, frozen=True, kw_only=True):
 
     @property
     def weighted_score(self) -> float:
-        """The weighted score on 0..100, rounded half-up to 2 decimals; the letter was read off this
-        value.
-        """
+        """The weighted score on 0..100, rounded half-up to 2 decimals; it decides the letter."""
         return exact.shown(self.score_units, exact.SCORE_DIGITS)
 
     @property
     def weighted_score_adjusted(self) -> float:
-        """The same with the adjusted norms."""
+        """The weighted score of the adjusted norms."""
         return exact.shown(self.adjusted_score_units, exact.SCORE_DIGITS)
 
     @property
     def pass_threshold(self) -> float:
-        """The score from which a run passes."""
+        """The lowest score that passes."""
         return float(self.threshold)
 
     @property
@@ -181,15 +179,16 @@ _ENDED = re.compile(r"the run ended with status '(\w+)': (.+)", re.DOTALL)
 
 
 def ended_by(reason: str) -> str:
-    """What ended a run, by the reason of its gate; empty if nothing is stated.
+    """What ended a run, from the reason of its gate; empty if the reason doesn't state it.
 
     >>> ended_by("the run ended with status 'error': 429"), ended_by("no critical step failed")
     ('error: 429', '')
     >>> ended_by("the run ended with status 'cancelled': skipped: no GPU")
     'skipped: no GPU'
     """
-    found = _ENDED.search(reason)
-    if found is None:
+    ended = _ENDED.search(reason)
+    if ended is None:
         return ""
-    own = found[2].lower().startswith(("skipped", found[1], "error"))
-    return found[2] if own else f"{found[1]}: {found[2]}"
+    status, cause = ended[1], ended[2]
+    names_status = cause.lower().startswith(("skipped", status, "error"))
+    return cause if names_status else f"{status}: {cause}"

@@ -1,7 +1,7 @@
-"""The card of a judge, `assay.judge-card/1`, as it is read: what was measured of one judge.
+"""The judge card, `assay.judge-card/1`: what was measured of one judge.
 
-A figure that is missing was not measured. Keys that nothing here needs are let through: the digest
-of a card is taken of the whole document, see `judging.card`.
+A missing figure was not measured. Reading ignores keys that nothing here needs; the digest of a
+card covers the whole document, see `judging.card`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Measure = int | float | Decimal
 
 
 class Estimate(Struct, frozen=True):
-    """A number with its interval; without ends there may be a reason."""
+    """A number with its interval, or the reason why it has none."""
 
     value: Measure | None = None
     """The value."""
@@ -34,13 +34,13 @@ class Probe(Estimate, frozen=True):
     """One bias, as an audit measured it."""
 
     items: int | None = None
-    """Pairs or texts that it rests on."""
+    """How many pairs or texts it was measured on."""
     answers: int = 0
-    """Answers that the judge was asked for."""
+    """How many answers the judge was asked for."""
     lost: int = 0
-    """Of these, answers without a verdict."""
+    """How many of these have no verdict."""
     sentence: str = ""
-    """What was found, in a sentence."""
+    """The finding, in a sentence."""
 
 
 class WeightedKappas(Struct, frozen=True):
@@ -53,7 +53,7 @@ class WeightedKappas(Struct, frozen=True):
 
 
 class Confusion(Struct, frozen=True):
-    """How often the judge gave which verdict where people gave which label."""
+    """How often each verdict of the judge met each label of people."""
 
     human: list[Any]
     """The values of the rows: what people gave."""
@@ -64,7 +64,7 @@ class Confusion(Struct, frozen=True):
 
 
 class AgreementBlock(Struct, frozen=True):
-    """Every statistic of agreement with people."""
+    """The statistics of agreement with people."""
 
     agreement: Estimate | None = None
     """The share of items on which judge and people agree."""
@@ -81,7 +81,7 @@ class AgreementBlock(Struct, frozen=True):
     pearson: Estimate | None = None
     """Pearson's linear correlation."""
     confusion: Confusion | None = None
-    """Who gave what, as a table."""
+    """Verdicts against labels, as a table."""
 
     @property
     def kappa(self) -> Estimate | None:
@@ -102,7 +102,7 @@ class CalibrationSet(Struct, frozen=True):
 
 
 class Corrected(Struct, frozen=True):
-    """The true mean, by three estimates."""
+    """Three estimates of the true mean."""
 
     naive: Estimate | None = None
     """The mean of the judge's verdicts, uncorrected."""
@@ -113,7 +113,7 @@ class Corrected(Struct, frozen=True):
 
 
 class MeanDifference(Struct, frozen=True):
-    """How far the judge is above people on average."""
+    """How much higher the judge scores than people, on average."""
 
     mean_difference: Estimate = Estimate()
     """Judge minus people, with its interval."""
@@ -134,9 +134,10 @@ class LabelSource(Struct, frozen=True):
     raters: list[str] = []
     """The people who gave the labels."""
     typed_raters: int = 0
-    """Of these, only a name that somebody typed. One person may have typed all of them."""
+    """How many of these are only a name that somebody typed. One person may have typed all of them.
+    """
     changed_after_others: int = 0
-    """Labels that were changed once others' could be seen; those changes don't count."""
+    """Labels that were changed when others' labels could be seen; those changes don't count."""
 
 
 class CalibrationRecord(Struct, frozen=True):
@@ -155,7 +156,7 @@ class CalibrationRecord(Struct, frozen=True):
     scale: LabelScale = LabelScale()
     """The scale of the labels."""
     bias: MeanDifference = MeanDifference()
-    """How far the judge is above people on average."""
+    """How much higher the judge scores than people, on average."""
     corrected: Corrected = Corrected()
     """The true mean, estimated from judge and labels."""
     label_set: LabelSource | None = None
@@ -176,21 +177,21 @@ class AuditItems(Struct, frozen=True):
 
 
 class AuditRecord(Struct, frozen=True):
-    """The audit of a judge, as far as people look at it by itself."""
+    """The part of an audit that is shown without a card."""
 
     judge: dict[str, Any]
     biases: dict[str, Probe | None]
 
 
 class CardTerm(Struct, frozen=True):
-    """One thing that a policy asks of a judge. `holds` is None if it was not measured."""
+    """One requirement of a policy on a judge."""
 
     id: str
     """The term of the policy."""
     holds: bool | None
     """Whether the judge meets it; null where it was not measured."""
     sentence: str
-    """What was measured, and what the policy asks for."""
+    """What was measured, and what the policy requires."""
 
 
 class CardAdmission(Struct, frozen=True):
@@ -207,7 +208,7 @@ class CardAdmission(Struct, frozen=True):
 
 
 class JudgeCard(Struct, frozen=True, kw_only=True):
-    """One judge and what was measured of it."""
+    """One judge and its measurements."""
 
     schema: Literal["assay.judge-card/1"]
     """The kind and version of this document."""
@@ -243,8 +244,8 @@ class JudgeCard(Struct, frozen=True, kw_only=True):
     price: dict[str, Any] | None = None
     """What a million tokens cost, as the judge's description has it."""
     usage: dict[str, Any] | None = None
-    """Calls, tokens and cost of the audit, and `answered_at`: when the oldest answer behind the
-    card came, from which its age counts.
+    """Calls, tokens and cost of the audit, and `answered_at`: the time of the oldest answer behind
+    the card, from which its age counts.
     """
     calibration: CalibrationRecord | None = None
     """The whole comparison with human labels, as `assay judge calibrate` wrote it."""
@@ -255,14 +256,14 @@ class JudgeCard(Struct, frozen=True, kw_only=True):
     audit_items: AuditItems | None = None
     """The pairs that it was audited on."""
     admission: CardAdmission | None = None
-    """Whether it may gate under a policy, when the card was made. `assay grade` decides again."""
+    """Whether it could gate under a policy when the card was made. `assay grade` decides again."""
 
     @property
     def kappa(self) -> Estimate | None:
-        """Its kappa with people, if that was measured."""
+        """Its kappa with people; None if it was not measured."""
         return None if self.agreement is None else self.agreement.kappa
 
     @property
     def n_labelled(self) -> int | None:
-        """How many human labels it was compared with."""
+        """How many human labels it was compared with; None without a calibration."""
         return None if self.calibration is None else self.calibration.n_labelled

@@ -1,11 +1,10 @@
-"""What people say of runs: a label (`assay.label/1`), and a set of items to label
-(`assay.label-set/1`).
+"""Human labels on runs (`assay.label/1`), and sets of items to label (`assay.label-set/1`).
 
 A label never changes a run, a grade or a decision, and opens no gate. A rater who changes their
-mind gives a new label, which names the one before; both stay. Of scores and choices the new one
-counts if it comes within ten minutes and before somebody else labels the item: later the rater may
-have seen what others said, or how the judge did. Of overrides the newest counts. A label has no
-time in it: the ledger stamps it. So a form that is sent twice is one record.
+mind adds a new label, which names the one it supersedes; both are kept. A new score or choice
+counts if it comes within ten minutes and before anybody else labels the item: after that, the rater
+may have seen what others or the judge decided. For overrides, the newest counts. A label contains
+no time, which the ledger adds, so a form that is sent twice is one record.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ Order = Literal["ab", "ba"]
 
 
 class Rater(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
-    """Who labels. A token is a rater, by its id: two of one name are two. A name that a token
-    carries is never the same rater as a name that a person typed.
+    """Who labels. Tokens are told apart by their ids, so two with the same name are two raters. A
+    token's name and the same name typed by a person are two raters as well.
     """
 
     name: Annotated[str, Meta(pattern=r"\S", max_length=MAX_RATER)]
@@ -38,11 +37,11 @@ class Rater(ClosedRecord, frozen=True, kw_only=True, omit_defaults=False):
     by: Literal["token", "stated"]
     """Whether a token vouches for the name, or somebody typed it."""
     id: Annotated[str, Meta(max_length=MAX_RATER)] | None = None
-    """The token's; null for a name that was typed."""
+    """The token's id; null for a name that was typed."""
 
     @property
     def shown(self) -> str:
-        """The name as people read it; one that nobody vouches for says so."""
+        """The name for people to read, marked if somebody typed it."""
         return self.name if self.by == "token" else f"{self.name} (typed)"
 
 
@@ -56,12 +55,12 @@ class PairLabel(ClosedRecord, frozen=True, kw_only=True):
     shown: Order
     """Which of them the rater saw first."""
     choice: Choice
-    """By evaluation, not by place."""
+    """The better run, or a tie. The letters name the runs, not the order they were shown in."""
 
 
 class Override(ClosedRecord, frozen=True, kw_only=True):
-    """What a person would have decided, and why. It is shown next to the grade and counted; the
-    grade doesn't change.
+    """What a person would have decided, and why. Reports show and count it; the grade doesn't
+    change.
     """
 
     verdict: Literal["pass", "fail"]
@@ -71,7 +70,7 @@ class Override(ClosedRecord, frozen=True, kw_only=True):
 
 
 class HumanLabel(ClosedRecord, frozen=True, kw_only=True):
-    """What one rater says of one item. It has `scores`, `pair` or `override`, as `kind` says."""
+    """One rater's label on one item: `scores`, `pair` or `override`, depending on `kind`."""
 
     schema: Literal["assay.label/1"]
     """The kind and version of this document."""
@@ -100,15 +99,15 @@ class HumanLabel(ClosedRecord, frozen=True, kw_only=True):
     comment: Comment = ""
     """What the rater wrote."""
     supersedes: Digest | None = None
-    """The rater's label of this item before this one."""
+    """The rater's previous label of this item."""
 
     def __post_init__(self) -> None:
-        """Refuse a label that says something else than its kind, or nothing."""
-        said = {"rubric": self.scores, "pair": self.pair, "override": self.override}
-        given = [kind for kind, value in said.items() if value]
-        if given != [self.kind]:
+        """Refuse a label whose content doesn't match its kind."""
+        contents = {"rubric": self.scores, "pair": self.pair, "override": self.override}
+        kinds = [kind for kind, value in contents.items() if value]
+        if kinds != [self.kind]:
             raise ValueError(
-                f"a label of kind '{self.kind}' has {' and '.join(given) or 'nothing'}"
+                f"a label of kind '{self.kind}' has {' and '.join(kinds) or 'nothing'}"
             )
         if (self.set is None) is not (self.kind == "override"):
             raise ValueError("a label names its set, and an override has none")
@@ -117,17 +116,17 @@ class HumanLabel(ClosedRecord, frozen=True, kw_only=True):
 
     @property
     def item(self) -> tuple[str, str, str]:
-        """What it is about: of two labels of one rater about the same item, one counts."""
+        """What it is about; of a rater's labels on the same item, one counts."""
         return self.kind, self.set or "", self.run
 
     @property
     def value(self) -> tuple[object, ...]:
-        """The verdict itself, without the comment."""
+        """The verdict without the comment."""
         return self.scores, self.pair and self.pair.choice, self.override
 
     @property
-    def says(self) -> tuple[object, ...]:
-        """Everything the rater said, to see whether a new label says anything new."""
+    def content(self) -> tuple[object, ...]:
+        """The verdict and the comment; a new label with equal content adds nothing."""
         return *self.value, self.comment
 
 

@@ -1,4 +1,4 @@
-"""What JSON can say. Values come from strangers, and a validator must not see what is beyond it."""
+"""Find values that JSON can't represent, before a validator sees them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from math import isfinite
 from typing import Any
 
 MAX_DEPTH = 200
-"""As deep as JSON is read at all."""
+"""The deepest nesting that is read."""
 
 
 def beyond_json(value: Any) -> str:
-    """What a JSON Schema validator must not see, or nothing: it takes NaN for null, and nesting
-    without end ends the process.
+    """Why a value is not JSON; empty if it is. A JSON Schema validator takes NaN for null, and
+    unlimited nesting crashes it.
 
     >>> beyond_json({"a": [1.5, None]}), beyond_json([float("nan")])
     ('', 'contain NaN or an infinity, which is not JSON')
@@ -20,15 +20,15 @@ def beyond_json(value: Any) -> str:
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         below: list[Any] = []
-        for one in level:
-            if isinstance(one, str | int):
+        for part in level:
+            if isinstance(part, str | int):
                 continue
-            if isinstance(one, dict):
-                below += one.values()
-            elif isinstance(one, list | tuple):
-                below += one
-            elif (isinstance(one, float) and not isfinite(one)) or (
-                isinstance(one, Decimal) and not one.is_finite()
+            if isinstance(part, dict):
+                below += part.values()
+            elif isinstance(part, list | tuple):
+                below += part
+            elif (isinstance(part, float) and not isfinite(part)) or (
+                isinstance(part, Decimal) and not part.is_finite()
             ):
                 return "contain NaN or an infinity, which is not JSON"
         if not below:

@@ -1,7 +1,7 @@
-"""From a parsed tree to a record, or every fault of the tree at once.
+"""Read a parsed tree into a record, or report all its faults at once.
 
-The quick way is msgspec's. Only when it refuses is the published JSON Schema asked, which knows all
-the faults and not just the first.
+msgspec decodes. Only if it refuses is the tree validated against the published JSON Schema, which
+finds every fault and not just the first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OPERATIONS = ("latency_ms", "cost_usd")
 
 
 def read_run(document: Document) -> Run:
-    """A run, checked: shape, names, numbers and counts."""
+    """A run, with its shape, names, numbers and counts checked."""
     run = read_record(document, Run, "SCO-011")
     faults = list(_run_faults(run))
     if faults:
@@ -35,9 +35,7 @@ def read_run(document: Document) -> Run:
 
 
 def read_scorecard(document: Document) -> Scorecard:
-    """A scorecard, checked for shape and names; its scores and floors are checked where they are
-    used, in `grading`.
-    """
+    """A scorecard, with its shape and names checked; `grading` checks its scores and floors."""
     scorecard = read_record(document, Scorecard, "GRD-101")
     faults = [
         Fault(f"the gate name {problem}.", code="SCO-013", path="hard_gates")
@@ -58,7 +56,7 @@ def read_scorecard(document: Document) -> Scorecard:
 
 
 def read_record(document: Document, kind: type[R], code: str) -> R:
-    """The tree as a record of that kind."""
+    """The tree as a record of that kind. Raises an error that lists every fault."""
     try:
         return convert(document.tree, kind)
     except msgspec.ValidationError as error:
@@ -66,7 +64,7 @@ def read_record(document: Document, kind: type[R], code: str) -> R:
         if not faults:
             message, _, path = str(error).partition(" - at `$")
             if message.startswith("Expected `int") and message.endswith(", got `decimal`"):
-                # JSON Schema takes 1.0 for a whole number
+                # JSON Schema accepts 1.0 as a whole number
                 message = "must be a whole number without a decimal point: 1, not 1.0"
             faults = [Fault(f"{message}.", code=code, path=path.strip("`."))]
         raise _refused(document, faults) from None
@@ -82,7 +80,7 @@ def _refused(document: Document, faults: list[Fault]) -> EvidenceError:
 
 
 def _shape_faults(document: Document, kind: type[Any], code: str) -> Iterable[Fault]:
-    # only on the way to an error: the validator costs as much as all the rest
+    # only for an error: importing the validator costs as much as all the rest
     from assay.records.schemas import schema_faults
 
     for path, message in schema_faults(kind, document.tree):
@@ -132,4 +130,4 @@ KINDS: dict[str, Callable[[Document], Any]] = {
     "assay.run/1": read_run,
     "assay.scorecard/1": read_scorecard,
 }
-"""What a `schema` key says, and who reads it."""
+"""The reader for each value of a `schema` key."""

@@ -1,10 +1,9 @@
-"""How much work a JSON Schema can make of one byte of a value: a bound that is cheap to find, or
-none.
+"""A cheap upper bound on the work that a JSON Schema can cause for one byte of a value.
 
 The weight is the size of the schema with every `$ref` written out. Each part of that tree looks at
-each place of a value once at most, so weight times size bounds the work. There is no bound for
+each place in a value once at most, so weight times size bounds the work. There is no bound for
 recursion, for keywords that evaluate their neighbours again (`unevaluated...`), for dynamic
-references and for identifiers that change what a reference means.
+references, or for identifiers that change what a reference means.
 """
 
 from __future__ import annotations
@@ -16,18 +15,17 @@ from urllib.parse import unquote
 from assay.records.plain import MAX_DEPTH
 
 MAX_WEIGHT = 200_000
-"""A heavier schema takes long to compile alone."""
+"""Compiling a heavier schema would already take long."""
 _WITHOUT_BOUND = {"$dynamicRef", "$recursiveRef", "unevaluatedProperties", "unevaluatedItems"}
 _ELSEWHERE = {"$id", "$schema"}
-"""Below the root they start another resource, with its own references or dialect."""
+"""Below the root these start another resource, with separate references or another dialect."""
 _NOTES = {"description", "title", "$comment"}
 _COUNTED = re.compile(r"(.)\{(\d+)(?:,(\d*))?\}")
 _STATES = 8
-"""States of an automaton for one character of a pattern: `.` and a negated class need several in
-UTF-8.
+"""Automaton states for one character of a pattern: `.` and a negated class need several in UTF-8.
 """
 _CLASS = 2_000
-"""The same for a class of Unicode."""
+"""Automaton states for a Unicode class."""
 
 
 class _NoBound(Exception):
@@ -35,7 +33,7 @@ class _NoBound(Exception):
 
 
 def weight_of(schema: Any) -> int | None:
-    """The weight, or None if there is no bound or it is beyond `MAX_WEIGHT`.
+    """The weight; None if there is no bound or it exceeds `MAX_WEIGHT`.
 
     >>> weight_of({"type": "object"}), weight_of({"$ref": "#"})
     (18, None)
@@ -113,8 +111,8 @@ class _Weighing:
 
 
 def pattern_weight(pattern: str) -> int:
-    """The weight of a pattern: its length with counted repetitions written out, a repeated group as
-    often as it can be nested.
+    """The weight of a pattern: its length with counted repetitions written out, and repeated groups
+    multiplied as if all were nested.
 
     >>> pattern_weight("^a{3}$") < pattern_weight("^(a{30}){30}$") < pattern_weight(
     ...     "^(a{300}){300}$"

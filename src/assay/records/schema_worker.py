@@ -1,5 +1,5 @@
-"""Compiling and evaluating a JSON Schema: in this process, or as the process that `contract` asks
-when the work has no cheap bound.
+"""Compile and evaluate JSON Schemas. `contract` calls this in its own process, or runs it as a
+worker process when the work has no cheap bound.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ from assay.files.json_files import parse_json
 from assay.sandbox.worker import serve
 
 CPU_S = 3
-"""Seconds of computing for one value. An honest schema takes milliseconds, also for a large output;
-time that other programs take does not count.
-"""
+"""CPU seconds for one value. An honest schema takes milliseconds, even for a large output."""
 MEMORY = 1024 * 1024 * 1024
 """Bytes of address space."""
 MAX_FAULTS = 4
 _BACKTRACKS = 1_000_000
-"""Steps that one pattern with look-around or back references may take back."""
+"""Backtracking steps that one pattern with look-around or back references may take."""
 _WORDS = 160
 _PR_SET_PDEATHSIG = 1
 
@@ -37,8 +35,8 @@ class Broken(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """Whether a value keeps a schema, and where it does not; None is undetermined, for the reason
-    in `problem`.
+    """Whether a value keeps a schema, and where it doesn't. `valid` is None if that is
+    undetermined, for the reason in `problem`.
     """
 
     valid: bool | None
@@ -53,19 +51,19 @@ class Question(NamedTuple):
     value: bytes | None
 
 
-_question = msgspec.msgpack.Decoder(Question).decode
-encode_question = msgspec.msgpack.Encoder().encode
+_decode_question = msgspec.msgpack.Decoder(Question).decode
+encode_message = msgspec.msgpack.Encoder().encode
 decode_answer = msgspec.msgpack.Decoder(Checked).decode
 
 
 def linear() -> jsonschema_rs.RegexOptions:
-    """The engine whose time is linear in the text. It refuses look-around and back references."""
+    """The regex engine with linear time, which refuses look-around and back references."""
     return jsonschema_rs.RegexOptions(size_limit=10 * 1024 * 1024, dfa_size_limit=2 * 1024 * 1024)
 
 
 def compiled(schema: Any, options: Any) -> jsonschema_rs.Draft202012Validator:
-    """A validator that reaches no file and no network. Raises ValueError where this is not a usable
-    JSON Schema.
+    """A validator without access to files or the network. Raises ValueError if the schema is not
+    usable.
     """
     try:
         return jsonschema_rs.Draft202012Validator(schema, offline=True, pattern_options=options)
@@ -83,9 +81,7 @@ def compiled(schema: Any, options: Any) -> jsonschema_rs.Draft202012Validator:
 
 
 def evaluated(validator: jsonschema_rs.Draft202012Validator, value: Any) -> Checked:
-    """Whether a value keeps the schema. Evaluation that gives up inside is undetermined, wherever
-    in the schema it happens.
-    """
+    """Whether a value keeps the schema; undetermined if evaluation gives up anywhere in it."""
     try:
         if validator.is_valid(value):
             return Checked(True)
@@ -108,7 +104,7 @@ def _first_line(text: str) -> str:
     return lines[0][:_WORDS] if lines else ""
 
 
-# --- the process
+# --- the worker process
 
 
 @lru_cache(maxsize=64)
@@ -120,26 +116,26 @@ def _validator(schema: bytes) -> jsonschema_rs.Draft202012Validator:
 
 def answer(data: bytes) -> bytes:
     """The answer to a question."""
-    question = _question(data)
+    question = _decode_question(data)
     try:
         validator = _validator(question.schema)
-        found = (
+        checked = (
             Checked(True)
             if question.value is None
             else evaluated(validator, parse_json(question.value))
         )
     except ValueError as error:
-        found = Checked(None, problem=str(error))
-    return encode_question(found)
+        checked = Checked(None, problem=str(error))
+    return encode_message(checked)
 
 
 def _greeting() -> bytes:
-    return answer(encode_question(Question(b'{"type": "object", "pattern": "a(?=b)"}', b"[1.5]")))
+    return answer(encode_message(Question(b'{"type": "object", "pattern": "a(?=b)"}', b"[1.5]")))
 
 
 def main() -> None:
-    """Answer questions until standard input ends, or the thread that asks does: native code keeps
-    the interpreter from looking for its parent.
+    """Answer questions until standard input or the asking thread ends. While native code runs, the
+    interpreter can't check for its parent, so the kernel kills the process.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

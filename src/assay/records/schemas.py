@@ -1,6 +1,4 @@
-"""JSON Schemas of the records, made from the records themselves, and their faults in words a person
-can act on.
-"""
+"""JSON Schemas generated from the records, and validation faults worded for people."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ def _worded(
 ) -> Iterator[tuple[Path, str]]:
     for error in errors:
         path = tuple(error.instance_path)
-        about: Any = error.kind  # its stubs leave out what each kind carries
+        about: Any = error.kind  # the stubs lack the attributes of each kind
         keyword = about.name
         if keyword == "additionalProperties":
             known = _known_keys(kind, path)
@@ -70,8 +68,7 @@ def _worded(
                 ),
             )
         elif keyword == "anyOf":
-            # "a list, or null": the fault is inside the list, and the branch for null has nothing
-            # to say about it.
+            # "a list or null": the fault is inside the list, so the branch for null is irrelevant.
             inside = [
                 branch
                 for branch in about.context
@@ -125,7 +122,7 @@ _TYPES = {
 
 
 def _type_words(expected: str) -> str:
-    """JSON Schema's types in words.
+    """JSON Schema types in words.
 
     >>> _type_words("integer or null")
     'a whole number or null'
@@ -133,11 +130,11 @@ def _type_words(expected: str) -> str:
     return " or ".join(_TYPES.get(name, name) for name in expected.split(" or "))
 
 
-def _other_type(path: Path, expected: str, found: Any) -> str:
-    """What a value of another type should have been; a number that is a text is written as one."""
-    text = f"must be {_type_words(expected)}, not {_short(found)}."
-    if "string" in expected.split(" or ") and isinstance(found, float | Decimal):
-        return f'{text} Write {path[-1] if path else "it"}: "{_short(found)}".'
+def _other_type(path: Path, expected: str, value: Any) -> str:
+    """The fault of a value of the wrong type; how to write a number that should be a string."""
+    text = f"must be {_type_words(expected)}, not {_short(value)}."
+    if "string" in expected.split(" or ") and isinstance(value, float | Decimal):
+        return f'{text} Write {path[-1] if path else "it"}: "{_short(value)}".'
     return text
 
 
@@ -151,7 +148,7 @@ def _known_keys(kind: type, path: Path) -> list[str]:
 
 
 def _home(kind: type, path: Path, name: str) -> str:
-    """Where a key belongs that was written next to its object."""
+    """The sibling object that a misplaced key belongs in, as a hint."""
     for part in _known_keys(kind, path):
         if name in _known_keys(kind, (*path, part)):
             return f" It belongs in `{part}`."
@@ -159,7 +156,7 @@ def _home(kind: type, path: Path, name: str) -> str:
 
 
 def _resolve(schema: Any, definitions: dict[str, Any], wanted: str = "object") -> dict[str, Any]:
-    """The schema itself; of several, the one for a value of the wanted type."""
+    """The schema behind references; of several options, the one for the wanted type."""
     while isinstance(schema, dict):
         if "$ref" in schema:
             schema = definitions.get(str(schema["$ref"]).rsplit("/", 1)[-1], {})
@@ -174,11 +171,11 @@ def _resolve(schema: Any, definitions: dict[str, Any], wanted: str = "object") -
 def _step(schema: Any, part: str | int, definitions: dict[str, Any]) -> Any:
     if isinstance(part, int):
         return _resolve(schema, definitions, "array").get("items", {})
-    found = _resolve(schema, definitions)
-    properties = found.get("properties", {})
+    resolved = _resolve(schema, definitions)
+    properties = resolved.get("properties", {})
     if part in properties:
         return properties[part]
-    return found.get("additionalProperties") or {}
+    return resolved.get("additionalProperties") or {}
 
 
 def _short(value: Any) -> str:

@@ -1,8 +1,8 @@
-"""The scorecard: `assay.scorecard/1`, what scoring hands to grading and what a team may write by
-hand.
+"""The scorecard: `assay.scorecard/1`, the output of scoring and the input of grading. A team may
+also write one by hand.
 
-Raw scores, formulas, weights, floors and gate verdicts; no norm, no letter. The version of the
-scoring system is in it.
+It has raw scores, formulas, weights, floors, gate verdicts and the version of the scoring system,
+but no norms and no letter.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from assay.records.evidence import (
 from assay.records.systems import SCORING_PATTERN
 
 ROLES = ("correctness", "safety")
-"""The roles that have a meaning; a criterion may have another, but none that is a slip of these: it
-would lose their floor.
+"""The roles that policies know. A criterion may have another role, but not a misspelling of one of
+these: it would lose its floor.
 """
 SCORECARD_SCHEMA: Literal["assay.scorecard/1"] = "assay.scorecard/1"
 SCORING_SYSTEM = "scoringSystem/1.0.0"
@@ -61,8 +61,8 @@ Floor = Annotated[
 
 
 class FloorOverride(ClosedRecord, frozen=True):
-    """A floor below the one a role demands, with the reason that the report shows. On a card
-    without a profile it counts only where the policy says so.
+    """A floor below the one that the role demands. On a scorecard without a profile it counts only
+    if the policy allows it.
     """
 
     value: Floor
@@ -72,14 +72,14 @@ class FloorOverride(ClosedRecord, frozen=True):
 
 
 class Criterion(ClosedRecord, frozen=True):
-    """One criterion with its raw score. `raw_score` is null only when `missing` says why."""
+    """One criterion with its raw score."""
 
     name: Annotated[str, Meta(min_length=1, max_length=200)]
     """The criterion's name."""
     raw_score: Any
     """The score on its own scale; null only where `missing` gives the reason."""
     formula_id: str
-    """The formula that brings the raw score onto 0..1."""
+    """The formula that maps the raw score to 0..1."""
     weight: Number
     """Its share of the weighted score, relative to the other weights."""
     params: dict[str, Any] = {}
@@ -89,8 +89,7 @@ class Criterion(ClosedRecord, frozen=True):
     floor_override: FloorOverride | None = None
     """A floor below the one that the role demands, with its reason."""
     role: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
-    """What the criterion stands for, such as `correctness` or `safety`; the policy has floors by
-    role.
+    """What the criterion measures, such as `correctness` or `safety`; policies set floors by role.
     """
     layer: Literal[1, 2, 3] | None = None
     """1 objective, 2 rubric or judge, 3 operations."""
@@ -134,8 +133,8 @@ class StepScore(ClosedRecord, frozen=True):
 
 
 class AgentScore(ClosedRecord, frozen=True):
-    """What one agent did over all its steps. A sum is null when a step did not report its part, and
-    `unreported` says how many.
+    """What one agent did over all its steps. A sum is null if a step did not report its part;
+    `unreported` counts such steps.
     """
 
     agent: str

@@ -1,5 +1,5 @@
-"""Reading shelf files into records: shared faults of names, weights and versions, each with its
-line.
+"""Read shelf files into records, with checks of names, weights and roles that report each fault
+with its line.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ R = TypeVar("R")
 
 
 class Faults:
-    """The faults of one shelf file, gathered before any is raised."""
+    """The faults of one shelf file, collected before an error is raised."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
         self.found: list[Fault] = []
 
     def add(self, path: Path, message: str, fix: str = "") -> None:
-        """Note a fault at a path of the file; its line is the path's, or that of the nearest part
-        that has one.
+        """Add a fault at a path of the file; its line is the path's, or that of the nearest parent
+        with a line.
         """
         lines = self.document.lines or {}
         at = path
@@ -44,7 +44,7 @@ class Faults:
         )
 
     def add_error(self, error: EvidenceError) -> None:
-        """Take over the faults of the file's shape, each with its line."""
+        """Add the faults of the file's shape, each with its line."""
         lines = self.document.lines or {}
         for fault in error.faults:
             if fault.line is None:
@@ -56,7 +56,7 @@ class Faults:
             self.found.append(fault)
 
     def check_names(self, path: Path, names: Iterable[tuple[int, str]]) -> None:
-        """Each name is an identifier, and none appears twice."""
+        """Add a fault for each name that is not an identifier or appears twice."""
         seen: set[str] = set()
         for index, name in names:
             problem = identifier_fault(name)
@@ -67,23 +67,23 @@ class Faults:
             seen.add(name)
 
     def check_weights(self, path: Path, weights: list[Any]) -> None:
-        """Weights are numbers, none is negative, and one at least counts."""
-        zero = bool(weights)
+        """Add a fault for each weight that is not a number or is negative, or if all are zero."""
+        all_zero = bool(weights)
         for index, weight in enumerate(weights):
             try:
                 value = exact.ratio(weight)
             except ValueError as error:
                 self.add((*path, index, "weight"), f"the weight must be a number; {error}.")
-                zero = False
+                all_zero = False
                 continue
             if value.num < 0:
                 self.add((*path, index, "weight"), f"the weight is {weight}, below zero.")
-            zero = zero and value.num == 0
-        if zero:
+            all_zero = all_zero and value.num == 0
+        if all_zero:
             self.add(path, "all weights are zero, so there is nothing to weigh.")
 
     def check_role(self, path: Path, role: str | None) -> None:
-        """A role must not be a slip of one that has a floor: the floor would silently be gone."""
+        """Add a fault for a misspelt role that has a floor: the floor would silently be lost."""
         if role is not None and role not in ROLES and near_miss(role, ROLES):
             self.add((*path, "role"), f"there is no role '{role}'.{near_miss(role, ROLES)}")
 

@@ -1,6 +1,4 @@
-"""The reporting bundle over any number of grades: the summary block of a report and of each side of
-a decision.
-"""
+"""The summary of any number of grades, for a report and for each side of a decision."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ IntervalParts = tuple[float | None, float | None, float | None, float, str, str 
 
 
 class ValueInterval(Struct, frozen=True, kw_only=True):
-    """A value with the ends of its interval; without ends there is a reason."""
+    """A value with its interval, or the reason why it has none."""
 
     value: float | None
     """The value; null if there is none."""
@@ -28,7 +26,7 @@ class ValueInterval(Struct, frozen=True, kw_only=True):
 
 
 def value_interval(interval: IntervalParts) -> ValueInterval:
-    """An interval as it is written in a document."""
+    """The record of an interval from `stats`."""
     value, low, high, level, method, reason = interval
     return ValueInterval(
         value=value,
@@ -55,9 +53,9 @@ class GateSummary(Struct, frozen=True, kw_only=True):
     """How often one gate failed."""
 
     failed: int
-    """Runs that don't pass the gate, undetermined ones included."""
+    """Runs that don't pass the gate, including undetermined ones."""
     undetermined: int
-    """Of these, runs whose evidence doesn't decide the gate."""
+    """How many of these are undetermined: their evidence doesn't decide the gate."""
     n: int
     """Runs that have the gate."""
     rate: ValueInterval
@@ -65,14 +63,14 @@ class GateSummary(Struct, frozen=True, kw_only=True):
 
 
 class HistogramBin(Struct, frozen=True, kw_only=True):
-    """How many values lie between two."""
+    """How many values lie in one bin."""
 
     low: float
     """The lower edge."""
     high: float
     """The upper edge."""
     count: int
-    """Values between the two."""
+    """Values in the bin."""
 
 
 class CriterionSummary(Struct, frozen=True, kw_only=True):
@@ -100,7 +98,7 @@ class SliceSummary(Struct, frozen=True, kw_only=True):
     n: int
     """Runs in the slice."""
     coverage: dict[str, int]
-    """Runs by what became of them, as for all runs."""
+    """Runs by outcome, as for all runs."""
     pass_rate: ValueInterval
     """The share that passed, with its interval."""
     weighted_score: Distribution
@@ -108,7 +106,7 @@ class SliceSummary(Struct, frozen=True, kw_only=True):
 
 
 class FailureReason(Struct, frozen=True, kw_only=True):
-    """Why runs do not pass, and one that does not for this reason."""
+    """A reason why runs don't pass, with an example."""
 
     reason: str
     """A gate that failed or is undetermined, a missed floor, a missing score, or a score below the
@@ -121,7 +119,7 @@ class FailureReason(Struct, frozen=True, kw_only=True):
 
 
 class SummaryBlock(Struct, frozen=True, kw_only=True):
-    """What grades come to. A side of a decision has a name."""
+    """The summary of any number of grades."""
 
     name: str | UnsetType = UNSET
     """What the side of a decision is called: its file, evaluation or baseline."""
@@ -146,8 +144,8 @@ class SummaryBlock(Struct, frozen=True, kw_only=True):
     top_failure_reasons: list[FailureReason]
     """The ten most frequent reasons why runs fail."""
     operations: dict[str, dict[str, float | None]]
-    """`latency_ms` with its quantiles and `cost_usd` with total and mean, each with the number of
-    runs that report it and that don't.
+    """`latency_ms` with its quantiles and `cost_usd` with total and mean, each with the numbers of
+    runs that do and don't report it.
     """
     policies: list[str]
     """The policies that graded the runs."""

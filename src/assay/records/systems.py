@@ -1,10 +1,10 @@
-"""The strings under which results are made: `scoringSystem/1.0.0`, `gradingSystem/1.0.0`.
+"""The system strings that every result carries: `scoringSystem/1.0.0`, `gradingSystem/1.0.0`.
 
-A policy states the version of its grading system, a profile that of its scoring system. One that is
-not published carries the first twelve digits of its digest behind the version, so that two results
-under different rules never share a string. Whether a record is published is for the shelf to say,
-which reads the lock; it says so here, by digest, because those who make the strings do not know the
-shelf. A record that nobody vouched for counts as unpublished.
+A policy states the version of its grading system, a profile that of its scoring system. An
+unpublished one has the first twelve digits of its digest after the version, so that two results
+under different rules never share a string. The shelf reads the lock and marks published records
+here, by digest, because the code that makes the strings can't import the shelf. Any other record
+counts as unpublished.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Version = Annotated[
 ]
 SCORING_PATTERN = r"^scoringSystem/[0-9]+\.[0-9]+\.[0-9]+(\+[0-9a-f]{12}){0,2}$"
 GRADING_PATTERN = r"^gradingSystem/[0-9]+\.[0-9]+\.[0-9]+(\+[0-9a-f]{12}){0,2}$"
-"""A decision has two digests whose grading policy and release policy are both unpublished."""
+"""A decision has two digests if its grading policy and its release policy are both unpublished."""
 
 _vouched: set[str] = set()
 
 
 def vouch(digest: str) -> None:
-    """Say that the record with this digest is published. Only the shelf does, once it has held the
+    """Mark the record with this digest as published. Only the shelf calls this, after checking the
     file against the lock.
     """
     _vouched.add(digest)
@@ -37,7 +37,7 @@ def is_published(digest: str) -> bool:
 
 
 def marked(system: str, digest: str) -> str:
-    """A system's string with the digest of what makes it a separate system.
+    """A system's string with the digest of the record that makes it a separate system.
 
     >>> marked("gradingSystem/1.0.0", "sha256:0123456789abcdef0123")
     'gradingSystem/1.0.0+0123456789ab'
@@ -47,20 +47,20 @@ def marked(system: str, digest: str) -> str:
 
 def system_of(engine: str, stated: str, digest: str, *, published: bool) -> str:
     """The string of a policy or profile that states this version; `engine` is the string of the
-    code that follows it.
+    code that applies it.
 
-    Code that is newer than what the record was written for gives it another meaning, so the record
-    is then a separate system too.
+    Code newer than the stated version gives the record another meaning, so the record is then a
+    separate system too.
     """
-    name, _, own = engine.partition("/")
-    if version_key(stated) < version_key(own):
+    name, _, current = engine.partition("/")
+    if version_key(stated) < version_key(current):
         return marked(engine, digest)
     return f"{name}/{stated}" if published else marked(f"{name}/{stated}", digest)
 
 
 def scored_under(card: str, plan: str) -> str:
-    """The string of a scorecard that is held to a plan: of the newer version, with the plan's
-    digest where it has one.
+    """The string of a scorecard graded under a plan: the newer version, with the plan's digest if
+    it has one.
 
     >>> (
     ...     scored_under("scoringSystem/1.0.0", "scoringSystem/1.1.0+0123456789ab"),
@@ -72,10 +72,12 @@ def scored_under(card: str, plan: str) -> str:
     return max(card.partition("+")[0], base, key=version_key) + plus + mark
 
 
-def version_key(version: str) -> tuple[int, ...]:
-    """A version, or the string of a system, to sort by.
+def version_key(version: str) -> tuple[tuple[int, str], ...]:
+    """The sort key of a version or a system's string.
 
     >>> version_key("1.10.0") > version_key("gradingSystem/1.9.0+0123456789ab")
     True
     """
-    return tuple(int(part) for part in version.rpartition("/")[2].partition("+")[0].split("."))
+    numbers = version.rpartition("/")[2].partition("+")[0].split(".")
+    # by length and digits: `int` refuses a number of thousands of digits
+    return tuple((len(digits), digits) for digits in (number.lstrip("0") for number in numbers))

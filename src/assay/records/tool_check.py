@@ -1,7 +1,7 @@
-"""A check of one tool schema as a ledger keeps it: its tools in readable form, the legibility score
-of each, and every finding.
+"""The stored check of one tool schema: its tools in readable form, their legibility scores, and
+every finding.
 
-A legibility score is not a grade: see `tool_legibility`. Texts that hold a secret are left out
+A legibility score is not a grade: see `tool_legibility`. Texts that contain a secret are removed
 before a record is made.
 """
 
@@ -21,7 +21,7 @@ class _Check(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PointsLost(_Check, frozen=True, kw_only=True):
-    """What one broken rule costs."""
+    """The points that one broken rule costs."""
 
     rule: str
     level: str
@@ -44,7 +44,7 @@ class CheckedParameter(_Check, frozen=True, kw_only=True):
     """A parameter as a person reads it."""
 
     name: str
-    """With the names above it, as `filter.city` or `hives[].name`."""
+    """With the names of its parents, as `filter.city` or `hives[].name`."""
     path: str
     type: str = ""
     required: bool = False
@@ -61,9 +61,9 @@ class CheckedTool(_Check, frozen=True, kw_only=True):
     description: str = ""
     parameters: list[CheckedParameter] = []
     more_parameters: int = 0
-    """How many are left out."""
+    """How many parameters are left out."""
     hints: dict[str, bool] = {}
-    """What it says about its effects."""
+    """The effects that it declares, by hint."""
     score: int
     tokens: int = 0
     unassessed: str = ""
@@ -71,7 +71,7 @@ class CheckedTool(_Check, frozen=True, kw_only=True):
 
 
 class VetoOutcome(_Check, frozen=True, kw_only=True):
-    """What a check for a veto found."""
+    """The outcome of one veto check."""
 
     id: str
     outcome: str
@@ -97,7 +97,7 @@ class ToolCheck(_Check, frozen=True, kw_only=True):
     mean: int
     cap_reason: str = ""
     costs: list[PointsLost] = []
-    """What findings cost that belong to no tool."""
+    """The cost of findings that belong to no tool."""
     tools: list[CheckedTool] = []
     findings: list[CheckFinding] = []
     checks: list[VetoOutcome] = []
@@ -113,7 +113,7 @@ def below(path: str, place: str) -> bool:
 
 
 def findings_of(check: ToolCheck, tool: CheckedTool) -> list[CheckFinding]:
-    """The findings that belong to a tool, the gravest first."""
+    """The findings that belong to a tool, in their order."""
     return [finding for finding in check.findings if below(finding.path, tool.path)]
 
 
@@ -127,6 +127,6 @@ def own_findings(check: ToolCheck) -> list[CheckFinding]:
 
 
 def plain_check(check: ToolCheck) -> dict[str, Any]:
-    """The record as JSON has it."""
-    made: dict[str, Any] = to_builtins(check)
-    return made
+    """The record as plain data, with the keys of its JSON."""
+    tree: dict[str, Any] = to_builtins(check)
+    return tree

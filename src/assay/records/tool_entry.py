@@ -1,9 +1,9 @@
-"""What grading tool schemas leaves behind: grading entries, the index of a namespace or selection,
-and the lock of a selection.
+"""The records of graded tool schemas: grading entries, the index of a namespace or selection, and
+the lock of a selection.
 
 Field names are those of the published form in snake case. A field without a value is left out of
 the JSON, except where the published form requires the key. `tools` reads and checks these records;
-nothing here knows a rule.
+no rules live here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _Entry(
     omit_defaults=True,
     forbid_unknown_fields=True,
 ):
-    """A part of an entry: a closed form."""
+    """A part of an entry; unknown keys are refused."""
 
 
 class _Index(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -40,7 +40,7 @@ class GraderIdentity(_Entry, frozen=True, kw_only=True):
 
 
 class SelectionContext(_Entry, frozen=True, kw_only=True):
-    """For whom a judged answer was given."""
+    """The audience that a judged answer is meant for."""
 
     group_id: str
     persona_ids: list[str]
@@ -61,12 +61,12 @@ class GradedAnswer(_Entry, frozen=True, kw_only=True):
     selection_context: SelectionContext | None = None
     timestamp: str
     evidence: Any = None
-    """A text, or an object as older programs gave it."""
+    """A text, or an object from an older program."""
     reasoning: str | None = None
 
 
 class CategoricalVeto(_Entry, frozen=True, kw_only=True):
-    """Why a subject is rejected whatever its scores."""
+    """Why a subject is rejected, whatever its scores."""
 
     triggered_by: str
     grader_identity: GraderIdentity
@@ -86,14 +86,14 @@ class RegradingTrigger(_Entry, frozen=True, kw_only=True):
 
 
 class Persona(_Entry, frozen=True, kw_only=True):
-    """The user that an entry speaks for."""
+    """The user whose view an entry takes."""
 
     base_persona_id: str
     lens_id: str
 
 
 class GradingEntry(_Entry, frozen=True, kw_only=True):
-    """One grading of one node, in the published form or in our extended one."""
+    """One grading of one node, in the published form or in Assay's extended form."""
 
     grading_id: str
     schema_id: str
@@ -115,7 +115,7 @@ class GradingEntry(_Entry, frozen=True, kw_only=True):
     aggregate_grade: str | None
     max_attainable_grade: str
     form: str | None = None
-    """Only in the extended form, like everything after it."""
+    """Only in the extended form, like all fields after it."""
     raw_grade: str | UnsetType | None = UNSET
     normalized_score: Any = UNSET
     blocked: bool = False
@@ -151,7 +151,7 @@ class SnapshotRef(_Index, frozen=True, kw_only=True):
 
 
 class SchemaNode(_Index, frozen=True, kw_only=True):
-    """A schema in an index: the grading of all its tools together, and each tool."""
+    """A schema in an index: each tool, and all its tools together."""
 
     status: str
     reason: str | None = None
@@ -162,7 +162,7 @@ class SchemaNode(_Index, frozen=True, kw_only=True):
 
 
 class MemberNode(_Index, frozen=True, kw_only=True):
-    """A member of a selection as its own namespace has it now."""
+    """A member of a selection with the current grading in its namespace."""
 
     status: str
     resolved_artifact: str | None
@@ -172,14 +172,14 @@ class MemberNode(_Index, frozen=True, kw_only=True):
 
 
 class Blocker(_Index, frozen=True, kw_only=True):
-    """A node that cannot be graded, and why."""
+    """A node that can't be graded, and why."""
 
     node: str
     reason: str
 
 
 class NamespaceIndex(_Index, frozen=True, kw_only=True):
-    """What the entries of a namespace come to."""
+    """The index of a namespace."""
 
     index_version: int
     namespace: str
@@ -198,7 +198,7 @@ class NamespaceIndex(_Index, frozen=True, kw_only=True):
 
 
 class SelectionIndex(_Index, frozen=True, kw_only=True):
-    """What the entries of a selection come to."""
+    """The index of a selection."""
 
     index_version: int
     selection_id: str
@@ -216,7 +216,7 @@ class SelectionIndex(_Index, frozen=True, kw_only=True):
 
 
 class LockedMember(_Index, frozen=True, kw_only=True, omit_defaults=False):
-    """A member of a selection as it was when the lock was taken."""
+    """A member of a selection when the lock was taken."""
 
     schema_id: str = ""
     schema_version: str | None = None
@@ -226,7 +226,7 @@ class LockedMember(_Index, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class SelectionLock(_Index, frozen=True, kw_only=True, omit_defaults=False):
-    """The frozen members of a selection, so that they are graded together."""
+    """The frozen members of a selection, which are graded together."""
 
     selection_id: str | None = None
     selection_version: str | None = None
@@ -236,7 +236,7 @@ class SelectionLock(_Index, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class StoredIndex(_Index, frozen=True, kw_only=True):
-    """An index of either kind as a ledger keeps it, also one of another program."""
+    """A stored index of either kind, possibly from another program."""
 
     namespace: str | None = None
     selection_id: str | None = None
@@ -259,7 +259,7 @@ class StoredIndex(_Index, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """Whether it is of a namespace or of a selection."""
+        """`namespace` or `selection`."""
         return "namespace" if self.selection_id is None else "selection"
 
     @property
@@ -277,7 +277,7 @@ class ReportDimension(_Index, frozen=True, kw_only=True):
 
 
 class ReportCheck(_Index, frozen=True, kw_only=True):
-    """What a check for a veto found."""
+    """The outcome of one veto check."""
 
     id: str
     outcome: str
@@ -285,7 +285,7 @@ class ReportCheck(_Index, frozen=True, kw_only=True):
 
 
 class GradeReport(_Index, frozen=True, kw_only=True):
-    """A report of the file protocol as a ledger keeps it."""
+    """A stored report of the file protocol."""
 
     schema_id: str
     grade: str | None = None
@@ -313,5 +313,5 @@ class GradeReport(_Index, frozen=True, kw_only=True):
 
 
 def document(record: Any) -> Any:
-    """A record as plain data, its decimals with all their digits."""
+    """A record as plain data; decimals keep all their digits."""
     return msgspec.to_builtins(record, builtin_types=(Decimal,))

@@ -1,25 +1,25 @@
-"""Rules of tool schemas, and what a check found."""
+"""Rules for tool schemas, and the findings of a check."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 LEVELS = ("error", "warning", "note")
-"""What a finding can be, the gravest first. Only an error fails a validation."""
+"""The levels of a finding, most severe first. Only an error fails a validation."""
 
 
 class SchemaRule(NamedTuple):
-    """One rule of a tool schema. A rule has one level: the same break never weighs differently from
-    file to file.
+    """One rule for tool schemas. It has one level, so that breaking it weighs the same in every
+    file.
     """
 
     id: str
     level: str
     holds: str
-    """One sentence: what is so where nothing is wrong."""
+    """One sentence: what is true of a schema that keeps the rule."""
     fix: str
     spec: str | None = None
-    """The id of the public FlowMCP specification with this meaning; None if there is none."""
+    """The id of the same rule in the public FlowMCP specification; None if it has none."""
 
 
 class SchemaFinding(NamedTuple):
@@ -27,7 +27,7 @@ class SchemaFinding(NamedTuple):
 
     rule: str
     level: str
-    """`error`, `warning` or `note`; only an error fails the validation."""
+    """One of `LEVELS`."""
     path: str
     """The place in the schema, as `tools.getPrice.parameters[0].z`."""
     message: str

@@ -1,7 +1,7 @@
 """Legibility scores of tools: 0 to 100, from deterministic rules alone.
 
-A score has no letter. The grade of the scoring protocol is another number, which judges give: see
-`tool_entry`. What each finding costs: `assay.tools.legibility_score`.
+A score has no letter. The grade of the scoring protocol, which judges give, is another number: see
+`tool_entry`. `assay.tools.legibility_score` defines what each finding costs.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from assay.records.tool_finding import SchemaFinding
 
 SYSTEM = "legibility/1"
-"""Scores of two systems are not comparable."""
+"""Scores of different systems are not comparable."""
 
 
 class RuleCost(NamedTuple):
-    """What one broken rule costs a tool, or a schema as a whole."""
+    """The points that one broken rule costs a tool, or a schema as a whole."""
 
     rule: str
     level: str
@@ -37,7 +37,7 @@ class ToolLegibility(NamedTuple):
     tokens: int = 0
     """About how many tokens its definition takes in a model's context."""
     unassessed: str = ""
-    """Why it could not be assessed; then its score is 0."""
+    """Why it could not be assessed, in which case its score is 0; empty if it was."""
 
     def document(self) -> dict[str, Any]:
         """As JSON shows it."""
@@ -51,18 +51,18 @@ class ToolLegibility(NamedTuple):
 
 
 class SchemaLegibility(NamedTuple):
-    """The score of a schema or of a server, and those of its tools."""
+    """The score of a schema or server, and those of its tools."""
 
     subject: str
     path: str
     score: int
     mean: int
-    """The mean of its tools, rounded down, before its own costs and the cap."""
+    """The mean of its tools, rounded down, before `costs` and `cap`."""
     tools: tuple[ToolLegibility, ...]
     costs: tuple[RuleCost, ...]
-    """What findings cost that belong to no tool."""
+    """The cost of findings that belong to no tool."""
     cap: int
-    """The score can't be higher; 100 where nothing limits it."""
+    """The highest possible score; 100 if nothing limits it."""
     cap_reason: str
     findings: Sequence[SchemaFinding] = ()
 
@@ -92,17 +92,17 @@ class SchemaLegibility(NamedTuple):
 
 
 class LegibilityReport(NamedTuple):
-    """Every schema of one check, and what could not be read."""
+    """Every schema of one check, and the files that could not be read."""
 
     schemas: tuple[SchemaLegibility, ...]
     unread: tuple[str, ...]
     """Files that could not be read. Each counts as 0."""
     score: int
     minimum: int | None = None
-    """What every schema and every tool must reach; None if nothing is asked."""
+    """The score that every schema and every tool must reach; None if there is no minimum."""
 
     def below(self) -> list[str]:
-        """What falls short of the minimum, in words; empty if nothing is asked."""
+        """What falls short of the minimum, in words; empty without a minimum."""
         if self.minimum is None:
             return []
         short = [f"{path} could not be read" for path in self.unread]

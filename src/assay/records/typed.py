@@ -1,9 +1,8 @@
-"""A tree as a value of a type, from any thread.
+"""Convert a tree to a typed value, safely from any thread.
 
-msgspec works out how a Struct is read when it is first read. It hangs that on the class before it
-has worked out the Structs within, so a second thread that reads the same type at that moment
-follows pointers that are not there yet, and the process dies. Here the first reading of every type
-waits for the others.
+msgspec builds the layout of a Struct on first use and attaches it to the class before the layouts
+of nested Structs are complete. A second thread that decodes the same type at that moment follows
+dangling pointers, and the process crashes. Here a lock guards the first use of every type.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ _first = threading.Lock()
 
 
 def convert(tree: Any, kind: type[T], *, from_attributes: bool = False, strict: bool = True) -> T:
-    """The tree, or with `from_attributes` also a record, as a value of that type; a
-    `msgspec.ValidationError` where it is none. Where not `strict`, a number may be its text.
+    """The tree as a value of that type; with `from_attributes`, it may also be a record. Unless
+    `strict`, a number may be written as text. Raises `msgspec.ValidationError`.
     """
     if kind not in _known:
         with _first:
