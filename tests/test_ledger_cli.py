@@ -127,6 +127,8 @@ def test_projects_of_one_ledger_are_kept_apart(assay: Any, tmp_path: Path) -> No
     assert assay("grade", "card.jsonl", "--store", "l.db", "--project", "mine").code == 0
     assert assay("ledger", "replay", "r-1", "--db", "l.db", "--project", "mine").code == 0
     assert assay("ledger", "replay", "r-1", "--db", "l.db").code == 3
+    not_utf8 = assay("ledger", "replay", "r-\udcff", "--db", "l.db")
+    assert (not_utf8.code, "STO-012" in not_utf8.err) == (3, True)
     assert assay("grade", "card.jsonl", "--store", "l.db", "--project", "../x").code == 3
     assert set(assay("ledger", "verify", "--db", "l.db", "--json").json()["projects"]) == {"mine"}
 
@@ -337,7 +339,7 @@ def test_a_live_run_remembers_the_record_that_it_was_stored_as(assay: Any, tmp_p
     done = assay("ledger", "verify", "--db", "l.db")
     assert (
         done.code,
-        f"{kept}: a live run was stored as this record, and it is not there." in done.out,
+        f"{kept}: a live run was stored as this record, but the record is missing." in done.out,
     ) == (1, True), done.out
 
 

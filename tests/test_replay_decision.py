@@ -45,7 +45,7 @@ JUDGED = {
 }
 
 
-class Counted(replay._AsRecorded):
+class Counted(replay._RecordedGrader):
     """The grader of a replay, counted."""
 
     made = 0
@@ -57,7 +57,7 @@ class Counted(replay._AsRecorded):
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> type[Counted]:
-    monkeypatch.setattr(replay, "_AsRecorded", Counted)
+    monkeypatch.setattr(replay, "_RecordedGrader", Counted)
     Counted.made = 0
     return Counted
 
@@ -157,13 +157,13 @@ def test_a_shared_grader_gives_the_bytes_of_one_of_its_own(
         grades = ledger.find("grade", limit=1000).items
         traced = trace(ledger, grades)
         shared = Remaker(shelf)
-        together = [canonical(shared.made(one).payload()) for one in traced]
+        together = [canonical(shared.remake(one).payload()) for one in traced]
         few = counted.made
         backwards = Remaker(shelf)
-        assert [canonical(backwards.made(one).payload()) for one in reversed(traced)] == together[
+        assert [canonical(backwards.remake(one).payload()) for one in reversed(traced)] == together[
             ::-1
         ]
-        apart = [canonical(Remaker(shelf).made(one).payload()) for one in traced]
+        apart = [canonical(Remaker(shelf).remake(one).payload()) for one in traced]
     assert apart == together == [grade.body for grade in grades]
     assert (
         len({grade.tree()["grade"] for grade in grades if grade.tree()["run_id"].startswith("j-")})

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from assay.errors import InputError
 from assay.server.auth import RateLimit
 from assay.server.logs import line
 from assay.store.access import create_token, find_token, revoke_token
@@ -263,6 +264,14 @@ def test_an_expired_token_is_no_token(api: Api) -> None:
     assert find_token(database, new.text[:-1] + ("a" if new.text[-1] != "a" else "b")) is None
     revoke_token(database, new.token.id)
     assert find_token(database, new.text) is None
+
+
+def test_no_token_is_created_for_a_project_that_no_ledger_accepts(api: Api) -> None:
+    database = api.services.ledger.database
+    for project in ("p" * 65, "a b", ""):
+        with pytest.raises(InputError, match="is not a name for a project"):
+            create_token(database, project=project, name="", scopes=["read"])
+    assert create_token(database, project="p" * 64, name="", scopes=["read"]).token.project
 
 
 def test_anonymous_access_is_only_for_this_machine_and_only_when_asked_for(

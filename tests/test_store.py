@@ -983,7 +983,7 @@ def test_what_is_no_ledger_is_refused_with_what_to_do(tmp_path: Path) -> None:
     raw = sqlite3.connect(tmp_path / "other.db")
     raw.execute("CREATE TABLE users (id)")
     raw.close()
-    with pytest.raises(InputError, match="a database of something else: it has a table 'users'"):
+    with pytest.raises(InputError, match="belongs to another program: it has a table 'users'"):
         open_ledger(f"sqlite:///{tmp_path}/other.db")
     with pytest.raises(InputError, match="there is no ledger"):
         open_ledger(f"sqlite:///{tmp_path}/none.db", read_only=True)
@@ -1057,7 +1057,7 @@ def test_a_ledger_of_a_newer_program_is_refused(ledger_url: str) -> None:
     ):
         connection.execute(text(f"UPDATE {t.VERSION_TABLE} SET version_num = 'v9999'"))
     with pytest.raises(
-        UsageError, match=r"tables of version v9999; this program knows up to v\d+"
+        UsageError, match=r"tables of version v9999; this version of Assay knows up to v\d+"
     ) as told:
         open_ledger(ledger_url)
     assert told.value.fix == "Install a newer assay."
@@ -1156,6 +1156,7 @@ def test_a_value_of_another_kind_in_any_column_is_a_flaw_and_no_failure(
                 report = verify(ledger)
             assert not report.clean, (column.name, value)
             assert json.dumps([flaw._asdict() for flaw in report.flaws])
+            assert not any("{" in flaw.what for flaw in report.flaws)
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,12 @@ from assay.store.ledger import Ledger
 from assay.store.listing import PassCount, grades_of, sample_counts
 
 EARLIER = 10
-"""Evaluations before one of the same workflow that it may be compared with."""
+"""How many earlier evaluations of a workflow are candidates for the comparison."""
 PAIRED = 50_000
 """Evaluations of up to this many runs are always compared sample by sample."""
 _REMEMBERED = 500
 _LOOKED_AT = 50
-"""Baselines that are examined, newest first; their records are large."""
+"""How many baselines are examined, newest first; their records are large."""
 _AT_ONCE = 10
 
 
@@ -40,8 +40,8 @@ class ComparedWith(NamedTuple):
 
 
 class SharedSamples(NamedTuple):
-    """Two evaluations on the samples of the baseline: what the newest lost counts as failed, and
-    what it added is left out.
+    """Two evaluations on the samples of the baseline: a sample that the newest lacks counts as
+    failed, and one that only the newest has is left out.
     """
 
     passed: int
@@ -82,7 +82,7 @@ _subject = Decoder(_RunSubject)
 def named_baseline(
     ledger: Ledger, workflow: VersionedName, dataset: VersionedName, *, project: str
 ) -> NamedBaseline | None:
-    """The newest baseline of a workflow on a dataset, by what its first run says."""
+    """The newest baseline of a workflow on a dataset, according to its first run."""
     subject = (workflow.id, dataset.id)
     return named_baselines(ledger, {subject}, project=project).get(subject)
 
@@ -90,14 +90,14 @@ def named_baseline(
 def named_baselines(
     ledger: Ledger, subjects: Collection[tuple[str, str]], *, project: str
 ) -> dict[tuple[str, str], NamedBaseline]:
-    """The same for many pairs of a workflow and a dataset; those without a baseline are left
-    out.
+    """The newest baselines of many pairs of a workflow and a dataset; pairs without a baseline are
+    left out.
     """
-    made: dict[tuple[str, str], NamedBaseline] = {}
-    for found in _baselines(ledger, project):
-        if len(made) == len(subjects):
+    baselines: dict[tuple[str, str], NamedBaseline] = {}
+    for baseline in _baselines(ledger, project):
+        if len(baselines) == len(subjects):
             break
-        first = ledger.get(found.evidence_digests[0], project=project)
+        first = ledger.get(baseline.evidence_digests[0], project=project)
         if first is None or first.body is None or first.kind != "run":
             continue
         try:
@@ -106,8 +106,8 @@ def named_baselines(
             continue
         pair = (subject.workflow.id, subject.dataset.id)
         if pair in subjects:
-            made.setdefault(pair, found)
-    return made
+            baselines.setdefault(pair, baseline)
+    return baselines
 
 
 def _baselines(ledger: Ledger, project: str) -> Iterator[NamedBaseline]:
@@ -223,9 +223,9 @@ def _paired(
 
 def _of_baseline(ledger: Ledger, named: NamedBaseline, project: str) -> ComparedWith:
     digests = named.evidence_digests
-    found = evaluation_of_runs(ledger, digests, project=project)
-    if found is not None:
-        return ComparedWith(found.evaluation.runs, found, named.name)
+    stored = evaluation_of_runs(ledger, digests, project=project)
+    if stored is not None:
+        return ComparedWith(stored.evaluation.runs, stored, named.name)
     grades = grades_of(ledger.database, project, digests)
     runs = [
         EvaluatedRun(
@@ -254,7 +254,7 @@ def evaluation_of_runs(
 ) -> StoredEvaluation | None:
     """The newest evaluation with exactly these runs, by their digests; None if there is none."""
     wanted = set(runs)
-    for found in evaluations_of(ledger, runs[0], project=project) if runs else ():
-        if {run.digest for run in found.evaluation.runs} == wanted:
-            return found
+    for stored in evaluations_of(ledger, runs[0], project=project) if runs else ():
+        if {run.digest for run in stored.evaluation.runs} == wanted:
+            return stored
     return None

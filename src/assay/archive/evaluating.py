@@ -58,23 +58,21 @@ class RunGroup:
 
 
 class MadeEvaluation(NamedTuple):
-    """An evaluation without its list of runs, and why runs of it have no grade, each reason with
-    its count.
-    """
+    """An evaluation without its list of runs, and how many runs have no grade, by the reason."""
 
     evaluation: Evaluation
     ungraded: Mapping[str, int]
 
 
 def run_groups(runs: Iterable[Mapping[str, Any]]) -> list[RunGroup]:
-    """Runs by workflow and dataset, in the order in which they come."""
-    found: dict[tuple[str, ...], RunGroup] = {}
+    """Runs grouped by workflow and dataset, in the order of the first run of each group."""
+    groups: dict[tuple[str, ...], RunGroup] = {}
     for run in runs:
-        group = found.get(_key(run))
+        group = groups.get(_key(run))
         if group is None:
-            group = found[_key(run)] = RunGroup(run)
+            group = groups[_key(run)] = RunGroup(run)
         group.add(run)
-    return list(found.values())
+    return list(groups.values())
 
 
 def _key(run: Mapping[str, Any]) -> tuple[str, ...]:
@@ -115,9 +113,7 @@ def _drafts(
     author: str | None,
     ungraded: Counter[str],
 ) -> Sequence[Draft] | Iterator[Draft]:
-    run = read_run(
-        document
-    )  # what is not a run is refused, and never counted as one without a grade
+    run = read_run(document)  # anything but a run is an error, not a run without a grade
     try:
         return drafts_of(grader.grade(document), basis=basis, author=author)
     except InputError as error:
@@ -129,7 +125,7 @@ def _moment(text: Any) -> datetime | None:
     if not isinstance(text, str):
         return None
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -132,32 +132,32 @@ class EvaluationBuilder:
         )
 
     def _check(self, run: _NamedRun) -> None:
-        for what, found, wanted in (
+        for what, own, wanted in (
             ("workflow", run.workflow, self.workflow),
             ("dataset", run.dataset, self.dataset),
         ):
-            found = found or _Versioned()
-            if (found.id, found.version) != (wanted.id, wanted.version):
+            own = own or _Versioned()
+            if (own.id, own.version) != (wanted.id, wanted.version):
                 raise InputError(
                     "STO-018",
-                    f"the run {run.run_id!r} is of the {what} {found.id}@{found.version}, and the"
+                    f"the run {run.run_id!r} is of the {what} {own.id}@{own.version}, and the"
                     f" evaluation {self.name!r} is of {wanted.id}@{wanted.version}.",
                     fix="An evaluation is one version of a workflow on one version of a dataset.",
                 )
 
     def finish(self, finished: datetime) -> Evaluation:
         """The evaluation, once all of its runs were added."""
-        made = self._without_runs(finished)
-        return structs.replace(made, runs=_read_runs(b"[%b]" % bytes(self._runs)))
+        evaluation = self._without_runs(finished)
+        return structs.replace(evaluation, runs=_read_runs(b"[%b]" % bytes(self._runs)))
 
     def drafted(self, finished: datetime, *, author: str | None = None) -> tuple[Evaluation, Draft]:
-        """The evaluation without its list of runs, and its draft, which has it. The draft links to
-        the grades, or to the runs that have none: all of them are stored before it.
+        """The evaluation without its list of runs, and its complete draft. The draft links to the
+        grades, or to the runs that have none: all of them are stored before it.
         """
-        made = self._without_runs(finished)
-        body = b"".join(self._parts(made))
+        evaluation = self._without_runs(finished)
+        body = b"".join(self._parts(evaluation))
         check_size(body)
-        return made, Draft(
+        return evaluation, Draft(
             sha256(body).digest(),
             "evaluation",
             body,
@@ -171,7 +171,7 @@ class EvaluationBuilder:
     def _without_runs(self, finished: datetime) -> Evaluation:
         if not self._runs:
             raise NotEnoughEvidence("FIL-005", f"the evaluation {self.name!r} has no runs.")
-        made = Evaluation(
+        evaluation = Evaluation(
             id="",
             name=self.name,
             source=self._source,
@@ -186,16 +186,14 @@ class EvaluationBuilder:
             runs=[],
         )
         rest = sha256()
-        for part in self._parts(made):
+        for part in self._parts(evaluation):
             rest.update(part)
-        return structs.replace(made, id=_id(rest.hexdigest()))
+        return structs.replace(evaluation, id=_id(rest.hexdigest()))
 
-    def _parts(self, made: Evaluation) -> tuple[bytes | bytearray, ...]:
-        """The canonical JSON of the evaluation with its runs. It is never copied: it grows with the
-        number of runs.
-        """
-        head, found, rest = body_of(made).partition(_RUNS)
-        return head, found, self._runs, rest
+    def _parts(self, evaluation: Evaluation) -> tuple[bytes | bytearray, ...]:
+        """The canonical JSON of the evaluation with its runs, in parts, because it can be large."""
+        head, key, rest = body_of(evaluation).partition(_RUNS)
+        return head, key, self._runs, rest
 
 
 def identified(evaluation: Evaluation) -> Evaluation:

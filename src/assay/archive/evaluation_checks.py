@@ -36,12 +36,12 @@ def verify_ledger(
     *,
     expected: Mapping[str, tuple[int, str]] | None = None,
 ) -> VerifyReport:
-    """Check every record of a ledger, as `verify` does, and then the statements of its evaluations
-    and labels.
+    """Check every record of a ledger, as `verify` does, and then recompute its evaluations and
+    check its labels.
     """
     report = verify(ledger, progress, expected=expected)
     if not report.clean:
-        return report  # what its evaluations name may not be what was stored
+        return report  # the records that its evaluations name may have been changed
     flaws = [
         Flaw(project, item.seq, item.digest, what, _FIX)
         for project in report.heads
@@ -151,9 +151,9 @@ def replay_evaluation(ledger: Ledger, item: Item, shelf: Shelf, *, project: str)
                 tally.add_ungraded()
                 runs.append(run)
                 continue
-            made = remaker.made(traced[run.grade])
-            tally.add(made.grade)
-            runs.append(structs.replace(run, grade=digest(made.payload())))
+            graded = remaker.remake(traced[run.grade])
+            tally.add(graded.grade)
+            runs.append(structs.replace(run, grade=digest(graded.payload())))
     again = identified(structs.replace(evaluation, totals=tally.totals(), runs=runs))
     tree: dict[str, Any] = item.tree()
     return compared(item, tree, again)

@@ -18,7 +18,7 @@ from assay.importers.tally import NOISE
 from assay.registry import is_path
 
 CHOSEN = (("profile", None), ("rubric", None), ("policy", "workflow"))
-"""What an evaluation was graded by, and the value of each setting that nobody gave."""
+"""What an evaluation is graded by, each with its default."""
 FLAGS = {"profile": "--profile", "rubric": "--rubric", "policy": "--grading-policy"}
 """The options that name each of them."""
 OWN = "own.yaml"
@@ -26,7 +26,7 @@ OWN = "own.yaml"
 
 
 class ToolProfile(NamedTuple):
-    """A profile that was made from metrics: of which results, by which tool."""
+    """A profile that was made from the metrics in one tool's results."""
 
     name: str
     tool: str
@@ -53,7 +53,7 @@ class EvaluationChoice(NamedTuple):
 
 
 def made_profile(name: str, profile: Mapping[str, Any] | None) -> ToolProfile | None:
-    """A profile, where it was made from metrics."""
+    """The profile as a `ToolProfile`; None if it was not made from metrics."""
     if not profile or not profile.get("made_from"):
         return None
     return ToolProfile(name, str(profile["profile"]).partition("-")[2], profile)
@@ -65,12 +65,12 @@ def own_profile(settings: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def one_made_profile(
-    asked: Sequence[ComparedInput], rest: Sequence[ComparedInput] = ()
+    inputs: Sequence[ComparedInput], rest: Sequence[ComparedInput] = ()
 ) -> ToolProfile | None:
-    """The profile that `asked` were made with, by which `rest` are graded as well; None if none was
-    made from metrics. Results of two tools, or of one tool and of runs, can't be compared.
+    """The profile made from the metrics of `inputs`, by which `rest` are graded as well; None if
+    none was made from metrics. Results of two tools, or of one tool and of runs, can't be compared.
     """
-    both = (*asked, *rest)
+    both = (*inputs, *rest)
     known = [one.made for one in both if one.made is not None]
     if not known:
         return None
@@ -90,7 +90,7 @@ def one_made_profile(
             fix="Compare results of one tool.",
         )
     chosen = known[0]
-    if any(one.made is not None and one.made.profile != chosen.profile for one in asked):
+    if any(one.made is not None and one.made.profile != chosen.profile for one in inputs):
         raise UsageError(
             "CLI-001",
             "the results have different metrics, and each makes its own profile.",
@@ -139,8 +139,8 @@ def refuse_other_scale(candidate: str, documents: Iterable[Any], made: ToolProfi
 
 
 def one_own_profile(settings: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The profile that scorers and assertions added to, with its rubric, where all evaluations have
-    the same one. Different ones are left to the check that every run has what was added to it.
+    """The profile that scorers and assertions added to, with its rubric, if all evaluations have
+    the same one; None otherwise. Another check makes sure that every run has what they added.
     """
     owns = [one.get("own_profile") for one in settings]
     own = owns[0] if owns else None
@@ -176,8 +176,8 @@ def one_setting(
 def refuse_unknown_bar(
     name: str, settings: Mapping[str, Any], *, given: Collection[str], fix: str
 ) -> None:
-    """Refuse a candidate that was graded by rules nobody else names, where its baseline is runs
-    that don't say what graded them: the judged side never sets the bar.
+    """Refuse a candidate that chose its own rules if the baseline is runs without a record of what
+    graded them: the candidate never sets the bar.
     """
     own = settings.get("own_profile")
     kinds = [
@@ -204,11 +204,11 @@ def choose(
     policy: str = "workflow",
     flags: Mapping[str, str] = FLAGS,
 ) -> EvaluationChoice:
-    """What two sides are graded by, unless somebody chooses otherwise. Each maps the name of an
-    input to the settings it was evaluated with; None for a baseline that isn't an evaluation.
-    `given` has what somebody chose, `configured` what an assay.yaml says, which a profile that
-    evaluations bring with them precedes; `policy` is that of an evaluation that names none, and
-    `flags` are the words for choosing.
+    """What to grade two sides by. Each side maps the name of an input to the settings it was
+    evaluated with; None for a baseline that isn't an evaluation. `given` has the user's choices,
+    which come first; then comes a profile that the evaluations bring with them, and then
+    `configured`, the settings of an assay.yaml. `policy` is for evaluations that name none, and
+    `flags` are the options that an error suggests.
     """
     bar = [
         ComparedInput(name, made_profile(name, own_profile(one or {})))

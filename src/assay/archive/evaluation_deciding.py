@@ -1,4 +1,4 @@
-"""A release decision on what a ledger keeps: an evaluation against another one, or against a stored
+"""A release decision on stored evidence: an evaluation against another one, or against a stored
 baseline. It is the decision that `assay gate` makes, and it is refused for the same reasons.
 
 Nothing is stored here; `take` gets the records that a stored decision depends on.
@@ -81,9 +81,9 @@ def choose_for(
     policy: str = "workflow",
     configured: Mapping[str, str] = MappingProxyType({}),
 ) -> EvaluationChoice:
-    """What both sides are graded by; `policy` is that of an evaluation that names none, and
-    `configured` what an assay.yaml says. An evaluation is never its own baseline, not even under
-    another name.
+    """What to grade both sides by; `policy` is for evaluations that name none, and `configured` has
+    the settings of an assay.yaml. An evaluation is never its own baseline, not even under another
+    name.
     """
     ours, theirs = candidate.evidence, baseline.evidence
     if candidate.digest == baseline.digest or set(ours) == set(theirs):
@@ -114,8 +114,8 @@ def decide_stored(
     basis: Basis = NO_BASIS,
     author: str | None = None,
 ) -> DecidedSides:
-    """The decision. A run that is gone, a baseline that is too old and sides that were made
-    differently are errors.
+    """Decide. A missing run, a baseline that is too old and sides that were made differently are
+    errors.
     """
     label = "baseline"
     if baseline.kept is not None:

@@ -68,10 +68,10 @@ class StoredEvaluation(NamedTuple):
 def read_evaluation(item: Item) -> StoredEvaluation:
     """A stored evaluation, after checking its content against its digest."""
     try:
-        found = convert(item.tree(), Evaluation)
+        evaluation = convert(item.tree(), Evaluation)
     except ValidationError as error:
         raise InputError("STO-010", f"is not an evaluation: {error}.", where=item.digest) from None
-    return StoredEvaluation(item.digest, item.seq, item.created_at, found)
+    return StoredEvaluation(item.digest, item.seq, item.created_at, evaluation)
 
 
 class _WithoutRuns(Evaluation, frozen=True, kw_only=True):
@@ -86,10 +86,10 @@ _brief = Decoder(_WithoutRuns)
 def read_brief(item: Item) -> StoredEvaluation:
     """A stored evaluation without its list of runs, for lists of evaluations."""
     try:
-        found = _brief.decode(item.checked())
+        evaluation = _brief.decode(item.checked())
     except (ValidationError, DecodeError) as error:
         raise InputError("STO-010", f"is not an evaluation: {error}.", where=item.digest) from None
-    return StoredEvaluation(item.digest, item.seq, item.created_at, found)
+    return StoredEvaluation(item.digest, item.seq, item.created_at, evaluation)
 
 
 _REMEMBERED = 2000
@@ -105,18 +105,18 @@ def brief_evaluations(
     """
     if len(_read) > _REMEMBERED:
         _read.clear()
-    found: list[StoredEvaluation] = []
-    for digest in digests:  # one by one: a record is as large as its evaluation has runs
+    evaluations: list[StoredEvaluation] = []
+    for digest in digests:  # one by one: a record lists all runs of its evaluation
         if digest not in _read:
             item = ledger.get(digest, project=project)
             if item is None or item.body is None:
                 continue
             try:
                 _read[digest] = read_brief(item)
-            except AssayError:  # the page of the evaluation says what is wrong
+            except AssayError:  # the page of the evaluation shows what is wrong
                 continue
-        found.append(_read[digest])
-    return found
+        evaluations.append(_read[digest])
+    return evaluations
 
 
 def list_evaluations(
@@ -132,7 +132,7 @@ def list_evaluations(
         for name, value in (("workflow", workflow), ("dataset", dataset))
         if value is not None
     }
-    yield from _found(ledger, filters, project)
+    yield from _matching(ledger, filters, project)
 
 
 def find_evaluation(
@@ -151,9 +151,9 @@ def find_evaluation(
         filters = {"tag": f"id:{name}"}
     else:
         filters = {"tag": f"name:{name}"}
-    for number, found in enumerate(_found(ledger, filters, project)):
+    for number, stored in enumerate(_matching(ledger, filters, project)):
         if number == back:
-            return found
+            return stored
     return None
 
 
@@ -171,8 +171,8 @@ def versions_of(documents: Iterable[Any]) -> set[VersionedName]:
 def find_other_version(
     ledger: Ledger, reference: str, *, project: str, judged: Collection[VersionedName]
 ) -> StoredEvaluation | None:
-    """The evaluation that a reference means as a baseline. `latest` or `latest~N` is N steps back
-    from the newest of the workflow that is judged, over those of the judged versions: running a
+    """The evaluation that a reference means as a baseline. `latest~N` goes N steps back from the
+    newest evaluation of the judged workflow and skips those of the judged versions: running a
     rejected candidate again doesn't make it its own baseline. Any other reference is resolved as
     usual.
     """
@@ -181,10 +181,10 @@ def find_other_version(
     workflows = sorted({one.id for one in judged})
     back = int(reference.partition("~")[2] or 0)
     newest = True
-    for found in list_evaluations(
+    for stored in list_evaluations(
         ledger, project=project, workflow=workflows[0] if len(workflows) == 1 else None
     ):
-        version = found.evaluation.workflow
+        version = stored.evaluation.workflow
         if version.id not in workflows:
             continue
         if version in judged:
@@ -192,7 +192,7 @@ def find_other_version(
         elif back:
             back -= 1
         else:
-            return found
+            return stored
         newest = False
     return None
 
@@ -220,20 +220,16 @@ def no_other_version(
     )
 
 
-def _found(
-    ledger: Ledger, filters: Mapping[str, str], project: str, *, after: int | None = None
+def _matching(
+    ledger: Ledger, filters: Mapping[str, str], project: str
 ) -> Iterator[StoredEvaluation]:
-    # One by one: a record is as large as its evaluation has runs.
-    items = ledger.each(
-        "evaluation", filters, project=project, at_once=1, after=after, newest_first=True
-    )
+    # One by one: a record lists all runs of its evaluation.
+    items = ledger.each("evaluation", filters, project=project, at_once=1, newest_first=True)
     return map(read_evaluation, items)
 
 
 def stored_runs(ledger: Ledger, stored: StoredEvaluation, *, project: str) -> Iterator[Item]:
-    """The runs of an evaluation, in its order. A run that is gone is an error and is never left
-    out.
-    """
+    """The runs of an evaluation, in its order. A missing run is an error."""
     return _items(ledger, stored, [run.digest for run in stored.evaluation.runs], "run", project)
 
 

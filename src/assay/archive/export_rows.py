@@ -55,7 +55,7 @@ COLUMNS = {
 }
 """A grade as one line, before it is spread over its rows."""
 ROWS = ", ".join(("run", "unnest(cells, max_depth := 2)", *(f'"{name}"' for name in HEAD)))
-"""What spreads it, in SQL."""
+"""The SQL that spreads it over its rows."""
 
 FORGOTTEN, UNREADABLE, INEXACT = (
     "forgotten in the ledger",
@@ -85,7 +85,7 @@ class _Criterion(Struct):
 
 
 class _GradeNumbers(Struct):
-    """What is exported of a grade; the rest of it is skipped."""
+    """The fields of a grade that are exported."""
 
     run_id: str
     grade: str
@@ -123,8 +123,8 @@ class ExportedGrade(NamedTuple):
 
 
 def exported(item: Item) -> ExportedGrade | str:
-    """The rows of a stored grade; or the reason why it has none. A record that isn't what its
-    digest says is refused.
+    """The rows of a stored grade; or the reason why it has none. A record that doesn't match its
+    digest is refused.
     """
     if item.body is None:
         return FORGOTTEN
@@ -173,10 +173,10 @@ def _gate(name: str, verdict: bool | None) -> dict[str, Any]:
 
 def _criterion(item: _Criterion) -> dict[str, Any]:
     raw = item.raw_score
-    found = {"criterion": item.name, "n": _whole(item.n)}
+    cell = {"criterion": item.name, "n": _whole(item.n)}
     if isinstance(raw, dict) and raw.keys() in _COUNTS:
-        return {**found, **{name: _whole(count) for name, count in raw.items()}}
-    return {**found, "raw": None if raw is None else _double(raw)}
+        return {**cell, **{name: _whole(count) for name, count in raw.items()}}
+    return {**cell, "raw": None if raw is None else _double(raw)}
 
 
 def _double(raw: Any) -> float:
@@ -184,12 +184,12 @@ def _double(raw: Any) -> float:
     if isinstance(raw, bool) or not isinstance(raw, int | Decimal):
         raise _LeftOut(UNREADABLE)
     try:
-        found = float(raw)
+        double = float(raw)
     except OverflowError:
         raise _LeftOut(INEXACT) from None
-    if Decimal(repr(found)) != raw:
+    if Decimal(repr(double)) != raw:
         raise _LeftOut(INEXACT)
-    return found
+    return double
 
 
 def _whole(count: Any) -> int:

@@ -1,6 +1,4 @@
-"""A grade in a ledger: the records that are stored with it, and the way back from a stored grade to
-its evidence.
-"""
+"""The records that are stored with a grade, and how to find the evidence of a stored grade."""
 
 from __future__ import annotations
 
@@ -21,8 +19,8 @@ GRADING_SCHEMA = "assay.grading/1"
 
 
 class Basis(NamedTuple):
-    """What grades rest on besides the evidence: the cards of judges and the moment from which their
-    age was counted.
+    """What grades depend on besides the evidence: the cards of judges and the moment from which
+    their age was counted.
     """
 
     drafts: tuple[Draft, ...] = ()
@@ -33,9 +31,7 @@ NO_BASIS = Basis()
 
 
 def basis_of(cards: Sequence[Mapping[str, Any]], now: datetime | None) -> Basis:
-    """The basis of a grading; empty if no cards were given, because then only the evidence
-    counts.
-    """
+    """The basis of a grading; empty without cards, because then only the evidence counts."""
     if not cards:
         return Basis()
     if now is None:
@@ -50,8 +46,8 @@ def basis_of(cards: Sequence[Mapping[str, Any]], now: datetime | None) -> Basis:
         "now": now.astimezone(UTC).isoformat(),
         "cards": sorted(one.name for one in kept),
     }
-    made = draft(body, kind="event", links=[Link("graded_from", one.name) for one in kept])
-    return Basis((*kept, made), (Link("graded_from", made.name),))
+    grading = draft(body, kind="event", links=[Link("graded_from", one.name) for one in kept])
+    return Basis((*kept, grading), (Link("graded_from", grading.name),))
 
 
 def drafts_of(
@@ -84,12 +80,12 @@ def settled(document: Document) -> Document:
     return document._replace(tree=in_order(document.tree))
 
 
-# --- what a stored grade rests on
+# --- what a stored grade was made from
 
 
 class Traced(NamedTuple):
-    """A stored grade with what it was made from. `evidence` is the run or the scorecard that came
-    in, `scorecard` the one that was graded.
+    """A stored grade with what it was made from. `evidence` is the original run or scorecard,
+    `scorecard` the one that was graded.
     """
 
     grade: Item
@@ -138,39 +134,39 @@ def trace(
     return traced
 
 
-def _own(grade: Item, found: Sequence[Item]) -> Item | None:
+def _own(grade: Item, runs: Sequence[Item]) -> Item | None:
     """The run a grade was made from, among all runs with the same scorecard: runs that differ only
     in unscored parts share one.
     """
-    if len(found) > 1 and grade.body is not None:
-        said = grade.tree().get("digests", {}).get("run")
-        there = (item for item in found if item.kind == "run" and item.body is not None)
+    if len(runs) > 1 and grade.body is not None:
+        digest = grade.tree().get("digests", {}).get("run")
+        there = (item for item in runs if item.kind == "run" and item.body is not None)
         return next(
             (
                 item
                 for item in there
-                if run_digest(read_run(Document(item.tree(), item.digest))) == said
+                if run_digest(read_run(Document(item.tree(), item.digest))) == digest
             ),
-            found[0],
+            runs[0],
         )
-    return found[0] if found else None
+    return runs[0] if runs else None
 
 
 def _by_source(links: Iterable[Link], relation: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    targets: dict[str, list[str]] = {}
     for link in links:
         if link.relation == relation and link.source is not None:
-            found.setdefault(link.source, []).append(link.target)
-    return found
+            targets.setdefault(link.source, []).append(link.target)
+    return targets
 
 
 def cards_of(traced: Traced) -> tuple[list[Any], datetime | None]:
     """The cards of judges and the moment that a grade was made with."""
-    said = next((item.tree() for item in traced.basis if item.kind == "event"), None)
-    if said is None:
+    grading = next((item.tree() for item in traced.basis if item.kind == "event"), None)
+    if grading is None:
         return [], None
     return [item.tree() for item in traced.basis if item.kind == "card"], datetime.fromisoformat(
-        said["now"]
+        grading["now"]
     )
 
 

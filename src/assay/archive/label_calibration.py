@@ -1,4 +1,4 @@
-"""The rows of a calibration from people's labels in a ledger: their value for each item, and the
+"""The rows of a calibration from people's labels in a ledger: for each item, people's value and the
 judge's.
 
 The judge's verdicts come from its judgements in a file, or from the scores in the runs of the
@@ -35,7 +35,7 @@ _AT_ONCE = 500
 
 
 class LabelledRows(NamedTuple):
-    """What a calibration is made of."""
+    """The input of a calibration."""
 
     rows: list[Label]
     judgements: dict[str, Any] | None
@@ -69,40 +69,40 @@ def labelled_rows(
     """The rows for a criterion of a set; without one, for its only criterion."""
     name = _criterion(results, criterion)
     people = people_say(results, name)
-    made = results.stored.set
-    said: dict[str, Any] | None
+    label_set = results.stored.set
+    verdicts: dict[str, Any] | None
     if judgements is not None:
-        rows, said = judged_rows(ledger, made, people, judgements, name, project=project)
+        rows, verdicts = judged_rows(ledger, label_set, people, judgements, name, project=project)
     else:
-        rows, said = _of_runs(ledger, results, people, name, project)
+        rows, verdicts = _of_runs(ledger, results, people, name, project)
     about = {
-        "name": made.name,
-        "id": made.id,
+        "name": label_set.name,
+        "id": label_set.id,
         "digest": results.stored.digest,
         "criterion": None if name == CHOICE else name,
-        "draw": made.draw.how,
-        "seed": made.draw.seed,
-        "items": len(made.items),
+        "draw": label_set.draw.how,
+        "seed": label_set.draw.seed,
+        "items": len(label_set.items),
         "raters": list(rater_names(one.rater for one in results.progress).values()),
         "typed_raters": results.typed,
         "independent_raters": results.independent,
         "changed": results.changed,
         "changed_after_others": results.changed_late,
-        "aggregated": HOW[made.task],
+        "aggregated": HOW[label_set.task],
     }
     raters = len(results.progress)
-    by = f"by {count(raters, 'rater')}; {HOW[made.task]}" if raters > 1 else "by 1 rater"
-    whole = f"{results.labelled:,} of {count(len(made.items), 'item')}"
-    sentences = [f"Labels from the set {made.name} ({made.id}): {whole}, {by}."]
+    by = f"by {count(raters, 'rater')}; {HOW[label_set.task]}" if raters > 1 else "by 1 rater"
+    whole = f"{results.labelled:,} of {count(len(label_set.items), 'item')}"
+    sentences = [f"Labels from the set {label_set.name} ({label_set.id}): {whole}, {by}."]
     sentences += [one for one in (typed_sentence(results), changed_sentence(results)) if one]
-    if made.draw.how != "random":
-        said = None
+    if label_set.draw.how != "random":
+        verdicts = None
         sentences.append(
-            f"The set was drawn '{made.draw.how}', not at random: these numbers describe its items,"
-            " not the evaluation. The calibration names no judge, so a card made of it lets none"
-            " gate. Draw a random set for that."
+            f"The set was drawn '{label_set.draw.how}', not at random: these numbers describe its"
+            " items, not the evaluation. The calibration names no judge, so a card made from it"
+            " lets none gate. Draw a random set for that."
         )
-    return LabelledRows(rows, said, about, sentences)
+    return LabelledRows(rows, verdicts, about, sentences)
 
 
 def _criterion(results: LabelResults, wanted: str | None) -> str:
@@ -122,23 +122,23 @@ def _criterion(results: LabelResults, wanted: str | None) -> str:
 def _of_runs(
     ledger: Ledger, results: LabelResults, people: Mapping[str, Any], criterion: str, project: str
 ) -> tuple[list[Label], dict[str, Any]]:
-    made = results.stored.set
-    if made.rubric is None:
+    label_set = results.stored.set
+    if label_set.rubric is None:
         raise UsageError(
             "CLI-001",
             "runs carry no judge's choice between two answers.",
-            fix=f"{', then '.join(f'`{one}`' for one in compare_commands(made))}.",
+            fix=f"{', then '.join(f'`{one}`' for one in compare_commands(label_set))}.",
         )
-    item = ledger.get(made.evaluation.digest, project=project)
+    item = ledger.get(label_set.evaluation.digest, project=project)
     if item is None or item.body is None:
         raise NotEnoughEvidence(
             "STO-008",
-            f"the evaluation {made.evaluation.name!r} of this set was forgotten.",
-            where=made.evaluation.digest,
+            f"the evaluation {label_set.evaluation.name!r} of this set was forgotten.",
+            where=label_set.evaluation.digest,
             fix="Give the judge's verdicts with --judgements FILE.",
         )
     stored = read_evaluation(item)
-    pool = LabelPool(ledger, stored, project=project, seed=made.draw.seed)
+    pool = LabelPool(ledger, stored, project=project, seed=label_set.draw.seed)
     runs = {run.digest: run.run_id for run in pool.runs.values()}
     rows: list[Label] = []
     sources: Counter[Source] = Counter()
@@ -148,7 +148,7 @@ def _of_runs(
         if raw is not None and score is not None and score.source is not None:
             sources[score.source] += 1
         rows.append(Label(run_id, people.get(run.digest), raw, run.group))
-    return rows, _judged(stored, sources, rows, made.rubric.id, criterion)
+    return rows, _judged(stored, sources, rows, label_set.rubric.id, criterion)
 
 
 class _RowRun(NamedTuple):

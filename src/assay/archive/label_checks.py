@@ -42,14 +42,14 @@ def _outside_set(
     """Why a label doesn't belong to its set; None if it does, or if the set was forgotten."""
     if label.set is None:
         return None
-    made = sets.get(label.set)
-    if made is None:
-        there = ledger.get(label.set, project=project)
-        return None if there is not None and there.kind == "labelset" else "its set is missing."
-    known = next((one for one in made.items if one.run == label.run), None)
+    label_set = sets.get(label.set)
+    if label_set is None:
+        stored = ledger.get(label.set, project=project)
+        return None if stored is not None and stored.kind == "labelset" else "its set is missing."
+    known = next((one for one in label_set.items if one.run == label.run), None)
     if known is None or (label.pair is not None and label.pair.b != known.other):
         return "its set doesn't have this item."
-    scales = {one.name: one.points for one in made.rubric.criteria} if made.rubric else {}
+    scales = {one.name: one.points for one in label_set.rubric.criteria} if label_set.rubric else {}
     if label.scores is not None and (
         label.scores.keys() != scales.keys()
         or any(score not in scales[name] for name, score in label.scores.items())
@@ -59,16 +59,16 @@ def _outside_set(
 
 
 def _not_there(label: HumanLabel, ledger: Ledger, project: str) -> str | None:
-    """The first record that isn't what a label states; None if all are."""
+    """The first false statement of a label about another record; None if all are true."""
     runs = [label.run, *([label.pair.b] if label.pair else [])]
-    found = ledger.get_many(
+    items = ledger.get_many(
         [*runs, *([label.supersedes] if label.supersedes else [])], project=project
     )
-    if any(one not in found or found[one].kind != "run" for one in runs):
+    if any(one not in items or items[one].kind != "run" for one in runs):
         return "its run is missing."
     if label.supersedes is None:
         return None
-    before = found.get(label.supersedes)
+    before = items.get(label.supersedes)
     if before is None or before.kind != "label":
         return "the label it replaces is missing."
     if before.body is None:

@@ -139,7 +139,7 @@ _read_grade = msgspec.json.Decoder(_DrawnGrade, strict=False).decode
 
 
 def place(seed: int | str, name: str) -> bytes:
-    """Where a name comes in the order of a seed."""
+    """The sort key of a name in the order of a seed."""
     return sha256(f"{seed}\n{name}".encode("utf-8", "surrogatepass")).digest()
 
 
@@ -182,19 +182,19 @@ def draw_items(
     """Draw items: runs of one pool, or pairs of the same sample from two."""
     left_out = Counter(pool.left_out)
     if other is None:
-        found = [
+        drawable = [
             _Drawable(LabelItem(sample=run.sample, run_id=run.run_id, run=run.digest), (run,))
             for run in pool.runs.values()
         ]
     else:
         left_out.update(other.left_out)
-        found = list(_pairs(pool, other, left_out))
-    found = [one for one in found if _fits(one, how, left_out)]
-    found.sort(key=lambda one: (_urgency(one, how), place(seed, one.item.sample)))
+        drawable = list(_pairs(pool, other, left_out))
+    drawable = [one for one in drawable if _fits(one, how, left_out)]
+    drawable.sort(key=lambda one: (_urgency(one, how), place(seed, one.item.sample)))
     draw = LabelDraw(
-        how=how, asked=n, seed=seed, pool=len(found), left_out=dict(sorted(left_out.items()))
+        how=how, asked=n, seed=seed, pool=len(drawable), left_out=dict(sorted(left_out.items()))
     )
-    return DrawnItems([one.item for one in found[:n]], draw)
+    return DrawnItems([one.item for one in drawable[:n]], draw)
 
 
 def _pairs(pool: LabelPool, other: LabelPool, left_out: Counter[str]) -> Iterator[_Drawable]:
@@ -216,17 +216,17 @@ def _pairs(pool: LabelPool, other: LabelPool, left_out: Counter[str]) -> Iterato
                 other=b.digest,
             )
             yield _Drawable(item, (a, b))
-    left_out += Counter()  # without what was counted as none
+    left_out += Counter()  # drops the reasons with a count of zero
 
 
-def _fits(one: _Drawable, how: Draw, left_out: Counter[str]) -> bool:
-    """Whether a candidate is what the draw looks for; else it is counted with the reason."""
-    gaps = [run.gap for run in one.runs if run.gap is not None]
+def _fits(drawable: _Drawable, how: Draw, left_out: Counter[str]) -> bool:
+    """Whether an item fits the draw; if not, the reason is counted."""
+    gaps = [run.gap for run in drawable.runs if run.gap is not None]
     reason = (
         None
         if how == "random"
         else UNGRADED
-        if not any(run.graded for run in one.runs)
+        if not any(run.graded for run in drawable.runs)
         else None
         if how == "near-floor"
         else NO_JUDGE
@@ -240,7 +240,7 @@ def _fits(one: _Drawable, how: Draw, left_out: Counter[str]) -> bool:
     return reason is None
 
 
-def _urgency(one: _Drawable, how: Draw) -> float:
+def _urgency(drawable: _Drawable, how: Draw) -> float:
     if how == "disagree":
-        return -max(run.gap for run in one.runs if run.gap is not None)
-    return min(run.edge for run in one.runs) if how == "near-floor" else 0.0
+        return -max(run.gap for run in drawable.runs if run.gap is not None)
+    return min(run.edge for run in drawable.runs) if how == "near-floor" else 0.0

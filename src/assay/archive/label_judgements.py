@@ -24,7 +24,7 @@ _FLIPPED = {"a": "b", "b": "a"}
 
 
 class _KnownVerdicts(NamedTuple):
-    """What the judge may have been asked about: the runs of each side, by digest."""
+    """The runs of each side that the judge may have been asked about, by digest."""
 
     first: Mapping[str, str]
     second: Mapping[str, str]
@@ -34,7 +34,7 @@ class _KnownVerdicts(NamedTuple):
 
 def judged_rows(
     ledger: Ledger,
-    made: LabelSet,
+    label_set: LabelSet,
     people: Mapping[str, Any],
     judgements: Mapping[str, Any],
     criterion: str,
@@ -42,69 +42,73 @@ def judged_rows(
     project: str,
 ) -> tuple[list[Label], dict[str, Any]]:
     """Every item that was judged or labelled, and the judgements as they count for this set."""
-    _check_rubric(made, judgements["scorer"].get("rubric"))
-    given = _of_criterion(made, judgements["items"], criterion)
-    known = _known(ledger, made, project)
-    keys = ("run",) if made.other is None else ("a_run", "b_run")
+    _check_rubric(label_set, judgements["scorer"].get("rubric"))
+    verdicts = _of_criterion(label_set, judgements["items"], criterion)
+    known = _known(ledger, label_set, project)
+    keys = ("run",) if label_set.other is None else ("a_run", "b_run")
     rows, unnamed, strange = [], [], []
-    for one in given:
-        name = str(one.get("id"))
-        runs = [run for key in keys if isinstance(run := one.get(key), str)]
+    for judgement in verdicts:
+        name = str(judgement.get("id"))
+        runs = [run for key in keys if isinstance(run := judgement.get(key), str)]
         if len(runs) < len(keys):
             unnamed.append(name)
         elif (place := _place(known, runs)) is None:
             strange.append(name)
         else:
             row_id, run, is_flipped = place
-            verdict = one.get("raw" if made.other is None else "winner")
+            verdict = judgement.get("raw" if label_set.other is None else "winner")
             if is_flipped and isinstance(verdict, str):
                 verdict = _FLIPPED.get(verdict, verdict)
-            rows.append(Label(row_id, people.get(run), verdict, one.get("group")))
-    _refuse(made, len(given), unnamed, strange)
+            rows.append(Label(row_id, people.get(run), verdict, judgement.get("group")))
+    _refuse(label_set, len(verdicts), unnamed, strange)
     counted = [{"id": row.id, "raw": row.judge} for row in rows]
     seen = {row.id for row in rows}
-    for item in made.items:
-        name = item.run_id if made.other is None else item.sample
+    for item in label_set.items:
+        name = item.run_id if label_set.other is None else item.sample
         if people.get(item.run) is not None and name not in seen:
             rows.append(Label(name, people[item.run], None))
     return rows, {**judgements, "items": counted}
 
 
-def _check_rubric(made: LabelSet, by: Any) -> None:
+def _check_rubric(label_set: LabelSet, by: Any) -> None:
     """Refuse verdicts that were given by another rubric, or as an answer to another question."""
-    if made.rubric is None:
-        if by != definition_name(made.question):
-            raise _problem(made, "the judge was not asked the question of this set.")
+    if label_set.rubric is None:
+        if by != definition_name(label_set.question):
+            raise _problem(label_set, "the judge was not asked the question of this set.")
         return
     if not isinstance(by, str) or not by:
-        raise _problem(made, f"the judgements name no rubric; people scored by {made.rubric.id}.")
+        raise _problem(
+            label_set, f"the judgements name no rubric; people scored by {label_set.rubric.id}."
+        )
     name, _, content = by.partition("+")
-    wanted, _, known = made.rubric.id.partition("+")
+    wanted, _, known = label_set.rubric.id.partition("+")
     if name != wanted or (content and content != known):
         raise InputError(
             "JDG-009",
-            f"the judge scored by the rubric {by[:120]}, people by {made.rubric.id}.",
+            f"the judge scored by the rubric {by[:120]}, people by {label_set.rubric.id}.",
             fix="Make a set with the judge's rubric: `assay label new EVALUATION --rubric R`.",
         )
 
 
-def _of_criterion(made: LabelSet, items: Sequence[Any], criterion: str) -> list[Mapping[str, Any]]:
-    """The judgements of a criterion; of pairs all."""
-    found = [one for one in items if isinstance(one, Mapping)]
-    if made.other is None:
-        found = [one for one in found if one.get("criterion") == criterion]
-    if not found:
-        about = "pairs" if made.other else f"the criterion '{criterion}'"
-        raise _problem(made, f"the judgements have no verdict on {about}.")
-    return found
+def _of_criterion(
+    label_set: LabelSet, items: Sequence[Any], criterion: str
+) -> list[Mapping[str, Any]]:
+    """The judgements of a criterion; of pairs, all of them."""
+    judgements = [one for one in items if isinstance(one, Mapping)]
+    if label_set.other is None:
+        judgements = [one for one in judgements if one.get("criterion") == criterion]
+    if not judgements:
+        about = "pairs" if label_set.other else f"the criterion '{criterion}'"
+        raise _problem(label_set, f"the judgements have no verdict on {about}.")
+    return judgements
 
 
-def _known(ledger: Ledger, made: LabelSet, project: str) -> _KnownVerdicts:
-    first = {item.run: item.run_id for item in made.items}
-    second = {item.other: str(item.other_run_id) for item in made.items if item.other}
-    first.update(_runs_of(ledger, made.evaluation, project))
-    second.update(_runs_of(ledger, made.other, project) if made.other else ())
-    pairs = {(item.run, item.other): item.sample for item in made.items}
+def _known(ledger: Ledger, label_set: LabelSet, project: str) -> _KnownVerdicts:
+    first = {item.run: item.run_id for item in label_set.items}
+    second = {item.other: str(item.other_run_id) for item in label_set.items if item.other}
+    first.update(_runs_of(ledger, label_set.evaluation, project))
+    second.update(_runs_of(ledger, label_set.other, project) if label_set.other else ())
+    pairs = {(item.run, item.other): item.sample for item in label_set.items}
     return _KnownVerdicts(first, second, pairs)
 
 
@@ -130,28 +134,30 @@ def _place(known: _KnownVerdicts, runs: Sequence[str]) -> tuple[str, str, bool] 
     return None
 
 
-def _refuse(made: LabelSet, n: int, unnamed: Sequence[str], strange: Sequence[str]) -> None:
+def _refuse(label_set: LabelSet, n: int, unnamed: Sequence[str], strange: Sequence[str]) -> None:
     if unnamed:
         raise _problem(
-            made,
+            label_set,
             f"{len(unnamed):,} of {n:,} judgements don't say which"
-            f" {'runs' if made.other else 'run'} they are of, such as {unnamed[0][:80]!r}.",
+            f" {'runs' if label_set.other else 'run'} they are of, such as {unnamed[0][:80]!r}.",
         )
     if strange:
-        names = [repr(one.name) for one in (made.evaluation, made.other) if one is not None]
+        names = [
+            repr(one.name) for one in (label_set.evaluation, label_set.other) if one is not None
+        ]
         raise _problem(
-            made,
+            label_set,
             f"{len(strange):,} of {n:,} judgements are of runs that {' and '.join(names)}"
-            f" {'do' if made.other else 'does'} not have, such as {strange[0][:80]!r}.",
+            f" {'do' if label_set.other else 'does'} not have, such as {strange[0][:80]!r}.",
         )
 
 
-def _problem(made: LabelSet, message: str) -> InputError:
-    commands = compare_commands(made)[:-1]
-    if made.rubric is not None:
-        rubric = shlex.quote(made.rubric.id.partition("+")[0])
-        asked = f"assay judge rubric {shlex.quote(made.evaluation.id)} --rubric {rubric}"
-        commands = [f"{asked} --judge judge.yaml -o judgements.json"]
+def _problem(label_set: LabelSet, message: str) -> InputError:
+    commands = compare_commands(label_set)[:-1]
+    if label_set.rubric is not None:
+        rubric = shlex.quote(label_set.rubric.id.partition("+")[0])
+        command = f"assay judge rubric {shlex.quote(label_set.evaluation.id)} --rubric {rubric}"
+        commands = [f"{command} --judge judge.yaml -o judgements.json"]
     listed = ", then ".join(f"`{one}`" for one in commands)
     return InputError(
         "JDG-009",

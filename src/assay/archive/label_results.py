@@ -53,15 +53,15 @@ def value_of(label: HumanLabel, criterion: str) -> Value | None:
 def results_of(stored: StoredSet, labels: Sequence[StoredLabel]) -> LabelResults:
     """The results of all labels of a set."""
     wanted = {item.run for item in stored.set.items}
-    given = [one for one in labels if one.label.run in wanted]
-    kept = counted(given)
+    of_items = [one for one in labels if one.label.run in wanted]
+    kept = counted(of_items)
     raters = raters_of(kept)
     people = list(dict.fromkeys(map(_person, raters)))
     progress = []
     for rater in raters:
         own = [one for one in kept if one.label.rater == rater]
         progress.append(RaterProgress(rater, len(own), max(one.at for one in own)))
-    changed, late = _changed(kept, given)
+    changed, late = _changed(kept, of_items)
     return LabelResults(
         stored,
         tuple(kept),
@@ -71,7 +71,7 @@ def results_of(stored: StoredSet, labels: Sequence[StoredLabel]) -> LabelResults
         if len(people) > 1
         else (),
         tuple(_disagreed(stored, kept)),
-        tuple(current(given)),
+        tuple(current(of_items)),
         changed,
         late,
         *_preferred(kept),
@@ -93,16 +93,16 @@ def _person(rater: Rater) -> Rater | None:
     return rater if rater.by == "token" else None
 
 
-def _changed(kept: Sequence[StoredLabel], given: Sequence[StoredLabel]) -> tuple[int, int]:
-    """How many labels were changed later, and how many of them once another rater's label of the
-    item was there.
+def _changed(kept: Sequence[StoredLabel], labels: Sequence[StoredLabel]) -> tuple[int, int]:
+    """How many labels were changed later, and how many of them after another rater had labelled
+    the item.
     """
     first = {(one.label.rater, one.label.item): one for one in kept}
     of_item: dict[tuple[str, str, str], list[StoredLabel]] = {}
-    for one in given:
+    for one in labels:
         of_item.setdefault(one.label.item, []).append(one)
     changed, late = set(), set()
-    for one in given:
+    for one in labels:
         key = (one.label.rater, one.label.item)
         if one.label.value == first[key].label.value:
             continue
@@ -118,27 +118,29 @@ def _changed(kept: Sequence[StoredLabel], given: Sequence[StoredLabel]) -> tuple
 def _agreement(
     stored: StoredSet, kept: Sequence[StoredLabel], people: Sequence[Rater | None], criterion: str
 ) -> RaterAgreement:
-    given = _by_person(kept, criterion)
-    rows = [[given.get(item.run, {}).get(one) for one in people] for item in stored.set.items]
+    values = _by_person(kept, criterion)
+    rows = [[values.get(item.run, {}).get(one) for one in people] for item in stored.set.items]
     twice = [row for row in rows if sum(value is not None for value in row) > 1]
     ordered = stored.set.task == "rubric"
     same = agreement([[value for value in row if value is not None] for row in twice])
     if len(people) > 2:
         level: Level = "ordinal" if ordered else "nominal"
-        name, found = f"Krippendorff's alpha, {level}", krippendorff_alpha(twice, level=level)
+        name, statistic = f"Krippendorff's alpha, {level}", krippendorff_alpha(twice, level=level)
     else:
         pairs = count_pairs([row[0] for row in twice], [row[1] for row in twice])
         if ordered:
             name = "Cohen's kappa, quadratic weights"
-            found = weighted_kappa(pairs, "quadratic", by_value=True)
+            statistic = weighted_kappa(pairs, "quadratic", by_value=True)
         else:
-            name, found = "Cohen's kappa", cohen_kappa(pairs)
-    return RaterAgreement(criterion, len(twice), value_interval(same), name, value_interval(found))
+            name, statistic = "Cohen's kappa", cohen_kappa(pairs)
+    return RaterAgreement(
+        criterion, len(twice), value_interval(same), name, value_interval(statistic)
+    )
 
 
 def _disagreed(stored: StoredSet, kept: Sequence[StoredLabel]) -> list[Disagreed]:
-    """The items with different labels, the widest apart first."""
-    found: list[tuple[float, Disagreed]] = []
+    """The items with different labels, those furthest apart first."""
+    disagreed: list[tuple[float, Disagreed]] = []
     by_run: dict[str, list[HumanLabel]] = {}
     for one in kept:
         by_run.setdefault(one.label.run, []).append(one.label)
@@ -155,32 +157,32 @@ def _disagreed(stored: StoredSet, kept: Sequence[StoredLabel]) -> list[Disagreed
             if len({value for _, value in values}) > 1:
                 numbers = [value for _, value in values if isinstance(value, int)]
                 wide = float(max(numbers) - min(numbers)) if numbers else 1.0
-                found.append((wide, Disagreed(item, criterion, tuple(values))))
-    found.sort(key=lambda one: -one[0])
-    return [one for _, one in found]
+                disagreed.append((wide, Disagreed(item, criterion, tuple(values))))
+    disagreed.sort(key=lambda one: -one[0])
+    return [one for _, one in disagreed]
 
 
 def people_say(results: LabelResults, criterion: str) -> dict[str, Value | None]:
-    """One value for each labelled item of the set, by the digest of its run; None if raters are
-    level.
+    """One value for each labelled item of the set, by the digest of its run; None if votes are
+    tied.
     """
-    given = _by_person(results.labels, criterion)
-    return {run: _one_value(list(said.values())) for run, said in given.items()}
+    values = _by_person(results.labels, criterion)
+    return {run: _one_value(list(said.values())) for run, said in values.items()}
 
 
 def _by_person(
     labels: Sequence[StoredLabel], criterion: str
 ) -> dict[str, dict[Rater | None, Value | None]]:
     """Each person's value for each run; all typed names together are one person."""
-    given: dict[str, dict[Rater | None, list[Value | None]]] = {}
-    for one in labels:
-        value = value_of(one.label, criterion)
+    by_run: dict[str, dict[Rater | None, list[Value | None]]] = {}
+    for stored in labels:
+        value = value_of(stored.label, criterion)
         if value is not None:
-            said = given.setdefault(one.label.run, {})
-            said.setdefault(_person(one.label.rater), []).append(value)
+            of_run = by_run.setdefault(stored.label.run, {})
+            of_run.setdefault(_person(stored.label.rater), []).append(value)
     return {
-        run: {who: _one_value(values) for who, values in said.items()}
-        for run, said in given.items()
+        run: {who: _one_value(values) for who, values in of_run.items()}
+        for run, of_run in by_run.items()
     }
 
 

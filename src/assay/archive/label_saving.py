@@ -58,14 +58,14 @@ def set_label(
             )
         pair = PairLabel(a=item.run, b=item.other, shown=order, choice=choice)  # type: ignore[arg-type]
         return _checked({**shared, "kind": "pair", "pair": pair})
-    given: dict[str, int] = {}
+    points: dict[str, int] = {}
     missing = []
-    for one in rubric.criteria:
-        text = (scores or {}).get(one.name, "")
-        if text in map(str, one.points):
-            given[one.name] = int(text)
+    for criterion in rubric.criteria:
+        text = (scores or {}).get(criterion.name, "")
+        if text in map(str, criterion.points):
+            points[criterion.name] = int(text)
         else:
-            missing.append(one.label or one.name)
+            missing.append(criterion.label or criterion.name)
     if missing:
         raise UsageError(
             "CLI-001",
@@ -73,7 +73,7 @@ def set_label(
             f"{f' and {len(missing) - 5} more' if len(missing) > 5 else ''}.",
             fix="Choose a point for every criterion, then save.",
         )
-    return _checked({**shared, "kind": "rubric", "scores": given, "rubric": rubric.digest})
+    return _checked({**shared, "kind": "rubric", "scores": points, "rubric": rubric.digest})
 
 
 def override_label(
@@ -85,7 +85,7 @@ def override_label(
     if verdict not in ("pass", "fail"):
         raise UsageError("CLI-001", f"an override is pass or fail, not {verdict[:40]!r}.")
     tree = run.tree()
-    made = Override(verdict=verdict, reason=_comment(reason))  # type: ignore[arg-type]
+    override = Override(verdict=verdict, reason=_comment(reason))  # type: ignore[arg-type]
     return _checked(
         {
             "schema": "assay.label/1",
@@ -95,7 +95,7 @@ def override_label(
             "run": run.digest,
             "sample_id": str(tree["dataset"]["sample_id"]),
             "evaluation": evaluation,
-            "override": made,
+            "override": override,
         }
     )
 

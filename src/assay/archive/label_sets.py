@@ -62,15 +62,15 @@ def make_set(
     shelf: Shelf,
     evaluation: StoredEvaluation,
     other: StoredEvaluation | None,
-    asked: SetRequest,
+    request: SetRequest,
     *,
     project: str,
 ) -> LabelSet:
     """Draw a set. With `other`, raters compare its answers with the first one's."""
-    how = _checked(asked, pairs=other is not None)
-    pool = LabelPool(ledger, evaluation, project=project, seed=asked.seed)
-    second = other and LabelPool(ledger, other, project=project, seed=asked.seed)
-    drawn = draw_items(pool, second, how=how, n=asked.n, seed=asked.seed)
+    how = _checked(request, pairs=other is not None)
+    pool = LabelPool(ledger, evaluation, project=project, seed=request.seed)
+    second = other and LabelPool(ledger, other, project=project, seed=request.seed)
+    drawn = draw_items(pool, second, how=how, n=request.n, seed=request.seed)
     if not drawn.items:
         reasons = ", ".join(f"{reason}: {n:,}" for reason, n in drawn.draw.left_out.items() if n)
         raise NotEnoughEvidence(
@@ -78,7 +78,7 @@ def make_set(
             f"nothing to label in {evaluation.evaluation.name!r} ({reasons or 'no runs'}).",
             fix=_fix_of(how),
         )
-    name = asked.name or f"{evaluation.evaluation.name[:80]}-{'pairs-' if other else ''}{how}"
+    name = request.name or f"{evaluation.evaluation.name[:80]}-{'pairs-' if other else ''}{how}"
     check_name(name)
     return identified_set(
         LabelSet(
@@ -88,9 +88,9 @@ def make_set(
             task="pairs" if other else "rubric",
             evaluation=_named(evaluation),
             other=other and _named(other),
-            rubric=None if other else _rubric(shelf, pool, asked),
-            question=(asked.question.strip() or DEFINITION) if other else "",
-            expected=asked.expected,
+            rubric=None if other else _rubric(shelf, pool, request),
+            question=(request.question.strip() or DEFINITION) if other else "",
+            expected=request.expected,
             draw=drawn.draw,
             items=drawn.items,
         )
@@ -106,28 +106,28 @@ def _fix_of(how: Draw) -> str:
     return "Run the evaluation again, or choose another one: `assay evals` lists them."
 
 
-def _checked(asked: SetRequest, *, pairs: bool) -> Draw:
+def _checked(request: SetRequest, *, pairs: bool) -> Draw:
     for draw_name in DRAWS:
-        if asked.how == draw_name:
+        if request.how == draw_name:
             break
     else:
         raise UsageError(
             "CLI-001",
-            f"there is no draw {asked.how[:40]!r}.{near_miss(asked.how, DRAWS)}",
+            f"there is no draw {request.how[:40]!r}.{near_miss(request.how, DRAWS)}",
             fix=f"Draws: {', '.join(DRAWS)}.",
         )
-    if not 1 <= asked.n <= MOST_ITEMS:
+    if not 1 <= request.n <= MOST_ITEMS:
         raise UsageError(
             "CLI-001",
-            f"a set of {asked.n:,} items can't be drawn; it has 1 to {MOST_ITEMS:,}.",
+            f"a set of {request.n:,} items can't be drawn; it has 1 to {MOST_ITEMS:,}.",
         )
-    if pairs and (asked.rubric or asked.criteria):
+    if pairs and (request.rubric or request.criteria):
         raise UsageError(
             "CLI-001",
             "pairs are compared as a whole, without a rubric.",
             fix="Leave out the rubric, or don't name a second evaluation.",
         )
-    if len(asked.question) > 2000:
+    if len(request.question) > 2000:
         raise UsageError("CLI-001", "the question has at most 2,000 characters.")
     return draw_name  # type: ignore[return-value]
 
@@ -137,11 +137,11 @@ def _named(stored: StoredEvaluation) -> LabelledEvaluation:
     return LabelledEvaluation(id=evaluation.id, name=evaluation.name, digest=stored.digest)
 
 
-def _rubric(shelf: Shelf, pool: LabelPool, asked: SetRequest) -> LabelRubric:
-    name = asked.rubric or _usual_rubric(shelf, pool)
+def _rubric(shelf: Shelf, pool: LabelPool, request: SetRequest) -> LabelRubric:
+    name = request.rubric or _usual_rubric(shelf, pool)
     rubric = shelf.rubric(name)
     known = [one.name for one in rubric.criteria]
-    for wanted in asked.criteria:
+    for wanted in request.criteria:
         if wanted not in known:
             raise UsageError(
                 "CLI-001",
@@ -161,7 +161,7 @@ def _rubric(shelf: Shelf, pool: LabelPool, asked: SetRequest) -> LabelRubric:
                 anchors=one.anchors,
             )
             for one in rubric.criteria
-            if not asked.criteria or one.name in asked.criteria
+            if not request.criteria or one.name in request.criteria
         ],
     )
 
@@ -173,7 +173,7 @@ def _usual_rubric(shelf: Shelf, pool: LabelPool) -> str:
     for name, _ in pool.rubrics.most_common(1):
         return name.partition("+")[0]
     for name, _ in pool.profiles.most_common(1):
-        with suppress(ShelfError):  # a profile of a folder that is not at hand
+        with suppress(ShelfError):  # the profile may be in a folder that isn't on this shelf
             profile = shelf.profile(name)
             if profile.rubric:
                 return profile.rubric
@@ -189,18 +189,18 @@ def _usual_rubric(shelf: Shelf, pool: LabelPool) -> str:
     )
 
 
-def identified_set(made: LabelSet) -> LabelSet:
+def identified_set(label_set: LabelSet) -> LabelSet:
     """A set with the id that follows from everything else in it."""
-    rest = digest(structs.replace(made, id="")).removeprefix("sha256:")
-    return structs.replace(made, id=f"ls-{rest[:12]}")
+    rest = digest(structs.replace(label_set, id="")).removeprefix("sha256:")
+    return structs.replace(label_set, id=f"ls-{rest[:12]}")
 
 
-def set_draft(made: LabelSet, *, author: str | None = None) -> Draft:
+def set_draft(label_set: LabelSet, *, author: str | None = None) -> Draft:
     """A set, linked to the evaluations that it was drawn from."""
-    one = draft(made, kind="labelset", author=author)
-    evaluations = [made.evaluation, *([made.other] if made.other else [])]
-    links = [Link("evidence_of", one.name, each.digest) for each in evaluations]
-    return one._replace(links=tuple(links))
+    made = draft(label_set, kind="labelset", author=author)
+    evaluations = [label_set.evaluation, *([label_set.other] if label_set.other else [])]
+    links = [Link("evidence_of", made.name, each.digest) for each in evaluations]
+    return made._replace(links=tuple(links))
 
 
 # --- in the ledger
@@ -209,10 +209,10 @@ def set_draft(made: LabelSet, *, author: str | None = None) -> Draft:
 def read_set(item: Item) -> StoredSet:
     """A stored set, after checking its content against its digest."""
     try:
-        found = convert(item.tree(), LabelSet)
+        label_set = convert(item.tree(), LabelSet)
     except ValidationError as error:
         raise InputError("STO-010", f"is not a label set: {error}.", where=item.digest) from None
-    return StoredSet(item.digest, item.seq, item.created_at, found)
+    return StoredSet(item.digest, item.seq, item.created_at, label_set)
 
 
 def list_sets(ledger: Ledger, *, project: str, tag: str = "") -> Iterator[StoredSet]:
@@ -233,10 +233,10 @@ def find_set(ledger: Ledger, reference: str, *, project: str) -> StoredSet | Non
 
 
 def need_set(ledger: Ledger, reference: str, *, project: str) -> StoredSet:
-    """The same, or an error with the near miss."""
-    found = find_set(ledger, reference, project=project)
-    if found is not None:
-        return found
+    """The set that `find_set` finds; if there is none, an error with the near miss."""
+    stored = find_set(ledger, reference, project=project)
+    if stored is not None:
+        return stored
     known = [one.set.name for one in list_sets(ledger, project=project)]
     raise NotEnoughEvidence(
         "STO-012",

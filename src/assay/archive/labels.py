@@ -44,7 +44,7 @@ class LabelCounts(NamedTuple):
     overrides: int = 0
     """Runs that somebody would have decided otherwise or confirmed."""
     to_pass: int = 0
-    """Of the overrides, those that say `pass`."""
+    """Overrides with the verdict `pass`."""
     to_fail: int = 0
     overridden: tuple[str, ...] = ()
     """Digests of the runs with an override, the oldest first."""
@@ -52,17 +52,17 @@ class LabelCounts(NamedTuple):
 
 def label_draft(label: HumanLabel, *, author: str | None = None) -> Draft:
     """A label, linked to the runs it is about and to the label it replaces."""
-    made = draft(label, kind="label", author=author)
+    drafted = draft(label, kind="label", author=author)
     runs = [label.run, *([label.pair.b] if label.pair else [])]
-    links = [Link("evidence_of", made.name, run) for run in runs]
+    links = [Link("evidence_of", drafted.name, run) for run in runs]
     if label.supersedes is not None:
         links.append(Link("supersedes", label.supersedes))
-    return made._replace(links=tuple(links))
+    return drafted._replace(links=tuple(links))
 
 
 def replacing(label: HumanLabel, before: Iterable[StoredLabel]) -> HumanLabel | None:
-    """A label as it is stored after the rater's earlier ones: it names the one that it replaces.
-    None if that says the same already, so that a form sent twice is stored once.
+    """A label with the digest of the rater's earlier label that it replaces. None if the earlier
+    one has the same content, so that a form sent twice is stored once.
     """
     own = [one for one in before if one.label.rater == label.rater and one.label.item == label.item]
     if not own:
@@ -76,10 +76,10 @@ def replacing(label: HumanLabel, before: Iterable[StoredLabel]) -> HumanLabel | 
 def read_label(item: Item) -> StoredLabel:
     """A stored label, after checking its content against its digest."""
     try:
-        found = convert(item.tree(), HumanLabel)
+        label = convert(item.tree(), HumanLabel)
     except ValidationError as error:
         raise InputError("STO-010", f"is not a label: {error}.", where=item.digest) from None
-    return StoredLabel(item.digest, item.seq, item.created_at, found)
+    return StoredLabel(item.digest, item.seq, item.created_at, label)
 
 
 def labels_of_set(ledger: Ledger, digest: str, *, project: str) -> list[StoredLabel]:
@@ -89,12 +89,12 @@ def labels_of_set(ledger: Ledger, digest: str, *, project: str) -> list[StoredLa
 
 def labels_of_run(ledger: Ledger, digest: str, *, project: str) -> RunLabels:
     """People's labels of a run, by the digest of the stored run."""
-    found = every_label_of_run(ledger, digest, project=project)
-    kept = counted(found)
+    labels = every_label_of_run(ledger, digest, project=project)
+    kept = counted(labels)
     return RunLabels(
         tuple(one for one in kept if one.label.kind != "override"),
         tuple(one for one in kept if one.label.kind == "override"),
-        len(found) - len(kept),
+        len(labels) - len(kept),
     )
 
 
@@ -137,18 +137,18 @@ def counted(labels: Iterable[StoredLabel]) -> list[StoredLabel]:
     kept: dict[tuple[Rater, tuple[str, str, str]], StoredLabel] = {}
     first: dict[tuple[Rater, tuple[str, str, str]], str] = {}
     raters: dict[tuple[str, str, str], set[Rater]] = {}
-    for one in sorted(labels, key=lambda one: one.seq):
-        of_item = raters.setdefault(one.label.item, set())
-        of_item.add(one.label.rater)
-        key = (one.label.rater, one.label.item)
-        at = first.setdefault(key, one.at)
+    for stored in sorted(labels, key=lambda stored: stored.seq):
+        of_item = raters.setdefault(stored.label.item, set())
+        of_item.add(stored.label.rater)
+        key = (stored.label.rater, stored.label.item)
+        at = first.setdefault(key, stored.at)
         corrects = (
             len(of_item) == 1
-            and datetime.fromisoformat(one.at) - datetime.fromisoformat(at) <= CORRECTABLE
+            and datetime.fromisoformat(stored.at) - datetime.fromisoformat(at) <= CORRECTABLE
         )
-        if key not in kept or corrects or one.label.override is not None:
-            kept[key] = one
-    return sorted(kept.values(), key=lambda one: one.seq)
+        if key not in kept or corrects or stored.label.override is not None:
+            kept[key] = stored
+    return sorted(kept.values(), key=lambda stored: stored.seq)
 
 
 def raters_of(labels: Sequence[StoredLabel]) -> list[Rater]:

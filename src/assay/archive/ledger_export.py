@@ -4,11 +4,11 @@ and any other engine.
     lake/_export.json
     lake/project=default/profile=rag@1/day=2026-11-16/part-000000000001.parquet
 
-An export goes on where the last one ended and adds files; it never changes one. Files wait in
-`.staging` until all of them are whole. `_export.json` then lists them as pending, they take their
-names, and it says how far the export came: if it is killed in between, the next export first
-removes the files that are pending. Memory is bounded: one page of records at a time, with rows
-waiting on disk.
+An export continues where the last one ended and only adds files. Files wait in `.staging` until all
+of them are complete. Then `_export.json` lists them as pending, they are renamed, and
+`_export.json` records how far the export came: if it is killed in between, the next export first
+removes the pending files. Memory is bounded: one page of records at a time, with rows waiting on
+disk.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ProjectExport(Struct):
     left_out: dict[str, int] = {}
     """How many grades have no rows, by the reason."""
     forgotten: int = 0
-    """How many exported grades were forgotten in the ledger afterwards."""
+    """How many grades were forgotten in the ledger after they were exported."""
     last: str | None = None
     """The digest of the last grade that was exported."""
     last_seq: int = 0
@@ -121,13 +121,13 @@ def _export_project(
     writer = _Writer(staging, project)
     try:
         for item in _items(ledger, "grade", project, after=before.seq, to=head):
-            found = exported(item)
-            if isinstance(found, str):
-                state.left_out[found] = state.left_out.get(found, 0) + 1
+            rows = exported(item)
+            if isinstance(rows, str):
+                state.left_out[rows] = state.left_out.get(rows, 0) + 1
             else:
-                writer.add(item.seq, found)
+                writer.add(item.seq, rows)
                 state.grades += 1
-                state.rows += found.rows
+                state.rows += rows.rows
                 state.last, state.last_seq = item.digest, item.seq
             progress(1)
         writer.flush()
@@ -142,19 +142,19 @@ def _items(ledger: Ledger, kind: str, project: str, *, after: int, to: int) -> I
     while cursor is not None:
         page = ledger.find(kind, project=project, after=cursor, limit=PAGE)
         for item in page.items:
-            if item.seq > to:  # stored while the export runs: the next one has it
+            if item.seq > to:  # stored while the export runs: the next export takes it
                 return
             yield item
         cursor = page.next_cursor
 
 
 def _forgotten_since(ledger: Ledger, project: str, before: ProjectExport) -> int:
-    """How many grades that an earlier export wrote have been forgotten after it."""
+    """How many grades have been forgotten since an earlier export wrote them."""
     count = 0
     head, _ = ledger.head(project=project)
     for stone in _items(ledger, "tombstone", project, after=before.seq, to=head):
-        found = ledger.get(stone.tree()["digest"], project=project)
-        count += found is not None and found.kind == "grade" and found.seq <= before.seq
+        record = ledger.get(stone.tree()["digest"], project=project)
+        count += record is not None and record.kind == "grade" and record.seq <= before.seq
     return count
 
 
@@ -195,7 +195,7 @@ class _Writer:
         return _Waiting(name, os.path.join(self._staging, f"{seq:012d}.jsonl"))
 
     def flush(self) -> None:
-        """Write every file that waits."""
+        """Write every waiting file."""
         while self._waiting:
             self._write(self._waiting.pop(next(iter(self._waiting))))
 
@@ -208,7 +208,7 @@ class _Writer:
         self.files[waiting.name] = waiting.rows
 
     def close(self) -> None:
-        """Discard what was not written."""
+        """Close the files that were not written."""
         for waiting in self._waiting.values():
             waiting.lines.close()
 
@@ -266,19 +266,19 @@ def _manifest(folder: str) -> ExportManifest:
         ) from None
     except (ValueError, msgspec.ValidationError) as error:
         raise InputError(
-            "FIL-002", f"can't be read: {error}.", where=path, fix=_anew(folder)
+            "FIL-002", f"can't be read: {error}.", where=path, fix=_start_over(folder)
         ) from None
 
 
-def _anew(folder: str) -> str:
+def _start_over(folder: str) -> str:
     return f"Delete {folder} and export again, or export to a new folder."
 
 
 def _check(ledger: Ledger, folder: str, project: str, state: ProjectExport) -> None:
-    """Refuse to go on with an export of another ledger, or one that has lost files."""
+    """Refuse to continue an export of another ledger, or one that has lost files."""
     if state.last is not None:
-        found = ledger.get(state.last, project=project)
-        if found is None or found.seq != state.last_seq:
+        last = ledger.get(state.last, project=project)
+        if last is None or last.seq != state.last_seq:
             raise UsageError(
                 "STO-019",
                 f"the project '{project}' in this folder was exported from another ledger.",
@@ -292,7 +292,7 @@ def _check(ledger: Ledger, folder: str, project: str, state: ProjectExport) -> N
             f"{len(lost)} exported file{'s are' if len(lost) > 1 else ' is'} gone, such as"
             f" {lost[0]}.",
             where=folder,
-            fix=_anew(folder),
+            fix=_start_over(folder),
         )
 
 
@@ -315,8 +315,8 @@ def _is_own(name: str) -> bool:
 
 @contextmanager
 def _locked(folder: str) -> Iterator[None]:
-    """Around an export: two at once would write the same grades twice."""
-    import fcntl  # not on every system; only where something is exported
+    """Lock a folder during an export: two at once would write the same grades twice."""
+    import fcntl  # not available on every system
 
     try:
         os.makedirs(folder, exist_ok=True)

@@ -1,8 +1,8 @@
 """A baseline by its name: the one in the folder of baselines, else the one in the ledger that
 `--store` names.
 
-The folder comes first, and its baseline of that name is used or refused: one that was changed or is
-too old is never replaced by another of the same name.
+The folder comes first. If its baseline of that name was changed or is too old, it is refused, and
+the ledger's baseline of the same name doesn't replace it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class FoundBaseline(NamedTuple):
     """A baseline that was found by its name."""
 
     stored: StoredBaseline
-    """For one in a ledger the path is where the ledger is."""
+    """The path of a baseline in a ledger is that of the ledger."""
     kept: KeptBaseline | None
     """The ledger's record; None for a baseline in the folder."""
 
@@ -33,14 +33,14 @@ def find_named(folder: str, name: str, store: Store | None) -> FoundBaseline:
     is "not enough evidence".
     """
     try:
-        found = FoundBaseline(find(folder, name), None)
+        baseline = FoundBaseline(find(folder, name), None)
     except NotEnoughEvidence:
         if store is None:
             raise
         return _in_ledger(folder, name, store)
     if store is not None:
-        store.note(f"the baseline {found.stored.name} is the one in the folder {folder}.")
-    return found
+        store.note(f"the baseline {baseline.stored.name} is the one in the folder {folder}.")
+    return baseline
 
 
 def _in_ledger(folder: str, name: str, store: Store) -> FoundBaseline:
@@ -55,9 +55,11 @@ def _in_ledger(folder: str, name: str, store: Store) -> FoundBaseline:
         raise no_baseline(
             name, known, where=folder, fix=fix, neither_in=f"the folder {folder} nor in {place}"
         )
-    found = as_stored(kept, ledger.where)
-    store.note(f"the baseline {found.name}, made {found.record['made_at']}, is the one in {place}.")
-    return FoundBaseline(found, kept)
+    stored = as_stored(kept, ledger.where)
+    store.note(
+        f"the baseline {stored.name}, made {stored.record['made_at']}, is the one in {place}."
+    )
+    return FoundBaseline(stored, kept)
 
 
 def as_stored(kept: KeptBaseline, where: str) -> StoredBaseline:

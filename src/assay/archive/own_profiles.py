@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from assay.store.ledger import Ledger
 
 OWN_PROFILE = "assay.own-profile/1"
-"""The profile of a decision on files, as a ledger keeps it: no evaluation has it."""
+"""The schema of a record with the profile of a decision on files."""
 
 
 def own_profile_draft(profile: Mapping[str, Any], *, author: str | None = None) -> Draft:
@@ -31,8 +31,8 @@ def own_profile_draft(profile: Mapping[str, Any], *, author: str | None = None) 
 
 def shelf_with_own(shelf: Shelf, ledger: Ledger, item: Item, folder: str, *, project: str) -> Shelf:
     """A shelf that also has the profiles of a project's evaluations, and those of the decision that
-    `item` is or was graded for, written to `folder`. What is shipped or in a library comes first by
-    its own name. Of several with one name, the one that `item` names by digest counts.
+    `item` is or was graded for, written to `folder`. Shipped profiles and those of a library take
+    precedence. Of several with one name, the one that `item` names by digest counts.
     """
     place = os.path.join(folder, "profiles")
     os.makedirs(place, exist_ok=True)
@@ -50,8 +50,8 @@ def shelf_with_own(shelf: Shelf, ledger: Ledger, item: Item, folder: str, *, pro
 
 def _profile_digest(tree: Mapping[str, Any]) -> str | None:
     """The digest of the profile that made a grade or an evaluation."""
-    made = tree if "digests" in tree else (tree.get("settings") or {}).get("scored_by") or {}
-    found: str | None = (made.get("digests") or {}).get("profile")
+    source = tree if "digests" in tree else (tree.get("settings") or {}).get("scored_by") or {}
+    found: str | None = (source.get("digests") or {}).get("profile")
     return found
 
 
@@ -65,10 +65,10 @@ def _own(ledger: Ledger, item: Item, project: str) -> Iterator[tuple[str, Any]]:
     links = ledger.links_of_many([item.digest], project=project)
     decisions = [link.source for link in links if link.relation == "decides" and link.source]
     linked = ledger.links_of_many([item.digest, *decisions], project=project)
-    found = ledger.get_many(
+    evidence = ledger.get_many(
         [link.source for link in linked if link.relation == "evidence_of" and link.source],
         project=project,
     )
-    for one in found.values():
+    for one in evidence.values():
         if one.schema == OWN_PROFILE and one.body is not None:
             yield one.digest, one.tree()["profile"]

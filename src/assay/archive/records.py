@@ -1,5 +1,5 @@
-"""What a ledger keeps of graded exams, gates on them, judgements, audits and cards of judges, trees
-of tool schemas and measures. Decisions and baselines: `sides`.
+"""Drafts of graded exams, gates on them, judgements, audits and cards of judges, trees of tool
+schemas and measures. Decisions and baselines: `sides`.
 
 Each function returns drafts, dependencies first; none stores them.
 """
@@ -38,8 +38,8 @@ EXAM_ROLES = {"capstone": "candidate_of", "regression": "candidate_of", "baselin
 
 
 def exam_record(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A graded exam without what a command adds: which files there were, what a broken step would
-    have done, and the pass score it was held to.
+    """A graded exam without what a command adds: its notes, what a broken step would have done, and
+    the pass score it was held to.
     """
     kept = {key: value for key, value in document.items() if key not in ("broken", "pass_line")}
     return {**kept, "notes": []}
@@ -61,29 +61,31 @@ def exam_drafts(
     return [evidence, made._replace(links=(Link("evidence_of", made.name, evidence.name),))]
 
 
-def exam_gate_drafts(gate: ExamGate, given: Mapping[str, Document | None]) -> list[Draft]:
+def exam_gate_drafts(gate: ExamGate, results: Mapping[str, Document | None]) -> list[Draft]:
     """The decision of an exam gate, after the results it decides on. `given` has each of them by
     its role.
 
-    The decision names them by digest, so that a replay knows which was which, and that the same
-    words about other results are another record. It names a file only where a note of the gate
-    does: otherwise the same gate is the same record wherever its files are.
+    The decision names them by digest, so that a replay knows which was which, and so that the same
+    verdict on other results is another record. It names a file only where a note of the gate does:
+    otherwise the same gate is the same record wherever its files are.
     """
     kept = {
         role: draft(exam_record(one.tree), kind="exam")
-        for role, one in given.items()
+        for role, one in results.items()
         if one is not None
     }
     evidence = {
         role: None if one is None else {"digest": kept[role].name, **_noted(gate, one.file)}
-        for role, one in given.items()
+        for role, one in results.items()
     }
     document = to_builtins(gate, builtin_types=(Decimal,))
-    made = draft({**document, "evidence": evidence}, kind="decision")
+    decision = draft({**document, "evidence": evidence}, kind="decision")
     return [
         *kept.values(),
-        made._replace(
-            links=tuple(Link(EXAM_ROLES[role], made.name, one.name) for role, one in kept.items())
+        decision._replace(
+            links=tuple(
+                Link(EXAM_ROLES[role], decision.name, one.name) for role, one in kept.items()
+            )
         ),
     ]
 
@@ -93,9 +95,7 @@ def _noted(gate: ExamGate, file: str) -> dict[str, str]:
 
 
 def exam_baseline_drafts(record: Mapping[str, Any], result: Mapping[str, Any]) -> list[Draft]:
-    """A graded exam as a baseline, in the form that a ledger has for baselines of runs: it names
-    its evidence by digest.
-    """
+    """A graded exam as a baseline. Like a baseline of runs, it names its evidence by digest."""
     evidence = draft(exam_record(result), kind="exam")
     shared = {
         name: record[name]
@@ -112,15 +112,14 @@ def judgement_draft(document: Mapping[str, Any]) -> Draft:
     """A judge's verdicts, without their cost and without what came from the journal: the same
     answers are the same judgement.
     """
-    return draft(
-        _said({key: value for key, value in document.items() if key != "usage"}), kind="judgement"
-    )
+    verdicts = {key: value for key, value in document.items() if key != "usage"}
+    return draft(_without_cached(verdicts), kind="judgement")
 
 
-def _said(value: Any) -> Any:
+def _without_cached(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _said(item) for key, item in value.items() if key != "cached"}
-    return [_said(item) for item in value] if isinstance(value, list | tuple) else value
+        return {key: _without_cached(item) for key, item in value.items() if key != "cached"}
+    return [_without_cached(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def card_drafts(
@@ -130,19 +129,21 @@ def card_drafts(
     calibration: Mapping[str, Any] | None,
 ) -> list[Draft]:
     """The card of a judge, after the audit and the calibration it was made of."""
-    made = draft(card, kind="card")
-    given = [
+    drafted = draft(card, kind="card")
+    evidence = [
         draft(document, kind=kind)
         for kind, document in (("audit", audit), ("calibration", calibration))
         if document is not None
     ]
     return [
-        *given,
-        made._replace(links=tuple(Link("evidence_of", made.name, one.name) for one in given)),
+        *evidence,
+        drafted._replace(
+            links=tuple(Link("evidence_of", drafted.name, one.name) for one in evidence)
+        ),
     ]
 
 
-# --- what only computes
+# --- results of verbs that only compute
 
 
 def result_draft(document: Mapping[str, Any], verb: str, made_of: Iterable[str]) -> Draft:
@@ -166,8 +167,8 @@ def report_drafts(report: Mapping[str, Any], scores: Mapping[str, Any]) -> list[
 
 
 def tree_drafts(tree: Tree, kind: str, name: str) -> list[Draft]:
-    """Every entry of a namespace or selection, and its current index, linked to them. An entry
-    that grades again says which one it supersedes.
+    """Every entry of a namespace or selection, and its current index, linked to them. A regrading
+    entry links to the one it supersedes.
     """
     home = tree.home(kind, name)
     with tree.locked(kind, name):
@@ -192,12 +193,12 @@ def tree_drafts(tree: Tree, kind: str, name: str) -> list[Draft]:
 def _entry(path: str) -> dict[str, Any]:
     with open(path, "rb") as stream:
         try:
-            found = parse_json(stream.read())
+            entry = parse_json(stream.read())
         except ValueError as error:
             raise InputError("IDX-004", f"the entry can't be read: {error}.", where=path) from None
-    if not isinstance(found, dict):
+    if not isinstance(entry, dict):
         raise InputError("IDX-004", "the entry is not an object.", where=path)
-    return found
+    return entry
 
 
 def _superseded(

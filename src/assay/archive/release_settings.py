@@ -14,9 +14,7 @@ from assay.scoring.extension import Additions
 
 
 class ReleaseSettings(Struct, frozen=True, kw_only=True):
-    """The settings that decide whether a candidate may replace a baseline, unless somebody chooses
-    otherwise.
-    """
+    """The default settings for deciding whether a candidate may replace a baseline."""
 
     config: str | None = None
     """The assay.yaml that they come from; None if there is none."""
@@ -37,7 +35,7 @@ class ReleaseSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def graded_by(self) -> dict[str, str]:
-        """What the file says to grade by, as far as it does."""
+        """What the file sets of the profile, the rubric and the policy."""
         policy = None if self.grading_policy == "workflow" else self.grading_policy
         named = {"profile": self.profile, "rubric": self.rubric, "policy": policy}
         return {name: value for name, value in named.items() if value is not None}

@@ -42,7 +42,7 @@ class Replayed(NamedTuple):
     difference: FirstDifference | None
 
 
-class _AsRecorded(Grader):
+class _RecordedGrader(Grader):
     """A grader with the versions that a stored grade names, not the newest ones."""
 
     def __init__(
@@ -95,13 +95,13 @@ def replay(
     policy versions, and compare the bytes.
     """
     stored = _replayable(grade)
-    made = Remaker(shelf).made(trace(ledger, [grade], project=project)[0])
-    return compared(grade, stored, made.payload())
+    graded = Remaker(shelf).remake(trace(ledger, [grade], project=project)[0])
+    return compared(grade, stored, graded.payload())
 
 
-def compared(item: Item, stored: dict[str, Any], made: Any) -> Replayed:
+def compared(item: Item, stored: dict[str, Any], recomputed: Any) -> Replayed:
     """A stored record, and whether the recomputed one has the same bytes."""
-    again = canonical(made)
+    again = canonical(recomputed)
     if again == item.body:
         return Replayed(item, stored, True, None)
     return Replayed(item, stored, False, first_difference(stored, parse_json(again)))
@@ -119,7 +119,7 @@ def _replayable(grade: Item) -> dict[str, Any]:
     return stored
 
 
-class _With(NamedTuple):
+class _GraderKey(NamedTuple):
     """Everything a grader of stored grades depends on besides the shelf."""
 
     policy: str
@@ -137,13 +137,13 @@ class Remaker:
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
-        self._graders: dict[_With, Grader] = {}
+        self._graders: dict[_GraderKey, Grader] = {}
 
-    def made(self, traced: Traced) -> Graded:
+    def remake(self, traced: Traced) -> Graded:
         """Recompute a stored grade."""
         evidence = stored_item(traced.evidence, "evidence", traced.grade)
         stored = _replayable(traced.grade)
-        key = _With(
+        key = _GraderKey(
             on_shelf(stored.get("policy")),
             canonical(stored["selection"]),
             tuple(item.digest for item in traced.basis),
@@ -151,46 +151,46 @@ class Remaker:
         grader = self._graders.get(key)
         if grader is None:
             cards, now = cards_of(traced)
-            grader = self._graders[key] = _AsRecorded(self._shelf, stored, cards, now)
+            grader = self._graders[key] = _RecordedGrader(self._shelf, stored, cards, now)
         return grader.grade(Document(evidence.tree(), evidence.digest))
 
 
-def first_difference(stored: Any, made: Any, path: str = "") -> FirstDifference | None:
-    """The first place where two documents differ; what explains the rest comes first.
+def first_difference(stored: Any, again: Any, path: str = "") -> FirstDifference | None:
+    """The first place where two documents differ; fields that explain others come first.
 
     >>> first_difference({"a": 1, "policy": "x@1"}, {"a": 2, "policy": "x@2"})
     FirstDifference(path='policy', stored='x@1', recomputed='x@2')
     """
-    if isinstance(stored, dict) and isinstance(made, dict):
+    if isinstance(stored, dict) and isinstance(again, dict):
         names = [
-            *(name for name in _FIRST if not path and (name in stored or name in made)),
-            *sorted({*stored, *made}),
+            *(name for name in _FIRST if not path and (name in stored or name in again)),
+            *sorted({*stored, *again}),
         ]
         for name in names:
-            found = first_difference(
-                stored.get(name), made.get(name), f"{path}.{name}" if path else str(name)
+            difference = first_difference(
+                stored.get(name), again.get(name), f"{path}.{name}" if path else str(name)
             )
-            if found is not None:
-                return found
-            if (name in stored) is not (name in made):
+            if difference is not None:
+                return difference
+            if (name in stored) is not (name in again):
                 return FirstDifference(
                     f"{path}.{name}" if path else str(name),
                     stored.get(name, "absent"),
-                    made.get(name, "absent"),
+                    again.get(name, "absent"),
                 )
         return None
-    if isinstance(stored, list) and isinstance(made, list):
-        for index, (here, there) in enumerate(zip(stored, made, strict=False)):
-            found = first_difference(here, there, f"{path}[{index}]")
-            if found is not None:
-                return found
+    if isinstance(stored, list) and isinstance(again, list):
+        for index, (here, there) in enumerate(zip(stored, again, strict=False)):
+            difference = first_difference(here, there, f"{path}[{index}]")
+            if difference is not None:
+                return difference
         return (
             None
-            if len(stored) == len(made)
-            else FirstDifference(path, f"{len(stored)} of them", f"{len(made)} of them")
+            if len(stored) == len(again)
+            else FirstDifference(path, f"{len(stored)} of them", f"{len(again)} of them")
         )
     return (
         None
-        if type(stored) is type(made) and stored == made
-        else FirstDifference(path, stored, made)
+        if type(stored) is type(again) and stored == again
+        else FirstDifference(path, stored, again)
     )

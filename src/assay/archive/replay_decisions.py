@@ -28,7 +28,7 @@ from assay.store.drafts import Item
 from assay.store.ledger import Ledger
 
 
-class _Known(Grader):
+class _KnownGrades(Grader):
     """A grader that only looks up finished grades."""
 
     def __init__(self, shelf: Shelf, policy: str, graded: Mapping[str, Graded]) -> None:
@@ -42,7 +42,7 @@ class _Known(Grader):
 def replay_decision(ledger: Ledger, item: Item, shelf: Shelf, *, project: str) -> Replayed:
     """Recompute a stored decision of any kind and compare the bytes."""
     stored = item.tree()
-    again = {DECISION_SCHEMA: _again, **GATES}.get(str(stored.get("schema")))
+    again = {DECISION_SCHEMA: _release_decision, **GATES}.get(str(stored.get("schema")))
     if again is None:
         known = ", ".join((DECISION_SCHEMA, *GATES))
         raise InputError(
@@ -54,7 +54,7 @@ def replay_decision(ledger: Ledger, item: Item, shelf: Shelf, *, project: str) -
     return compared(item, stored, again(ledger, item, stored, shelf, project))
 
 
-def _again(
+def _release_decision(
     ledger: Ledger, item: Item, stored: Mapping[str, Any], shelf: Shelf, project: str
 ) -> Decision:
     evidence = evidence_of_decision(ledger, item.digest, project=project)
@@ -63,12 +63,12 @@ def _again(
     if not all(found and graded.keys() >= set(found) for found in named.values()):
         raise NotEnoughEvidence(
             "STO-008",
-            "this decision rests on grades that were stored without their evidence.",
+            "this decision depends on grades that were stored without their evidence.",
             where=item.digest,
             fix="Decide again on the runs themselves.",
         )
-    grader = _Known(shelf, next(iter(graded.values())).grade.policy, graded)
-    # each document is known by its digest: what it holds was read, checked and graded above
+    grader = _KnownGrades(shelf, next(iter(graded.values())).grade.policy, graded)
+    # only the digest of each document is needed: its content was read, checked and graded above
     candidate, baseline = (
         side_of(
             [Document({}, digest) for digest in digests], grader, name=str(stored[name]["name"])
@@ -101,12 +101,12 @@ def _graded(
     """Every grade of the decision, recomputed, by the digest of its evidence."""
     grades = ledger.get_many(wanted, project=project)
     remaker = Remaker(shelf)
-    found = {}
+    graded = {}
     for traced in trace(
         ledger, [grades[digest] for digest in wanted if digest in grades], project=project
     ):
-        made = remaker.made(traced)
-        if canonical(made.payload()) != traced.grade.body:
+        remade = remaker.remake(traced)
+        if canonical(remade.payload()) != traced.grade.body:
             raise InputError(
                 "REL-008",
                 f"a grade of this decision is made differently now: {traced.grade.digest}.",
@@ -114,8 +114,8 @@ def _graded(
                 fix="Run `assay ledger replay` on that grade.",
             )
         assert traced.evidence is not None
-        found[traced.evidence.digest] = made
-    return found
+        graded[traced.evidence.digest] = remade
+    return graded
 
 
 def _terms(
@@ -125,15 +125,15 @@ def _terms(
     rules: Any,
     project: str,
 ) -> Terms:
-    """The terms of the decision's request."""
-    said = stored["plan"]
+    """The terms that the decision was made on."""
+    shown_plan = stored["plan"]
     plan = None
-    if said["declared"]:
-        held = ledger.get_many(ledger.made_of(item.digest, project=project), project=project)
+    if shown_plan["declared"]:
+        records = ledger.get_many(ledger.made_of(item.digest, project=project), project=project)
         plan = next(
             (
                 check_plan(one.tree(), where=one.digest)
-                for one in held.values()
+                for one in records.values()
                 if one.kind == "event" and one.schema != OWN_PROFILE
             ),
             None,
@@ -142,7 +142,7 @@ def _terms(
             raise NotEnoughEvidence(
                 "STO-008", "the plan of this decision is not in the ledger.", where=item.digest
             )
-    looks, slices = int(said["looks"]), [str(name) for name in said["slices"]]
+    looks, slices = int(shown_plan["looks"]), [str(name) for name in shown_plan["slices"]]
     shown, samples = declared(plan, rules, looks=looks, slices=slices)
     return Terms(
         not stored["paired"],

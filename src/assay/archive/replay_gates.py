@@ -50,33 +50,31 @@ class _Evidence:
         self.where = item.digest
 
     def behind(self, digest: str, schema: str) -> list[Item]:
-        """What a record was made of, of that schema, also what was forgotten since; nothing if none
-        of it was ever stored.
-        """
+        """The records of that schema that a record was made of, including those forgotten since."""
         sources = self._ledger.made_of(digest, project=self._project)
-        found = self._ledger.get_many(sources, project=self._project)
-        return [item for item in found.values() if item.schema == schema]
+        items = self._ledger.get_many(sources, project=self._project)
+        return [item for item in items.values() if item.schema == schema]
 
     def tree(self, digest: Any, what: str, kind: str, schema: str | None = None) -> Any:
-        """One of the records. A record that is gone, of another kind or changed is an error and is
-        never left out.
+        """The content of one record. A missing, changed or forgotten one is an error, and so is one
+        of another kind.
         """
         if not isinstance(digest, str):
             raise self.unclear(what)
-        found = self._ledger.get(digest, project=self._project)
-        if found is None or found.body is None:
-            state = "is not in the ledger" if found is None else "was forgotten"
+        item = self._ledger.get(digest, project=self._project)
+        if item is None or item.body is None:
+            state = "is not in the ledger" if item is None else "was forgotten"
             raise NotEnoughEvidence(
                 "STO-008",
                 f"{what} of this gate {state}: {digest}.",
                 where=self.where,
                 fix="Without it the decision can't be recomputed.",
             )
-        tree = found.tree()
-        if found.kind != kind or (schema is not None and tree.get("schema") != schema):
+        tree = item.tree()
+        if item.kind != kind or (schema is not None and tree.get("schema") != schema):
             raise InputError(
                 "REL-008",
-                f"{what} of this gate is a record of the kind '{found.kind}' and the schema"
+                f"{what} of this gate is a record of the kind '{item.kind}' and the schema"
                 f" {tree.get('schema')!r}.",
                 where=self.where,
             )
@@ -88,10 +86,10 @@ class _Evidence:
 
 
 def _part(tree: Any, name: str, evidence: _Evidence) -> dict[str, Any]:
-    found = tree.get(name) if isinstance(tree, dict) else None
-    if not isinstance(found, dict):
+    part = tree.get(name) if isinstance(tree, dict) else None
+    if not isinstance(part, dict):
         raise evidence.unclear(name)
-    return found
+    return part
 
 
 # --- exams
@@ -102,7 +100,7 @@ def _exam_gate(
 ) -> dict[str, Any]:
     evidence = _Evidence(ledger, item, project)
     named = _part(stored, "evidence", evidence)
-    given = {
+    results = {
         role: (
             None
             if named.get(role) is None
@@ -110,22 +108,26 @@ def _exam_gate(
         )
         for role in EXAM_ROLES
     }
-    capstone = given["capstone"]
+    capstone = results["capstone"]
     if capstone is None:
         raise evidence.unclear("the capstone")
     rules = ExamRules(shelf.policy_of("exam", on_shelf(stored.get("policy"), of="gate")))
-    verdict = decide(capstone, rules, regression=given["regression"], baseline=given["baseline"])
-    if UNCHECKED in (stored.get("notes") or ()):  # what the command was not given
+    verdict = decide(
+        capstone, rules, regression=results["regression"], baseline=results["baseline"]
+    )
+    if UNCHECKED in (stored.get("notes") or ()):  # depends on what the command was given
         verdict = replace(verdict, notes=[*verdict.notes, UNCHECKED])
     return {**to_builtins(verdict, builtin_types=(Decimal,)), "evidence": named}
 
 
-def _outcome(evidence: _Evidence, said: Mapping[str, Any], role: str, shelf: Shelf) -> CheckedExam:
-    """A graded exam: marked again where its answers are in the ledger, and every number of it made
-    again from its marks, by the rubric that it names.
+def _outcome(evidence: _Evidence, named: Mapping[str, Any], role: str, shelf: Shelf) -> CheckedExam:
+    """A graded exam: marked again if its answers are in the ledger, with every number recomputed
+    from its marks by the rubric that it names.
     """
-    digest = said.get("digest")
-    document = Document(evidence.tree(digest, f"the {role}", "exam"), str(said.get("name", digest)))
+    digest = named.get("digest")
+    document = Document(
+        evidence.tree(digest, f"the {role}", "exam"), str(named.get("name", digest))
+    )
     result = read_result(document)
     marking = Marking(shelf.rubric_of("exam", on_shelf(result.rubric, of="exam")))
     answered = evidence.behind(str(digest), EXAM_EVIDENCE_SCHEMA)
@@ -155,8 +157,8 @@ def _follows(
     shelf: Shelf,
     where: str,
 ) -> bool:
-    """Whether marking the stored answers again gives the stored result. Faults of the file they
-    came in are taken from the stored result.
+    """Whether marking the stored answers again gives the stored result. Faults of the answers file
+    are taken from the stored result.
     """
     exam = make_exam([Document(file, where) for file in answered["exam"]])
     answers = {one["item"]: Answer(**one) for one in answered["answers"]}
@@ -175,42 +177,42 @@ def _schema_gate(
     from assay.tools.policy import SchemaRules
 
     evidence = _Evidence(ledger, item, project)
-    said = _part(stored, "evidence", evidence)
-    held = _held(evidence, said)
-    asked = said.get("asked")
+    named = _part(stored, "evidence", evidence)
+    held = _held(evidence, named)
+    asked = named.get("asked")
     if not isinstance(asked, list) or not all(
         isinstance(name, str) and name.partition(".")[0] in held.indexes for name in asked
     ):
         raise evidence.unclear("what was asked for")
     rules = SchemaRules(shelf.policy_of("flowmcp", on_shelf(stored.get("policy"), of="gate")))
     document = gate.gate_document(gate.decide(asked, held, rules), rules)
-    made = {"schema": SCHEMA_GATE, **document, "evidence": {**said, "policy": rules.digest}}
+    made = {"schema": SCHEMA_GATE, **document, "evidence": {**named, "policy": rules.digest}}
     if canonical(made) != item.body:
         _need_readers(held)
     return made
 
 
-def _held(evidence: _Evidence, said: Mapping[str, Any]) -> GateEvidence:
+def _held(evidence: _Evidence, named: Mapping[str, Any]) -> GateEvidence:
     from assay.tools.checks import ModuleLists, read_module_lists
     from assay.tools.gate import GateEvidence, SchemaSource
 
     indexes = {}
-    for name, digest in _part(said, "indexes", evidence).items():
+    for name, digest in _part(named, "indexes", evidence).items():
         tree = evidence.tree(digest, f"the index of {name}", "index")
         try:
             indexes[name] = convert(tree, NamespaceIndex)
         except ValidationError:
             raise evidence.unclear(f"the index of {name}") from None
     sources = {}
-    for name, one in _part(said, "sources", evidence).items():
-        if not isinstance(one, dict) or not isinstance(one.get("file"), str):
+    for name, source in _part(named, "sources", evidence).items():
+        if not isinstance(source, dict) or not isinstance(source.get("file"), str):
             raise evidence.unclear(f"the source of {name}")
-        if "digest" not in one:
-            sources[name] = SchemaSource(one["file"], None, str(one.get("unread")))
+        if "digest" not in source:
+            sources[name] = SchemaSource(source["file"], None, str(source.get("unread")))
             continue
-        record = evidence.tree(one["digest"], f"the source of {name}", "event", SCHEMA_SOURCE)
-        sources[name] = SchemaSource(one["file"], source_data(record))
-    lists = evidence.tree(said.get("lists"), "the lists of the checks", "event", SCHEMA_LISTS)
+        record = evidence.tree(source["digest"], f"the source of {name}", "event", SCHEMA_SOURCE)
+        sources[name] = SchemaSource(source["file"], source_data(record))
+    lists = evidence.tree(named.get("lists"), "the lists of the checks", "event", SCHEMA_LISTS)
     modules = (
         ModuleLists()
         if lists.get("modules") is None

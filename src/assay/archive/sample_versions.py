@@ -13,11 +13,11 @@ from assay.store.listing import evaluated_samples, evidence_of
 from assay.views.samples import SampleEvidence, SampleRun, sample_evidence, sample_grade
 
 MOST = 6
-"""Versions that are shown."""
+"""How many versions are shown."""
 LOOKED_AT = 20
-"""Evaluations that are searched, newest first."""
+"""How many evaluations are searched, newest first."""
 RUNS = 50_000
-"""Runs of all of them together."""
+"""How many runs these evaluations may have together."""
 
 
 class RunCount(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class RunCount(msgspec.Struct, frozen=True):
 
 
 class EvaluationHead(msgspec.Struct, frozen=True):
-    """What is read of an evaluation to name it."""
+    """The fields of an evaluation that name it, and its size."""
 
     id: str
     name: str
@@ -59,21 +59,21 @@ def other_versions(
     """
     heads = _heads(ledger, project, {"workflow": workflow, "dataset": dataset}, but)
     places = evaluated_samples(ledger.database, project, list(heads), sample)
-    made = []
+    versions = []
     for seq in sorted(places, reverse=True)[:MOST]:
         runs = _runs(ledger, project, places[seq])
         if runs:
             worst, evidence = min(runs, key=lambda one: (one[0].passed, one[0].score))
-            made.append(SampleVersion(heads[seq], seq, worst, evidence, len(runs)))
-    return made
+            versions.append(SampleVersion(heads[seq], seq, worst, evidence, len(runs)))
+    return versions
 
 
 def _heads(
     ledger: Ledger, project: str, filters: dict[str, str], but: str
 ) -> dict[int, EvaluationHead]:
-    found: dict[int, EvaluationHead] = {}
+    heads: dict[int, EvaluationHead] = {}
     runs = 0
-    # One by one: a record is as large as its evaluation has runs.
+    # One by one: a record lists all runs of its evaluation.
     items = ledger.each("evaluation", filters, project=project, at_once=1, newest_first=True)
     for item in islice(items, LOOKED_AT):
         if item.digest == but:
@@ -82,8 +82,8 @@ def _heads(
         runs += head.totals.n
         if runs > RUNS:
             break
-        found[item.seq] = head
-    return found
+        heads[item.seq] = head
+    return heads
 
 
 def _runs(
@@ -93,7 +93,7 @@ def _runs(
     items = ledger.get_many(digests, project=project)
     behind = evidence_of(ledger.database, project, digests)
     runs = ledger.get_many(set(behind.values()), project=project)
-    made = []
+    sample_runs = []
     for digest in digests:
         item = items.get(digest)
         run = runs.get(behind.get(digest, "")) or (item if item and item.kind == "run" else None)
@@ -103,5 +103,5 @@ def _runs(
         grade = sample_grade(item.checked()) if graded else None
         evidence = None if run.body is None else sample_evidence(run.checked())
         name = (evidence.run_id if evidence else None) or (grade.run_id if grade else None)
-        made.append((SampleRun(name or run.digest, run.digest, grade), evidence))
-    return made
+        sample_runs.append((SampleRun(name or run.digest, run.digest, grade), evidence))
+    return sample_runs

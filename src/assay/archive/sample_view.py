@@ -1,7 +1,7 @@
 """The samples of a stored evaluation as a query shows them, with what they are compared with.
 
-Only grades are read of samples that are not shown: texts of all of them only where a query searches
-or sorts by them, and the baseline of a large evaluation only where a query needs it.
+Texts are read only of the samples that are shown, unless a query searches or sorts by them. The
+baseline of a large evaluation is read only if a query needs it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,11 @@ class SampleView(NamedTuple):
     """They have texts only if the query needs the texts of all samples."""
     compared: ComparedWith | None
     baseline: Baseline | None
-    """None if nothing is compared; `incomparable` gives the reason if there is a candidate for
-    comparison.
-    """
+    """None if nothing is compared; `incomparable` has the reason if `compared` has runs."""
     incomparable: str = ""
     missing: Sequence[SampleRow] = ()
-    """Samples that only the baseline has, as it has them. They are not looked for in a large
-    evaluation with as many runs, unless a query needs the baseline.
+    """The baseline's rows of samples that only it has. If a large evaluation has at least as many
+    runs as the baseline, they are not looked for unless a query needs the baseline.
     """
 
 

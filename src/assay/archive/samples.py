@@ -1,8 +1,7 @@
 """The samples of a stored evaluation as rows.
 
-Records never change under their digests, so the rows of the evaluations that were last looked at
-are remembered: paging, filtering and searching ask for the same ones again. Forgetting a record
-invalidates them.
+Records never change under their digests, so the rows of recently viewed evaluations are cached:
+paging, filtering and searching read the same ones again. Forgetting a record invalidates them.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from assay.views.samples import (
 _GRADES_AT_ONCE = 400  # as many as one query takes
 _RUNS_AT_ONCE = 100  # a run may be megabytes
 _REMEMBERED = 60_000
-"""Rows that are remembered; texts count as one more for each 500 characters."""
+"""How many rows are cached; each 500 characters of text count as another row."""
 _rows: OrderedDict[tuple[str, ...], tuple[list[SampleRow], int]] = OrderedDict()
 _turn = Lock()
 
@@ -63,7 +62,9 @@ def run_rows(ledger: Ledger, runs: Sequence[EvaluatedRun], *, project: str) -> l
 
 
 def _key(ledger: Ledger, runs: Sequence[EvaluatedRun], project: str) -> tuple[str, ...]:
-    """All that rows depend on: where, which runs with which grades, and how much was forgotten."""
+    """All that rows depend on: the ledger, the runs with their grades, and how much was
+    forgotten.
+    """
     of = sha256("".join(f"{run.run_id}\0{run.digest}{run.grade}\0" for run in runs).encode())
     forgotten = ledger.count("tombstone", project=project).n
     return ledger.database.where, project, of.hexdigest(), str(forgotten)
@@ -89,14 +90,14 @@ def _remember(key: tuple[str, ...], rows: list[SampleRow]) -> list[SampleRow]:
 
 def with_texts(ledger: Ledger, rows: Sequence[SampleRow], *, project: str) -> list[SampleRow]:
     """The rows with what was asked, answered and expected in the worst run of each."""
-    found = []
+    filled = []
     for start in range(0, len(rows), _RUNS_AT_ONCE):
         part = rows[start : start + _RUNS_AT_ONCE]
         items = ledger.get_many([row.worst.digest for row in part], project=project)
         for row in part:
             body = _body(items.get(row.worst.digest))
-            found.append(with_evidence(row, None if body is None else sample_evidence(body)))
-    return found
+            filled.append(with_evidence(row, None if body is None else sample_evidence(body)))
+    return filled
 
 
 def _graded(ledger: Ledger, runs: Sequence[EvaluatedRun], project: str) -> Iterator[SampleRun]:
@@ -107,7 +108,7 @@ def _graded(ledger: Ledger, runs: Sequence[EvaluatedRun], project: str) -> Itera
             body = _body(items.get(run.grade)) if run.grade else None
             if body is not None:
                 yield SampleRun(run.run_id, run.digest, sample_grade(body))
-            else:  # only the run itself says which sample it is of
+            else:  # without a grade, only the run itself names its sample
                 own = _body(ledger.get(run.digest, project=project))
                 name = "" if own is None else sample_name(own)
                 gone = run.grade is not None

@@ -1,9 +1,8 @@
-"""Drafts of the sides of a comparison, and of the decisions and baselines that rest on them; the
-way back from a stored decision to its evidence.
+"""Drafts of the sides of a comparison, and of the decisions and baselines made from them; and the
+evidence of a stored decision.
 
 Routes and commands both make their drafts here, so the same result is the same record. Nothing is
-stored here: a caller stores the drafts in their order, so that no record depends on one that is
-absent.
+stored here: a caller stores the drafts in order, so that no record depends on a missing one.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Take = Callable[[list[Draft]], None]
 
 
 class KeptSide(NamedTuple):
-    """One side of a comparison, and the digests of what it rests on, each once."""
+    """One side of a comparison, and the digests of what it depends on, each once."""
 
     side: Side
     evidence: tuple[str, ...]
@@ -57,8 +56,8 @@ def keep_side(
     """One side as `side_of` makes it, from documents as a replay will read them. `take` gets the
     drafts of each grade with its evidence; without it nothing is drafted.
 
-    `stored` has the bodies of evidence that comes from a ledger, by the digest that its document
-    has for a file. `seen` gets each grade as it is made.
+    `stored` has the bodies of evidence from a ledger, by digest, which is also the `file` of its
+    document. `seen` gets each grade as it is made.
     """
     evidence: dict[str, None] = {}
     grades: dict[str, None] = {}
@@ -75,13 +74,13 @@ def keep_side(
         if graded.evidence is None:
             bare += 1
             return
-        given = (stored or {}).get(document.file, graded.evidence)
-        made = graded_drafts(
-            given, graded.grade.scorecard, graded.payload(), author=author, links=basis.links
+        body = (stored or {}).get(document.file, graded.evidence)
+        drafts = graded_drafts(
+            body, graded.grade.scorecard, graded.payload(), author=author, links=basis.links
         )
-        evidence[made[0].name] = None
-        grades[made[-1].name] = None
-        take(made)
+        evidence[drafts[0].name] = None
+        grades[drafts[-1].name] = None
+        take(drafts)
 
     read = (one if isinstance(one, Unread) else settled(one) for one in documents)
     side = side_of(read, grader, name=name, where=where, seen=each)
@@ -97,12 +96,12 @@ def decision_drafts(
     profile: Mapping[str, Any] | None = None,
     author: str | None = None,
 ) -> list[Draft]:
-    """A decision with links to the evidence of both sides, to the grades it decides on, to the plan
-    that was declared for it, and to the profile that was made for it, which no shelf has.
+    """A decision with links to the evidence of both sides, to the grades it decides on, to its
+    declared plan, and to a profile that was made for it and is on no shelf.
     """
-    made = draft(document.tree(), kind="decision", author=author)
+    decision = draft(document.tree(), kind="decision", author=author)
     links = [
-        Link(f"{name}_of", made.name, digest)
+        Link(f"{name}_of", decision.name, digest)
         for name, side in (("candidate", candidate), ("baseline", baseline))
         for digest in side.evidence
     ]
@@ -114,8 +113,8 @@ def decision_drafts(
         before.append(draft(plan, kind="event", author=author))
     if profile is not None:
         before.append(own_profile_draft(profile, author=author))
-    links += [Link("evidence_of", made.name, one.name) for one in before]
-    return [*before, made._replace(links=tuple(links))]
+    links += [Link("evidence_of", decision.name, one.name) for one in before]
+    return [*before, decision._replace(links=tuple(links))]
 
 
 class DecisionEvidence(NamedTuple):
@@ -128,7 +127,7 @@ class DecisionEvidence(NamedTuple):
 
 
 def evidence_of_decision(ledger: Ledger, digest: str, *, project: str) -> DecisionEvidence:
-    """What a decision names; nothing if its evidence is not stored."""
+    """What a decision links to; empty lists if its evidence is not stored."""
     links = ledger.links_of_many([digest], project=project)
     candidate, baseline = (
         [
@@ -168,8 +167,8 @@ def baseline_draft(record: Mapping[str, Any], *, author: str | None = None) -> D
 
 
 class SideReader:
-    """Reads the sides of a comparison, of which a baseline may be in the ledger. Nothing of them is
-    stored; `made_of` is called with each piece of evidence.
+    """Reads the sides of a comparison, where the baseline may come from the ledger. It stores
+    nothing; `made_of` is called with each piece of evidence.
     """
 
     def __init__(self, store: Store, *, made_of: Callable[[Any], None] | None = None) -> None:
@@ -186,8 +185,8 @@ class SideReader:
         stored: Mapping[str, Body] | None = None,
         seen: Seen | None = None,
     ) -> Side:
-        """One side, as `side_of` makes it. `stored` has the bodies of evidence that comes from a
-        ledger, by its digest. `seen` gets each grade as it is made.
+        """One side, as `side_of` makes it. `stored` has the bodies of evidence from a ledger, by
+        digest. `seen` gets each grade as it is made.
         """
 
         def each(document: Document, graded: Graded) -> None:
@@ -199,14 +198,14 @@ class SideReader:
         return side_of(documents, grader, name=name, where=where, seen=each)
 
     def read_baseline(self, baseline: KeptBaseline, grader: Grader, *, name: str) -> Side:
-        """The side that a baseline of the ledger is."""
+        """The side of a baseline in the ledger."""
         bodies: dict[str, Body] = {}
         documents = self._documents(baseline, bodies)
         return self.read(documents, grader, name=name, where=baseline.digest, stored=bodies)
 
     def _documents(self, baseline: KeptBaseline, bodies: dict[str, Body]) -> Iterator[Document]:
-        """The evidence of a baseline as documents. `bodies` has only the last one's body: each is
-        processed before the next is read.
+        """The evidence of a baseline as documents. `bodies` has only the body of the last one: each
+        document is processed before the next is read.
         """
         ledger = self.store.ledger
         for item in evidence_of_baseline(

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from assay.store.ledger import Ledger
 
 BATCH = 500
-"""Groups of records stored in one transaction: enough to be quick, few enough that others get
-their turn.
+"""Groups of records stored in one transaction: enough to be fast, few enough that other writers
+get a turn.
 """
 IN_MEMORY = 8 * 1024 * 1024
-"""Bytes that wait in memory; more of them wait in a temporary file."""
+"""Bytes that wait in memory; beyond that they wait in a temporary file."""
 
 _pack = msgspec.msgpack.encode
 _unpack = msgspec.msgpack.Decoder(list[tuple[int, Draft]]).decode
@@ -45,8 +45,8 @@ _unpack = msgspec.msgpack.Decoder(list[tuple[int, Draft]]).decode
 
 class Store:
     """A project of a ledger, and the groups of drafts that wait for it. A group is stored as a
-    whole or not at all. `waiting` is a file for them, `report` gets each sentence for the user.
-    Where storing is not `needed`, a failure is reported and raises nothing.
+    whole or not at all. `waiting` is the file they wait in, `report` gets each sentence for the
+    user. If storing is not `needed`, a failure is reported but not raised.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class Store:
         self._notes.append(text)
 
     def put(self, *groups: list[Draft]) -> None:
-        """Store what waits and then these, and report how much of it was new. Once this returns,
-        it is on the disk.
+        """Store what waits and then these groups, and report how much was new. When this returns,
+        all of it is on disk.
         """
         self.put_all(chain(self._waited(), groups))
 
     def put_all(self, groups: Iterable[list[Draft]]) -> bool:
-        """Store groups, many of them in one transaction, and report how much of it was new; or, if
-        storing is optional and failed, why nothing is stored. Returns whether they are stored.
+        """Store groups, many of them in one transaction, and report how much was new; or, if
+        storing is optional and failed, why. Returns whether they are stored.
         """
         try:
             self._put_all(groups)
@@ -115,7 +115,7 @@ class Store:
         )
 
     def report_notes(self) -> None:
-        """Report the sentences that waited."""
+        """Report the sentences of `note`."""
         for text in self._notes:
             self._report(text)
 
@@ -137,7 +137,7 @@ class Result:
         self._made_of: dict[bytes, None] = {}
 
     def made_of(self, record: Any) -> None:
-        """Note that the result was made of this record, whether or not the ledger has it."""
+        """Remember that the result was made of this record, whether or not the ledger has it."""
         self._made_of[sha256(body_of(record)).digest()] = None
 
     def put(self, document: Mapping[str, Any]) -> None:
@@ -165,12 +165,10 @@ class StoredStream:
         )
         self.choice = choice.dated()._replace(stored=True)
         self.evaluation: Evaluation | None = None
-        """The evaluation of the runs without its list of them, once they were stored; None if none
-        is made.
-        """
+        """The evaluation without its list of runs, after `put`; None if none is made."""
         self._draft: Draft | None = None
         self.stored = False
-        """Whether they are in a ledger, once they were stored."""
+        """Whether they are in a ledger, after `put`."""
         self._store = store
         self._builder = builder
         self._basis = basis_of(self.choice.read_cards(), self.choice.now)

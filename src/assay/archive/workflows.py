@@ -31,11 +31,11 @@ from assay.store.names import ActiveWorkflow, active_workflows
 from assay.views.evaluations import graded_by
 
 EVALUATIONS = EARLIER + 1
-"""Evaluations of one workflow that are read: the newest, and what it may be compared with."""
+"""How many evaluations of a workflow are read: the newest, and what it may be compared with."""
 LOOKED_AT = 50
-"""Evaluations that are looked at for what they were graded by."""
+"""How many evaluations are searched for what they were graded by."""
 DECISIONS = 20
-"""Decisions that are looked at for the last one about a workflow."""
+"""How many decisions are searched for the last one about a workflow."""
 _RELEASE = "assay.decision/1"
 _REMEMBERED = 2000
 _made_of: dict[tuple[str, str, bytes], str | None] = {}
@@ -46,11 +46,11 @@ class WorkflowBaseline(NamedTuple):
     """What the newest evaluation of a workflow is compared with."""
 
     name: str
-    """Of the named baseline; empty for the evaluation before."""
+    """The name of the baseline; empty for the evaluation before."""
     evaluation: StoredEvaluation | None
     """None for a baseline that is not one of the evaluations shown."""
     difference: Interval | None = None
-    """Of the pass rates, newest minus baseline; None if they can't be compared."""
+    """Difference of the pass rates, newest minus baseline; None if they can't be compared."""
     reason: str = ""
     """Why they can't be compared."""
     lost: int = 0
@@ -58,7 +58,7 @@ class WorkflowBaseline(NamedTuple):
 
 
 class WorkflowState(NamedTuple):
-    """A workflow and what is known of it."""
+    """A workflow with its last evaluations, its baseline and its last decision."""
 
     workflow: ActiveWorkflow
     evaluations: tuple[StoredEvaluation, ...] = ()
@@ -126,9 +126,9 @@ def _last_evaluations(
         before=before,
     )
     digests = [one.digest for one in briefs]
-    found = brief_evaluations(ledger, project, digests)
-    known = {one.digest for one in found}
-    return found, [one for one in digests if one not in known]
+    evaluations = brief_evaluations(ledger, project, digests)
+    known = {one.digest for one in evaluations}
+    return evaluations, [one for one in digests if one not in known]
 
 
 def evaluations_graded_by(
@@ -146,8 +146,8 @@ def evaluations_graded_by(
 def _with_evaluations(
     ledger: Ledger, project: str, workflow: ActiveWorkflow, before: int | None
 ) -> WorkflowState:
-    found, changed = _last_evaluations(ledger, project, workflow.id, before)
-    return WorkflowState(workflow, tuple(found), tuple(changed))
+    evaluations, changed = _last_evaluations(ledger, project, workflow.id, before)
+    return WorkflowState(workflow, tuple(evaluations), tuple(changed))
 
 
 def _baseline(
@@ -166,18 +166,18 @@ def _baseline(
     kept = named.get((of.workflow.id, of.dataset.id))
     if kept is not None:
         try:
-            found = _evaluation_of(ledger, project, kept, newest)
-        except AssayError:  # the page of the evaluation says what is wrong
+            evaluation = _evaluation_of(ledger, project, kept, newest)
+        except AssayError:  # the page of the evaluation shows what is wrong
             return WorkflowBaseline(kept.name, None, reason="its evaluation can't be read")
-        if found is None:
+        if evaluation is None:
             return WorkflowBaseline(
                 kept.name,
                 None,
                 reason="it was not made of one stored evaluation",
                 lost=max(0, len(kept.evidence_digests) - of.totals.n),
             )
-        if found.digest != newest.digest:
-            return _compared(ledger, project, kept.name, newest, found)
+        if evaluation.digest != newest.digest:
+            return _compared(ledger, project, kept.name, newest, evaluation)
     before = earlier_evaluation(ledger, newest, older, project=project)
     return None if before is None else _compared(ledger, project, "", newest, before)
 
@@ -185,16 +185,16 @@ def _baseline(
 def _evaluation_of(
     ledger: Ledger, project: str, kept: NamedBaseline, newest: StoredEvaluation
 ) -> StoredEvaluation | None:
-    """The evaluation that a baseline was made of, without its runs. It is searched for only once
-    for each new evaluation, because its runs are many.
+    """The evaluation that a baseline was made of, without its runs. The search reads lists of runs,
+    so it is repeated only after a new evaluation.
     """
     runs = kept.evidence_digests
     key = (project, newest.digest, sha256("".join(runs).encode()).digest())
     if key not in _made_of:
-        found = evaluation_of_runs(ledger, runs, project=project)
+        evaluation = evaluation_of_runs(ledger, runs, project=project)
         if len(_made_of) > _REMEMBERED:
             _made_of.clear()
-        _made_of[key] = None if found is None else found.digest
+        _made_of[key] = None if evaluation is None else evaluation.digest
     digest = _made_of[key]
     if digest is None:
         return None
@@ -226,14 +226,14 @@ def _compared(
 def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict[str, recent.Brief]:
     """The newest release decision about each workflow, among the last few of the project."""
     last = [
-        one
-        for one in recent.newest(ledger.database, project, "decision", limit=DECISIONS)
-        if one.schema == _RELEASE and one.status is not None
+        brief
+        for brief in recent.newest(ledger.database, project, "decision", limit=DECISIONS)
+        if brief.schema == _RELEASE and brief.status is not None
     ]
-    sides = sides_of(ledger.database, project, [one.seq for one in last], look_at=1)
-    found: dict[str, recent.Brief] = {}
-    for one in last:
-        for workflow, _ in sides.get(one.seq, {}).get("candidate", ()):
+    sides = sides_of(ledger.database, project, [brief.seq for brief in last], look_at=1)
+    decisions: dict[str, recent.Brief] = {}
+    for brief in last:
+        for workflow, _ in sides.get(brief.seq, {}).get("candidate", ()):
             if workflow in workflows:
-                found.setdefault(workflow, one)
-    return found
+                decisions.setdefault(workflow, brief)
+    return decisions

@@ -1,7 +1,7 @@
 """Tokens and idempotency keys.
 
-A token reads `assay_<id>_<secret>`. The id finds its row, the secret is compared in constant time
-with the hash. It is shown once, when it is made.
+A token has the form `assay_<id>_<secret>`. The id finds its row; the hash of the secret is compared
+in constant time. The token is shown once, when it is created.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from sqlalchemy import insert, select, update
 
 from assay.errors import UsageError
 from assay.registry import near_miss
+from assay.store.ledger import known_project
 from assay.store.serving import answers, insert_new, now_text, tokens
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 SCOPES = ("read", "write", "judge", "admin")
 _TOKEN = re.compile(r"assay_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
-PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NOBODY = hashlib.sha256(b"nobody").hexdigest()
 
 
@@ -60,20 +60,20 @@ def _token(row: Row[Any]) -> Token:
 
 
 def check_scopes(names: Iterable[str]) -> tuple[str, ...]:
-    """Scopes in their order, each once."""
-    given = list(names)
-    for name in given:
+    """The scopes, each once, in the order of `SCOPES`."""
+    requested = list(names)
+    for name in requested:
         if name not in SCOPES:
             raise UsageError(
                 "STO-014",
                 f"there is no scope {name!r}.{near_miss(name, SCOPES)}",
                 fix=f"Scopes: {', '.join(SCOPES)}.",
             )
-    if not given:
+    if not requested:
         raise UsageError(
             "STO-014", "a token needs at least one scope.", fix=f"Scopes: {', '.join(SCOPES)}."
         )
-    return tuple(scope for scope in SCOPES if scope in given)
+    return tuple(scope for scope in SCOPES if scope in requested)
 
 
 def create_token(
@@ -84,20 +84,15 @@ def create_token(
     scopes: Iterable[str],
     expires_at: str | None = None,
 ) -> NewToken:
-    """Make a token."""
-    if not PROJECT.fullmatch(project):
-        raise UsageError(
-            "STO-013",
-            f"{project!r} is not a name for a project.",
-            fix="Letters, digits, dots, dashes and underscores, at most 100.",
-        )
+    """Create a token."""
+    known_project(project)
     secret = secrets.token_urlsafe(32)
-    made = Token(
+    token = Token(
         secrets.token_hex(6), project, name, check_scopes(scopes), now_text(), expires_at, None
     )
-    row = {**made._asdict(), "scopes": ",".join(made.scopes), "hash": _hash(secret)}
+    row = {**token._asdict(), "scopes": ",".join(token.scopes), "hash": _hash(secret)}
     database.write(lambda connection: connection.execute(insert(tokens).values(row)))
-    return NewToken(made, f"assay_{made.id}_{secret}")
+    return NewToken(token, f"assay_{token.id}_{secret}")
 
 
 def list_tokens(database: Database, *, project: str | None = None) -> list[Token]:
@@ -109,7 +104,7 @@ def list_tokens(database: Database, *, project: str | None = None) -> list[Token
 
 
 def revoke_token(database: Database, token_id: str) -> Token:
-    """End a token. One that has ended stays as it is."""
+    """Revoke a token. One that was revoked before keeps its date."""
 
     def work(connection: Connection) -> Token:
         connection.execute(
@@ -119,7 +114,7 @@ def revoke_token(database: Database, token_id: str) -> Token:
         )
         row = connection.execute(select(tokens).where(tokens.c.id == token_id)).first()
         if row is None:
-            known = [found.id for found in connection.execute(select(tokens.c.id))]
+            known = list(connection.execute(select(tokens.c.id)).scalars())
             raise UsageError(
                 "STO-012",
                 f"there is no token {token_id!r}.{near_miss(token_id, known)}",
@@ -131,15 +126,15 @@ def revoke_token(database: Database, token_id: str) -> Token:
 
 
 def find_token(database: Database, text: str) -> Token | None:
-    """The token with this text, if there is one that may still be used."""
-    found = _TOKEN.fullmatch(text)
-    if found is None:
+    """The token with this text; None if there is none or it is no longer valid."""
+    match = _TOKEN.fullmatch(text)
+    if match is None:
         return None
-    query = select(tokens).where(tokens.c.id == found[1])
+    query = select(tokens).where(tokens.c.id == match[1])
     row = database.read(lambda connection: connection.execute(query).first())
     # One comparison in every case: its duration doesn't reveal whether an id exists.
     same = hmac.compare_digest(
-        row._mapping["hash"] if row is not None else _NOBODY, _hash(found[2])
+        row._mapping["hash"] if row is not None else _NOBODY, _hash(match[2])
     )
     if row is None or not same:
         return None
@@ -151,11 +146,11 @@ def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-# --- answers that are given again
+# --- answers to repeated requests
 
 
 class StoredAnswer(NamedTuple):
-    """What was answered to the first request with a key."""
+    """The answer to the first request with a key."""
 
     request: str
     status: int
@@ -173,9 +168,7 @@ def find_answer(database: Database, project: str, key: str) -> StoredAnswer | No
 
 
 def keep_answer(database: Database, project: str, key: str, answer: StoredAnswer) -> StoredAnswer:
-    """Store the answer for a key. If another request with the key was quicker, its answer
-    counts.
-    """
+    """Store the answer for a key. If another request with the key came first, its answer counts."""
     row = {"project": project, "key": key, "created_at": now_text(), **answer._asdict()}
     if database.write(lambda connection: insert_new(connection, answers, row)):
         return answer

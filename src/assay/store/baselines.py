@@ -1,7 +1,7 @@
-"""Baselines that a ledger keeps, by their names, and the evidence that they name.
+"""The baselines of a ledger, by name, and the evidence that they name.
 
-A name means its newest baseline. A record that doesn't match its digest stops the search: nobody
-knows what it was, and an older one would be a baseline that nobody asked for.
+A name means its newest baseline. A record that doesn't match its digest stops the search: it may
+have been the newest baseline of that name, so an older one would be the wrong one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def baseline_names(ledger: Ledger, *, project: str) -> list[str]:
 
 
 class ListedBaseline(NamedTuple):
-    """A baseline in a list: what is kept of it, or why that is unknown."""
+    """A baseline in a list, or what is wrong with it."""
 
     digest: str
     kept: KeptBaseline | None
@@ -60,8 +60,8 @@ class ListedBaseline(NamedTuple):
 
 
 def list_baselines(ledger: Ledger, *, project: str) -> Iterator[ListedBaseline]:
-    """Every baseline of a project, the newest first. One that was changed is listed with what is
-    wrong with it, and hides no other.
+    """Every baseline of a project, the newest first. One that was changed is listed with its
+    fault, and the list continues.
     """
     for item in _items(ledger, project):
         try:
@@ -74,16 +74,16 @@ def list_baselines(ledger: Ledger, *, project: str) -> Iterator[ListedBaseline]:
 
 
 def evidence_of_baseline(
-    ledger: Ledger, found: KeptBaseline, *, kinds: tuple[str, ...], project: str
+    ledger: Ledger, baseline: KeptBaseline, *, kinds: tuple[str, ...], project: str
 ) -> Iterator[Item]:
-    """The evidence of a baseline, in the order in which it is named. A record that is gone or of
-    another kind is an error and is never left out.
+    """The evidence of a baseline, in the order in which it names it. A missing record is an error,
+    and so is one of another kind.
     """
     return ledger.complete(
-        [str(digest) for digest in found.record["evidence_digests"]],
+        [str(digest) for digest in baseline.record["evidence_digests"]],
         kinds=kinds,
         what="evidence of this baseline",
-        where=found.digest,
+        where=baseline.digest,
         fix="Keep a new baseline.",
         project=project,
     )

@@ -26,7 +26,7 @@ class ChainLink(NamedTuple):
 
 
 def genesis(project: str) -> bytes:
-    """What the chain of a project begins with."""
+    """The first value of a project's chain."""
     return sha256(b"assay.ledger/1\n" + project.encode()).digest()
 
 
@@ -42,10 +42,10 @@ def next_chain(
 ) -> bytes:
     """The chain after one more record."""
     stamp = _encode([kind, schema, created_at, author, reason, []])
-    made = sha256(before + digest + stamp[:-2])  # one by one: there may be very many edges
+    hashed = sha256(before + digest + stamp[:-2])  # one by one: there may be very many edges
     joint = b""
     for edge in edges:
-        made.update(joint + _encode([edge.source.hex(), edge.relation, edge.target.hex()]))
+        hashed.update(joint + _encode([edge.source.hex(), edge.relation, edge.target.hex()]))
         joint = b","
-    made.update(stamp[-2:])
-    return made.digest()
+    hashed.update(stamp[-2:])
+    return hashed.digest()

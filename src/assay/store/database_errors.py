@@ -18,7 +18,7 @@ _BUSY = ("55P03", "40001", "40P01")
 _CROWDED = "53300"
 _FULL = (sqlite3.SQLITE_FULL, "53100")
 _ROOM = 256 * 1024
-"""Bytes that are free on a disk that is not full."""
+"""A disk with fewer free bytes counts as full."""
 
 
 class NoRoom(UsageError):
@@ -61,7 +61,7 @@ def _cannot_connect(error: Exception) -> bool:
 
 
 def _is_full(path: str) -> bool:
-    """Whether the disk of an SQLite file has no room: SQLite does not always say so."""
+    """Whether the disk of an SQLite file is full: SQLite does not always report that."""
     try:
         return shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free < _ROOM
     except OSError:
@@ -69,7 +69,7 @@ def _is_full(path: str) -> bool:
 
 
 class _Wording(NamedTuple):
-    """What the user reads about an error: by the states of SQLite and PostgreSQL."""
+    """What the user reads about errors with these states of SQLite or PostgreSQL."""
 
     states: tuple[int | str, ...]
     kind: type[AssayError]
@@ -153,7 +153,9 @@ def _wording(error: Exception, text: str) -> _Wording:
 def worded(error: Exception, where: str, patience: float) -> AssayError:
     """What went wrong and what to do, for the user."""
     text = str(getattr(error, "orig", None) or error).strip().splitlines()[0][:200].rstrip(".")
-    found, state = _wording(error, text), _state(error)
+    wording, state = _wording(error, text), _state(error)
     disk_is_full = state in _FULL or (state == sqlite3.SQLITE_IOERR and _is_full(where))
-    message = found.message.format(text=text, patience=patience)
-    return (NoRoom if disk_is_full else found.kind)(found.code, message, where=where, fix=found.fix)
+    message = wording.message.format(text=text, patience=patience)
+    return (NoRoom if disk_is_full else wording.kind)(
+        wording.code, message, where=where, fix=wording.fix
+    )

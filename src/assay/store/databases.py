@@ -1,9 +1,9 @@
 """Opens databases so that they keep what they acknowledge, and words their errors.
 
-SQLite: write-ahead log, every commit on the disk, foreign keys on, a writer takes the lock when it
-begins. PostgreSQL: psycopg, waiting for a lock has an end. Transient errors (a lock, a lost
-connection) are retried within a budget; a record is identified by its digest, so trying twice can't
-store it twice.
+SQLite: write-ahead log, every commit synced to disk, foreign keys on, and a writer takes the lock
+when it begins. PostgreSQL: psycopg, with a lock timeout. Transient errors (a lock, a lost
+connection) are retried for a limited time; a record is identified by its digest, so trying twice
+can't store it twice.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PATIENCE = 10.0
 """Seconds to wait for another writer."""
 _WRITES = "assay_writes"
 _LOOK_AGAIN_S = 0.001
-"""How often a writer looks whether the lock of an SQLite file is free."""
+"""How long a writer waits between two attempts to lock an SQLite file."""
 
 
 class Database(NamedTuple):
@@ -53,16 +53,16 @@ class Database(NamedTuple):
         return self.engine.connect().execution_options(**{_WRITES: True})
 
     def snapshot(self) -> Connection:
-        """A connection that sees one moment from its first question to its last."""
-        made = self.engine.connect()
+        """A connection whose queries all see the same moment."""
+        connection = self.engine.connect()
         return (
-            made
+            connection
             if self.path is not None
-            else made.execution_options(isolation_level="REPEATABLE READ")
+            else connection.execution_options(isolation_level="REPEATABLE READ")
         )
 
     def read(self, work: Callable[[Connection], R]) -> R:
-        """Do something that only reads, in one transaction."""
+        """Run something that only reads, in one transaction."""
 
         def once() -> R:
             with self.reading() as connection, connection.begin():
@@ -71,7 +71,7 @@ class Database(NamedTuple):
         return self.patiently(once)
 
     def write(self, work: Callable[[Connection], R]) -> R:
-        """Do something in one transaction, and retry after a transient error."""
+        """Run something in one transaction, and retry after a transient error."""
 
         def once() -> R:
             with self.writing() as connection, connection.begin():
@@ -80,7 +80,7 @@ class Database(NamedTuple):
         return self.patiently(once)
 
     def patiently(self, work: Callable[[], R]) -> R:
-        """Do a whole transaction, and retry after transient errors."""
+        """Run a whole transaction, and retry after transient errors."""
         end = time.monotonic() + self.patience
         pause = 0.01
         while True:
@@ -110,8 +110,8 @@ def open_database(url: str, *, patience: float = PATIENCE, read_only: bool = Fal
 
 # --- SQLite
 
-# The log before the write may grow to 16 MiB before it is worked in: the same pages of the indexes
-# change with every commit, and go once instead of often.
+# The write-ahead log may grow to 16 MiB before a checkpoint: every commit changes the same index
+# pages, which are then written once instead of many times.
 _PRAGMAS = (
     "synchronous = FULL",
     "foreign_keys = ON",
@@ -153,7 +153,7 @@ def _sqlite(url: str, patience: float, read_only: bool) -> Database:
     """The file's identity when it was first opened."""
 
     def connect() -> sqlite3.Connection:
-        made = sqlite3.connect(
+        connection = sqlite3.connect(
             target,
             uri=True,
             timeout=min(1.0, patience),
@@ -162,15 +162,15 @@ def _sqlite(url: str, patience: float, read_only: bool) -> Database:
         )
         try:
             if not read_only:
-                made.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA journal_mode = WAL")
             for pragma in _PRAGMAS:
-                made.execute(f"PRAGMA {pragma}")
+                connection.execute(f"PRAGMA {pragma}")
         except BaseException:
-            made.close()
+            connection.close()
             raise
         if not known:
             known.append(_identity(path))
-        return made
+        return connection
 
     engine = create_engine(
         "sqlite+pysqlite://", creator=connect, poolclass=QueuePool, pool_size=8, max_overflow=24
@@ -189,10 +189,10 @@ def _sqlite(url: str, patience: float, read_only: bool) -> Database:
 
 def _identity(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _check_place(path: str, known: list[tuple[int, int] | None]) -> None:
@@ -209,8 +209,8 @@ def _check_place(path: str, known: list[tuple[int, int] | None]) -> None:
 
 
 def _take_lock(connection: Connection, within_s: float) -> None:
-    """Take the write lock. Other processes hold it often and briefly, and SQLite itself would look
-    again only every tenth of a second.
+    """Take the write lock. Other processes hold it often and briefly, and SQLite itself would retry
+    only every tenth of a second.
     """
     end = time.monotonic() + within_s
     driver: Any = connection.connection.driver_connection

@@ -1,6 +1,4 @@
-"""A brief look at what a decision compares: the workflows of its two sides, from the first of its
-evidence, without reading a body.
-"""
+"""The workflows on the two sides of a decision, from its first evidence, without reading a body."""
 
 from __future__ import annotations
 
@@ -16,14 +14,14 @@ SIDES = ("candidate", "baseline")
 
 
 SideWorkflows = tuple[tuple[str, str | None], ...]
-"""The workflows of one side: each with its version, in the order in which they come."""
+"""The workflows of one side, each with its version, in the order of the evidence."""
 
 
 def sides_of(
     database: Database, project: str, decisions: Sequence[int], *, look_at: int = 20
 ) -> dict[int, dict[str, SideWorkflows]]:
-    """Which workflows are on the two sides of decisions, by the place of the decision; of each
-    side the first evidence is looked at.
+    """The workflows on the two sides of decisions, by the `seq` of each decision. Of each side, the
+    first `look_at` records of its evidence are read.
     """
     links, records = t.links.c, t.records.c
     joined = t.links.join(
@@ -31,7 +29,7 @@ def sides_of(
     )
 
     def work(connection: Connection) -> dict[int, dict[str, SideWorkflows]]:
-        found: dict[int, dict[str, SideWorkflows]] = {}
+        sides: dict[int, dict[str, SideWorkflows]] = {}
         for seq in decisions:
             for side in SIDES:
                 query = (
@@ -46,7 +44,7 @@ def sides_of(
                 names = dict.fromkeys(
                     (row[0], row[1]) for row in connection.execute(query) if row[0] is not None
                 )
-                found.setdefault(seq, {})[side] = tuple(names)
-        return found
+                sides.setdefault(seq, {})[side] = tuple(names)
+        return sides
 
     return database.read(work)

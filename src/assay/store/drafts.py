@@ -1,5 +1,5 @@
-"""What goes into a ledger and what comes out: drafts, links, items, pages. No database here, so
-that drafts can be made in any process.
+"""What goes into a ledger and what comes out of it: drafts, links, items, pages. Nothing here needs
+a database, so any process can make drafts.
 
 A draft is a record with its canonical body and its digest. Two records with the same body are one
 record.
@@ -63,8 +63,8 @@ NESTING = 200
 
 
 class Link(NamedTuple):
-    """`source` has this relation to `target`; both are digests. Without a source it is the
-    record that the link comes with.
+    """`source` has this relation to `target`; both are digests. The default source is the record
+    that brings the link.
     """
 
     relation: str
@@ -83,7 +83,7 @@ class Draft(NamedTuple):
     reason: str | None
     links: tuple[Link, ...]
     evaluates: bytes = b""
-    """The digests of what an evaluation links to, in a row: there may be very many."""
+    """The digests of what an evaluation links to, concatenated: there may be very many."""
 
     @property
     def name(self) -> str:
@@ -233,7 +233,7 @@ class _Card(Scorecard, frozen=True, kw_only=True):
 
 
 def body_of(record: Any) -> Body:
-    """The canonical JSON of a record, which can be read back."""
+    """The canonical JSON of a record. Anything that couldn't be read back is refused."""
     if isinstance(record, Body):
         return record
     if isinstance(record, Scorecard):
@@ -249,9 +249,8 @@ def body_of(record: Any) -> Body:
     if not body.startswith(b"{"):
         raise InputError("STO-010", "a record is a JSON object.")
     check_size(body)
-    if (
-        body.count(b"[") + body.count(b"{") >= NESTING
-    ):  # only then can it be too deep, and only reading it shows that
+    # With fewer brackets it can't be too deep; with more, only parsing shows whether it is.
+    if body.count(b"[") + body.count(b"{") >= NESTING:
         try:
             parse_json(body)
         except ValueError:
@@ -298,8 +297,8 @@ def graded_drafts(
     """A grade with everything it depends on: the evidence as it came, the scorecard that was
     graded, the grade, and the links between them.
 
-    `evidence` is a run, a scorecard, or the draft of one. Where it is the very scorecard that was
-    graded, it is stored once.
+    `evidence` is a run, a scorecard, or the draft of one. If it is the scorecard that was graded,
+    it is stored once.
     """
     if not isinstance(evidence, Draft):
         evidence = evidence_draft(evidence, author=author, reason=reason)
@@ -322,7 +321,7 @@ def evidence_draft(evidence: Any, *, author: str | None = None, reason: str | No
         if not kind:
             raise InputError(
                 "STO-011",
-                f"a grade can't rest on a document with the schema {str(schema)!r}.",
+                f"a grade can't be made from a document with the schema {str(schema)!r}.",
                 fix="Give a run (assay.run/1) or a scorecard (assay.scorecard/1).",
             )
     return draft(body, kind=kind, author=author, reason=reason)

@@ -1,7 +1,7 @@
-"""Runs in progress and their events, kept in the order in which they came.
+"""Runs in progress and their events, in the order in which they arrived.
 
-A position is taken by counting up in the row of the run, inside the transaction that adds the
-event: two writers wait for each other.
+An event gets its position from a counter in the row of the run, in the transaction that adds it, so
+that two writers wait for each other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ QUEUED, EXECUTING, CANCELLED = "queued", "executing", "cancelled"
 runner posts only to runs that are `running`.
 """
 MAX_EVENTS = 100_000
-"""Events of one run."""
+"""How many events one run may have."""
 
 
 class Live(NamedTuple):
@@ -38,7 +38,7 @@ class Live(NamedTuple):
 
     @property
     def over(self) -> bool:
-        """Whether its last event is there."""
+        """Whether its last event is stored."""
         return self.state in (DONE, FAILED, CANCELLED)
 
 
@@ -122,13 +122,13 @@ def add(
     head: bytes | None = None,
     after: int | None = None,
 ) -> int | None:
-    """Add events; the number of events there are then, or None if the run is not in one of the
-    states it must be in (see `RunUpdate`).
+    """Add events. Returns how many the run then has, or None if the run is not in a state that
+    allows it (see `RunUpdate`).
     """
-    made = RunUpdate(run_id, events, of, state, head, digest, after)
+    run_update = RunUpdate(run_id, events, of, state, head, digest, after)
 
     def work(connection: Connection) -> int | None:
-        total = append(connection, project, [made]).get(run_id)
+        total = append(connection, project, [run_update]).get(run_id)
         if total is not None and total > MAX_EVENTS:
             raise InputError("FIL-004", f"a run has at most {MAX_EVENTS:,} events.", where=run_id)
         return total
@@ -143,26 +143,26 @@ def append(connection: Connection, project: str, updates: Iterable[RunUpdate]) -
     totals: dict[str, int] = {}
     rows: list[dict[str, Any]] = []
     c = live_runs.c
-    for one in updates:
+    for run in updates:
         changes: dict[str, Any] = {
             name: value
-            for name, value in (("state", one.state), ("head", one.head), ("digest", one.digest))
+            for name, value in (("state", run.state), ("head", run.head), ("digest", run.digest))
             if value is not None
         }
-        if one.state == EVALUATING:
+        if run.state == EVALUATING:
             changes["beat_ms"] = queue.now_ms()
-        where = [c.project == project, c.run_id == one.key, c.state.in_(one.of)]
-        if one.after is not None:
-            where.append(c.events == one.after)
+        where = [c.project == project, c.run_id == run.key, c.state.in_(run.of)]
+        if run.after is not None:
+            where.append(c.events == run.after)
         counted = (
-            update(live_runs).where(*where).values(events=c.events + len(one.events), **changes)
+            update(live_runs).where(*where).values(events=c.events + len(run.events), **changes)
         )
         # the update takes the lock under which positions are counted
         total: int | None = connection.execute(counted.returning(c.events)).scalar()
         if total is None:
             continue
-        rows += _rows(project, one.key, one.events, first=total - len(one.events) + 1)
-        totals[one.key] = total
+        rows += _rows(project, run.key, run.events, first=total - len(run.events) + 1)
+        totals[run.key] = total
     if rows:
         connection.execute(insert(live_events), rows)
     return totals
@@ -203,8 +203,8 @@ def after(
 def claim_evaluation(
     database: Database, owner: str, *, stale_ms: int, since_ms: int = 0
 ) -> tuple[str, str] | None:
-    """A run that ended and was never graded, because a server died in between: project and run
-    id.
+    """Claim a run that ended but was not graded because a server died in between. Returns its
+    project and run id.
     """
     row = queue.claim(
         database,

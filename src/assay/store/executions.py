@@ -31,7 +31,7 @@ from assay.store.serving import execution_runs, insert_new, insert_or_skip, jobs
 from assay.store.tables import records
 
 STATES = (QUEUED, EXECUTING, EVALUATING, DONE, FAILED, CANCELLED)
-"""What a run of an execution can be."""
+"""The states of a run of an execution."""
 _PART = 200
 """Rows in one statement."""
 
@@ -70,7 +70,7 @@ class RunTaken(Exception):
 
 
 def create(database: Database, job: Job, runs: Sequence[Planned]) -> Job:
-    """Queue an execution with all its runs. Returns the one that had this id before, if any."""
+    """Queue an execution with all its runs. If one with this id exists, it is returned instead."""
 
     def work(connection: Connection) -> bool:
         if not insert_new(connection, jobs, row_of(job)):
@@ -98,12 +98,12 @@ def _reserve(connection: Connection, job: Job, part: Sequence[Planned], start: i
         "created_at": job.created_at,
         "beat_ms": 0,
     }
-    rows = [{**base, "run_id": one.key} for one in part]
+    rows = [{**base, "run_id": run.key} for run in part]
     reserving = insert_or_skip(connection, live_runs).values(rows).returning(live_runs.c.run_id)
     reserved = set(connection.execute(reserving).scalars())
-    for one in part:
-        if one.key not in reserved:
-            raise RunTaken(one.run_id)
+    for run in part:
+        if run.key not in reserved:
+            raise RunTaken(run.run_id)
     connection.execute(
         insert(execution_runs),
         [
@@ -111,12 +111,12 @@ def _reserve(connection: Connection, job: Job, part: Sequence[Planned], start: i
                 "execution": job.id,
                 "place": place,
                 "project": job.project,
-                "run_key": one.key,
-                "run_id": one.run_id.encode(),
-                "sample_id": one.sample_id.encode(),
-                "attempt": one.attempt,
+                "run_key": run.key,
+                "run_id": run.run_id.encode(),
+                "sample_id": run.sample_id.encode(),
+                "attempt": run.attempt,
             }
-            for place, one in enumerate(part, start)
+            for place, run in enumerate(part, start)
         ],
     )
 
@@ -162,8 +162,10 @@ def passed(database: Database, job: Job) -> int:
         .where(r.execution == job.id, r.project == job.project)
         .order_by(g.seq)
     )
-    found = database.read(lambda connection: {row[0]: row[1] for row in connection.execute(query)})
-    return sum(one is True for one in found.values())
+    verdicts = database.read(
+        lambda connection: {row[0]: row[1] for row in connection.execute(query)}
+    )
+    return sum(verdict is True for verdict in verdicts.values())
 
 
 def runs(

@@ -1,12 +1,13 @@
-"""What a record is found by: columns, tags, steps and tool calls, taken out of its canonical body.
+"""What a record is found by: columns, tags, steps and tool calls, taken from its canonical body.
 
-The writer and `verify` call the same function on the same bytes, so that a column that differs from
-the body is noticed. Nothing is interpreted here: an absent key is None. A number stays the text it
+The writer and `verify` call the same function on the same bytes, so a column that differs from the
+body is detected. Nothing is interpreted here: an absent key is None, and a number keeps the text it
 has in the body.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -20,10 +21,11 @@ from assay.errors import InputError
 from assay.records.grade import GRADES_SCHEMA
 
 KEY_BYTES = 200
-"""The longest text that is indexed as it is."""
+"""How long a text may be to be indexed as it is."""
 _SCHEMAS = {"grade": GRADES_SCHEMA}
 """The schema of a record that doesn't name its own."""
 _NOTHING = Raw(b"")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 Value = str | bool | None
 
@@ -44,7 +46,9 @@ _STEP = {
     "error": _JSON,
 }
 _CALL = {"step": _TEXT, "name": _TEXT, "valid": _FLAG, "arguments": _JSON, "error": _JSON}
-"""What is taken out of a step and of a tool call: the columns of their tables, in order."""
+"""The fields of a step and of a tool call that are stored: the columns of their tables, in
+order.
+"""
 
 
 def _part(name: str, fields: Mapping[str, str], **defaults: Any) -> type[Struct]:
@@ -137,7 +141,7 @@ class Facets(NamedTuple):
 
 
 def facets_of(kind: str, body: bytes) -> Facets:
-    """What a body of that kind is found by.
+    """What a record of that kind is found by.
 
     >>> facets_of(
     ...     "grade",
@@ -193,16 +197,16 @@ _READ: dict[str, Callable[[bytes], Any]] = {
 
 
 def _names(peek: _Evaluation) -> list[str]:
-    """What an evaluation or a set of labels is found by as if by a tag: id, name, labels."""
+    """The tags of an evaluation or a set of labels: id, name, labels."""
     labels = peek.labels if isinstance(peek.labels, list) else []
     return [f"id:{peek.id}", f"name:{peek.name}", *(f"label:{label}" for label in labels)]
 
 
 def _about(peek: _Label) -> list[str]:
-    """What a label is found by as if by a tag: its set, its evaluation, each run it is about."""
+    """The tags of a label: its set, its evaluation, each run it is about."""
     other = peek.pair.get("b") if isinstance(peek.pair, dict) else None
-    found = ("set", peek.set), ("evaluation", peek.evaluation), ("run", peek.run), ("run", other)
-    return [f"{what}:{value}" for what, value in found if value is not None]
+    named = ("set", peek.set), ("evaluation", peek.evaluation), ("run", peek.run), ("run", other)
+    return [f"{what}:{value}" for what, value in named if value is not None]
 
 
 _NAMED: dict[type, Callable[[Any], list[str]]] = {_Evaluation: _names, _Label: _about}
@@ -210,18 +214,17 @@ _NAMED: dict[type, Callable[[Any], list[str]]] = {_Evaluation: _names, _Label: _
 
 @lru_cache(maxsize=4096)  # the same few names, over and over
 def key(text: str) -> str:
-    r"""A text as it is indexed: itself, or its digest where a database would not take it (a
-    NUL, or too long).
+    r"""A text as it is indexed: itself, or its digest if a database would not take it (a NUL, a
+    lone surrogate, or too long).
 
     >>> key("r-1"), key("a\0b")[:14]
     ('r-1', 'sha256:59b271a')
     """
-    data = text.encode()
-    if len(data) <= KEY_BYTES and "\0" not in text and not text.startswith("sha256:"):
+    data = text.encode("utf-8", "surrogatepass")
+    # A text that looks like a digest is hashed too, so that it can't pass for another text.
+    if len(data) <= KEY_BYTES and not _UNSTORABLE.search(text) and not text.startswith("sha256:"):
         return text
-    return (  # a text that looks like one is hashed too, so that nobody can pass for another
-        f"sha256:{sha256(data).hexdigest()}"
-    )
+    return f"sha256:{sha256(data).hexdigest()}"
 
 
 def moment_key(text: object) -> str | None:
@@ -237,11 +240,11 @@ def moment_key(text: object) -> str | None:
 @lru_cache(maxsize=256)
 def _moment(text: str) -> str | None:
     try:
-        found = datetime.fromisoformat(text)
-        found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        moment = datetime.fromisoformat(text)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    return found.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
 def _key(value: object) -> str | None:

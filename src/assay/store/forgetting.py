@@ -17,8 +17,8 @@ from assay.store.writing import Batch, insert_rows, lock_head, lookup
 def forget(
     connection: Connection, project: str, digest: bytes, *, author: str, reason: str, now: datetime
 ) -> Tombstone:
-    """Remove the body of a record and keep its digest, with who did it and why. The chain still
-    holds: it covers the digest.
+    """Remove the body of a record and keep its digest, with who did it and why. The chain stays
+    valid, because it covers the digest.
     """
     head = lock_head(connection, project)
     known = lookup(connection, project, [digest]).get(digest)
@@ -61,9 +61,9 @@ def forget(
             connection.execute(
                 table.delete().where(table.c.project == project, table.c.seq == known.seq)
             )
-    found = tombstone(connection, project, digest)
-    assert found is not None
-    return found
+    left = tombstone(connection, project, digest)
+    assert left is not None
+    return left
 
 
 def tombstone(connection: Connection, project: str, digest: bytes) -> Tombstone | None:

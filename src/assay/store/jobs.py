@@ -41,9 +41,9 @@ class Job(NamedTuple):
     beat_ms: int = 0
 
     def request(self) -> dict[str, Any]:
-        """What was asked for."""
-        found: dict[str, Any] = parse_json(self.asked)
-        return found
+        """The request."""
+        request: dict[str, Any] = parse_json(self.asked)
+        return request
 
     def document(self) -> dict[str, Any]:
         """The job as the API shows it."""
@@ -126,8 +126,8 @@ def claim(
     at_ms: int | None = None,
     is_dead: Callable[[str], bool] = lambda _owner: False,
 ) -> Job | None:
-    """Claim the oldest job that waits or whose owner is dead. An owner that is not `able` to do
-    them takes only those that are to be cancelled.
+    """Claim the oldest job that waits or whose owner is dead. An owner that is not `able` to do the
+    work takes only jobs to cancel.
     """
     of_kind = jobs.c.kind == kind
     states = (RUNNING, CANCELLING) if able else (CANCELLING,)
@@ -147,7 +147,7 @@ def claim(
 
 
 def _unless_cancelled(state: str) -> ColumnElement[str]:
-    """A job that is to be cancelled stays so, even if another worker takes it over."""
+    """The state, except that `cancelling` stays even if another worker takes the job over."""
     return case((jobs.c.state == CANCELLING, CANCELLING), else_=state)
 
 

@@ -51,11 +51,11 @@ def open_ledger(
     patience: float = PATIENCE,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Ledger:
-    """The ledger behind a URL: `sqlite:///path` or `postgresql://user@host/name`. It is made, or
-    its tables upgraded, where that is needed.
+    """The ledger behind a URL: `sqlite:///path` or `postgresql://user@host/name`. It is created, or
+    its tables upgraded, if necessary.
 
-    With `read_only` nothing is made or changed. `patience` is how many seconds a writer waits for
-    another. `clock` stamps what is stored.
+    With `read_only` nothing is created or changed. `patience` is how many seconds a writer waits
+    for another. `clock` stamps what is stored.
     """
     database = open_database(url, patience=patience, read_only=read_only)
     try:
@@ -96,7 +96,7 @@ class Ledger:
         reason: str | None = None,
         links: Sequence[Link] = (),
     ) -> Stored:
-        """Store a record. The same record twice is one, and the second time `new` is false."""
+        """Store a record. The second time, nothing is added and `new` is false."""
         return self.put_many(
             [draft(record, kind=kind, author=author, reason=reason, links=links)], project=project
         )[0]
@@ -121,8 +121,8 @@ class Ledger:
         project: str = DEFAULT_PROJECT,
         links: Sequence[Link] = (),
     ) -> Stored:
-        """Store what should have been there instead. The old record stays; the new one says that it
-        corrects it, who says so and why.
+        """Store a corrected record. The old one stays; the new one links to it and records who
+        corrected it and why.
         """
         who, why = note("author", author, needed=True), note("reason", reason, needed=True)
         before = self.get(old, project=project)
@@ -139,40 +139,40 @@ class Ledger:
                     if link.source == old
                 ),
             ]
-        made = draft(
+        correction = draft(
             record, kind=before.kind, author=who, reason=why, links=(*links, Link("corrects", old))
         )
-        if made.name == old:
+        if correction.name == old:
             raise InputError(
                 "STO-010", "the correction is the same as what it corrects.", where=old
             )
-        return self.put_many([made], project=project)[0]
+        return self.put_many([correction], project=project)[0]
 
     def forget(
         self, digest: str, *, author: str, reason: str, project: str = DEFAULT_PROJECT
     ) -> Tombstone:
-        """Remove a record's content for good and leave a tombstone with its digest. What was made
-        from it stays, and is named in the answer.
+        """Remove a record's content for good and leave a tombstone with its digest. Records made
+        from it stay, and the tombstone returned here names them.
 
-        On PostgreSQL the bytes go from the disk with the next VACUUM; backups and replicas are your
+        On PostgreSQL the next VACUUM removes the bytes from the disk; backups and replicas are your
         responsibility.
         """
         who, why = note("author", author, needed=True), note("reason", reason, needed=True)
         assert who is not None
         assert why is not None
         known_project(project)
-        found = self.database.write(
+        stone = self.database.write(
             lambda connection: forgetting.forget(
                 connection, project, digest_bytes(digest), author=who, reason=why, now=self._clock()
             )
         )
-        if self.database.path is not None:  # the log before the write still holds the bytes
+        if self.database.path is not None:  # the write-ahead log still contains the bytes
             raw = self.database.engine.raw_connection()
             try:
                 raw.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
             finally:
                 raw.close()
-        return found
+        return stone
 
     # --- reading
 
@@ -183,7 +183,7 @@ class Ledger:
     def get_many(
         self, digests: Iterable[str], *, project: str = DEFAULT_PROJECT
     ) -> dict[str, Item]:
-        """The records of these digests, as far as this project has them."""
+        """The records with these digests; those that this project lacks are left out."""
         wanted = [digest_bytes(digest) for digest in digests]
         return self.database.read(
             lambda connection: reading.get_many(connection, known_project(project), wanted)
@@ -199,8 +199,8 @@ class Ledger:
         fix: str,
         project: str,
     ) -> Iterator[Item]:
-        """The records of these digests, in their order. One that is gone or of another kind is an
-        error about `what`, and is never left out.
+        """The records with these digests, in order. A missing one is an error about `what`, and so
+        is one of another kind.
         """
         for start in range(0, len(digests), _AT_ONCE):
             part = digests[start : start + _AT_ONCE]
@@ -248,8 +248,8 @@ class Ledger:
     ) -> Page:
         """One page of the records of a kind. `after` is the `next_cursor` of the page before.
 
-        With `look_at` a page costs the same however many filters there are and however little they
-        find, so it may be short or empty even if more follow.
+        With `look_at` a page costs the same whatever the filters are and however little they
+        match, so it may be short or empty even if more follow.
         """
         return self.database.read(
             lambda connection: reading.find(
@@ -315,8 +315,8 @@ class Ledger:
         limit: int = 1000,
     ) -> list[Link]:
         """The links from and to a record."""
-        found = self.links_of_many([digest], project=project)
-        return [link for link in found if relation in (None, link.relation)][:limit]
+        links = self.links_of_many([digest], project=project)
+        return [link for link in links if relation in (None, link.relation)][:limit]
 
     def made_of(self, digest: str, *, project: str) -> list[str]:
         """The digests of the records that are evidence of a record."""
@@ -357,7 +357,7 @@ class Ledger:
         )
 
     def head(self, *, project: str = DEFAULT_PROJECT) -> tuple[int, str]:
-        """The newest `seq` of a project and its chain, to be noted elsewhere."""
+        """The newest `seq` of a project and its chain, to keep outside the ledger."""
         query = select(t.heads.c.seq, t.heads.c.chain).where(
             t.heads.c.project == known_project(project)
         )
@@ -365,9 +365,7 @@ class Ledger:
         return (0, digest_text(genesis(project))) if row is None else (row[0], digest_text(row[1]))
 
     def is_there(self) -> bool:
-        """Whether the database answers right now. It doesn't retry, because the caller will ask
-        again.
-        """
+        """Whether the database answers right now. It doesn't retry; callers poll."""
 
         def ask() -> bool:
             with self.database.reading() as connection:
@@ -377,7 +375,7 @@ class Ledger:
 
 
 def known_project(name: str) -> str:
-    """A project's name that every database and every URL accepts."""
+    """The name of a project, if every database and every URL accepts it; else an error."""
     if not isinstance(name, str) or _PROJECT.fullmatch(name) is None:
         raise InputError(
             "STO-013",

@@ -1,4 +1,4 @@
-"""Which grades belong to which evidence, for many records in one question."""
+"""Which grades belong to which evidence, for many records in one query."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def tags_with(
         .order_by(c.seq.desc())
         .limit(most)
     )
-    found = database.read(lambda connection: list(connection.execute(query).scalars()))
-    return list(dict.fromkeys(tag.removeprefix(prefix) for tag in found))
+    tags = database.read(lambda connection: list(connection.execute(query).scalars()))
+    return list(dict.fromkeys(tag.removeprefix(prefix) for tag in tags))
 
 
 class GradeOf(NamedTuple):
@@ -48,10 +48,10 @@ class GradeOf(NamedTuple):
 def grades_of(
     database: Database, project: str, evidence: Sequence[str]
 ) -> dict[str, list[GradeOf]]:
-    """The grades of runs or scorecards, oldest first: by way of the scorecard that was graded, or
-    straight.
+    """The grades of runs or scorecards, oldest first: made directly from them, or from a scorecard
+    that was made from them.
     """
-    made: dict[str, dict[str, GradeOf]] = {}
+    grades: dict[str, dict[str, GradeOf]] = {}
     first, second, r = t.links.alias(), t.links.alias(), t.records.c
     columns = (r.digest, r.seq, r.grade, r.passed, r.policy, r.profile)
 
@@ -73,7 +73,7 @@ def grades_of(
                     first.c.source_seq.in_(part),
                 )
             )
-            straight = (
+            direct = (
                 select(second.c.target_seq, *columns)
                 .join(t.records, (r.project == second.c.project) & (r.seq == second.c.source_seq))
                 .where(
@@ -82,20 +82,20 @@ def grades_of(
                     second.c.target_seq.in_(part),
                 )
             )
-            for query in (through, straight):
+            for query in (through, direct):
                 for row in connection.execute(query):
-                    one = GradeOf(digest_text(bytes(row[1])), *row[2:])
-                    made.setdefault(places[row[0]], {})[one.digest] = one
+                    grade = GradeOf(digest_text(bytes(row[1])), *row[2:])
+                    grades.setdefault(places[row[0]], {})[grade.digest] = grade
 
     database.read(work)
     return {
-        digest: sorted(found.values(), key=lambda one: one.seq) for digest, found in made.items()
+        digest: sorted(found.values(), key=lambda one: one.seq) for digest, found in grades.items()
     }
 
 
 def evidence_of(database: Database, project: str, grades: Sequence[str]) -> dict[str, str]:
-    """The evidence that each grade goes back to: the run where there is one, else the scorecard."""
-    found: dict[str, str] = {}
+    """The evidence of each grade: the run if there is one, else the scorecard."""
+    evidence: dict[str, str] = {}
     first, second = t.links.alias(), t.links.alias()
     cards, runs = t.targets.c, t.sources.c
 
@@ -125,15 +125,15 @@ def evidence_of(database: Database, project: str, grades: Sequence[str]) -> dict
                 )
             )
             for place, card, run in connection.execute(query):
-                found[places[place]] = digest_text(bytes(run if run is not None else card))
+                evidence[places[place]] = digest_text(bytes(run if run is not None else card))
 
     database.read(work)
-    return found
+    return evidence
 
 
 def runs_behind(database: Database, project: str, cards: Sequence[str]) -> dict[str, str]:
-    """The run that each scorecard was made from, where there is one."""
-    found: dict[str, str] = {}
+    """The run that each scorecard was made from, if there is one."""
+    behind: dict[str, str] = {}
     c, r = t.links.c, t.records.c
     joined = t.links.join(t.records, (r.project == c.project) & (r.seq == c.source_seq))
 
@@ -146,19 +146,19 @@ def runs_behind(database: Database, project: str, cards: Sequence[str]) -> dict[
                     c.project == project, c.relation == "evidence_of", c.target_seq.in_(part)
                 )
             ):
-                found[places[place]] = digest_text(bytes(run))
+                behind[places[place]] = digest_text(bytes(run))
 
     database.read(work)
-    return found
+    return behind
 
 
 def evaluated_samples(
     database: Database, project: str, evaluations: Sequence[int], sample: str
 ) -> dict[int, list[str]]:
-    """Where each evaluation has a sample, by the `seq` of the evaluation: the digests of its
-    grades, or of its runs where they have none.
+    """The grades of a sample in each evaluation, by the `seq` of the evaluation: their digests, or
+    those of the runs that have no grade.
     """
-    found: dict[int, list[str]] = {}
+    digests: dict[int, list[str]] = {}
     query = (
         select(t.links.c.source_seq, t.records.c.digest)
         .join(
@@ -176,10 +176,10 @@ def evaluated_samples(
 
     def work(connection: Connection) -> None:
         for place, digest in connection.execute(query):
-            found.setdefault(place, []).append(digest_text(bytes(digest)))
+            digests.setdefault(place, []).append(digest_text(bytes(digest)))
 
     database.read(work)
-    return found
+    return digests
 
 
 class PassCount(NamedTuple):
@@ -191,7 +191,7 @@ class PassCount(NamedTuple):
 
 def sample_counts(database: Database, project: str, evaluation: int) -> dict[str | None, PassCount]:
     """The samples of an evaluation, by its `seq`, and how many of their runs passed. Runs whose
-    sample is not known come under None: the record that names it was forgotten, or names none.
+    sample is unknown are under None: their record was forgotten, or names no sample.
     """
     r = t.records.c
     query = (
@@ -205,8 +205,8 @@ def sample_counts(database: Database, project: str, evaluation: int) -> dict[str
         )
         .group_by(r.sample_id)
     )
-    found = database.read(lambda connection: connection.execute(query).all())
-    return {sample: PassCount(runs, passed or 0) for sample, runs, passed in found}
+    rows = database.read(lambda connection: connection.execute(query).all())
+    return {sample: PassCount(runs, passed or 0) for sample, runs, passed in rows}
 
 
 def _places(connection: Connection, project: str, digests: Sequence[str]) -> dict[int, str]:

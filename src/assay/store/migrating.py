@@ -1,7 +1,7 @@
 """Which version the tables of a database have, and upgrading them to the one this program knows.
 
 Opening a ledger normally only reads the version; Alembic is loaded only for an upgrade. A step runs
-in one transaction, and two programs that open a new ledger at once make it once.
+in one transaction, and if two programs open a new ledger at the same time, one of them creates it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _LOCK = 4_151_541_977_218  # any number that no other program uses for an adviso
 
 
 def ensure(database: Database, *, read_only: bool = False) -> None:
-    """Make or upgrade the tables where that is needed. A database of a newer program, or of
-    something else, is refused.
+    """Create or upgrade the tables if necessary. A database of a newer version of Assay, or of
+    another program, is refused.
     """
     if database.read(lambda connection: _is_newest(connection, database.where, read_only)):
         return
@@ -58,7 +58,7 @@ def _is_newest(connection: Connection, where: str, read_only: bool) -> bool:
     if version is not None and version not in VERSIONS:
         raise UsageError(
             "STO-004",
-            f"this ledger has tables of version {version}; this program knows up to"
+            f"this ledger has tables of version {version}; this version of Assay knows up to"
             f" {VERSIONS[-1]}.",
             where=where,
             fix="Install a newer assay.",
@@ -69,7 +69,7 @@ def _is_newest(connection: Connection, where: str, read_only: bool) -> bool:
         if taken:
             raise InputError(
                 "STO-003",
-                f"this is a database of something else: it has a table '{min(taken)}'.",
+                f"this database belongs to another program: it has a table '{min(taken)}'.",
                 where=where,
                 fix="Give the ledger its own database.",
             )
@@ -79,7 +79,7 @@ def _is_newest(connection: Connection, where: str, read_only: bool) -> bool:
             "STO-004",
             f"this is {state}.",
             where=where,
-            fix="Whatever stores into it makes or upgrades it; this command only reads.",
+            fix="A command that stores something makes or upgrades it; this one only reads.",
         )
     return False
 
@@ -91,7 +91,7 @@ def _lock(connection: Connection) -> None:
 
 def run_alembic(connection: Connection, version: str, *, up: bool = True) -> None:
     """Go up or down to a version, inside a transaction; `base` is before the first."""
-    from alembic import command  # costs as much as all of SQLAlchemy, and a ledger is made once
+    from alembic import command  # slow to load, and needed only for an upgrade
     from alembic.config import Config
 
     config = Config()

@@ -1,5 +1,5 @@
-"""Which workflows and datasets the runs of a project name, and how many runs each has: updated in
-the transaction that adds or removes a run.
+"""The workflows and datasets that the runs of a project name, and how many runs each has. They are
+updated in the transaction that adds or forgets a run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Name = tuple[str, str, str]
 
 
 class NamedRuns(NamedTuple):
-    """A name and version that runs carry, how many there are, and the newest."""
+    """A name and version, how many runs carry it, and the newest of them."""
 
     id: str
     version: str | None
@@ -34,7 +34,7 @@ class NamedRuns(NamedTuple):
 
 
 def names_of(columns: tuple[Any, ...]) -> Iterator[Name]:
-    """What a run names, from the columns that were taken out of it."""
+    """What a run names, according to its columns."""
     for what, place, version in _PLACES:
         if columns[place] is not None:
             yield what, columns[place], columns[version] or ""
@@ -44,12 +44,12 @@ class NameTally:
     """The names of one transaction."""
 
     def __init__(self) -> None:
-        self.found: dict[Name, list[int]] = {}
+        self.counts: dict[Name, list[int]] = {}
 
     def add(self, columns: tuple[Any, ...], seq: int) -> None:
         """Count one more run, later than those before."""
         for name in names_of(columns):
-            known = self.found.setdefault(name, [0, seq])
+            known = self.counts.setdefault(name, [0, seq])
             known[0] += 1
             known[1] = seq
 
@@ -57,7 +57,7 @@ class NameTally:
         """Add the counts to the table."""
         rows = [
             dict(zip(t.seen.columns.keys(), (project, *name, *numbers), strict=True))
-            for name, numbers in sorted(self.found.items())
+            for name, numbers in sorted(self.counts.items())
         ]
         if rows:
             counting = adding(connection.dialect.name, t.seen, "runs", replacing=("newest_seq",))

@@ -1,8 +1,8 @@
 """Work that servers share, and the one way to claim a row of it.
 
-A row of work has a state, an owner and a beat. It is claimed by an update that only one process can
-win. An owner that has not sent a beat for a while, or whose process is known to be gone, is dead,
-and its row is free again: work that a killed server left is done by another. Doing it twice is
+A row of work has a state, an owner and a heartbeat. It is claimed by an update that only one
+process can win. An owner whose last heartbeat is too old, or whose process is known to be gone, is
+dead, and its row is free again, so another server does the work of a killed one. Doing it twice is
 harmless: the digest of a record is the same, and an event names the number it follows.
 """
 
@@ -38,9 +38,9 @@ def claim(
 ) -> Row[Any] | None:
     """Claim the oldest row that waits, or whose owner is dead; None if there is no such row.
 
-    `waiting` and `held` say which rows wait and which are in somebody's hands. Those become free
-    when their last heartbeat is `stale_ms` ago, or before `since_ms`, or when `is_dead` is true of
-    the owner.
+    `waiting` and `held` are the conditions for rows that wait and rows that have an owner. A held
+    row becomes free when its last heartbeat is `stale_ms` old, or before `since_ms`, or when
+    `is_dead` is true of the owner.
     """
     c = table.c
     at = now_ms() if at_ms is None else at_ms

@@ -1,6 +1,6 @@
-"""Rows as a database really holds them, in order, for `verify`.
+"""Rows exactly as a database has them, in order, for `verify`.
 
-Types are not trusted: SQLite keeps whatever somebody put in from outside.
+Types are not trusted: SQLite stores values of any type that another program writes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class StoredRow(NamedTuple):
     chain: bytes
     body: Any
     stamp: tuple[Any, Any, Any, Any, Any]
-    """Kind, schema, moment, author and reason: what the chain covers next to the digest."""
+    """Kind, schema, moment, author and reason: what the chain covers besides the digest."""
     facets: tuple[Any, ...]
 
     @classmethod
@@ -67,12 +67,12 @@ def _links(connection: Connection, project: str) -> Iterator[tuple[Any, ...]]:
     with_source = t.links.outerjoin(t.sources, (s.project == c.project) & (s.seq == c.source_seq))
     with_both = with_source.outerjoin(t.targets, (e.project == c.project) & (e.seq == c.target_seq))
     columns = (c.seq, s.digest, c.relation, e.digest, c.source_seq, c.target_seq)
-    asked = (
+    query = (
         select(*(type_coerce(column, NullType()) for column in columns))
         .select_from(with_both)
         .where(c.project == project)
     )
-    yield from stream(connection, asked.order_by(c.seq, c.position))
+    yield from stream(connection, query.order_by(c.seq, c.position))
 
 
 def stream(connection: Connection, query: Select[*tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
@@ -82,7 +82,7 @@ def stream(connection: Connection, query: Select[*tuple[Any, ...]]) -> Iterator[
 
 
 class SideRows:
-    """The rows of a side table, handed out record by record."""
+    """The rows of a side table, record by record."""
 
     def __init__(self, connection: Connection, table: Table, project: str) -> None:
         names = tuple(
@@ -103,19 +103,19 @@ class SideRows:
 
     def before(self, seq: float) -> list[int]:
         """The positions of rows that come before a record and belong to none."""
-        found = []
+        strays = []
         while self.seq < seq:
-            found.append(int(self.seq))
+            strays.append(int(self.seq))
             self._step()
-        return found
+        return strays
 
     def at(self, seq: int) -> list[tuple[Any, ...]]:
         """The rows of a record."""
-        found = []
+        rows = []
         while self.seq == seq and self.row is not None:
-            found.append(self.row[1:])
+            rows.append(self.row[1:])
             self._step()
-        return found
+        return rows
 
 
 def to_bytes(value: Any) -> bytes:

@@ -1,7 +1,7 @@
-"""Queries to a ledger. Each takes a project and returns nothing of another.
+"""Queries to a ledger. Each takes a project and returns only its records.
 
-Pages go by `seq`: the cursor is the last one seen, so that the thousandth page costs as much as the
-first. Each filter has its own index, ordered by `seq`.
+Pages are ordered by `seq`: the cursor is the last one seen, so that the thousandth page costs as
+much as the first. Each filter has its own index, ordered by `seq`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FEW = 2000
 FILTERS = (*t.FACETS[:-1], "tag", *_SPAN)
 MAX_PAGE = 10_000
 COUNTED = 10_000
-"""Up to how many matches of a filter are counted."""
+"""How many matches of a filter are counted at most."""
 _c = t.records.c
 _ITEM = (
     _c.project,
@@ -69,15 +69,15 @@ def find(
     newest_first: bool,
     look_at: int | None = None,
 ) -> Page:
-    """One page of the records of a kind. With `look_at` no more than so many are looked at for each
-    filter: a page may then be short, though more follow.
+    """One page of the records of a kind. With `look_at` at most that many records are read for each
+    filter, so a page may be short even if more follow.
     """
     if (
         look_at is not None
         and filters
         and not (len(filters) == 1 and next(iter(filters)) in _LEADING)
     ):
-        return _looked(
+        return _bounded_page(
             connection,
             project,
             kind,
@@ -91,11 +91,7 @@ def find(
     few = _few(connection, project, kind, filters)
     query = _matching(select(*_ITEM), project, kind, filters)
     if few is not None:
-        few = (
-            few
-            if after is None
-            else [one for one in few if (one < after if newest_first else one > after)]
-        )
+        few = _beyond(few, after, newest_first)
         if not few:
             return Page((), None)
         query = query.where(_among(connection, few))
@@ -108,7 +104,7 @@ _LEADING = ("tag", "run_id", *(name for name in t.INDEXED if name != "started_at
 """Filters that an index gives in the order of `seq`."""
 
 
-def _looked(
+def _bounded_page(
     connection: Connection,
     project: str,
     kind: str,
@@ -119,44 +115,32 @@ def _looked(
     newest_first: bool,
     look_at: int,
 ) -> Page:
-    """A page by several filters: what the index of each gives next, and of that what all of them
-    have. No database can be trusted to choose among them.
+    """A page by several filters: the next records of the index of each, as far as all filters have
+    them. The query planner of a database may choose a slow index instead.
     """
     limit = max(1, min(limit, MAX_PAGE))
-    _matching(select(_c.seq), project, kind, filters)  # a filter that makes no sense is said first
+    _matching(select(_c.seq), project, kind, filters)  # an unknown filter is an error in any case
     few = _few(connection, project, kind, filters)
-    whole = (
-        []
-        if few is None
-        else [
-            {one for one in few if after is None or (one < after if newest_first else one > after)}
-        ]
-    )
-    partly: list[list[int]] = []
-    for one in [{name: filters[name]} for name in filters if name in _LEADING] or (
-        [] if whole else [{}]
+    complete = [] if few is None else [set(_beyond(few, after, newest_first))]
+    partial: list[list[int]] = []
+    for leading in [{name: filters[name]} for name in filters if name in _LEADING] or (
+        [] if complete else [{}]
     ):
-        given = list(
-            connection.execute(
-                _next(project, kind, one, after, newest_first).limit(look_at)
-            ).scalars()
-        )
-        if len(given) < look_at:
-            whole.append(set(given))
+        query = _next(project, kind, leading, after, newest_first).limit(look_at)
+        matches = list(connection.execute(query).scalars())
+        if len(matches) < look_at:
+            complete.append(set(matches))
         else:
-            partly.append(given)
+            partial.append(matches)
     end = None
-    if whole:  # all that one filter has: the others are asked about each of these
-        places = sorted(set.intersection(*whole), reverse=newest_first)
-    else:  # as far as every filter was looked through
-        end = (
-            max(given[-1] for given in partly)
-            if newest_first
-            else min(given[-1] for given in partly)
-        )
-        both = set.intersection(*map(set, partly))
+    if complete:  # every record of one filter is known: the query checks them by the others
+        places = sorted(set.intersection(*complete), reverse=newest_first)
+    else:  # only as far as every filter was read
+        ends = [matches[-1] for matches in partial]
+        end = max(ends) if newest_first else min(ends)
+        shared = set.intersection(*map(set, partial))
         places = sorted(
-            (one for one in both if (one >= end if newest_first else one <= end)),
+            (seq for seq in shared if (seq >= end if newest_first else seq <= end)),
             reverse=newest_first,
         )
     if not places:
@@ -166,9 +150,16 @@ def _looked(
     return page if page.next_cursor is not None else Page(page.items, end)
 
 
+def _beyond(places: list[int], after: int | None, newest_first: bool) -> list[int]:
+    """The places that come after a cursor, in the direction of the page."""
+    return [
+        seq for seq in places if after is None or (seq < after if newest_first else seq > after)
+    ]
+
+
 def _among(connection: Connection, places: list[int]) -> ColumnElement[bool]:
-    """The condition that a record is at one of these places, as one bound value: thousands of
-    parameters cost more than the query.
+    """The condition that a record is at one of these places, as a single parameter: thousands of
+    them cost more than the query.
     """
     if connection.dialect.name == "sqlite":
         listed = func.json_each(json.dumps(places)).table_valued("value")
@@ -179,7 +170,7 @@ def _among(connection: Connection, places: list[int]) -> ColumnElement[bool]:
 def _next(
     project: str, kind: str, filters: Filters, after: int | None, newest_first: bool
 ) -> Select[Any]:
-    """Where the next records of one filter are, from its index alone."""
+    """A query for the places of the next records of one filter, from its index alone."""
     if "tag" in filters:
         seq = t.tags.c.seq
         query = select(seq).where(
@@ -218,7 +209,7 @@ def _page(connection: Connection, query: Select[Any], limit: int) -> Page:
 def _item(row: Any) -> Item:
     project, seq, digest, kind, schema, created_at, author, reason, body = row
     if isinstance(body, str):
-        body = body.encode()  # SQLite keeps what it is given; only a hand from outside gives a text
+        body = body.encode()  # only another program stores a text here
     return Item(
         project,
         seq,
@@ -233,18 +224,18 @@ def _item(row: Any) -> Item:
 
 
 def _few(connection: Connection, project: str, kind: str, filters: Filters) -> list[int] | None:
-    """The records in a span of time, where they are few; None if they are many, or no span is asked
-    for.
+    """The places of the records in the filters' span of time; None if they are many, or no filter
+    is a span.
     """
     span = {name: value for name, value in filters.items() if name in _SPAN}
     if not span:
         return None
-    found = list(
+    places = list(
         connection.execute(
             _matching(select(_c.seq), project, kind, span, by_time=True).limit(_FEW + 1)
         ).scalars()
     )
-    return found if len(found) <= _FEW else None
+    return places if len(places) <= _FEW else None
 
 
 def _matching(
@@ -278,8 +269,8 @@ def _matching(
                     f"the filter '{name}' is {value!r}, which is not a time.",
                     fix="Write it as 2026-11-15T10:00:00Z.",
                 )
-            # no index is on the second form: what it finds would have to be sorted, all of it, for
-            # every page
+            # The second form has no index, so that the index by `seq` is used: by time, every page
+            # would have to sort all matches.
             began = (
                 _c.started_at
                 if by_time
@@ -300,19 +291,19 @@ def _matching(
 
 
 def get_many(connection: Connection, project: str, digests: Iterable[bytes]) -> dict[str, Item]:
-    """The records of these digests, as far as there are any."""
-    found = {}
+    """The records with these digests; missing ones are left out."""
+    items = {}
     for part in parts(sorted(digests)):
         rows = connection.execute(_BY_DIGESTS, {"project": project, "digests": part})
         for item in map(_item, rows.fetchall()):
-            found[item.digest] = item
-    return found
+            items[item.digest] = item
+    return items
 
 
 def links_of_many(connection: Connection, project: str, digests: Iterable[bytes]) -> list[Link]:
-    """The links from and to any of these records, in the order in which they came."""
+    """The links from and to any of these records, in the order in which they were stored."""
     c = t.links.c
-    found: dict[tuple[int, int], Link] = {}
+    links: dict[tuple[int, int], Link] = {}
     for part in parts(sorted(known.seq for known in lookup(connection, project, digests).values())):
         for end in (c.source_seq, c.target_seq):
             query = select(
@@ -321,8 +312,8 @@ def links_of_many(connection: Connection, project: str, digests: Iterable[bytes]
             for seq, place, relation, target, source in connection.execute(
                 query.where(c.project == project, end.in_(part))
             ):
-                found[seq, place] = Link(relation, digest_text(target), digest_text(source))
-    return [found[place] for place in sorted(found)]
+                links[seq, place] = Link(relation, digest_text(target), digest_text(source))
+    return [links[place] for place in sorted(links)]
 
 
 def starting_with(

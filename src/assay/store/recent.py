@@ -1,8 +1,8 @@
 """The newest records of a ledger in brief, for pages: columns without bodies, and never more rows
 than requested.
 
-A page that says something about "the last 1,000 runs" reads so many rows from the end of an index
-and no more, however many there are.
+A page about "the last 1,000 runs" reads that many rows from the end of an index, however many there
+are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from assay.store.serving import live_runs
 
 _c = t.records.c
 _FIRST = 20
-"""Runs of an evaluation that are looked at for one that is graded."""
+"""How many runs of an evaluation are searched for a graded one."""
 
 
 class Brief(NamedTuple):
@@ -41,14 +41,14 @@ class Brief(NamedTuple):
 
 
 class RunSearch(NamedTuple):
-    """Digests of runs, and the place to look further from; None if everything was looked at."""
+    """Digests of runs, and the cursor to continue from; None if everything was searched."""
 
     digests: tuple[str, ...]
     next_cursor: int | None
 
 
 class LiveBrief(NamedTuple):
-    """A run in progress. `run_id` is as the index has it."""
+    """A run in progress. `run_id` is its index key (see `facets.key`)."""
 
     run_id: str
     state: str
@@ -69,9 +69,9 @@ def newest(
     dataset: str | None = None,
     before: int | None = None,
 ) -> list[Brief]:
-    """The last records of a kind, the newest first; with a status, a verdict, a workflow or a
-    dataset (as its column has it) only those that have it, with `before` only those before that
-    place.
+    """The last records of a kind, the newest first: with a status, a verdict, a workflow or a
+    dataset (as its column has it) only those that have it; with `before` only those before that
+    `seq`.
     """
     columns = [_c[name] for name in Brief._fields]
     query = select(*columns).where(_c.project == project, _c.kind == kind)
@@ -114,21 +114,21 @@ def bodies(
 
 
 class GradedBy(NamedTuple):
-    """What grades were made by, as their columns have it."""
+    """The policy and the profile of a grade, according to its columns."""
 
     policy: str | None
     profile: str | None
 
 
 def graded_by(database: Database, project: str, evaluations: Sequence[int]) -> dict[int, GradedBy]:
-    """What the first grade of each evaluation was made by, by the place of the evaluation; one
-    without a grade among its first runs is left out.
+    """What the first grade of each evaluation was made by, by the `seq` of the evaluation; an
+    evaluation without a grade among its first runs is left out.
     """
     links = t.links.c
     joined = t.links.join(t.records, (_c.project == links.project) & (_c.seq == links.target_seq))
 
     def work(connection: Connection) -> dict[int, GradedBy]:
-        found: dict[int, GradedBy] = {}
+        graded: dict[int, GradedBy] = {}
         for seq in evaluations:
             query = (
                 select(_c.policy, _c.profile)
@@ -139,9 +139,9 @@ def graded_by(database: Database, project: str, evaluations: Sequence[int]) -> d
             )
             for row in connection.execute(query):
                 if row[0] is not None:
-                    found[seq] = GradedBy(row[0], row[1])
+                    graded[seq] = GradedBy(row[0], row[1])
                     break
-        return found
+        return graded
 
     return database.read(work)
 
@@ -149,8 +149,8 @@ def graded_by(database: Database, project: str, evaluations: Sequence[int]) -> d
 def containing(
     database: Database, project: str, text: str, *, after: int | None, look_at: int, limit: int
 ) -> RunSearch:
-    """The newest runs whose id contains a text, among the next so many; a run with that exact id is
-    found anywhere.
+    """The newest runs whose id contains a text, among the next `look_at`. Runs with exactly that id
+    are always found.
     """
     if len(text.encode("utf-8", "replace")) > KEY_BYTES or "\0" in text:
         return RunSearch(_named(database, project, text, limit) if after is None else (), None)
@@ -159,24 +159,24 @@ def containing(
         query = select(_c.seq, _c.digest, _c.run_id).where(_c.project == project, _c.kind == "run")
         if after is not None:
             query = query.where(_c.seq < after)
-        found: list[str] = []
+        digests: list[str] = []
         looked = 0
         last: int | None = None
         for seq, digest, run_id in connection.execute(
             query.order_by(_c.seq.desc()).limit(look_at + 1)
         ):
-            if len(found) == limit or looked == look_at:
-                return RunSearch(tuple(found), last)
+            if len(digests) == limit or looked == look_at:
+                return RunSearch(tuple(digests), last)
             looked, last = looked + 1, seq
             if run_id is not None and text in run_id:
-                found.append(digest_text(bytes(digest)))
-        return RunSearch(tuple(found), None)
+                digests.append(digest_text(bytes(digest)))
+        return RunSearch(tuple(digests), None)
 
-    made = database.read(work)
+    search = database.read(work)
     if after is not None:
-        return made
-    exact = [one for one in _named(database, project, text, limit) if one not in made.digests]
-    return RunSearch((*exact, *made.digests), made.next_cursor)
+        return search
+    exact = [one for one in _named(database, project, text, limit) if one not in search.digests]
+    return RunSearch((*exact, *search.digests), search.next_cursor)
 
 
 def _named(database: Database, project: str, run_id: str, limit: int) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
-"""Results of verbs that only compute (`measure`, `report`, `gate --plan`): the schema they
-are stored under, and which verb makes them again.
+"""Results of verbs that only compute (`measure`, `report`, `gate --plan`): the schema they are
+stored under, and the verb that recomputes them.
 
 Nothing is replayed from such a record: it contains what was printed, and its links name the inputs
 that are in the ledger.
@@ -23,7 +23,7 @@ _NAMES = {"gate plan": "gate --plan", "rank": "report rank", "summary": "report 
 
 
 def schema_of(verb: str) -> str:
-    """The schema of a verb's result, for a document that does not say one itself.
+    """The schema of a verb's result, for a document that doesn't name one itself.
 
     >>> schema_of("report rank"), schema_of("measure pass-at-k"), schema_of("gate --plan")
     ('assay.rank/1', 'assay.measure-pass-at-k/1', 'assay.gate-plan/1')
@@ -43,16 +43,16 @@ def verb_of(schema: str | None) -> str | None:
     ... )
     ('measure pass-at-k', 'report rank', None, 'gate --plan')
     """
-    found = _NAME.fullmatch(schema or "")
-    if found is None:
+    match = _NAME.fullmatch(schema or "")
+    if match is None:
         return None
-    verb = " ".join(filter(None, found.groups()))
+    verb = " ".join(filter(None, match.groups()))
     return _NAMES.get(verb, verb)
 
 
 def stored_of(database: Database, project: str, digests: Iterable[bytes]) -> list[str]:
-    """Those of the records that a project has, in the order given. What was forgotten is not there.
-    No body is read.
+    """Those of the records that a project has, in this order, without the forgotten ones. No body
+    is read.
     """
     wanted = list(dict.fromkeys(digests))
     known = database.read(lambda connection: lookup(connection, project, wanted))

@@ -38,7 +38,7 @@ def _number(name: str, *, nullable: bool = False) -> Column[int]:
 
 
 def _lease() -> list[Column[Any]]:
-    """Who works on a row, and when it last said so: see `queue`."""
+    """The owner of a row and its last heartbeat: see `queue`."""
     return [_text("owner", nullable=True), _number("beat_ms")]
 
 
@@ -71,7 +71,7 @@ answers = Table(
     _text("created_at"),
     PrimaryKeyConstraint("project", "key", name="answers_pk"),
 )
-"""What was answered to a request that came with an idempotency key."""
+"""The answers to requests with an idempotency key."""
 
 live_runs = Table(
     "live_runs",
@@ -118,7 +118,7 @@ jobs = Table(
     *_lease(),
     PrimaryKeyConstraint("id", name="jobs_pk"),
 )
-"""What is done in the background: `again` scores or grades again, `execution` runs a workflow on a
+"""Work in the background: `again` scores or grades again, `execution` runs a workflow on a
 dataset.
 """
 Index("jobs_by_project", jobs.c.project, jobs.c.created_at)
@@ -178,8 +178,8 @@ trace_spans = Table(
     PrimaryKeyConstraint("project", "trace_id", "span_id", "mark", name="trace_spans_pk"),
     sqlite_with_rowid=False,
 )
-"""The spans of traces that gather. An exporter that tries again sends the same bytes, and the same
-bytes are one row.
+"""The spans of incomplete traces. An exporter that retries sends the same bytes, and the same bytes
+are one row.
 """
 
 
@@ -198,7 +198,7 @@ def _insert(dialect: str, table: Table) -> Any:
 
 
 def insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
-    """Add a row; False if there is a row with its key."""
+    """Add a row; False if its key is taken."""
     key = next(iter(table.primary_key.columns))
     inserting = insert_or_skip(connection, table).values(row).returning(key)
     return connection.execute(inserting).first() is not None
@@ -206,12 +206,14 @@ def insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> 
 
 @cache
 def adding(dialect: str, table: Table, *sums: str, replacing: tuple[str, ...] = ()) -> Any:
-    """An INSERT that, where a row of the key is there, adds these columns to it and replaces
-    those.
+    """An INSERT that updates a row with the same key: it adds to the columns `sums` and replaces
+    the columns `replacing`.
     """
-    made = _insert(dialect, table)
+    inserting = _insert(dialect, table)
     changes = {
-        **{name: table.c[name] + made.excluded[name] for name in sums},
-        **{name: made.excluded[name] for name in replacing},
+        **{name: table.c[name] + inserting.excluded[name] for name in sums},
+        **{name: inserting.excluded[name] for name in replacing},
     }
-    return made.on_conflict_do_update(index_elements=list(table.primary_key.columns), set_=changes)
+    return inserting.on_conflict_do_update(
+        index_elements=list(table.primary_key.columns), set_=changes
+    )

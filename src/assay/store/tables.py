@@ -1,9 +1,9 @@
 """The tables of a ledger: one schema for SQLite and PostgreSQL.
 
-`records` is the ledger itself; the rest serves it. Every row belongs to a project and no row of one
-project refers to another. `seq` counts the records of a project from 1 without a gap, in the order
-in which they were committed. A digest is 32 bytes. A body is the canonical JSON, byte for byte; a
-number that is taken out of it stays decimal text, never a float. A change here needs a new file in
+`records` is the ledger itself; the other tables serve it. Every row belongs to a project, and no
+row refers to another project. `seq` counts the records of a project from 1 without a gap, in the
+order in which they were committed. A digest is 32 bytes. A body is canonical JSON, byte for byte; a
+number taken from it stays decimal text, never a float. A change here needs a new file in
 `migrations/versions`.
 """
 
@@ -45,8 +45,8 @@ FACETS = (
 takes it again.
 """
 INDEXED = ("workflow", "dataset", "grade", "passed", "status", "started_at")
-"""The facets by which lists are requested. Every record pays for each index, so the other facets
-only narrow down what one of these has found.
+"""The facets with an index. Every record pays for each index, so the other facets only narrow down
+the matches of one of these.
 """
 
 metadata = MetaData()
@@ -57,7 +57,7 @@ def _text(name: str, *, nullable: bool = True) -> Column[str]:
 
 
 def _place(*more: str) -> list[Column[Any]]:
-    """The columns that say to which record a row belongs."""
+    """The columns that identify the record of a row."""
     return [
         Column("project", Text, nullable=False),
         Column("seq", BigInteger, nullable=False),
@@ -103,7 +103,7 @@ records = Table(
     _text("author"),
     _text("reason"),
     *(Column(name, Boolean) if name == "passed" else _text(name) for name in FACETS),
-    Column("body", LargeBinary),  # the last, so that a search does not read through it
+    Column("body", LargeBinary),  # last, so that a search doesn't read past it
     PrimaryKeyConstraint("project", "seq", name="records_pk"),
     UniqueConstraint("project", "digest", name="records_digest"),
 )
@@ -143,9 +143,9 @@ links = Table(
 )
 Index("links_by_source", links.c.project, links.c.source_seq)
 Index("links_by_target", links.c.project, links.c.target_seq)
-"""A link has the places of its two records, not their digests: these come at random, and every link
-would change a page of each index. The chain covers the digests, so `verify` and the readers of a
-link take them from `records`.
+"""A link has the places of its two records, not their digests: digests are random, so every link
+would change another page of each index. The chain covers the digests, so `verify` and the readers
+of a link take them from `records`.
 """
 
 sources, targets = records.alias("sources"), records.alias("targets")
@@ -211,7 +211,7 @@ reading every run. A version that is not given is ''.
 tombstones = Table(
     "tombstones",
     metadata,
-    *_place(),  # the record that says so, in the chain like any other
+    *_place(),  # of the tombstone's own record, which is in the chain like any other
     Column("digest", LargeBinary, nullable=False),
     _text("author", nullable=False),
     _text("reason", nullable=False),

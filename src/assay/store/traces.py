@@ -20,14 +20,14 @@ from assay.store.serving import insert_new, insert_or_skip, trace_spans, traces
 
 GATHERING, BUILDING, DONE, FAILED, EMPTY = "gathering", "building", "done", "failed", "empty"
 MAX_OPEN = 100_000
-"""Traces of a project that may gather at once."""
+"""How many traces of a project may be incomplete at once."""
 
 
 class TraceSpans(NamedTuple):
-    """What one request brings for one trace."""
+    """The spans of one request that belong to one trace."""
 
     spans: Mapping[tuple[str, str], bytes]
-    """By span id and mark."""
+    """Their bodies, by span id and mark."""
     has_root: bool
     refused: int
 
@@ -43,7 +43,7 @@ class Due(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """What became of a trace."""
+    """The outcome of a trace."""
 
     trace_id: str
     state: str
@@ -61,7 +61,7 @@ class SpansTaken(NamedTuple):
     late: int
     too_many: int
     closed: bool = False
-    """Whether the limit of open traces is reached, so that no new one is begun."""
+    """Whether nothing was kept, because the project has too many incomplete traces."""
 
 
 def keep(
@@ -75,8 +75,8 @@ def keep(
     limit: int,
     max_open: int = MAX_OPEN,
 ) -> SpansTaken:
-    """Keep the spans of a request, durably when this returns. `limit` is how many one trace may
-    have.
+    """Store the spans of a request; when this returns, they are on disk. `limit` is how many one
+    trace may have.
     """
 
     def work(connection: Connection) -> SpansTaken:
@@ -89,10 +89,8 @@ def keep(
         if connection.execute(select(func.count()).select_from(opened)).scalar_one() >= max_open:
             return SpansTaken(0, 0, True)
         late = too_many = 0
-        for trace_id in sorted(
-            batches
-        ):  # in order: two servers never wait for each other in a circle
-            found = _keep(
+        for trace_id in sorted(batches):  # in order, so that two servers never deadlock
+            taken = _keep(
                 connection,
                 project,
                 trace_id,
@@ -102,7 +100,7 @@ def keep(
                 now_ms=now_ms,
                 limit=limit,
             )
-            late, too_many = late + found.late, too_many + found.too_many
+            late, too_many = late + taken.late, too_many + taken.too_many
         return SpansTaken(late, too_many)
 
     return database.write(work)
@@ -174,16 +172,16 @@ def _keep(
 def _known(
     connection: Connection, project: str, trace_id: str, span_ids: Iterable[Any]
 ) -> set[tuple[str, str]]:
-    """Those of these spans that are kept already, each with its mark."""
+    """The spans among these that are already stored, each with its mark."""
     table, wanted = trace_spans.c, sorted(span_ids)
-    found: set[tuple[str, str]] = set()
+    known: set[tuple[str, str]] = set()
     for start in range(0, len(wanted), 500):
         part = wanted[start : start + 500]
         query = select(table.span_id, table.mark).where(
             table.project == project, table.trace_id == trace_id, table.span_id.in_(part)
         )
-        found.update((row[0], row[1]) for row in connection.execute(query))
-    return found
+        known.update((row[0], row[1]) for row in connection.execute(query))
+    return known
 
 
 def claim(

@@ -1,10 +1,9 @@
-"""Checking a whole ledger: every digest, every link of the chain, every row that was taken out of a
+"""Checks a whole ledger: every digest, every link of the chain, every row that was taken from a
 body.
 
-All of it is computed again from the stored bytes, as of one moment, in one pass for each project;
-nothing that is stored is taken on trust. A chain cannot show that its newest records were cut off:
-live runs and traces that name a record remember it, and so does `expected`, the head as it was
-noted elsewhere.
+Everything is recomputed from the stored bytes, as of one moment, in one pass for each project;
+nothing stored is trusted. A chain can't show that its newest records were cut off: live runs and
+traces name their records, and `expected` is the head as somebody noted it elsewhere.
 """
 
 from __future__ import annotations
@@ -43,10 +42,10 @@ from assay.store.serving import live_runs, traces
 from assay.store.writing import ChainHead
 
 SHOWN = 1000
-"""Flaws that are kept; all are counted."""
-_RESTORE = "Restore it from a copy; a grade that rests on it cannot be trusted."
+"""How many flaws are listed; all are counted."""
+_RESTORE = "Restore it from a copy; a grade made from it can't be trusted."
 _OUTSIDE = "Rows were changed, removed or put in from outside; restore the ledger from a copy."
-_INDEX = "What is found by it is wrong; the content itself is good. Restore the ledger from a copy."
+_INDEX = "Searches by it are wrong; the content itself is good. Restore the ledger from a copy."
 _BREAKS = (
     "the chain breaks here: this record, what is said about it, its links or their ends, or the one"
     " before is not as it was written."
@@ -90,23 +89,23 @@ def verify(
     """Check every project of a ledger. `progress` gets the number of records read since the last
     call; `expected` is a project's head as it once was.
     """
-    found = _Found(progress or (lambda _n: None))
+    findings = _Findings(progress or (lambda _n: None))
     try:
         with ledger.database.snapshot() as connection, connection.begin():
-            _check_all(connection, found, expected or {})
+            _check_all(connection, findings, expected or {})
     except SQLAlchemyError as error:
         raise ledger.database.worded(error) from error
     return VerifyReport(
-        found.records,
-        found.links,
-        found.forgotten,
-        found.heads,
-        tuple(found.flaws),
-        found.flaw_count,
+        findings.records,
+        findings.links,
+        findings.forgotten,
+        findings.heads,
+        tuple(findings.flaws),
+        findings.flaw_count,
     )
 
 
-class _Found:
+class _Findings:
     def __init__(self, progress: Callable[[int], None]) -> None:
         self.progress = progress
         self.records = self.links = self.forgotten = self.flaw_count = 0
@@ -128,27 +127,27 @@ class _Found:
 
 
 def _check_all(
-    connection: Connection, found: _Found, expected: Mapping[str, tuple[int, str]]
+    connection: Connection, findings: _Findings, expected: Mapping[str, tuple[int, str]]
 ) -> None:
     there = set(inspect(connection).get_table_names())
     lost = [table.name for table in (*_OWN, live_runs, traces) if table.name not in there]
     for name in lost:
-        found.add("", f"the table '{name}' is gone.")
+        findings.add("", f"the table '{name}' is gone.")
     if lost:
         return
     named = union(*(select(table.c.project) for table in _OWN))
     for project in sorted({*map(str, connection.execute(named).scalars()), *expected}):
-        with _readable(project, found):
-            _ProjectCheck(connection, project, found).run(expected.get(project))
+        with _readable(project, findings):
+            _ProjectCheck(connection, project, findings).run(expected.get(project))
     for table, what in ((live_runs, "a live run"), (traces, "a trace")):
-        with _readable("", found):
-            _check_named(connection, table, what, found)
+        with _readable("", findings):
+            _check_named(connection, table, what, findings)
 
 
 @contextmanager
-def _readable(project: str, found: _Found) -> Iterator[None]:
-    """SQLite keeps a text where a number belongs. A value that can't even be compared was never
-    written by Assay: it is a flaw, not a failure of the check.
+def _readable(project: str, findings: _Findings) -> Iterator[None]:
+    """Report a value of the wrong type as a flaw: SQLite stores a text where a number belongs, but
+    Assay never writes one.
     """
     try:
         yield
@@ -159,18 +158,16 @@ def _readable(project: str, found: _Found) -> Iterator[None]:
         LookupError,
         ArithmeticError,
         MemoryError,
-    ):
+    ) as error:
         what = (
-            "a row contains a value of a kind that is never written there, so the rest was not"
-            " checked ({type(error).__name__}: {error!s:.200})."
+            "a row contains a value of a type that is never written there, so the rest was not"
+            f" checked ({type(error).__name__}: {error!s:.200})."
         )
-        found.add(project, what)
+        findings.add(project, what)
 
 
-def _check_named(connection: Connection, table: Table, what: str, found: _Found) -> None:
-    """The record that was stored for a live run or a trace is there, or was forgotten and left its
-    row: nothing else removes a record.
-    """
+def _check_named(connection: Connection, table: Table, what: str, findings: _Findings) -> None:
+    """Check that the record of every live run and trace exists; a forgotten one keeps its row."""
     rows = stream(
         connection, select(table.c.project, table.c.digest).where(table.c.digest.is_not(None))
     )
@@ -183,25 +180,25 @@ def _check_named(connection: Connection, table: Table, what: str, found: _Found)
         there = {(str(project), to_bytes(digest)) for project, digest in connection.execute(query)}
         for project, digest in batch:
             if (project, digest) not in there:
-                what_is_lost = f"{what} was stored as this record, and it is not there."
-                found.add(project, what_is_lost, digest=digest)
+                what_is_lost = f"{what} was stored as this record, but the record is missing."
+                findings.add(project, what_is_lost, digest=digest)
 
 
 class _ProjectCheck:
     """One pass through the records of one project, in their order."""
 
-    def __init__(self, connection: Connection, project: str, found: _Found) -> None:
+    def __init__(self, connection: Connection, project: str, findings: _Findings) -> None:
         self.connection = connection
         self.project = project
-        self.found = found
-        self.flaw = partial(found.add, project)
+        self.findings = findings
+        self.flaw = partial(findings.add, project)
         columns = ("digest", "seq", "author", "reason", "at")
         self.tombstones = {
             to_bytes(row[0]): row[1:]
             for row in raw_rows(connection, t.tombstones, project, columns, order=())
         }
         self.chained: dict[bytes, tuple[Any, ...]] = {}
-        """The tombstones as the records of the chain have them."""
+        """The tombstones according to the records of the chain."""
         self.sides = {table: SideRows(connection, table, project) for table in (t.links, *t.SIDES)}
         self.counts: Counter[str] = Counter()
         self.names = NameTally()
@@ -219,13 +216,13 @@ class _ProjectCheck:
                 self.flaw(what, digest=digest)
                 continue
             if number % BATCH == 0:
-                self.found.progress(BATCH)
+                self.findings.progress(BATCH)
             if seq != last + 1:
                 what = f"records are missing before this one: {last + 1} to {seq - 1}."
                 self.flaw(what, seq, digest)
             self._check_strays(seq)
             links = self.sides[t.links].at(seq)
-            self.found.links += len(links)
+            self.findings.links += len(links)
             chain = self._next_chain(record, links, chain)
             if expected is not None and seq == expected[0]:
                 anchor = digest_text(chain)
@@ -238,8 +235,8 @@ class _ProjectCheck:
             ):
                 fix = "Do not rely on it; grade the run again."
                 self.flaw("this grade has no evidence.", seq, digest, fix)
-        self.found.records += sum(self.counts.values())
-        self.found.heads[self.project] = (last, digest_text(chain))
+        self.findings.records += sum(self.counts.values())
+        self.findings.heads[self.project] = (last, digest_text(chain))
         self._check_strays(END)
         if expected is not None and anchor != expected[1]:
             what = (
@@ -256,8 +253,8 @@ class _ProjectCheck:
                 self.flaw(f"a row of '{table.name}' belongs to no record.", stray)
 
     def _next_chain(self, record: StoredRow, links: list[tuple[Any, ...]], before: bytes) -> bytes:
-        """The chain after a record; as it is stored where it breaks, so that one break is one
-        flaw.
+        """The chain after a record, as stored: if it is wrong, that is one flaw, not one for every
+        record that follows.
         """
         complete = True
         for source, relation, target, *places in links:
@@ -282,7 +279,7 @@ class _ProjectCheck:
         rows = {table.name: self.sides[table].at(record.seq) for table in t.SIDES}
         is_forgotten = record.digest in self.tombstones
         if record.body is None:
-            self.found.forgotten += 1
+            self.findings.forgotten += 1
             if not is_forgotten:
                 flaw(
                     "the content is gone, and no tombstone records who removed it and why.",
@@ -295,7 +292,7 @@ class _ProjectCheck:
                 )
             return
         if is_forgotten:
-            flaw("a tombstone says that it was forgotten, and its content is there.")
+            flaw("it has a tombstone, but its content is still there.")
         if isinstance(record.body, str) or sha256(record.body).digest() != record.digest:
             flaw("the content does not match its digest.", fix=_RESTORE)
             return
@@ -303,7 +300,7 @@ class _ProjectCheck:
         try:
             facets = facets_of(record.kind, body)
         except InputError as error:
-            flaw(f"the content is no {record.kind}: {error.message}", fix=_RESTORE)
+            flaw(f"the content is not a {record.kind} record: {error.message}", fix=_RESTORE)
             return
         for what in _differences(record, facets, rows):
             flaw(what, fix=_INDEX)
@@ -339,7 +336,7 @@ class _ProjectCheck:
             if self.tombstones.get(digest) != self.chained.get(digest):
                 self.flaw("a tombstone is not the one that the chain has.", digest=digest)
         names = counted(self.connection, self.project)
-        there = {name: tuple(numbers) for name, numbers in self.names.found.items()}
+        there = {name: tuple(numbers) for name, numbers in self.names.counts.items()}
         for name in sorted({*names, *there}):
             if names.get(name) != there.get(name):
                 n, noted = there.get(name, (0,))[0], names.get(name, (0,))[0]

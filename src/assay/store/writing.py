@@ -1,5 +1,5 @@
-"""Appending to a ledger, inside one transaction: look up what is there, number and chain what is
-new, insert it, move the head.
+"""Appends to a ledger in one transaction: looks up what exists, numbers and chains what is new,
+inserts it, and moves the head.
 
 Everything here runs under the lock of the project's head, so that the order of `seq` is the order
 of commits and a reader with a cursor misses nothing.
@@ -33,12 +33,12 @@ from assay.store.drafts import (
 from assay.store.serving import adding, insert_or_skip
 
 _CHUNK = 400
-"""Digests in one query; SQLite takes a thousand and some."""
+"""Digests in one query; SQLite allows about a thousand."""
 
 AT_ONCE = 5000
-"""Links of an evaluation that are inserted at once."""
+"""How many links of an evaluation are inserted at once."""
 LARGE = 4 * 1024 * 1024
-"""Bytes of a body that is written in place."""
+"""A body of more bytes is written in place."""
 EVALUATES = "evaluates"
 
 V = TypeVar("V", bytes, int)
@@ -62,32 +62,34 @@ class ChainHead(NamedTuple):
 def append(
     connection: Connection, project: str, drafts: Sequence[Draft], *, now: datetime
 ) -> list[Stored]:
-    """Append what is new, all of it or nothing: a draft that may not be stored raises an error, and
-    the caller's transaction is rolled back.
+    """Append the new records, all or none: a draft that may not be stored raises an error, which
+    rolls back the caller's transaction.
     """
     head = lock_head(connection, project)
-    edges = [_edges(one) for one in drafts]
+    edges = [_edges(record) for record in drafts]
     ends = {end for listed in edges for edge in listed for end in (edge.source, edge.target)}
-    known = lookup(connection, project, ends.union(one.digest for one in drafts))
+    known = lookup(connection, project, ends.union(record.digest for record in drafts))
     batch = Batch(project, head, now)
     stored = []
     fresh: list[tuple[Draft, tuple[ChainLink, ...]]] = []
     late: list[ChainLink] = []
-    for one, listed in zip(drafts, edges, strict=True):
-        found = known.get(one.digest)
-        _refuse(one, found)
-        if found is None:
-            fresh.append((one, listed))
-            places = _places(connection, project, one, known)
-            known[one.digest] = found = Known(batch.add(one, listed, places), one.kind, False)
-            stored.append(Stored(one.name, found.seq, True))
+    for record, listed in zip(drafts, edges, strict=True):
+        known_record = known.get(record.digest)
+        _refuse(record, known_record)
+        if known_record is None:
+            fresh.append((record, listed))
+            places = _places(connection, project, record, known)
+            known[record.digest] = known_record = Known(
+                batch.add(record, listed, places), record.kind, False
+            )
+            stored.append(Stored(record.name, known_record.seq, True))
         else:
             late += listed
-            stored.append(Stored(one.name, found.seq, False))
+            stored.append(Stored(record.name, known_record.seq, False))
     _need(known, ends)
-    for one, listed in fresh:
-        if one.kind == "grade":
-            _check_evidence(one, listed, known)
+    for record, listed in fresh:
+        if record.kind == "grade":
+            _check_evidence(record, listed, known)
     if late:
         _add_late(connection, batch, late, known)
     batch.write(connection, known)
@@ -106,53 +108,53 @@ def _need(known: Mapping[bytes, Known], ends: set[bytes]) -> None:
 
 
 def _places(
-    connection: Connection, project: str, one: Draft, known: Mapping[bytes, Known]
+    connection: Connection, project: str, evaluation: Draft, known: Mapping[bytes, Known]
 ) -> array[int]:
     """The positions of what an evaluation links to, which all come before it."""
     places: array[int] = array("q")
-    targets = _evaluated(one)
+    targets = _evaluated(evaluation)
     while part := list(islice(targets, _CHUNK)):
-        found = lookup(connection, project, part)
-        found.update((target, known[target]) for target in part if target in known)
-        _need(found, set(part))
-        places.extend(found[target].seq for target in part)
+        targets_known = lookup(connection, project, part)
+        targets_known.update((target, known[target]) for target in part if target in known)
+        _need(targets_known, set(part))
+        places.extend(targets_known[target].seq for target in part)
     return places
 
 
-def _evaluated(one: Draft) -> Iterator[bytes]:
-    for start in range(0, len(one.evaluates), DIGEST_BYTES):
-        yield one.evaluates[start : start + DIGEST_BYTES]
+def _evaluated(evaluation: Draft) -> Iterator[bytes]:
+    for start in range(0, len(evaluation.evaluates), DIGEST_BYTES):
+        yield evaluation.evaluates[start : start + DIGEST_BYTES]
 
 
-def _refuse(one: Draft, found: Known | None) -> None:
-    if one.kind == "tombstone":
-        raise InputError("STO-010", "a tombstone is written by `forget` alone.", where=one.name)
-    if found is None:
+def _refuse(record: Draft, stored: Known | None) -> None:
+    if record.kind == "tombstone":
+        raise InputError("STO-010", "a tombstone is written by `forget` alone.", where=record.name)
+    if stored is None:
         return
-    if found.forgotten:
+    if stored.forgotten:
         raise InputError(
             "STO-009",
             "this record was forgotten, and does not come back.",
-            where=one.name,
-            fix="`tombstone` says by whom and why.",
+            where=record.name,
+            fix="Its tombstone shows by whom and why.",
         )
-    if found.kind != one.kind:
+    if stored.kind != record.kind:
         raise InputError(
             "STO-009",
-            f"this record is in the ledger as '{found.kind}', not as '{one.kind}'.",
-            where=one.name,
+            f"this record is in the ledger as '{stored.kind}', not as '{record.kind}'.",
+            where=record.name,
             fix="A record is of one kind.",
         )
 
 
-def _edges(one: Draft) -> tuple[ChainLink, ...]:
+def _edges(record: Draft) -> tuple[ChainLink, ...]:
     return tuple(
         ChainLink(
-            one.digest if link.source is None else digest_bytes(link.source),
+            record.digest if link.source is None else digest_bytes(link.source),
             link.relation,
             digest_bytes(link.target),
         )
-        for link in one.links
+        for link in record.links
     )
 
 
@@ -175,8 +177,8 @@ def _check_evidence(grade: Draft, edges: Iterable[ChainLink], known: dict[bytes,
 def _add_late(
     connection: Connection, batch: Batch, edges: list[ChainLink], known: Mapping[bytes, Known]
 ) -> None:
-    """Links of records that were there before come with a separate record, so that the chain
-    covers them too.
+    """Add a record for new links of records that already existed, so that the chain covers these
+    links too.
     """
     there: set[tuple[Any, ...]] = set()
     c = t.links.c
@@ -214,37 +216,39 @@ class Batch:
         self.counts: Counter[str] = Counter()
         self.names = names.NameTally()
         self.edges: list[tuple[int, tuple[ChainLink, ...]]] = []
-        """Links by the record that brings them. They become rows at the end: one may lead to a
-        record that comes later and has no position yet.
+        """Links by the record that brings them. They become rows at the end: a link may lead to a
+        later record, which has no position yet.
         """
         self.evaluated: list[tuple[int, int, array[int]]] = []
-        """Links of evaluations: the evaluation, its links before these, and what they lead to."""
+        """Links of evaluations: the evaluation, the number of its other links, and the positions of
+        the targets.
+        """
         self.rows: dict[Table, list[dict[str, Any]]] = {
             table: [] for table in (t.records, t.links, *t.SIDES)
         }
 
     def add(
-        self, one: Draft, edges: Iterable[ChainLink], evaluated: array[int] | None = None
+        self, record: Draft, edges: Iterable[ChainLink], evaluated: array[int] | None = None
     ) -> int:
         """Number and chain a record, and return its position. `evaluated` are the positions of what
         an evaluation links to.
         """
-        facets = one.facets
+        facets = record.facets
         edges = tuple(dict.fromkeys(edges))
         self.seq = seq = self.seq + 1
-        evaluates = (ChainLink(one.digest, EVALUATES, target) for target in _evaluated(one))
+        evaluates = (ChainLink(record.digest, EVALUATES, target) for target in _evaluated(record))
         self.chain = next_chain(
             self.chain,
-            one.digest,
-            one.kind,
+            record.digest,
+            record.kind,
             facets.schema,
             self.at,
-            one.author,
-            one.reason,
+            record.author,
+            record.reason,
             chain(edges, evaluates),
         )
-        self.counts[one.kind] += 1
-        if one.kind == "run":
+        self.counts[record.kind] += 1
+        if record.kind == "run":
             self.names.add(facets.columns, seq)
         if edges:
             self.edges.append((seq, edges))
@@ -254,18 +258,18 @@ class Batch:
             {
                 "project": self.project,
                 "seq": seq,
-                "digest": one.digest,
+                "digest": record.digest,
                 "chain": self.chain,
-                "kind": one.kind,
+                "kind": record.kind,
                 "schema": facets.schema,
                 "created_at": self.at,
-                "author": one.author,
-                "reason": one.reason,
+                "author": record.author,
+                "reason": record.reason,
                 **dict(zip(t.FACETS, facets.columns, strict=True)),
-                "body": one.body,
+                "body": record.body,
             }
         )
-        for name, values in facets.side_rows(one.kind).items():
+        for name, values in facets.side_rows(record.kind).items():
             if values:
                 self._add_rows(t.metadata.tables[name], seq, values)
         return seq
@@ -280,7 +284,7 @@ class Batch:
         ]
 
     def write(self, connection: Connection, known: Mapping[bytes, Known]) -> None:
-        """Insert all of it, and move the head."""
+        """Insert the rows, and move the head."""
         if self.seq == self.began:
             return
         for seq, edges in self.edges:
@@ -307,7 +311,7 @@ class Batch:
                 rows.clear()
 
 
-# Built once: to build a statement takes longer than SQLite takes to run it.
+# Built once: building a statement takes longer than SQLite takes to run it.
 _c, _h = t.records.c, t.heads.c
 _HEAD = select(_h.seq, _h.chain).where(_h.project == bindparam("project")).with_for_update()
 _MOVE_HEAD = (
@@ -318,8 +322,8 @@ _MOVE_HEAD = (
 _LOOKUP = select(_c.digest, _c.seq, _c.kind, _c.body.is_(None)).where(
     _c.project == bindparam("project"), _c.digest.in_(bindparam("digests", expanding=True))
 )
-# A fault ends the transaction in any case. Unless SQLite knows that, it first copies every page, so
-# that it could undo this statement alone.
+# An error ends the transaction in any case. Without OR FAIL, SQLite first copies every page, to be
+# able to undo this statement alone.
 _INSERT = {
     table: insert(table).prefix_with("OR FAIL", dialect="sqlite")
     for table in t.metadata.tables.values()
@@ -330,20 +334,20 @@ def lock_head(connection: Connection, project: str) -> ChainHead:
     """The head of a project, locked until the transaction ends; created if there is none."""
     row = connection.execute(_HEAD, {"project": project}).first()
     if row is None:
-        made = {"project": project, "seq": 0, "chain": genesis(project)}
-        connection.execute(insert_or_skip(connection, t.heads), made)
+        head = {"project": project, "seq": 0, "chain": genesis(project)}
+        connection.execute(insert_or_skip(connection, t.heads), head)
         row = connection.execute(_HEAD, {"project": project}).one()
     return ChainHead(row.seq, bytes(row.chain))
 
 
 def lookup(connection: Connection, project: str, digests: Iterable[bytes]) -> dict[bytes, Known]:
-    """Which of these records exist."""
-    found = {}
+    """Those of these records that exist."""
+    known = {}
     for part in parts(sorted(digests)):
         rows = connection.execute(_LOOKUP, {"project": project, "digests": part})
         for digest, seq, kind, forgotten in rows:
-            found[bytes(digest)] = Known(seq, kind, bool(forgotten))
-    return found
+            known[bytes(digest)] = Known(seq, kind, bool(forgotten))
+    return known
 
 
 def parts(values: Sequence[V]) -> Iterator[Sequence[V]]:
@@ -353,14 +357,14 @@ def parts(values: Sequence[V]) -> Iterator[Sequence[V]]:
 
 
 def insert_rows(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
-    """Insert rows that are new."""
+    """Insert rows; on SQLite, large bodies are written in place."""
     large = [row for row in rows if len(row.get("body") or b"") > LARGE]
     if not large or connection.dialect.name != "sqlite":
         connection.execute(_INSERT[table], rows)
         return
     if len(large) < len(rows):
         connection.execute(_INSERT[table], [row for row in rows if row not in large])
-    for row in large:  # SQLite would copy it twice on its way into the row
+    for row in large:  # a plain INSERT would copy the body twice
         room = _INSERT[table].values({**row, "body": func.zeroblob(len(row["body"]))})
         place = connection.execute(room).lastrowid
         driver: Any = connection.connection.driver_connection

@@ -20,7 +20,5 @@ def _run() -> None:
         context.run_migrations()
 
 
-if (
-    __name__ != "assay.store.migrations.env"
-):  # Alembic runs this file under another name; an import as a module changes nothing
+if __name__ != "assay.store.migrations.env":  # Alembic runs this file under another name
     _run()
