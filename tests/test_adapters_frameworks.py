@@ -217,7 +217,9 @@ def test_steps_are_told_as_they_happen(kind: str) -> None:
     made = adapter(
         kind, lambda: lone(kind, [turn("", ("c1", "look", {"a": 2, "b": 3})), turn("5")], look)
     )
-    called(made, record=Recorder(clock=None, tell=lambda what, fields: told.append((what, fields))))
+    called(
+        made, record=Recorder(clock=None, notify=lambda what, fields: told.append((what, fields)))
+    )
     assert [what for what, _ in told] == ["step_start", "step_end"]
     assert seen == [1], "the step had begun and not ended when the tool ran"
     assert told[1][1]["tool_calls"][0]["name"] == "look"

@@ -29,7 +29,7 @@ from assay.tracing import handoffs
 from assay.tracing.dialects import meaning
 from assay.tracing.genai import MAX_SPANS, evidence
 from assay.tracing.protobuf import from_protobuf
-from assay.tracing.rules import BROKEN, NOT_RUN, UNKNOWN
+from assay.tracing.rules import BROKEN, NOT_RUN, UNKNOWN, passages
 from assay.tracing.spans import Span
 from assay.tracing.wire import MAX_TEXT, from_json
 from assay.views.documents import encode
@@ -703,7 +703,7 @@ def test_a_trace_that_hands_everything_to_everyone_is_refused_and_not_followed_f
     first = [executor(2 * key, 1, f"a{key}", end=2) for key in range(1, 41)]
     sent = [span(2 * key + 1, 2 * key, "message.send", end=1) for key in range(1, 41)]
     last = [executor(200 + key, 1, f"b{key}", begin=3, links=range(3, 83, 2)) for key in range(40)]
-    with pytest.raises(InputError, match="hand on"):
+    with pytest.raises(InputError, match="500 edges"):
         evidence(speaking(span(1, name="workflow.run", end=9), *first, *sent, *last))
 
 
@@ -857,6 +857,23 @@ def test_retrieved_passages_are_ranked_and_each_is_there_once(dialect: str) -> N
     ]
     assert found["retrieval"][0]["id"] == "d1"
     assert found["retrieval"][1]["id"].startswith("text:")
+
+
+class ComparedText(str):
+    """A text that counts its comparisons."""
+
+    count = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        type(self).count += 1
+        return super().__eq__(other)
+
+
+def test_a_trace_of_many_searches_does_not_compare_each_with_every_other() -> None:
+    searches = [[(ComparedText(f"d{index}"), None)] for index in range(500)]
+    assert len(passages(searches).found) == 500
+    assert ComparedText.count < 2_000
 
 
 def test_a_retrieval_that_does_not_list_its_passages_leaves_them_unknown() -> None:

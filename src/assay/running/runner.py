@@ -180,7 +180,7 @@ class Runner:
     async def _try(self, work: SampleWork, clock: Callable[[], int] | None) -> _Tried:
         record = Recorder(
             clock=clock,
-            tell=(
+            notify=(
                 None
                 if self._notify is None
                 else lambda kind, fields: self._tell(work.run_id, kind, fields)

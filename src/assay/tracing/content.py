@@ -1,6 +1,4 @@
-"""The input and output of a run, as far as its spans contain them, and the token counts in
-LangChain messages.
-"""
+"""Inputs and outputs in the spans of a run, and the token counts in LangChain messages."""
 
 from __future__ import annotations
 
@@ -9,40 +7,40 @@ from typing import Any
 
 from assay.tracing.spans import Span, count, mapping, text, tree
 
-_GIVEN = (
+_INPUT_KEYS = (
     "assay.inputs",
     "gen_ai.input.messages",
     "input.value",
     "gen_ai.task.input",
     "traceloop.entity.input",
 )
-_MADE = (
+_OUTPUT_KEYS = (
     "assay.outputs",
     "gen_ai.output.messages",
     "output.value",
     "gen_ai.task.output",
     "traceloop.entity.output",
 )
-_ASKING = ("user", "human")
-_ANSWERING = ("assistant", "ai")
+_USER_ROLES = ("user", "human")
+_MODEL_ROLES = ("assistant", "ai")
 _MAX_MESSAGES = 100_000
 
 
 def inputs_of(span: Span) -> dict[str, Any] | None:
-    """What a span was given: the keys of an object as they are; `input` is the last message of
-    the user. None if it is not recorded.
+    """The inputs of a span by name, where `input` is the user's last message; None if they are not
+    recorded.
     """
-    return _side(span, _GIVEN, "input", _ASKING, "inputs")
+    return _named_values(span, _INPUT_KEYS, "input", _USER_ROLES, "inputs")
 
 
 def outputs_of(span: Span) -> dict[str, Any] | None:
-    """What a span made: the keys of an object as they are; `answer` is the last text of a model.
-    None if it is not recorded.
+    """The outputs of a span by name, where `answer` is the model's last text; None if they are not
+    recorded.
     """
-    return _side(span, _MADE, "answer", _ANSWERING, "outputs")
+    return _named_values(span, _OUTPUT_KEYS, "answer", _MODEL_ROLES, "outputs")
 
 
-def _side(
+def _named_values(
     span: Span, keys: tuple[str, ...], name: str, roles: tuple[str, ...], wrapping: str
 ) -> dict[str, Any] | None:
     key = next((key for key in keys if span.attributes.get(key) is not None), None)
@@ -59,18 +57,18 @@ def _side(
         value = {"messages": value}
     if not isinstance(value, dict):
         return {name: value}
-    last = _last(value.get("messages"), roles)
+    last = _last_text(value.get("messages"), roles)
     return {name: last, **value} if last is not None else dict(value)
 
 
-def _last(messages: Any, roles: tuple[str, ...]) -> str | None:
-    """The last text of one of these roles."""
+def _last_text(messages: Any, roles: tuple[str, ...]) -> str | None:
+    """The last text from one of these roles."""
     for message in reversed(messages) if isinstance(messages, list) else ():
         fields = _fields(message)
         if fields.get("role", fields.get("type")) in roles:
-            words = _text(fields)
-            if words is not None:
-                return words
+            content = _text(fields)
+            if content is not None:
+                return content
     return None
 
 
@@ -104,9 +102,9 @@ def reported_tokens(span: Span) -> int | None:
 
     A node that passes on an earlier answer doesn't count it again.
     """
-    made = dict(_usages(_tree(span, _MADE[2:])))
-    known = {key for key, _ in _usages(_tree(span, _GIVEN[2:]))}
-    new = [tokens for key, tokens in made.items() if key is not None and key not in known]
+    output = dict(_usages(_tree(span, _OUTPUT_KEYS[2:])))
+    earlier = {key for key, _ in _usages(_tree(span, _INPUT_KEYS[2:]))}
+    new = [tokens for key, tokens in output.items() if key is not None and key not in earlier]
     return sum(new) if new else None
 
 
@@ -117,7 +115,7 @@ def _tree(span: Span, keys: tuple[str, ...]) -> Any:
 
 
 def _usages(value: Any) -> Iterator[tuple[str | None, int]]:
-    """Each answer in a tree of messages: its id, and its tokens."""
+    """The id and the tokens of each answer in a tree of messages."""
     stack, seen = [value], 0
     while stack and seen < _MAX_MESSAGES:
         at = stack.pop()

@@ -1,9 +1,8 @@
-"""What one span means: the GenAI semantic conventions and OpenInference, and what LangGraph, Agent
-Framework and Traceloop add to them.
+"""What one span means: the GenAI semantic conventions and OpenInference, with the additions of
+LangGraph, Agent Framework and Traceloop.
 
-`meaning` looks at one span alone. It takes a span's attributes as given and guesses nothing: a span
-of an unknown kind is `other`. If a span uses two dialects, the more detailed one wins. `genai`
-computes sums.
+`meaning` looks at one span alone and guesses nothing: a span of an unknown kind is `other`. If a
+span uses two dialects, the more detailed one wins. `genai` computes sums.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from assay.tracing.payloads import (
     documents_of,
     offered_of,
     refusals_of,
-    told_with,
+    response_metadata,
     tool_of,
 )
 from assay.tracing.spans import Kind, Meaning, Span, amount, count, mapping, name, text, tree
@@ -74,7 +73,7 @@ _ASSOCIATED = "traceloop.association.properties."
 def meaning(span: Span) -> Meaning:
     """The meaning of a span.
 
-    >>> found = meaning(
+    >>> chat = meaning(
     ...     Span(
     ...         "t",
     ...         "s",
@@ -88,7 +87,7 @@ def meaning(span: Span) -> Meaning:
     ...         {},
     ...     )
     ... )
-    >>> found.kind, found.input_tokens, found.tokens
+    >>> chat.kind, chat.input_tokens, chat.tokens
     ('model', 3, None)
     """
     read = Reader(span.attributes)
@@ -97,10 +96,9 @@ def meaning(span: Span) -> Meaning:
     node = name(graph.get("langgraph_node"))
     tool = tool_of(span, read) if kind == "tool" else None
     speaks = kind in ("model", "agent")
-    answer = told_with(span.attributes) if kind == "model" else {}
-    is_form = (
-        "ls_structured_output_format" in graph
-    )  # the tool that a model is shown is only the form of its answer
+    answer = response_metadata(span.attributes) if kind == "model" else {}
+    # structured output: the only tool that the model is shown is the format of its answer
+    is_form = "ls_structured_output_format" in graph
     return Meaning(
         kind=kind,
         name=_name(span, kind, node) if tool is None else tool.name,
@@ -134,10 +132,10 @@ def meaning(span: Span) -> Meaning:
 
 
 def _graph(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What LangGraph says of a span, wherever the dialect keeps it."""
-    found = mapping(attributes.get("metadata"))
-    if any(key.startswith("langgraph_") for key in found) or "ls_integration" in found:
-        return found
+    """LangGraph's metadata of a span, wherever the dialect keeps it."""
+    metadata = mapping(attributes.get("metadata"))
+    if any(key.startswith("langgraph_") for key in metadata) or "ls_integration" in metadata:
+        return metadata
     return {
         key[len(prefix) :]: value
         for prefix in (_ASSOCIATED, "metadata.")
@@ -171,7 +169,7 @@ def _kind(span: Span, graph: Mapping[str, Any]) -> Kind:
 
 
 def _plain_kind(attributes: Mapping[str, Any]) -> Kind:
-    """A span that names no operation: older conventions, and MCP's own."""
+    """The kind of a span that names no operation: older conventions, and MCP."""
     if attributes.get("mcp.method.name") == "tools/call":
         return "tool"
     if attributes.get("llm.request.type") in ("chat", "completion", "embedding") or (
@@ -182,12 +180,12 @@ def _plain_kind(attributes: Mapping[str, Any]) -> Kind:
 
 
 def _placed(span: Span, kind: Kind, graph: Mapping[str, Any]) -> Kind:
-    """A step or an agent as LangGraph places it: a span is a node's where it has the node's name;
-    what else runs inside a node is a part of it.
+    """The kind of a step or an agent within LangGraph: a span with its node's name is the node;
+    anything else that runs inside a node is part of it.
     """
     node, stated = graph.get("langgraph_node"), span.attributes.get("openinference.span.kind")
     if isinstance(node, str):
-        if node.startswith("__"):  # the graph's own beginning and end
+        if node.startswith("__"):  # the start and the end of the graph
             return "other"
         own = name(span.attributes.get("traceloop.entity.name")) or span.name
         return "step" if own == node else kind if kind == "agent" else "other"
@@ -249,17 +247,21 @@ def _sources(triggers: Any) -> tuple[str, ...] | None:
 
 def _model(read: Reader, answer: Mapping[str, Any]) -> str | None:
     """The model that answered, as named in the answer, else in the request."""
-    found = (
-        name(read.attributes.get(key))
-        for key in (
-            "gen_ai.response.model",
-            "gen_ai.request.model",
-            "llm.model_name",
-            "embedding.model_name",
-        )
+    names = (
+        name(answer.get("model_name")) or name(answer.get("model")),
+        *(
+            name(read.attributes.get(key))
+            for key in (
+                "gen_ai.response.model",
+                "gen_ai.request.model",
+                "llm.model_name",
+                "embedding.model_name",
+            )
+        ),
     )
-    said = (name(answer.get("model_name")) or name(answer.get("model")), *found)
-    return next((model for model in said if model is not None and model.lower() != "unknown"), None)
+    return next(
+        (model for model in names if model is not None and model.lower() != "unknown"), None
+    )
 
 
 def _cost(read: Reader, answer: Mapping[str, Any]) -> int | Decimal | None:
@@ -267,23 +269,25 @@ def _cost(read: Reader, answer: Mapping[str, Any]) -> int | Decimal | None:
     parts = [read.first(amount, (key,)) for key in _PARTS]
     if whole is None and None not in parts:
         whole = sum(parts)
-    told = (
+    if whole is not None:
+        return whole
+    reported = (
         amount(place.get(key))
         for place in (answer, mapping(answer.get("token_usage")))
         for key in ("cost_usd", "total_cost", "cost")
     )
-    return whole if whole is not None else next((cost for cost in told if cost is not None), None)
+    return next((cost for cost in reported if cost is not None), None)
 
 
 def _error(span: Span) -> str | None:
-    """What failed. A command of an inner graph to its parent is raised as an exception but isn't a
-    failure.
+    """The error of a span. LangGraph raises an inner graph's command to its parent as an exception,
+    which isn't a failure.
     """
-    found = span.error or _said_error(span.attributes)
-    return None if found is not None and found.startswith(_COMMANDS) else found
+    error = span.error or _reported_error(span.attributes)
+    return None if error is not None and error.startswith(_COMMANDS) else error
 
 
-def _said_error(attributes: Mapping[str, Any]) -> str | None:
+def _reported_error(attributes: Mapping[str, Any]) -> str | None:
     """The error that a span's attributes report, apart from its status."""
     kind = text(attributes.get("error.type"))
     if kind is not None:

@@ -1,5 +1,5 @@
-"""How something failed: an exception in one line, worded alike everywhere, and the status of a step
-or a run.
+"""How a step or a run failed: its status, and its exception in one line, worded the same way
+everywhere.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 MAX_ERROR = 2000
-"""Characters of an error that are kept."""
+"""The longest error that is kept, in characters."""
 _MAX_PRINTED = 20_000
 _PRINTED = re.compile(r"""([A-Za-z_][\w.]*)\(((['"]).*\3)\)""", re.DOTALL)
 """An exception as Python prints it: its type, and its message as a literal."""
 
 
-class CallFailed(Exception):  # part of a run, not an error of ours: it never leaves the runner
-    """A workflow returned no outputs. `again` is whether another try may help; `status` is how the
-    run ends if it doesn't.
+class CallFailed(Exception):  # caught by the runner and recorded in the run
+    """A workflow returned no outputs. `again` is whether another try may help; `status` is the
+    run's status otherwise.
     """
 
     def __init__(self, message: str, *, again: bool = True, status: str = "error") -> None:
@@ -38,7 +38,7 @@ def describe(error: BaseException) -> str:
 
 
 def ending(error: Exception) -> tuple[str, str]:
-    """The status in which a call ended that raised, and why."""
+    """The status of a call that raised, and why."""
     if isinstance(error, CallFailed):
         return error.status, str(error)
     return "error", describe(error)
@@ -50,9 +50,7 @@ def error_of(
     events: Sequence[tuple[str, Mapping[str, Any]]],
     attributes: Mapping[str, Any],
 ) -> str | None:
-    """What went wrong, where the status says that something did: the type of the error and its
-    message.
-    """
+    """The type and message of the error if the status is a failure, else None."""
     if not failed:
         return None
     thrown: Mapping[str, Any] = next(
@@ -78,8 +76,8 @@ def error_of(
 
 
 def _unquoted(message: str) -> str:
-    """A message without the traceback after it; an exception that Python printed becomes its type
-    and its words.
+    """A message without the traceback after it; the repr of an exception becomes its type and
+    message.
 
     >>> (
     ...     _unquoted("TimeoutError('no answer')Traceback (most recent call last): ..."),
@@ -103,8 +101,8 @@ def _unquoted(message: str) -> str:
 
 
 def failure(error: str) -> str:
-    """How something that failed ended: `cancelled`, `failed` by its own word, else `error`. Only
-    the runner reports a timeout; spans don't.
+    """The status for an error in a span: `cancelled`, `failed` where a task reports that, else
+    `error`. Only the runner reports a timeout; spans don't.
 
     >>> [
     ...     failure(x)

@@ -1,9 +1,9 @@
 """Evidence from spans: one trace as one run, with the keys of `assay.run/1`.
 
-`evidence(spans)` is what adapters and importers share, so that a run has the same evidence
-whichever framework ran it and however its spans came. An absent key means unknown; a missing number
-never becomes 0. Where spans are known to be missing, the run is not a success and has no sums: its
-status is `error`, and `metadata.otel.gaps` says why. The scoring rules are in `scoring`.
+Importers of every trace format use `evidence`, so that the same spans always give the same run. An
+absent key means unknown; a missing number never becomes 0. A run with known gaps in its spans is
+not a success and has no sums: its status is `error`, and `metadata.otel.gaps` counts the gaps. The
+scoring rules are in `scoring`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from assay.tracing.failures import failure
 from assay.tracing.handoffs import handoffs
 from assay.tracing.rules import passages
 from assay.tracing.spans import Span
-from assay.tracing.steps import TracedStep, milliseconds, pieces, used
+from assay.tracing.steps import TracedStep, milliseconds, traced_steps, used
 from assay.tracing.tools import tool_calls
 from assay.tracing.trace import Trace
 
@@ -32,9 +32,8 @@ def evidence(spans: Sequence[Span], *, refused: int = 0) -> dict[str, Any]:
     """The parts of a run that its spans contain: status, steps, tool_calls, handoffs, retrieval,
     sums, times, inputs and outputs, metadata.
 
-    All spans are taken as one trace. Only what is known is in the result. The order of the spans
-    does not matter. `refused` counts spans of the trace that came and could not be read: with one
-    of them, the run is incomplete.
+    All spans count as one trace, in any order. The result has only what is known. `refused` counts
+    spans of the trace that could not be read; a single one makes the run incomplete.
 
     >>> from assay.tracing.spans import Span
     >>> model = {
@@ -49,13 +48,13 @@ def evidence(spans: Sequence[Span], *, refused: int = 0) -> dict[str, Any]:
     ...     "gen_ai.usage.input_tokens": 11,
     ...     "gen_ai.usage.output_tokens": 4,
     ... }
-    >>> found = evidence(
+    >>> run = evidence(
     ...     [
     ...         Span("t", "b", "a", "chat", 10**6, 2 * 10**6, model, (), None, {}),
     ...         Span("t", "a", None, "calc", 0, 3 * 10**6, agent, (), None, {}),
     ...     ]
     ... )
-    >>> found["status"], found["tokens"], found["latency_ms"], found["steps"]
+    >>> run["status"], run["tokens"], run["latency_ms"], run["steps"]
     ('success', 15, 3, [{'name': 'calc', 'status': 'success', 'agent': 'calc', 'duration_ms': 3, 'retries': 0, 'model': 'm-1', 'tokens': 15}])
     """  # noqa: E501
     if not spans:
@@ -67,10 +66,10 @@ def evidence(spans: Sequence[Span], *, refused: int = 0) -> dict[str, Any]:
     trace = Trace(spans)
     if refused:
         trace.gaps["refused_spans"] = refused
-    steps = pieces(trace)
+    steps = traced_steps(trace)
     calls = tool_calls(trace, steps)
     whole = not trace.gaps
-    made: dict[str, Any] = {
+    run: dict[str, Any] = {
         "status": _status(trace),
         "steps": [step.record() for step in steps] or None,
         "tool_calls": calls,
@@ -83,13 +82,11 @@ def evidence(spans: Sequence[Span], *, refused: int = 0) -> dict[str, Any]:
         **_content(trace),
         "metadata": {"otel": _otel(trace)},
     }
-    return {key: value for key, value in made.items() if value is not None}
+    return {key: value for key, value in run.items() if value is not None}
 
 
 def is_run(spans: Sequence[Span]) -> bool:
-    """Whether a trace describes a run at all: it has a step, an agent, a model, a tool or a
-    retrieval.
-    """
+    """Whether a trace is a run: it has a step, an agent, a model, a tool or a retrieval."""
     return any(
         meaning(span).kind in ("agent", "step", "model", "tool", "retrieval") for span in spans
     )
@@ -97,13 +94,13 @@ def is_run(spans: Sequence[Span]) -> bool:
 
 def _status(trace: Trace) -> str:
     errors = [trace.means[key].error for key in trace.roots]
-    found = ["success" if error is None else failure(error) for error in errors]
-    return "error" if trace.gaps or not found else max(found, key=_ORDER.index)
+    statuses = ["success" if error is None else failure(error) for error in errors]
+    return "error" if trace.gaps or not statuses else max(statuses, key=_ORDER.index)
 
 
 def _sum(trace: Trace, steps: list[TracedStep], name: str) -> Any:
-    """The sum over the steps; None if a model did not say its part. If the workflow reports a
-    larger count, that one is used.
+    """The sum over the steps; None if a model did not report its part. A larger count that the
+    workflow reports is used instead.
     """
     outermost = [
         key
@@ -119,7 +116,7 @@ def _sum(trace: Trace, steps: list[TracedStep], name: str) -> Any:
 
 
 def _times(trace: Trace) -> dict[str, Any]:
-    """From the beginning of the first root to the end of the last; no duration where a clock ran
+    """From the start of the first root to the end of the last; no duration if a clock ran
     backwards.
     """
     roots = [trace.spans[key] for key in trace.roots]
@@ -129,22 +126,22 @@ def _times(trace: Trace) -> dict[str, Any]:
     trace.dropped["unfinished_spans"] += sum(span.end_ns is None for span in trace.spans.values())
     if not roots:
         return {}
-    begun, ends = min(span.start_ns for span in roots), [span.end_ns for span in roots]
+    started, ends = min(span.start_ns for span in roots), [span.end_ns for span in roots]
     ended = None if None in ends else max(end for end in ends if end is not None)
     backwards = any(
         end is not None and end < span.start_ns for span, end in zip(roots, ends, strict=True)
     )
     return {
         "latency_ms": (
-            None if ended is None or backwards or trace.gaps else milliseconds(ended - begun)
+            None if ended is None or backwards or trace.gaps else milliseconds(ended - started)
         ),
-        "started_at": moment(begun),
+        "started_at": moment(started),
         "finished_at": None if ended is None else moment(ended),
     }
 
 
 def moment(nanoseconds: int) -> str | None:
-    """A moment as text, to the microsecond; None if it is out of range."""
+    """A time in ISO format, to the microsecond; None if it is out of range."""
     try:
         return (
             (_EPOCH + timedelta(microseconds=nanoseconds // 1000))
@@ -156,8 +153,8 @@ def moment(nanoseconds: int) -> str | None:
 
 
 def _content(trace: Trace) -> dict[str, Any]:
-    """Inputs and outputs of the outermost span that carries them: the root, or the only workflow or
-    agent below it.
+    """The inputs and outputs of the outermost span that has them: a root, a workflow below it, or
+    the only step or agent.
     """
     outer = [
         key
@@ -169,34 +166,34 @@ def _content(trace: Trace) -> dict[str, Any]:
         *(key for key in outer if trace.kinds[key] == "workflow"),
         *(outer if len(outer) == 1 else ()),
     ]
-    made: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     for key in places:
-        made["inputs"] = made.get("inputs") or inputs_of(trace.spans[key])
-        made["outputs"] = made.get("outputs") or outputs_of(trace.spans[key])
-    return made
+        content["inputs"] = content.get("inputs") or inputs_of(trace.spans[key])
+        content["outputs"] = content.get("outputs") or outputs_of(trace.spans[key])
+    return content
 
 
 def _retrieval(trace: Trace) -> list[dict[str, Any]] | None:
-    """What was retrieved, each passage once; ranked where one search found it all."""
-    searches = [key for key, kind in trace.kinds.items() if kind == "retrieval"]
-    listed = [one for one in (trace.means[key].documents for key in searches) if one is not None]
+    """The retrieved passages, each once; ranked if one search found them all."""
+    searches = [meant.documents for meant in trace.means.values() if meant.kind == "retrieval"]
+    listed = [documents for documents in searches if documents is not None]
     trace.dropped["retrievals_without_documents"] += len(searches) - len(listed)
     if not searches or len(listed) < len(searches):
         return None
-    found = passages(listed)
-    trace.dropped["passages_found_twice"] += found.repeated
-    trace.dropped["passages_without_id_and_text"] += found.nameless
+    retrieved = passages(listed)
+    trace.dropped["passages_found_twice"] += retrieved.repeated
+    trace.dropped["passages_without_id_and_text"] += retrieved.nameless
     return [
-        {key: value for key, value in one._asdict().items() if value is not None}
-        for one in found.found
+        {key: value for key, value in passage._asdict().items() if value is not None}
+        for passage in retrieved.found
     ]
 
 
 def _otel(trace: Trace) -> dict[str, Any]:
-    """Where the run came from, what was left out, and what is known to be missing."""
+    """Where the run comes from, what was left out, and what is known to be missing."""
     trace.dropped["spans_without_meaning"] += sum(kind == "other" for kind in trace.kinds.values())
     trace.dropped["repeated_spans"] += sum(trace.is_nested(key) for key in trace.spans)
-    unreadable = sorted({key for found in trace.means.values() for key in found.unreadable})
+    unreadable = sorted({key for meant in trace.means.values() for key in meant.unreadable})
     answers = [
         trace.spans[key].attributes.get("gen_ai.response.id")
         for key, kind in trace.kinds.items()
@@ -206,7 +203,7 @@ def _otel(trace: Trace) -> dict[str, Any]:
         (answer for answer in reversed(answers) if isinstance(answer, str) and answer), None
     )
     first = trace.spans[trace.roots[0]] if trace.roots else next(iter(trace.spans.values()))
-    made = {
+    otel = {
         "trace_id": first.trace_id,
         "span_id": first.span_id if trace.roots else None,
         "spans": len(trace.spans),
@@ -215,4 +212,4 @@ def _otel(trace: Trace) -> dict[str, Any]:
         "gaps": dict(sorted(trace.gaps.items())) or None,
         "unreadable": unreadable or None,
     }
-    return {key: value for key, value in made.items() if value is not None}
+    return {key: value for key, value in otel.items() if value is not None}

@@ -2,8 +2,8 @@
 
 They are read from links (Agent Framework), handoff spans, a node's parent in the graph
 (OpenInference), or LangGraph's supersteps where only one node can have come before. Steps without
-an agent are skipped. Where it is unknown for one agent, it is unknown for the run: a list without
-an edge could hide a broken rule.
+an agent are skipped. If the source is unknown for one agent, the handoffs of the whole run are
+unknown: an incomplete list could hide a forbidden handoff.
 """
 
 from __future__ import annotations
@@ -18,39 +18,41 @@ from assay.tracing.trace import Trace
 
 Edge = tuple[str, str]
 MAX_LOOKS = 1_000_000
-"""The most edges to follow: a hostile trace could connect every step to every other."""
+"""How many edges are followed at most: a hostile trace could connect every step to every other."""
 
 
 class _Unclear(Exception):  # ends the search; never an error for the user
-    """Several steps may have handed the work on, and nothing says which did."""
+    """Several steps may have handed over the work, and no span shows which did."""
 
 
 def handoffs(trace: Trace, steps: list[TracedStep]) -> list[dict[str, Any]] | None:
-    """Every handoff in its order; None if it is not known."""
+    """Every handoff in order; None if they are not known."""
     explicit = _explicit(trace)
     if explicit:
         return [{"from": source, "to": to} for source, to in explicit]
     graph = _Graph(trace, steps)
-    found: list[Edge] = []
+    edges: list[Edge] = []
     try:
         for step in steps:
             if step.agent is not None:
                 before = agents_before(
                     graph.sources(step),
-                    lambda one: one if isinstance(one, str) else one.agent,
+                    lambda source: source if isinstance(source, str) else source.agent,
                     graph.sources,
                 )
-                found += [(source, step.agent) for source in sorted(before) if source != step.agent]
+                edges += [(source, step.agent) for source in sorted(before) if source != step.agent]
     except _Unclear:
         return None
     if any(trace.means[step.key].superstep == 0 for step in steps):
-        return None  # an entrypoint of LangGraph's functional API: there are no edges to hand on by
+        return None  # an entrypoint of LangGraph's functional API, whose spans show no edges
     agents = {step.agent for step in steps} - {None}
     # without any model span, a workflow without agents looks the same as one whose models are not
     # instrumented
-    if len(steps) != 1 and (not agents or (len(agents) > 1 and not any(map(graph.tells, steps)))):
+    if len(steps) != 1 and (
+        not agents or (len(agents) > 1 and not any(map(graph.shows_source, steps)))
+    ):
         return None
-    return [{"from": source, "to": to} for source, to in found]
+    return [{"from": source, "to": to} for source, to in edges]
 
 
 def _explicit(trace: Trace) -> list[Edge]:
@@ -64,14 +66,14 @@ def _explicit(trace: Trace) -> list[Edge]:
 
 
 class _Graph:
-    """Which steps each step got its work from. A step that is only named is taken for an agent."""
+    """The steps that each step got its work from. A step that is only named counts as an agent."""
 
     def __init__(self, trace: Trace, steps: list[TracedStep]) -> None:
         self._trace = trace
         self._by_key = {key: step for step in steps for key in step.keys}
         self._named: dict[str, list[TracedStep]] = {}
         self._at: dict[tuple[Any, ...], list[TracedStep]] = {}
-        """The nodes of each superstep, by where they run."""
+        """The nodes of each superstep, by graph and number."""
         for step in steps:
             self._named.setdefault(
                 name(trace.spans[step.key].attributes.get("graph.node.id")) or step.name, []
@@ -82,8 +84,8 @@ class _Graph:
         self._edges: dict[str | None, frozenset[Edge]] = {None: frozenset()}
         self._looks = 0
 
-    def tells(self, step: TracedStep) -> bool:
-        """Whether the spans of a step show where its work came from, if from anywhere."""
+    def shows_source(self, step: TracedStep) -> bool:
+        """Whether the spans of a step would show where its work came from."""
         span = self._trace.spans[step.key]
         stated = (
             span.links
@@ -93,35 +95,35 @@ class _Graph:
         return bool(stated) or self._trace.means[step.key].superstep is not None
 
     def sources(self, step: TracedStep | str) -> list[TracedStep | str]:
-        """The steps before a step, as far as they are known."""
-        found = [] if isinstance(step, str) else self._sources(step)
-        self._look(len(found))
-        return found
+        """The known steps before a step."""
+        sources = [] if isinstance(step, str) else self._sources(step)
+        self._look(len(sources))
+        return sources
 
     def _look(self, edges: int) -> None:
         self._looks += 1 + edges
         if self._looks > MAX_LOOKS:
             raise InputError(
                 "FIL-004",
-                f"the steps of a trace hand on in more than {MAX_LOOKS:,} ways.",
-                fix="Grade smaller parts of it.",
+                f"finding the handoffs of a trace means following more than {MAX_LOOKS:,} edges.",
+                fix="Split the trace.",
             )
 
     def _sources(self, step: TracedStep) -> list[TracedStep | str]:
         trace = self._trace
         span, meant = trace.spans[step.key], trace.means[step.key]
         if span.links or "executor.id" in span.attributes:
-            within = dict.fromkeys(trace.within(link) for link in span.links if link in trace.spans)
-            return [self._by_key[one] for one in within if one in self._by_key]
+            linked = dict.fromkeys(trace.within(link) for link in span.links if link in trace.spans)
+            return [self._by_key[key] for key in linked if key in self._by_key]
         parent = name(span.attributes.get("graph.node.parent_id"))
         if parent is not None:
             self._look(len(self._named.get(parent, [])))
-            known = [
-                one
-                for one in self._named.get(parent, [])
-                if one is not step and one.beginning <= step.beginning
+            earlier = [
+                other
+                for other in self._named.get(parent, [])
+                if other is not step and other.beginning <= step.beginning
             ]
-            return [known[-1]] if known else [parent]
+            return [earlier[-1]] if earlier else [parent]
         if meant.superstep is None:
             return []
         return list(self._before(step, meant.superstep, meant.sources))
@@ -129,21 +131,21 @@ class _Graph:
     def _before(
         self, step: TracedStep, superstep: int, joined: tuple[str, ...] | None
     ) -> list[TracedStep]:
-        """The node before: the only one, or those that a join or a declared edge names."""
+        """The nodes before: the only one, or those that a join or a declared edge names."""
         graph = self._trace.graph_of[step.key]
         before = self._at.get((graph, superstep - 1), [])
         self._look(len(before))
         if joined is not None:
-            return [one for one in before if one.name in joined]
-        if len({one.name for one in before}) > 1:
+            return [node for node in before if node.name in joined]
+        if len({node.name for node in before}) > 1:
             edges = self._declared(graph)
-            before = [one for one in before if (one.name, step.name) in edges]
+            before = [node for node in before if (node.name, step.name) in edges]
             if not before:
                 raise _Unclear
         return before
 
     def _declared(self, graph: str | None) -> frozenset[Edge]:
-        """The edges of the graph, where it or what holds it names them: `a -> b`."""
+        """The edges `a -> b` that the graph, or a graph around it, lists."""
         path = []
         while graph not in self._edges:
             assert graph is not None

@@ -1,10 +1,10 @@
-"""A run followed while a framework executes it: its spans become evidence as those of a file do.
+"""A run recorded while a framework executes it: its spans become evidence as those of a file do.
 
-An adapter reports each unit of work when it begins and when it ends, with what it means. Whether it
-is a step, an agent, a retry, a handoff or a valid call is decided by the same code that reads an
-imported trace (W-083); only the live events are decided here: when a step begins and ends. Two
-things are only known live: a workflow file may list its agents, and a run that was interrupted
-leaves its open steps to the runner.
+An adapter reports each unit of work when it begins and when it ends, with its meaning. The code
+that reads an imported trace (W-083) decides whether it is a step, an agent, a retry, a handoff or a
+valid call; only the live events, when a step begins and ends, are decided here. Two things are only
+known live: a workflow file may list its agents, and an interrupted run leaves its open steps to the
+runner.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from assay.tracing.handoffs import handoffs
 from assay.tracing.recorder import OpenStep, Recorder
 from assay.tracing.rules import passages
 from assay.tracing.spans import Meaning, Span
-from assay.tracing.steps import TracedStep, pieces
+from assay.tracing.steps import TracedStep, traced_steps
 from assay.tracing.tools import tool_calls
 from assay.tracing.trace import Trace
 
 _STEPS = ("step", "agent", "model")
-"""What is a step where nothing around it is one."""
+"""The kinds of span that are a step unless they run inside one."""
 
 
 class LiveRun:
-    """One run of a workflow. Adapters report through `hear`, from any thread.
+    """One run of a workflow. Adapters report through `hear`, on any thread.
 
     >>> from assay.tracing.recorder import Recorder
     >>> from assay.tracing.spans import Meaning, Span
@@ -59,15 +59,15 @@ class LiveRun:
         """The spans of each step."""
         self._steps: dict[str, OpenStep] = {}
         self._failed: dict[tuple[Any, ...], str] = {}
-        """The step that failed in a place, where it may begin again."""
+        """The step that failed in each place, where it may begin again."""
         self._endings: dict[str, tuple[str, str]] = {}
-        """How each of these failed."""
+        """The status and the error of each of these."""
         self._asking: list[str] = []
         """The models that asked for tools."""
         record.watched("tool_calls")
 
     def hear(self, report: Callable[..., None], *what: Any, **more: Any) -> None:
-        """Take a report. Its errors are raised at the end of the run: they must not break the
+        """Make a report. Its errors are raised at the end of the run: they must not break the
         workflow, and a run with missing evidence must not look complete.
         """
         with self._lock:
@@ -79,7 +79,7 @@ class LiveRun:
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """The run as a block."""
+        """Record the run for the length of a block."""
         interrupted = True
         try:
             yield
@@ -120,7 +120,7 @@ class LiveRun:
         return self._spans[key].parent_id, meant.name, meant.execution
 
     def ends(self, key: str, *, cancelled: bool = False, **known: Any) -> None:
-        """A unit of work has ended; `more` adds to its meaning. A failed step stays open, because
+        """A unit of work has ended; `known` updates its meaning. A failed step stays open, because
         it may begin again.
         """
         if key not in self._spans:
@@ -139,13 +139,13 @@ class LiveRun:
             self._endings[step] = ("cancelled" if cancelled else "error", meant.error)
 
     def _end_step(self, key: str) -> None:
-        """End a step. A watcher gets what is known of it by now; the evidence comes at the end."""
+        """End a step. Listeners get what is known of it so far; the evidence comes at the end."""
         step = self._steps[key]
         calls = None
-        if self._record.listened_to:
+        if self._record.has_listener:
             seen = dict.fromkeys([*self._parts[key], *self._asking])
             trace = Trace([self._spans[part] for part in seen], self._means)
-            traced = pieces(trace)
+            traced = traced_steps(trace)
             self._fill(step, next(found for found in traced if found.key == key))
             calls = [
                 self._record.checked_call(**_call(call))
@@ -162,22 +162,22 @@ class LiveRun:
         step.tokens, step.cost_usd = (traced.used[name].amount for name in ("tokens", "cost_usd"))
 
     def _close(self, *, interrupted: bool) -> None:
-        """The run is over: its spans become evidence. A tool that is still running was cut off; a
-        step that failed for good is closed as failed.
+        """Turn the spans of the finished run into evidence. A tool that is still running counts as
+        cancelled; a step that failed and was not retried ends as failed.
         """
         for key, span in self._spans.items():
             if span.end_ns is None and self._means[key].kind == "tool":
                 self._means[key] = self._means[key]._replace(error="CancelledError")
         trace = Trace(self._spans.values(), self._means)
-        traced = pieces(trace)
-        for found in traced:
-            self._fill(self._steps[found.key], found)
+        traced = traced_steps(trace)
+        for step in traced:
+            self._fill(self._steps[step.key], step)
         for call in tool_calls(trace, traced) or ():
             self._record.tool(**_call(call))
         for handoff in handoffs(trace, traced) or ():
             self._record.handoff(handoff["from"], handoff["to"])
-        searches = [meant.documents or () for meant in trace.means.values() if _is_search(meant)]
-        for passage in passages(searches).found:
+        searches = [meant for meant in trace.means.values() if meant.kind == "retrieval"]
+        for passage in passages(meant.documents or () for meant in searches).found:
             self._record.retrieved(passage.id, passage.text, rank=passage.rank)
         for key, (status, error) in self._endings.items():
             if not (interrupted and status == "cancelled"):
@@ -185,12 +185,10 @@ class LiveRun:
         self._closed = True
 
 
-def _is_search(meant: Meaning) -> bool:
-    return meant.kind == "retrieval"
-
-
 def _call(call: dict[str, Any]) -> dict[str, Any]:
-    """A call of a trace for the recorder. One that ran without arguments had none."""
+    """The recorder's parameters for a call of a trace. A call that ran without recorded arguments
+    had none.
+    """
     ran = call.get("valid") is not False
     known = {key: call.get(key) for key in ("name", "step", "valid", "error")}
     return {**known, "arguments": call.get("arguments", {} if ran else None)}

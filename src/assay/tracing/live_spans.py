@@ -1,8 +1,8 @@
-"""Agent Framework's spans as they begin and end, reported to a `LiveRun`.
+"""Report Agent Framework's spans to a `LiveRun` as they begin and end.
 
-Most attributes of a span are not there yet when it begins, so its name shows what it is. The
-framework ends the span of cancelled work as if it had succeeded, so the adapter passes on whether
-it was cancelled.
+A span has few of its attributes when it begins, so its kind is read from its name. The framework
+ends the span of cancelled work as if it had succeeded, so the adapter passes on whether it was
+cancelled.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _KINDS: dict[str, Kind] = {
 
 
 class SpanFollower:
-    """The spans of one run. Another instrumentation may write the same model call once more, so
-    only the framework's own spans count (`own`), and searches that others report.
+    """The spans of one run. Another instrumentation may report the same model call again, so only
+    the framework's spans count (`own`), and searches that others report.
     """
 
     def __init__(self, live: LiveRun) -> None:

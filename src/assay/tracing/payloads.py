@@ -26,7 +26,7 @@ _REFUSED = "Error: Argument parsing failed"
 
 
 class Reader:
-    """Takes the first attribute that can be read, and remembers those that cannot."""
+    """Returns the first attribute that can be read, and collects those that can't."""
 
     def __init__(self, attributes: Mapping[str, Any]) -> None:
         self.attributes = attributes
@@ -35,12 +35,12 @@ class Reader:
     def first(self, read: Callable[[Any], Any], keys: Iterable[str]) -> Any:
         """The value of the first of these attributes that has one."""
         for key in keys:
-            given = self.attributes.get(key)
-            if given is None:
+            attribute = self.attributes.get(key)
+            if attribute is None:
                 continue
-            found = read(given)
-            if found is not None:
-                return found
+            value = read(attribute)
+            if value is not None:
+                return value
             self.unreadable.append(key)
         return None
 
@@ -57,7 +57,7 @@ class ToolSpan(NamedTuple):
 
 
 def tool_of(span: Span, read: Reader) -> ToolSpan:
-    """What ran, with what, and how it ended."""
+    """The tool that ran, its arguments, and how it ended."""
     attributes = span.attributes
     keys = ("gen_ai.tool.name", "tool.name", "tool_call.function.name", "traceloop.entity.name")
     given = next(
@@ -70,7 +70,7 @@ def tool_of(span: Span, read: Reader) -> ToolSpan:
     )
     if given is None:
         given = tree(attributes.get("traceloop.entity.input"))
-    said = next(
+    result = next(
         (
             tree(attributes[key])
             for key in ("gen_ai.tool.call.result", "output.value", "traceloop.entity.output")
@@ -78,7 +78,7 @@ def tool_of(span: Span, read: Reader) -> ToolSpan:
         ),
         None,
     )
-    answer = _message(said)
+    answer = _message(result)
     failed = (
         text(answer.get("content")) or "the tool answered with an error"
         if answer.get("status") == "error"
@@ -100,13 +100,13 @@ def tool_of(span: Span, read: Reader) -> ToolSpan:
 
 
 def _is_refused(span: Span) -> bool:
-    """Whether LangChain raised while it read the arguments: before the tool itself."""
+    """Whether LangChain raised while parsing the arguments, before it called the tool."""
     stacks = (more.get("exception.stacktrace") for kind, more in span.events if kind == "exception")
     return any(isinstance(stack, str) and ", in _parse_input\n" in stack for stack in stacks)
 
 
 def _message(value: Any) -> Mapping[str, Any]:
-    """The fields of a message of LangChain's, however deep it is wrapped."""
+    """The fields of a LangChain message, however deep it is wrapped."""
     for key in ("output", "data", "kwargs"):
         if isinstance(value, dict) and isinstance(value.get(key), dict):
             value = value[key]
@@ -116,7 +116,7 @@ def _message(value: Any) -> Mapping[str, Any]:
 
 
 def _arguments(given: Any) -> dict[str, Any] | None:
-    """The arguments of a call as an object; None if they are not clear.
+    """The arguments of a call as an object; None if they are unclear.
 
     >>> _arguments({"input_str": "{'a': 2}", "tags": []}), _arguments("two")
     ({'a': 2}, None)
@@ -129,9 +129,8 @@ def _arguments(given: Any) -> dict[str, Any] | None:
         if isinstance(given.get("inputs"), dict):
             return dict(given["inputs"])
         given = given["input_str"]
-    if (
-        isinstance(given, str) and len(given) <= _MAX_LITERAL
-    ):  # LangChain writes the arguments of a tool as Python does
+    if isinstance(given, str) and len(given) <= _MAX_LITERAL:
+        # LangChain writes a tool's arguments as a Python literal
         try:
             given = ast.literal_eval(given)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -168,51 +167,50 @@ def calls_of(attributes: Mapping[str, Any]) -> tuple[RequestedCall, ...] | None:
             for part in message.get("parts") or ()
             if isinstance(part, dict)
         ]
-        asked = [
+        requested = [
             part for part in parts if part.get("type") == "tool_call" and name(part.get("name"))
         ]
         return tuple(
             RequestedCall(
                 str(part["name"])[:500], _written(part.get("arguments")), name(part.get("id"))
             )
-            for part in asked
+            for part in requested
         )
-    listed: dict[tuple[int, int], dict[str, Any]] = {}
+    calls: dict[tuple[int, int], dict[str, Any]] = {}
     for key, value in attributes.items():
-        found = _CALL.fullmatch(key)
-        if found is not None:
-            listed.setdefault((int(found[1]), int(found[2])), {})[found[3]] = value
-    if not listed and not any(key.startswith("llm.output_messages.") for key in attributes):
+        place = _CALL.fullmatch(key)
+        if place is not None:
+            calls.setdefault((int(place[1]), int(place[2])), {})[place[3]] = value
+    if not calls and not any(key.startswith("llm.output_messages.") for key in attributes):
         return None
-    made = [listed[place] for place in sorted(listed)]
     return tuple(
         RequestedCall(
-            str(one["function.name"])[:500],
-            _written(one.get("function.arguments")),
-            name(one.get("id")),
+            str(call["function.name"])[:500],
+            _written(call.get("function.arguments")),
+            name(call.get("id")),
         )
-        for one in made
-        if name(one.get("function.name"))
+        for _, call in sorted(calls.items())
+        if name(call.get("function.name"))
     )
 
 
 def _written(given: Any) -> Any:
-    """The arguments as a model wrote them: an object, nothing at all, or text that isn't an object
-    and so breaks every schema.
+    """The arguments as a model wrote them: an object, or text that isn't one and so breaks every
+    schema. No text means no arguments.
 
     >>> _written('{"a": 2}'), _written(""), _written('{"a": ')
     ({'a': 2}, {}, '{"a": ')
     """
     if given is None or given == "":
         return {}
-    found = tree(given)
-    read = _arguments(found)
-    return read if read is not None else found
+    parsed = tree(given)
+    arguments = _arguments(parsed)
+    return arguments if arguments is not None else parsed
 
 
 def offered_of(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
     """The tools that a model or an agent was shown, with the JSON Schema of each; None if the span
-    does not say.
+    doesn't list them.
     """
     listed = tree(attributes.get("gen_ai.tool.definitions"))
     if listed is None:
@@ -226,7 +224,7 @@ def offered_of(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def refusals_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
-    """The calls whose arguments Agent Framework refused, by their ids, as its agent learned."""
+    """The ids of calls whose arguments Agent Framework refused, from its replies to the agent."""
     given = attributes.get("gen_ai.output.messages")
     listed = tree(given) if not isinstance(given, str) or _REFUSED in given else None
     parts = (
@@ -247,29 +245,25 @@ def refusals_of(attributes: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def told_with(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a provider returned with an answer (`response_metadata`), for answers in LangChain's
-    format.
-    """
-    given = attributes.get("output.value")
-    if not isinstance(given, str) or '"response_metadata"' not in given:
+def response_metadata(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The provider's metadata of an answer, for answers in LangChain's format."""
+    output = attributes.get("output.value")
+    if not isinstance(output, str) or '"response_metadata"' not in output:
         return {}
-    found = tree(given)
+    value = tree(output)
     for key in ("generations", 0, 0, "message"):
-        held = (
-            isinstance(found, list) and found
+        present = (
+            isinstance(value, list) and value
             if key == 0
-            else isinstance(found, dict) and key in found
+            else isinstance(value, dict) and key in value
         )
-        found = found[key] if held else None
-    metadata = _message(found).get("response_metadata")
+        value = value[key] if present else None
+    metadata = _message(value).get("response_metadata")
     return metadata if isinstance(metadata, dict) else {}
 
 
 def asks_for_tools(attributes: Mapping[str, Any]) -> bool | None:
-    """Whether a model ended its answer in order to call tools; None if it does not say how it
-    ended.
-    """
+    """Whether a model ended its answer in order to call tools; None without a finish reason."""
     reasons = tree(attributes.get("gen_ai.response.finish_reasons"))
     if isinstance(reasons, str):
         reasons = [reasons]
@@ -286,7 +280,7 @@ def asks_for_tools(attributes: Mapping[str, Any]) -> bool | None:
 
 
 def documents_of(attributes: Mapping[str, Any]) -> tuple[RetrievedDocument, ...] | None:
-    """What was retrieved, the best first; None if the span does not list it."""
+    """The retrieved documents, best first; None if the span doesn't list them."""
     listed = tree(attributes.get("gen_ai.retrieval.documents"))
     if isinstance(listed, list):
         found = [one for one in listed if isinstance(one, dict)]
@@ -316,7 +310,7 @@ def documents_of(attributes: Mapping[str, Any]) -> tuple[RetrievedDocument, ...]
 
 
 def _documents(value: Any) -> tuple[RetrievedDocument, ...] | None:
-    """The documents of LangChain's that a retriever put out; None if it is not they."""
+    """The LangChain documents in a retriever's output; None if it is something else."""
     output = tree(value)
     listed = output.get("documents") if isinstance(output, dict) else None
     if not isinstance(listed, list) or not all(

@@ -1,6 +1,4 @@
-"""OTLP as protobuf, in the messages of opentelemetry-proto; limits and messages are those of
-`wire`.
-"""
+"""Reads spans in OTLP protobuf, with the limits and error messages of `wire`."""
 
 from __future__ import annotations
 
@@ -52,19 +50,19 @@ def from_protobuf(data: bytes, *, file: str = "") -> Iterator[Span | Fault]:
             where=file,
             fix="The file may be cut off.",
         ) from None
-    for at, held in enumerate(request.resource_spans):
+    for at, group in enumerate(request.resource_spans):
         place = f"resource_spans[{at}]"
-        about: dict[str, Any] | Wrong
+        resource: dict[str, Any] | Wrong
         try:
-            about = _pb_attributes(held.resource.attributes)
+            resource = _pb_attributes(group.resource.attributes)
         except Wrong as wrong:
-            about = wrong
-        for number, scope in enumerate(held.scope_spans):
+            resource = wrong
+        for number, scope in enumerate(group.scope_spans):
             for index, span in enumerate(scope.spans):
                 try:
-                    if isinstance(about, Wrong):
-                        raise about
-                    yield _pb_span(span, about)
+                    if isinstance(resource, Wrong):
+                        raise resource
+                    yield _pb_span(span, resource)
                 except Wrong as wrong:
                     trace = span.trace_id.hex() if len(span.trace_id) == 16 else None
                     yield Refused(
@@ -112,12 +110,12 @@ def _pb_span(given: Any, resource: Mapping[str, Any]) -> Span:
 def _pb_attributes(given: Any) -> dict[str, Any]:
     if len(given) > MAX_ATTRIBUTES:
         raise Wrong(f"there are {len(given):,} attributes; the limit is {MAX_ATTRIBUTES:,}")
-    made: dict[str, Any] = {}
-    for one in given:
-        made.setdefault(
-            text_of(one.key, "the key of an attribute"), _pb_value(one.value, one.key, 0)
+    attributes: dict[str, Any] = {}
+    for pair in given:
+        attributes.setdefault(
+            text_of(pair.key, "the key of an attribute"), _pb_value(pair.value, pair.key, 0)
         )
-    return made
+    return attributes
 
 
 def _pb_value(given: Any, key: str, depth: int) -> Any:

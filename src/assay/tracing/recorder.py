@@ -1,10 +1,9 @@
-"""What happens in one run, recorded as it happens: steps, tool calls, handoffs, retrieved
-passages.
+"""Records one run as it happens: steps, tool calls, handoffs, retrieved passages, claims.
 
-Every adapter writes into a `Recorder`, so that evidence has one form in every framework. Values
-that weren't measured stay absent: an unknown duration, token count or cost is never a zero. A
-workflow reports what it did, never how well: a recorder takes no scores of the run, no gates and no
-test results. Reports are untrusted input and are checked here. Recorders are thread-safe.
+Every adapter writes to a `Recorder`, so that evidence has the same form for every framework. Values
+that weren't measured stay absent: an unknown duration, token count or cost is never 0. A workflow
+reports what it did, not how well: a recorder takes no scores of the run, no gates and no test
+results. Reports are untrusted input and are checked here. Recorders are thread-safe.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from assay.tracing.steps import milliseconds
 Notify = Callable[[str, dict[str, Any]], None]
 """Called with `step_start` or `step_end` and the fields of the event."""
 ToolCheck = Callable[[str, Any], bool | None]
-"""Whether a tool's arguments keep its schema; None if nobody knows the tool."""
+"""Whether a tool's arguments keep its schema; None for a tool without a known schema."""
 
 SUCCESS, SKIPPED = "success", "skipped"
 
@@ -44,14 +43,14 @@ class Recorder:
         self,
         *,
         clock: Callable[[], int] | None,
-        tell: Notify | None = None,
+        notify: Notify | None = None,
         check: ToolCheck | None = None,
     ) -> None:
         self.clock = clock
-        """Nanoseconds that only go up; None if no time is measured."""
+        """A monotonic clock in nanoseconds; None if no time is measured."""
         self.steps: list[OpenStep] = []
         """The steps in the order in which they began."""
-        self._notify = tell
+        self._notify = notify
         self._check = check
         self._lock = threading.Lock()
         self._calls: list[dict[str, Any]] = []
@@ -75,7 +74,7 @@ class Recorder:
                 critical,
             )
             self.steps.append(step)
-        self.tell(
+        self.notify(
             "step_start", {"step": {"name": step.name, "agent": step.agent, "index": step.index}}
         )
         return step
@@ -84,7 +83,7 @@ class Recorder:
     def step(
         self, name: str, *, agent: str | None = None, critical: bool = True
     ) -> Iterator[OpenStep]:
-        """A step as a block: it ends with the block, and fails with it."""
+        """A step as a block: it ends when the block does, and fails if the block raises."""
         step = self.begin(name, agent=agent, critical=critical)
         try:
             yield step
@@ -122,8 +121,8 @@ class Recorder:
         """A tool call as evidence."""
         arguments = json_of(arguments, "the arguments of a tool call")
         if self._check is not None and valid is not False:
-            # A declared tool is held to its schema, whatever the workflow reports of its call; a
-            # call that its own caller found invalid stays so.
+            # A declared tool is checked against its schema, whatever the workflow reports; a call
+            # that the workflow itself reports as invalid stays invalid.
             valid = self._check(name, arguments)
         return _known(
             {
@@ -144,7 +143,7 @@ class Recorder:
         )
 
     def retrieved(self, id: str, text: str | None = None, *, rank: int | None = None) -> None:
-        """Record a passage that the workflow found and used."""
+        """Record a retrieved passage."""
         self._add("retrieval", {"id": text_of(id, "a passage's id"), "text": text, "rank": rank})
 
     def claim(self, text: str, *, citations: list[str] | None = None) -> None:
@@ -168,21 +167,21 @@ class Recorder:
     # --- for the runner
 
     @property
-    def listened_to(self) -> bool:
-        """Whether somebody gets the events."""
+    def has_listener(self) -> bool:
+        """Whether anybody receives the events."""
         return self._notify is not None
 
     def calls_of(self, step: OpenStep) -> list[dict[str, Any]]:
         """The tool calls of a step."""
         return [call for call in self._calls if call.get("step") == step.name]
 
-    def tell(self, kind: str, fields: dict[str, Any]) -> None:
-        """Pass an event on, if somebody listens."""
+    def notify(self, kind: str, fields: dict[str, Any]) -> None:
+        """Pass an event to the listener, if there is one."""
         if self._notify is not None:
             self._notify(kind, fields)
 
     def close(self, status: str, error: str) -> None:
-        """End every step that is still open: the run is over."""
+        """End every open step when the run is over."""
         for step in list(self.steps):
             step.end(status, error=error)
 
@@ -264,11 +263,11 @@ class OpenStep:
         self.record.tool(name, arguments, step=self.name, valid=valid, error=error)
 
     def retry(self, times: int = 1) -> None:
-        """Count another try of this step's work."""
+        """Count retries of this step."""
         self.retries += times
 
     def score(self, name: str, raw: Any, *, n: int = 1) -> None:
-        """Score this step alone."""
+        """Score this step, not the run."""
         self.scores[name] = {"raw": json_of(raw, "a score"), "n": n}
 
     def end(
@@ -279,8 +278,8 @@ class OpenStep:
         duration_ms: Any = None,
         tool_calls: list[dict[str, Any]] | None = None,
     ) -> None:
-        """End the step. Only the first end counts. `tool_calls` are its calls, where they are not
-        recorded yet.
+        """End the step. Only the first call counts. `tool_calls` are the step's calls if they are
+        not recorded yet.
         """
         if self.over:
             return
@@ -290,12 +289,12 @@ class OpenStep:
         elif self.record.clock is not None and status != SKIPPED:
             self.duration_ms = elapsed_ms(self.record.clock() - self.began_ns)
         calls = self.record.calls_of(self) if tool_calls is None else tool_calls
-        self.record.tell(
+        self.record.notify(
             "step_end", {"step": {**self.shown(), "index": self.index}, "tool_calls": calls}
         )
 
     def shown(self) -> dict[str, Any]:
-        """The step as evidence. One that nobody ended is `cancelled`, not a success."""
+        """The step as evidence; `cancelled` if nobody ended it."""
         return _known(
             {
                 "name": self.name,
@@ -328,7 +327,7 @@ def elapsed_ms(nanoseconds: int) -> int | Decimal:
 
 
 def text_of(value: Any, what: str) -> str:
-    """A text that is not empty, or an error that names it."""
+    """The value if it is a text that isn't empty. Raises an error that names it otherwise."""
     if not isinstance(value, str) or not value:
         kind = "empty" if isinstance(value, str) else type(value).__name__
         raise EvidenceError("RUN-006", f"{what} is {kind}; it must be a text.")
@@ -336,17 +335,17 @@ def text_of(value: Any, what: str) -> str:
 
 
 def exact_number(value: Any) -> Decimal:
-    """A number as the decimal it was written in."""
+    """A duration or cost as an exact decimal."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise EvidenceError(
             "RUN-006", f"a duration or cost is {type(value).__name__}; it must be a number."
         )
-    made = value if isinstance(value, Decimal) else Decimal(repr(value))
-    if not made.is_finite() or made < 0:
+    number = value if isinstance(value, Decimal) else Decimal(repr(value))
+    if not number.is_finite() or number < 0:
         raise EvidenceError(
             "RUN-006", f"a duration or cost is {value}; it must be a finite number from 0."
         )
-    return made
+    return number
 
 
 def json_of(value: Any, what: str) -> Any:

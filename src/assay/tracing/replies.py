@@ -1,8 +1,7 @@
-"""The reply of a command or an endpoint: the outputs alone, or `assay.reply/1`, which also reports
-what happened.
+"""The reply of a command or an endpoint: outputs alone, or `assay.reply/1` with evidence.
 
-A reply reports what was done, not how well: it has no run scores, gates or test results, because a
-workflow does not grade itself.
+A reply reports what the workflow did, not how well: it has no run scores, gates or test results,
+because a workflow doesn't grade itself.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ SHOWN = 300
 
 
 class WorkflowReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """An answer with evidence. A list that is present is complete; an absent one means that nothing
-    was observed.
+    """Outputs with evidence. A list that is present is complete; an absent one means that nobody
+    looked.
     """
 
     schema: str
@@ -43,8 +42,8 @@ class WorkflowReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
 
 def read_reply(data: bytes, record: Recorder) -> Mapping[str, Any]:
-    """The outputs of a reply; its evidence goes into the recorder. Raises `CallFailed` for anything
-    else.
+    """The outputs of a reply; its evidence goes into the recorder. Raises `CallFailed` if the reply
+    is malformed or reports a failure.
     """
     try:
         tree = parse_json(data)

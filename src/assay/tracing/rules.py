@@ -1,18 +1,18 @@
 """The rules that turn a framework's reports into evidence, whether they arrive live or are read
 from spans later (W-083).
 
-- A step is an outermost unit of a workflow (a node, an executor, an agent that runs alone); what
-  runs inside it belongs to it.
-- An agent is a step that asks a model. Its name is that of the agent or graph inside it, else the
+- A step is an outermost unit of a workflow (a node, an executor, an agent that runs alone);
+  whatever runs inside it belongs to it.
+- An agent is a step that calls a model. Its name is that of the agent or graph inside it, else the
   step's.
-- A retry is a unit that failed and was begun again: the same step, or a model or agent inside it.
-- A handoff is work that comes to one agent from another, directly or through steps without
-  an agent.
+- A retry is a unit that failed and began again: the same step, or a model or agent inside it.
+- A handoff is work that passes from one agent to another, directly or through steps without an
+  agent.
 - A call is valid if it was not refused and its arguments, as the model wrote them, keep the schema
   that the model was shown. A call that was never run counts too.
 - Calls are in the order in which they were made. A model makes its calls when it answers, in the
   order of its answer; a call that no model asked for is made when it begins. How and when a call
-  ends changes nothing: one that was refused, denied, failed, or never carried out keeps its place.
+  ends changes nothing: one that was refused, denied, failed or never run keeps its place.
 
 Live runs (`live`) and imported traces (`trace`) both use these rules. Two copies would drift apart,
 and a grade would then depend on how its evidence arrived.
@@ -39,8 +39,7 @@ NOT_RUN = "the tool was not run"
 def agents_before(
     sources: Iterable[T], agent: Callable[[T], str | None], before: Callable[[T], Iterable[T]]
 ) -> list[str]:
-    """The agents that work came from, each once, the nearest first: steps that are not agents are
-    seen through.
+    """The agents that work came from, each once, nearest first; steps without an agent are skipped.
 
     >>> came = {"join": ["left", "right"], "left": [], "right": []}
     >>> agents_before(
@@ -49,18 +48,18 @@ def agents_before(
     ['left', 'right']
     """
     seen: set[int] = set()
-    found: dict[str, None] = {}
+    agents: dict[str, None] = {}
     waiting = list(sources)
-    for one in waiting:  # it grows while we go
-        if id(one) in seen:
+    for step in waiting:  # grows during the loop
+        if id(step) in seen:
             continue
-        seen.add(id(one))
-        name = agent(one)
+        seen.add(id(step))
+        name = agent(step)
         if name is not None:
-            found[name] = None
+            agents[name] = None
         else:
-            waiting += before(one)
-    return list(found)
+            waiting += before(step)
+    return list(agents)
 
 
 class Tries:
@@ -77,7 +76,7 @@ class Tries:
         self._broken: set[Hashable] = set()
 
     def begins(self, unit: Hashable) -> bool:
-        """Whether this is a retry: the same unit failed before and was not begun again since."""
+        """Whether this is a retry: the same unit failed and has not begun again since."""
         again = unit in self._broken
         self._broken.discard(unit)
         return again
@@ -92,10 +91,10 @@ class Tries:
 
 def made_at(answered: int, began: Sequence[int | None]) -> list[tuple[int, int]]:
     """The place of each call of one answer: when it was made, and its position in the answer.
-    `began` says when each was begun, None for never.
+    `began` has the start of each call, None if it never ran.
 
-    An answer may be written down only after its calls began, as that of an agent around its tools:
-    then a call was made before it, or one after it, began.
+    An answer may be recorded after its calls began, as an agent's answer is that contains its
+    tools' spans. Then a call was made no later than it, or any call after it, began.
 
     >>> made_at(5, [None, None]), made_at(9, [None, 4, 3, None])
     ([(5, 0), (5, 1)], [(3, 0), (3, 1), (3, 2), (9, 3)])
@@ -115,7 +114,7 @@ class CallVerdict(NamedTuple):
 
 
 def keeps(schema: Any, arguments: Any, *, otherwise: bool | None) -> bool | None:
-    """Whether arguments keep a schema; `otherwise` where there is no schema that can be read.
+    """Whether arguments keep a schema; `otherwise` without a usable schema.
 
     >>> number = {"type": "object", "properties": {"a": {"type": "integer"}}}
     >>> (
@@ -131,9 +130,9 @@ def keeps(schema: Any, arguments: Any, *, otherwise: bool | None) -> bool | None
     return otherwise if verdict is None else verdict
 
 
-def not_carried_out(call: RequestedCall, offered: Mapping[str, Any] | None) -> CallVerdict:
-    """A call that was asked for and never made: of a tool that there is not, with arguments that
-    were refused, or cut off by an end before it.
+def verdict_if_not_run(call: RequestedCall, offered: Mapping[str, Any] | None) -> CallVerdict:
+    """The verdict on a call that was requested and never run: the tool doesn't exist, the arguments
+    were refused, or the run ended first.
     """
     unknown = offered is not None and call.name not in offered
     schema = None if unknown or offered is None else offered[call.name]
@@ -146,8 +145,8 @@ def not_carried_out(call: RequestedCall, offered: Mapping[str, Any] | None) -> C
 
 
 def offered_tools(tools: Any) -> dict[str, Any] | None:
-    """The tools that a model was shown, with the JSON Schema of each, in the form of OpenAI, of
-    Anthropic or of the conventions; None if nobody says.
+    """The tools that a model was shown, with the JSON Schema of each, in the format of OpenAI,
+    Anthropic or the conventions; None if unknown.
 
     >>> offered_tools(
     ...     [
@@ -159,12 +158,12 @@ def offered_tools(tools: Any) -> dict[str, Any] | None:
     """
     if not isinstance(tools, list | tuple):
         return None
-    found: dict[str, Any] = {}
+    schemas: dict[str, Any] = {}
     for tool in tools:
-        one = tool.get("function", tool) if isinstance(tool, dict) else None
-        if isinstance(one, dict) and isinstance(one.get("name"), str):
-            found[one["name"]] = one.get("parameters", one.get("input_schema"))
-    return found if found or not tools else None
+        function = tool.get("function", tool) if isinstance(tool, dict) else None
+        if isinstance(function, dict) and isinstance(function.get("name"), str):
+            schemas[function["name"]] = function.get("parameters", function.get("input_schema"))
+    return schemas if schemas or not tools else None
 
 
 # --- passages
@@ -179,8 +178,8 @@ class RankedPassage(NamedTuple):
 
 
 class Passages(NamedTuple):
-    """What the searches of a run found, each passage once, and how many were left out because they
-    were there or have neither id nor text.
+    """The passages that a run retrieved, each once, and how many were left out because they were
+    repeated or have neither id nor text.
     """
 
     found: list[RankedPassage]
@@ -189,31 +188,27 @@ class Passages(NamedTuple):
 
 
 def passages(searches: Iterable[Sequence[tuple[str | None, str | None]]]) -> Passages:
-    """Searches that each found ids and texts, the best first. A search that a retry repeats adds
-    nothing.
+    """The passages of several searches, each a list of ids and texts, best first. A search that
+    repeats another, as a retry does, adds nothing.
 
     >>> passages([[("d1", "So."), (None, "No id.")], [("d1", "So."), (None, "No id.")]]).found[0]
     RankedPassage(id='d1', text='So.', rank=1)
     """
-    distinct: list[list[tuple[str | None, str | None]]] = []
-    for search in searches:
-        listed = [(given, text) for given, text in search]
-        if listed not in distinct:
-            distinct.append(listed)
-    made: dict[str, str | None] = {}
+    distinct = dict.fromkeys(map(tuple, searches))
+    texts: dict[str, str | None] = {}
     repeated = nameless = 0
     for name, text in _named(distinct):
         if name is None:
             nameless += 1
-        elif name in made:
+        elif name in texts:
             repeated += 1
         else:
-            made[name] = text
+            texts[name] = text
     ranked = len(distinct) == 1 and not nameless
     return Passages(
         [
             RankedPassage(name, text, place if ranked else None)
-            for place, (name, text) in enumerate(made.items(), start=1)
+            for place, (name, text) in enumerate(texts.items(), start=1)
         ],
         repeated,
         nameless,
@@ -223,7 +218,7 @@ def passages(searches: Iterable[Sequence[tuple[str | None, str | None]]]) -> Pas
 def _named(
     searches: Iterable[Sequence[tuple[str | None, str | None]]],
 ) -> Iterator[tuple[str | None, str | None]]:
-    """Each passage with its name: its id, or a mark of its text."""
+    """Each passage with its name: its id, or a hash of its text."""
     for search in searches:
         for given, text in search:
             yield (
@@ -238,7 +233,7 @@ def _named(
 
 
 def passage_id(given: Any, metadata: Any) -> str | None:
-    """The id of a document: its own, or what its metadata call its id or source."""
-    told = metadata if isinstance(metadata, dict) else {}
-    name = given or told.get("id") or told.get("source")
+    """The id of a document, or the id or source in its metadata."""
+    fields = metadata if isinstance(metadata, dict) else {}
+    name = given or fields.get("id") or fields.get("source")
     return None if name is None else str(name)

@@ -1,7 +1,7 @@
-"""Spans, their meaning in our terms, and checked reading of single attributes.
+"""Spans, their meaning in Assay's terms, and checked reading of single attributes.
 
-Attributes are untrusted. A number that is text, NaN or out of range becomes None and is named in
-`unreadable`, so that it counts as missing evidence. `dialects` knows the dialects.
+Attributes are untrusted. A number that is text, NaN or out of range becomes None and is listed in
+`unreadable`, so that it counts as missing evidence. `dialects` reads the dialects.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Kind = Literal["workflow", "agent", "step", "model", "tool", "retrieval", "hando
 
 MAX_COUNT = 10**15
 MAX_NAME = 500
-"""Characters of a name that are kept."""
+"""The longest name that is kept, in characters."""
 
 
 class Span(NamedTuple):
-    """One finished span."""
+    """One span."""
 
     trace_id: str
     span_id: str
@@ -33,7 +33,7 @@ class Span(NamedTuple):
     attributes: Mapping[str, Any]
     events: Sequence[tuple[str, Mapping[str, Any]]]
     error: str | None
-    """None, or the status message or the exception's."""
+    """The exception or the status message; None if the span didn't fail."""
     resource: Mapping[str, Any]
     links: Sequence[str] = ()
     """Ids of spans that caused this one without containing it, as in a handoff."""
@@ -42,7 +42,7 @@ class Span(NamedTuple):
 
 
 class RetrievedDocument(NamedTuple):
-    """One retrieved passage, as a span names it."""
+    """One retrieved passage in a span."""
 
     id: str | None
     text: str | None
@@ -53,7 +53,7 @@ class RequestedCall(NamedTuple):
 
     name: str
     arguments: Any
-    """The text itself where it can't be read as an object; None if nobody recorded any."""
+    """An object, or the text if it isn't one; None if they were not recorded."""
     call_id: str | None
 
 
@@ -72,7 +72,7 @@ class Meaning(NamedTuple):
     error: str | None = None
     documents: tuple[RetrievedDocument, ...] | None = None
     total_tokens: int | None = None
-    """The sum as the span states it, where it does not state both parts."""
+    """The sum that the span states, for spans that don't state both parts."""
     calls: tuple[RequestedCall, ...] | None = None
     """The tool calls that a model's answer asks for; None if the answer is not recorded."""
     asks_for_tools: bool | None = None
@@ -81,9 +81,9 @@ class Meaning(NamedTuple):
     """The tools that a model or agent was shown, each with its JSON Schema; None if unknown."""
     valid: bool | None = None
     refused: bool = False
-    """Whether a tool was never reached because its schema refused the arguments."""
+    """Whether a tool was not called because its schema refused the arguments."""
     refusals: tuple[str, ...] = ()
-    """Ids of an agent's calls that were refused so, where only the model saw the refusal."""
+    """Ids of an agent's calls that were refused like this, where only the model saw the refusal."""
     execution: str | None = None
     """Which execution of a node it belongs to: a LangGraph checkpoint namespace."""
     superstep: int | None = None
@@ -94,7 +94,7 @@ class Meaning(NamedTuple):
 
     @property
     def tokens(self) -> int | None:
-        """Tokens in and out together; None if a part is not known."""
+        """Input and output tokens together; None if unknown."""
         if self.input_tokens is None or self.output_tokens is None:
             return self.total_tokens
         return self.input_tokens + self.output_tokens
@@ -123,14 +123,14 @@ def count(value: Any) -> int | None:
     """
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
-    # NaN is the one number that differs from itself
+    # NaN is the only number that differs from itself
     if value != value or not 0 <= value <= MAX_COUNT or value != int(value):
         return None
     return int(value)
 
 
 def amount(value: Any) -> int | Decimal | None:
-    """A number of at least 0, exactly as it was written, else None.
+    """A number of at least 0, exact, else None.
 
     >>> [amount(x) for x in (0, 0.25, "0.25", float("inf"), -1)]
     [0, Decimal('0.25'), None, None, None]

@@ -1,6 +1,4 @@
-"""The steps of a run: attempts after a failure counted as retries, each with its agent, and with
-what its models used, counted once.
-"""
+"""The steps of a run, each with its agent, its retries, and what its models used, counted once."""
 
 from __future__ import annotations
 
@@ -17,15 +15,15 @@ from assay.tracing.trace import Trace
 
 
 class Used(NamedTuple):
-    """How much of something was used. Without `known`, some was used but the amount was not
-    reported; an amount of None means that nothing was used.
+    """How much of something was used. If not `known`, something was used but not reported; if
+    `known`, an amount of None means that nothing was used.
     """
 
     amount: Any
     known: bool = True
 
-    def and_also(self, other: Used) -> Used:
-        """Both together."""
+    def plus(self, other: Used) -> Used:
+        """The sum of both."""
         if not (self.known and other.known):
             return Used(None, False)
         return (
@@ -37,14 +35,14 @@ class Used(NamedTuple):
         )
 
 
-NOBODY = Used(None)
+NOTHING = Used(None)
 UNKNOWN = Used(None, False)
 
 
 def used(parts: Iterable[Used], declared: Any) -> Used:
-    """Parts together with what the whole says of itself: the larger holds. Where a part is unknown,
-    the whole holds only if it knows of more than is seen: one that merely adds up what its parts
-    said would make it smaller.
+    """The larger of the sum of the parts and the amount that the whole declares. If a part is
+    unknown, the declared amount counts only if it exceeds the known parts: otherwise it may merely
+    add those up and be too small.
 
     >>> (
     ...     used([Used(15), Used(25)], None),
@@ -54,10 +52,10 @@ def used(parts: Iterable[Used], declared: Any) -> Used:
     (Used(amount=40, known=True), False, 40)
     """
     listed = list(parts)
-    amounts = [one.amount for one in listed if one.amount is not None]
-    seen, known = sum(amounts), all(one.known for one in listed)
+    amounts = [part.amount for part in listed if part.amount is not None]
+    seen, known = sum(amounts), all(part.known for part in listed)
     if declared is None:
-        return UNKNOWN if not known else Used(seen) if amounts else NOBODY
+        return UNKNOWN if not known else Used(seen) if amounts else NOTHING
     if not known:
         return Used(declared) if declared > seen else UNKNOWN
     return Used(max(seen, declared))
@@ -85,7 +83,7 @@ class TracedStep:
         span, meant = trace.spans[key], trace.means[key]
         self.key = key
         self.keys = [key]
-        """The spans of its attempts, the first one first."""
+        """The spans of its attempts, in order."""
         self.name = meant.name
         self.agent = _agent(trace, key, speakers)
         self.beginning = span.start_ns
@@ -106,12 +104,12 @@ class TracedStep:
         ]
         """The models that answered, in order."""
         self.retries = _repeated(trace, tried)
-        self.used = {"tokens": NOBODY, "cost_usd": NOBODY}
+        self.used = {"tokens": NOTHING, "cost_usd": NOTHING}
 
     def record(self) -> dict[str, Any]:
-        """The step as evidence; what is not known is left out."""
+        """The step as evidence, without unknown values."""
         several = sorted(set(self.models))
-        made = {
+        fields = {
             "name": self.name,
             "status": self.status,
             "agent": self.agent,
@@ -123,10 +121,10 @@ class TracedStep:
             "error": self.error,
             "metadata": {"models": several} if len(several) > 1 else None,
         }
-        return {key: value for key, value in made.items() if value is not None}
+        return {key: value for key, value in fields.items() if value is not None}
 
-    def again(self, later: TracedStep) -> None:
-        """Take a later attempt in: how it ended holds, what both took is added."""
+    def merge(self, later: TracedStep) -> None:
+        """Merge a later attempt into this step: its ending counts, and usage adds up."""
         self.keys += later.keys
         self.retries += 1 + later.retries
         self.duration_ns = (
@@ -135,7 +133,7 @@ class TracedStep:
             else later.end - self.beginning
         )
         self.end, self.status, self.error = later.end, later.status, later.error
-        self.used = {name: one.and_also(later.used[name]) for name, one in self.used.items()}
+        self.used = {name: amount.plus(later.used[name]) for name, amount in self.used.items()}
         self.models = self.models + later.models
         self.agent = self.agent or later.agent
 
@@ -150,8 +148,8 @@ def milliseconds(nanoseconds: int) -> int | Decimal:
     return Decimal(nanoseconds).scaleb(-6).normalize() if rest else whole
 
 
-def pieces(trace: Trace) -> list[TracedStep]:
-    """The steps of a trace in the order they began, attempts after a failure put together."""
+def traced_steps(trace: Trace) -> list[TracedStep]:
+    """The steps of a trace in the order they began, with retries merged."""
     speakers: dict[str, list[str]] = {}
     tried: dict[str, list[str]] = {}
     for key in trace.speakers:
@@ -159,19 +157,18 @@ def pieces(trace: Trace) -> list[TracedStep]:
     for key, kind in trace.kinds.items():
         if kind == "agent" or (kind == "model" and not trace.is_nested(key)):
             tried.setdefault(trace.within(key) or key, []).append(key)
-    found = {
+    steps = {
         key: TracedStep(trace, key, speakers.get(key, []), tried.get(key, []))
         for key in trace.steps
     }
     for name in ("tokens", "cost_usd"):
-        for key, one in _amounts(trace, name).items():
-            found[key].used[name] = one
-    for piece in found.values():
-        if piece.agent is None and piece.used["tokens"].amount is not None:
-            piece.agent = (
-                piece.name
-            )  # nobody recorded its model, but its answer shows what the model used
-    return _attempts(trace, list(found.values()))
+        for key, amount in _amounts(trace, name).items():
+            steps[key].used[name] = amount
+    for step in steps.values():
+        if step.agent is None and step.used["tokens"].amount is not None:
+            # no span of its model was recorded, but its answer shows what the model used
+            step.agent = step.name
+    return _merge_attempts(trace, list(steps.values()))
 
 
 def _agent(trace: Trace, key: str, speakers: list[str]) -> str | None:
@@ -193,63 +190,62 @@ def _agent(trace: Trace, key: str, speakers: list[str]) -> str | None:
 
 
 def _amounts(trace: Trace, name: str) -> dict[str, Used]:
-    """What each step used, the innermost added up first."""
+    """What each step used, added up from the innermost spans."""
     parts: dict[str, list[tuple[bool, Used]]] = {}
-    """What is used inside a span, and whether it is the same model call reported once more."""
-    speaking, made = set(trace.speakers), {}
+    """What is used inside a span, and whether it is the same model call reported again."""
+    speaking, totals = set(trace.speakers), {}
     for key in reversed(trace.order):
-        kind, meant, held = trace.kinds[key], trace.means[key], parts.pop(key, [])
+        kind, meant, inside = trace.kinds[key], trace.means[key], parts.pop(key, [])
         if kind == "model":
-            same = [one for again, one in held if again]
+            same = [amount for is_repeat, amount in inside if is_repeat]
             own = (
                 Used(getattr(meant, name))
                 if getattr(meant, name) is not None
                 else used(same, None)
                 if same
-                else _silent(meant)
+                else _unreported(meant)
             )
-            total = used([own, *(one for again, one in held if not again)], None)
+            total = used([own, *(amount for is_repeat, amount in inside if not is_repeat)], None)
         elif kind in ("agent", "step", "workflow"):
             declared = _declared(trace, key, name)
-            silent = [_silent(meant)] if key in speaking and declared is None else []
-            total = used([*(one for _, one in held), *silent], declared)
+            unreported = [_unreported(meant)] if key in speaking and declared is None else []
+            total = used([*(amount for _, amount in inside), *unreported], declared)
         else:
-            total = used((one for _, one in held), None)
+            total = used((amount for _, amount in inside), None)
         if trace.within(key) == key:
-            made[key] = total
+            totals[key] = total
             continue
         holder = trace.holder[key]
-        if holder is not None and total != NOBODY:
+        if holder is not None and total != NOTHING:
             parts.setdefault(holder, []).append((kind == "model" and trace.is_nested(key), total))
-    return made
+    return totals
 
 
-def _silent(meant: Meaning) -> Used:
+def _unreported(meant: Meaning) -> Used:
     """The usage of a model or an agent that doesn't report any: none if it failed, else unknown."""
-    return UNKNOWN if meant.error is None else NOBODY
+    return UNKNOWN if meant.error is None else NOTHING
 
 
 def _declared(trace: Trace, key: str, name: str) -> Any:
-    """What the span of a step or an agent says of the whole of it."""
-    said = getattr(trace.means[key], name)
+    """The total that the span of a step or an agent declares."""
+    declared = getattr(trace.means[key], name)
     return (
         reported_tokens(trace.spans[key])
-        if said is None and name == "tokens" and trace.kinds[key] == "step"
-        else said
+        if declared is None and name == "tokens" and trace.kinds[key] == "step"
+        else declared
     )
 
 
 def _repeated(trace: Trace, tried: list[str]) -> int:
-    """Models and agents that failed inside a step and were asked again, each in its place."""
-    tells: list[tuple[int, int, str]] = []
+    """How many models and agents failed inside a step and began again in the same place."""
+    events: list[tuple[int, int, str]] = []
     for key in tried:
         span = trace.spans[key]
-        tells.append((span.start_ns, 1, key))
-        if (
-            trace.means[key].error is not None
-        ):  # it fails before another begins at the same moment, and never before it begins itself
+        events.append((span.start_ns, 1, key))
+        if trace.means[key].error is not None:
+            # it fails before another begins at the same moment, and never before it begins itself
             late = span.end_ns is not None and span.end_ns > span.start_ns
-            tells.append(
+            events.append(
                 (
                     span.end_ns if late and span.end_ns is not None else span.start_ns,
                     0 if late else 2,
@@ -257,7 +253,7 @@ def _repeated(trace: Trace, tried: list[str]) -> int:
                 )
             )
     tries, count = Tries(), 0
-    for _, what, key in sorted(tells):
+    for _, what, key in sorted(events):
         unit = (
             trace.up[key],
             trace.kinds[key],
@@ -270,22 +266,22 @@ def _repeated(trace: Trace, tried: list[str]) -> int:
     return count
 
 
-def _attempts(trace: Trace, steps: list[TracedStep]) -> list[TracedStep]:
-    """Put an attempt to the step that failed before it: the same name in the same place, begun
-    after the failed one ended.
+def _merge_attempts(trace: Trace, steps: list[TracedStep]) -> list[TracedStep]:
+    """Merge each retry into the step that failed before it: one of the same name in the same place
+    that ended before the retry began.
     """
-    made: list[TracedStep] = []
+    merged: list[TracedStep] = []
     failed: dict[tuple[Any, ...], list[tuple[int, str, TracedStep]]] = {}
-    for step in sorted(steps, key=lambda one: (one.beginning, one.key)):
+    for step in sorted(steps, key=lambda step: (step.beginning, step.key)):
         same = failed.setdefault(
             (trace.graph_of[step.key], step.name, trace.means[step.key].execution), []
         )
         if same and same[0][0] <= step.beginning:
             _, _, first = heappop(same)
-            first.again(step)
+            first.merge(step)
         else:
             first = step
-            made.append(step)
+            merged.append(step)
         if first.status != "success":
             heappush(same, (first.beginning if first.end is None else first.end, step.key, first))
-    return made
+    return merged

@@ -1,9 +1,9 @@
 """Tool calls: the model's request and the span of its execution, matched into one call.
 
-A call and its span are matched by the call's id and the tool's name, else by one of them, each in
-its order, those of one step first. The arguments are those that the model wrote: a framework may
-have filled some in. A call is held to the schema that its model was shown; where no span shows one,
-the call's validity is unknown. A call that was never run counts too.
+A call and its span are matched by the call's id and the tool's name, first within a step, else by
+one of the two, in order. The arguments are those that the model wrote: a framework may have added
+some. A call is checked against the schema that its model was shown; if no span shows one, the
+call's validity is unknown. A call that was never run counts too.
 """
 
 from __future__ import annotations
@@ -13,29 +13,31 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from assay.tracing.rules import BROKEN, CallVerdict, keeps, made_at, not_carried_out
+from assay.tracing.rules import BROKEN, CallVerdict, keeps, made_at, verdict_if_not_run
 from assay.tracing.spans import Meaning, RequestedCall
 from assay.tracing.steps import TracedStep
 from assay.tracing.trace import Trace
 
 
-class _Asked(NamedTuple):
+class _Request(NamedTuple):
+    """A call that a model requested, and where."""
+
     speaker: str
     place: tuple[int, str, int]
-    """Calls are matched in the order in which they were requested."""
+    """The sort key: calls are matched in the order in which they were requested."""
     within: str | None
     call: RequestedCall
     offered: Mapping[str, Any] | None
 
 
 def tool_calls(trace: Trace, steps: list[TracedStep]) -> list[dict[str, Any]] | None:
-    """Every call in its order; empty if every model is known to have asked for none, None if nobody
-    can tell.
+    """Every call in order; empty if every model is known to have requested none, None if that is
+    unknown.
     """
     names = {key: step.name for step in steps for key in step.keys}
     speakers = trace.speakers
-    asked = [
-        _Asked(
+    requests = [
+        _Request(
             key,
             (trace.spans[key].start_ns, key, index),
             trace.within(key),
@@ -46,7 +48,7 @@ def tool_calls(trace: Trace, steps: list[TracedStep]) -> list[dict[str, Any]] | 
         for index, call in enumerate(trace.means[key].calls or ())
     ]
     done = [key for key, kind in trace.kinds.items() if kind == "tool" and not trace.is_nested(key)]
-    pairs = _paired(trace, asked, done)
+    pairs = _paired(trace, requests, done)
     silent = sum(
         trace.means[key].asks_for_tools is True and trace.means[key].calls is None
         for key in speakers
@@ -54,10 +56,10 @@ def tool_calls(trace: Trace, steps: list[TracedStep]) -> list[dict[str, Any]] | 
     if silent > len(done) - len(pairs):
         trace.gaps["tool_calls_not_seen"] += 1
         return None
-    carried = {index: key for key, index in pairs.items()}
-    places = _places(trace, asked, carried)
-    made = [
-        ((trace.spans[key].start_ns, 0), key, _carried_out(trace, key, None, names))
+    span_of = {index: key for key, index in pairs.items()}
+    places = _places(trace, requests, span_of)
+    calls = [
+        ((trace.spans[key].start_ns, 0), key, _executed(trace, key, None, names))
         for key in done
         if key not in pairs
     ]
@@ -66,45 +68,47 @@ def tool_calls(trace: Trace, steps: list[TracedStep]) -> list[dict[str, Any]] | 
         for key, meant in trace.means.items()
         for call_id in meant.refusals
     }
-    for index, one in enumerate(asked):
+    for index, request in enumerate(requests):
         record = (
-            _carried_out(trace, carried[index], one, names)
-            if index in carried
-            else _only_asked(one, names, refused)
+            _executed(trace, span_of[index], request, names)
+            if index in span_of
+            else _not_executed(request, names, refused)
         )
-        made.append((places[index], one.speaker, record))
-    if not made and not (speakers and all(_asked_for_none(trace.means[key]) for key in speakers)):
+        calls.append((places[index], request.speaker, record))
+    if not calls and not (speakers and all(_requested_none(trace.means[key]) for key in speakers)):
         return None
     return [
         record
         for *_, record in sorted(
-            made, key=lambda one: (one[0][0], trace.spans[one[1]].start_ns, one[1], one[0][1])
+            calls, key=lambda call: (call[0][0], trace.spans[call[1]].start_ns, call[1], call[0][1])
         )
     ]
 
 
-def _places(trace: Trace, asked: list[_Asked], carried: Mapping[int, str]) -> list[tuple[int, int]]:
-    """When each call was made. `asked` lists the calls of one answer together, in their order."""
-    found: list[tuple[int, int]] = []
-    for key, calls in groupby(range(len(asked)), key=lambda index: asked[index].speaker):
+def _places(
+    trace: Trace, requests: list[_Request], span_of: Mapping[int, str]
+) -> list[tuple[int, int]]:
+    """When each call was made. `requests` lists the calls of one answer together, in order."""
+    places: list[tuple[int, int]] = []
+    for key, calls in groupby(range(len(requests)), key=lambda index: requests[index].speaker):
         speaker = trace.spans[key]
         began = [
-            trace.spans[carried[index]].start_ns if index in carried else None for index in calls
+            trace.spans[span_of[index]].start_ns if index in span_of else None for index in calls
         ]
-        found += made_at(speaker.start_ns if speaker.end_ns is None else speaker.end_ns, began)
-    return found
+        places += made_at(speaker.start_ns if speaker.end_ns is None else speaker.end_ns, began)
+    return places
 
 
-def _asked_for_none(meant: Meaning) -> bool:
-    """Whether a model that asked for no call is known to: its answer is there, it says how it
-    ended, or it failed before it answered.
+def _requested_none(meant: Meaning) -> bool:
+    """Whether a model without requested calls is known to have none: its answer or its finish
+    reason is recorded, or it failed before it answered.
     """
     return meant.calls is not None or meant.asks_for_tools is False or meant.error is not None
 
 
-def _paired(trace: Trace, asked: list[_Asked], done: list[str]) -> dict[str, int]:
-    """Which span carries out which call, by its place among those asked for: by id first, then by
-    name where one of the two has no id.
+def _paired(trace: Trace, requests: list[_Request], done: list[str]) -> dict[str, int]:
+    """The index of the request that each tool span executes: by id first, then by name if one of
+    the two has no id.
     """
     pairs: dict[str, int] = {}
     taken: set[int] = set()
@@ -112,14 +116,14 @@ def _paired(trace: Trace, asked: list[_Asked], done: list[str]) -> dict[str, int
     def match(
         keys: Iterable[str],
         of_span: Callable[[str], Hashable],
-        of_call: Callable[[_Asked], Hashable],
+        of_call: Callable[[_Request], Hashable],
     ) -> None:
         waiting: dict[Hashable, deque[int]] = {}
         for index in sorted(
-            (index for index in range(len(asked)) if index not in taken),
-            key=lambda index: asked[index].place,
+            (index for index in range(len(requests)) if index not in taken),
+            key=lambda index: requests[index].place,
         ):
-            mark = of_call(asked[index])
+            mark = of_call(requests[index])
             if mark is not None:
                 waiting.setdefault(mark, deque()).append(index)
         for key in keys:
@@ -136,38 +140,40 @@ def _paired(trace: Trace, asked: list[_Asked], done: list[str]) -> dict[str, int
     match(
         done,
         lambda key: named[key] and (trace.within(key), named[key]),
-        lambda one: (one.within, (one.call.call_id, one.call.name)),
+        lambda request: (request.within, (request.call.call_id, request.call.name)),
     )
-    match(done, lambda key: named[key], lambda one: (one.call.call_id, one.call.name))
-    match(done, lambda key: means[key].call_id, lambda one: one.call.call_id)
+    match(done, lambda key: named[key], lambda request: (request.call.call_id, request.call.name))
+    match(done, lambda key: means[key].call_id, lambda request: request.call.call_id)
     match(
         [key for key in done if means[key].call_id is None],
         lambda key: means[key].name,
-        lambda one: one.call.name,
+        lambda request: request.call.name,
     )
     match(
         done,
         lambda key: means[key].name,
-        lambda one: one.call.name if one.call.call_id is None else None,
+        lambda request: request.call.name if request.call.call_id is None else None,
     )
     return pairs
 
 
-def _carried_out(
-    trace: Trace, key: str, asked: _Asked | None, names: Mapping[str, str]
+def _executed(
+    trace: Trace, key: str, request: _Request | None, names: Mapping[str, str]
 ) -> dict[str, Any]:
     meant = trace.means[key]
     arguments = (
-        meant.arguments if asked is None or asked.call.arguments is None else asked.call.arguments
+        meant.arguments
+        if request is None or request.call.arguments is None
+        else request.call.arguments
     )
-    offered = trace.offered_to[key] if asked is None else asked.offered
-    call_id = meant.call_id or (None if asked is None else asked.call.call_id)
+    offered = trace.offered_to[key] if request is None else request.offered
+    call_id = meant.call_id or (None if request is None else request.call.call_id)
     kept = (
         None
         if offered is None or arguments is None
         else keeps(offered.get(meant.name), arguments, otherwise=None)
     )
-    # what its caller found invalid stays so, and so does what breaks its schema
+    # a call that the framework or the schema found invalid stays invalid
     valid = (
         False
         if meant.refused or False in (kept, meant.valid)
@@ -184,18 +190,16 @@ def _carried_out(
     )
 
 
-def _only_asked(
-    asked: _Asked, names: Mapping[str, str], refused: set[tuple[str | None, str]]
+def _not_executed(
+    request: _Request, names: Mapping[str, str], refused: set[tuple[str | None, str]]
 ) -> dict[str, Any]:
-    call = asked.call
-    judged = (
+    call, step = request.call, names.get(request.within or "")
+    verdict = (
         CallVerdict(False, BROKEN)
-        if call.call_id is not None and (asked.within, call.call_id) in refused
-        else not_carried_out(call, asked.offered)
+        if call.call_id is not None and (request.within, call.call_id) in refused
+        else verdict_if_not_run(call, request.offered)
     )
-    return _record(
-        names.get(asked.within or ""), call.name, call.arguments, call.call_id, judged, not_run=True
-    )
+    return _record(step, call.name, call.arguments, call.call_id, verdict, not_run=True)
 
 
 def _record(
@@ -203,7 +207,7 @@ def _record(
     name: str,
     arguments: Any,
     call_id: str | None,
-    judged: CallVerdict,
+    verdict: CallVerdict,
     *,
     not_run: bool = False,
 ) -> dict[str, Any]:
@@ -212,12 +216,12 @@ def _record(
         for key, value in (("call_id", call_id), ("executed", False if not_run else None))
         if value is not None
     }
-    made = {
+    fields = {
         "step": step,
         "name": name,
         "arguments": arguments,
-        "valid": judged.valid,
-        "error": judged.error,
+        "valid": verdict.valid,
+        "error": verdict.error,
         "metadata": metadata or None,
     }
-    return {key: value for key, value in made.items() if value is not None}
+    return {key: value for key, value in fields.items() if value is not None}

@@ -1,9 +1,9 @@
-"""The spans of one trace put in order: which span contains which, which spans are one step, and
-what is known to be missing.
+"""The structure of one trace: which span contains which, which spans are a step, and what is known
+to be missing.
 
-Everything is a function of the set of spans: their order in the file and a span that came twice
-change nothing. A span that others refer to and that is missing is a gap. A trace with a gap is not
-a complete run, and its totals are unknown. A missing leaf that no span refers to can't be noticed.
+The result depends only on the set of spans: their order in the file and duplicates change nothing.
+A missing span that others refer to is a gap. A trace with a gap is not a complete run, and its
+totals are unknown. A missing leaf that no span refers to can't be noticed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from assay.tracing.dialects import meaning
 from assay.tracing.spans import Kind, Meaning, Span
 
 UNNAMED = "LangGraph"
-"""The name of a graph that nobody named."""
+"""LangGraph's default name of a graph."""
 _HOLDS: tuple[Kind, ...] = ("workflow", "step", "agent", "model", "tool")
 
 
 class Trace:
-    """One trace, with its outermost units: a span is a step, runs in one, or belongs to none."""
+    """One trace. A span is a step, runs in one, or belongs to none."""
 
     def __init__(self, spans: Iterable[Span], means: Mapping[str, Meaning] | None = None) -> None:
         """`means` has the meanings of the spans, if they are known already."""
@@ -41,27 +41,23 @@ class Trace:
         self.order = self._from_the_top()
         self.holder: dict[str, str | None] = {}
         self.step_of: dict[str, str | None] = {}
-        """The step that a span runs in, itself not counted."""
+        """The step that a span runs in; for a step, not the step itself."""
         self.graph_of: dict[str, str | None] = {}
         self._hold()
         self._is_step: set[str] = set()
         self.steps: list[str] = []
-        """The spans that are a step, outer ones before inner ones."""
+        """The spans that are a step."""
         self._find_steps()
-        self.speakers = self._speaking()
-        """Models, and agents whose models nobody reports, each once, in the order they
-        began.
-        """
+        self.speakers = self._find_speakers()
+        """Models, and agents whose models nobody reports, each once, in the order they began."""
         self.agent_of: dict[str, str | None] = {}
-        """The outermost agent in a step that a span belongs to, by its name."""
+        """The name of the outermost agent around a span within its step."""
         self.inner_graph_of: dict[str, str | None] = {}
-        """The outermost named graph in a step that a span belongs to."""
+        """The name of the outermost named graph around a span within its step."""
         self.offered_to: dict[str, Mapping[str, Any] | None] = {}
-        """The tools that a speaker was shown: as its own span says, or that of the agent it speaks
-        for.
-        """
-        self._look_up()
-        self._look_for_gaps()
+        """The tools that a speaker was shown, from its span or a span around it in its step."""
+        self._inherit()
+        self._find_gaps()
 
     # --- the tree
 
@@ -73,8 +69,7 @@ class Trace:
         for same in by_id.values():
             if len(same) > 1:
                 self.dropped["duplicate_span_ids"] += len(same) - 1
-            # of two that differ the one that failed holds: otherwise a good copy could hide a bad
-            # one
+            # of two that differ, the failed one counts: otherwise a good copy could hide a bad one
             kept.append(same[0] if len(same) == 1 else max(same, key=_weight))
         return {
             span.span_id: span
@@ -95,9 +90,8 @@ class Trace:
                 at = up[at]
             if at is not None and at in path:
                 self.gaps["spans_in_a_circle"] += 1
-                up[min(list(path)[list(path).index(at) :])] = (
-                    None  # cut at the same place whatever the order
-                )
+                circle = list(path)[list(path).index(at) :]
+                up[min(circle)] = None  # cut at the same place in any order
             done.update(path)
         return up
 
@@ -115,8 +109,8 @@ class Trace:
         return order
 
     def _hold(self) -> None:
-        """The parent of each span: the nearest span above it with a known meaning; an agent that
-        contains a graph is a workflow.
+        """Find the holder of each span, the nearest span above it with a known meaning. An agent
+        that contains a graph is a workflow.
         """
         for key in self.order:
             parent = self.up[key]
@@ -148,8 +142,8 @@ class Trace:
     # --- steps
 
     def _find_steps(self) -> None:
-        """A step is an outermost unit; what runs inside it belongs to it, whatever it is. A model
-        without a parent unit is a step itself.
+        """A step is an outermost unit; whatever runs inside it belongs to it. A model outside any
+        step is a step itself.
         """
         for key in self.order:
             holder, kind = self.holder[key], self.kinds[key]
@@ -159,24 +153,24 @@ class Trace:
                 self.steps.append(key)
                 self._is_step.add(key)
 
-    def _speaking(self) -> list[str]:
-        heard: set[str] = set()
-        """The spans that contain a model call."""
-        found = []
+    def _find_speakers(self) -> list[str]:
+        speaking: set[str] = set()
+        """The spans that are or contain a model call."""
+        speakers = []
         for key in reversed(self.order):
             kind = self.kinds[key]
             if (kind == "model" and not self.is_nested(key)) or (
-                kind == "agent" and key not in heard
+                kind == "agent" and key not in speaking
             ):
-                found.append(key)
-                heard.add(key)
+                speakers.append(key)
+                speaking.add(key)
             holder = self.holder[key]
-            if key in heard and holder is not None:
-                heard.add(holder)
-        return sorted(found, key=lambda key: (self.spans[key].start_ns, key))
+            if key in speaking and holder is not None:
+                speaking.add(holder)
+        return sorted(speakers, key=lambda key: (self.spans[key].start_ns, key))
 
-    def _look_up(self) -> None:
-        """What spans have from those above them in the same step."""
+    def _inherit(self) -> None:
+        """Find what each span inherits from the spans above it in the same step."""
         graphs = {
             self.up[key]
             for key, kind in self.kinds.items()
@@ -207,7 +201,7 @@ class Trace:
 
     # --- gaps
 
-    def _look_for_gaps(self) -> None:
+    def _find_gaps(self) -> None:
         spans = self.spans
         if not self.roots:
             self.gaps["no_root_span"] += 1
@@ -248,31 +242,31 @@ class Trace:
                 )
         return lost
 
-    # --- asking
+    # --- questions about one span
 
     def is_nested(self, key: str) -> bool:
-        """Whether a model's or tool's span only repeats the one that holds it, as two
-        instrumentations of one call do.
+        """Whether a model's or tool's span only repeats its holder, as when two instrumentations
+        report one call.
         """
         holder = self.holder[key]
         if holder is None or self.kinds[holder] != self.kinds[key]:
             return False
         if self.kinds[key] == "model":
             return True
-        one, other = self.means[key], self.means[holder]
+        inner, outer = self.means[key], self.means[holder]
         return self.kinds[key] == "tool" and (
-            one.name == other.name
-            if None in (one.call_id, other.call_id)
-            else one.call_id == other.call_id
+            inner.name == outer.name
+            if None in (inner.call_id, outer.call_id)
+            else inner.call_id == outer.call_id
         )
 
     def within(self, key: str) -> str | None:
-        """The step that a span belongs to: its own, or the one it runs in."""
+        """The step that a span belongs to: the span itself, or the step that it runs in."""
         return key if key in self._is_step else self.step_of[key]
 
 
 def _weight(span: Span) -> tuple[bool, bool, int, str]:
-    told = repr(
+    content = repr(
         (
             span.name,
             span.parent_id,
@@ -281,4 +275,4 @@ def _weight(span: Span) -> tuple[bool, bool, int, str]:
             sorted(span.attributes.items(), key=lambda item: str(item[0])),
         )
     )
-    return span.error is not None, span.end_ns is None, -(span.end_ns or 0), told
+    return span.error is not None, span.end_ns is None, -(span.end_ns or 0), content

@@ -1,8 +1,8 @@
-"""Reads spans: OTLP as JSON, and what the Python SDK's console exporter prints. `protobuf` reads
-the same from bytes.
+"""Reads spans in OTLP JSON, and from the output of the Python SDK's console exporter. `protobuf`
+reads OTLP protobuf.
 
 The bytes are untrusted. A malformed span becomes a `Fault` in its place, and the rest is read; a
-malformed document is an error. Nothing else is ever raised. `dialects` interprets the spans.
+malformed document is an error. Nothing else is raised. `dialects` interprets the spans.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from assay.tracing.failures import error_of
 from assay.tracing.spans import Span
 
 MAX_TEXT = 4 * 1024 * 1024
-"""Bytes of one text, of an attribute or of anything else."""
+"""Characters of one text, in an attribute or elsewhere."""
 MAX_ATTRIBUTES = 20_000
 MAX_EVENTS = 10_000
 MAX_DEPTH = 60
@@ -37,7 +37,7 @@ class Wrong(Exception):
 
 
 class Refused(Fault):
-    """A span that cannot be read, and the trace it is of, where that can."""
+    """A span that can't be read, and the id of its trace if that can."""
 
     __slots__ = ("trace_id",)
 
@@ -70,11 +70,11 @@ def from_json(tree: Any, *, file: str = "", line: int | None = None) -> Iterator
     """The spans of an `ExportTraceServiceRequest` as JSON. Content of another shape is refused:
     skipping it would lose evidence.
     """
-    for found in _held(tree, "resourceSpans", ""):
-        if isinstance(found, _JsonPart):
-            yield from _resource(found, file, line)
+    for part in _items(tree, "resourceSpans", ""):
+        if isinstance(part, _JsonPart):
+            yield from _resource(part, file, line)
         else:
-            yield Refused(found, None, file=file, line=line, path="resourceSpans")
+            yield Refused(part, None, file=file, line=line, path="resourceSpans")
 
 
 class _JsonPart(NamedTuple):
@@ -84,46 +84,48 @@ class _JsonPart(NamedTuple):
     path: str
 
 
-def _held(part: Any, key: str, path: str) -> Iterator[_JsonPart | Wrong]:
+def _items(value: Any, key: str, path: str) -> Iterator[_JsonPart | Wrong]:
     try:
-        listed = _list(_object(part, path or "the whole"), key)
+        listed = _list(_object(value, path or "the whole"), key)
     except Wrong as wrong:
         yield wrong
         return
-    for index, one in enumerate(listed):
-        yield _JsonPart(one, f"{path}.{key}[{index}]".lstrip("."))
+    for index, item in enumerate(listed):
+        yield _JsonPart(item, f"{path}.{key}[{index}]".lstrip("."))
 
 
-def _resource(held: _JsonPart, file: str, line: int | None) -> Iterator[Span | Fault]:
-    about: dict[str, Any] | Wrong
+def _resource(part: _JsonPart, file: str, line: int | None) -> Iterator[Span | Fault]:
+    resource: dict[str, Any] | Wrong
     try:
-        about = _attributes(
-            _object(_object(held.value, held.path).get("resource"), "resource").get("attributes")
+        resource = _attributes(
+            _object(_object(part.value, part.path).get("resource"), "resource").get("attributes")
         )
     except Wrong as wrong:
-        about = wrong
-        if not isinstance(held.value, dict):
-            yield Refused(wrong, None, file=file, line=line, path=held.path)
+        resource = wrong
+        if not isinstance(part.value, dict):
+            yield Refused(wrong, None, file=file, line=line, path=part.path)
             return
     for key in ("scopeSpans", "instrumentationLibrarySpans"):
-        for scope in _held(held.value, key, held.path):
+        for scope in _items(part.value, key, part.path):
             for span in (
-                _held(scope.value, "spans", scope.path) if isinstance(scope, _JsonPart) else [scope]
+                _items(scope.value, "spans", scope.path)
+                if isinstance(scope, _JsonPart)
+                else [scope]
             ):
                 yield (
-                    _span(span, about, file, line)
+                    _span(span, resource, file, line)
                     if isinstance(span, _JsonPart)
-                    else Refused(span, None, file=file, line=line, path=held.path)
+                    else Refused(span, None, file=file, line=line, path=part.path)
                 )
 
 
 def _span(
-    given: _JsonPart, about: dict[str, Any] | Wrong, file: str, line: int | None
+    given: _JsonPart, resource: dict[str, Any] | Wrong, file: str, line: int | None
 ) -> Span | Fault:
     try:
-        if isinstance(about, Wrong):
-            raise about
-        return _json_span(_object(given.value, "a span"), about)
+        if isinstance(resource, Wrong):
+            raise resource
+        return _json_span(_object(given.value, "a span"), resource)
     except Wrong as wrong:
         trace = (
             TRACE_ID.fullmatch(str(given.value.get("traceId")))
@@ -139,11 +141,11 @@ def _span(
         )
 
 
-def _list(held: Mapping[str, Any], key: str) -> list[Any]:
-    found = held.get(key)
-    if found is not None and not isinstance(found, list):
+def _list(holder: Mapping[str, Any], key: str) -> list[Any]:
+    value = holder.get(key)
+    if value is not None and not isinstance(value, list):
         raise Wrong(f"{key} must be a list")
-    return found or []
+    return value or []
 
 
 def _object(value: Any, what: str) -> Mapping[str, Any]:
@@ -196,7 +198,7 @@ _STATUS.update(
 
 
 def _failed(code: Any) -> bool:
-    """Whether a status is that of a failure. An unknown one is not a success."""
+    """Whether a status code means failure. Raises for an unknown one, which must not pass."""
     found = (
         _STATUS.get(code) if isinstance(code, int | str) and not isinstance(code, bool) else None
     )
@@ -219,7 +221,7 @@ def id_of(value: Any, shape: re.Pattern[str], what: str) -> str:
 
 
 def text_of(value: Any, what: str) -> str:
-    """A text within the limit."""
+    """The value if it is a text within the limit."""
     if not isinstance(value, str):
         raise Wrong(f"{what} must be a text")
     if len(value) > MAX_TEXT:
@@ -237,24 +239,22 @@ def _whole(value: Any, what: str) -> int:
 
 
 def _attributes(given: Any) -> dict[str, Any]:
-    """A list of keys and values as an object. The first of two equal keys counts, as the
-    specification forbids the second.
+    """A list of keys and values as an object. The first of two equal keys counts; the specification
+    forbids the second.
     """
     listed = _list({"attributes": given}, "attributes")
     if len(listed) > MAX_ATTRIBUTES:
         raise Wrong(f"there are {len(listed):,} attributes; the limit is {MAX_ATTRIBUTES:,}")
-    made: dict[str, Any] = {}
-    for given_one in listed:
-        one = _object(given_one, "an attribute")
-        key = text_of(one.get("key"), "the key of an attribute")
-        made.setdefault(key, _value(one.get("value"), key, 0))
-    return made
+    attributes: dict[str, Any] = {}
+    for item in listed:
+        pair = _object(item, "an attribute")
+        key = text_of(pair.get("key"), "the key of an attribute")
+        attributes.setdefault(key, _value(pair.get("value"), key, 0))
+    return attributes
 
 
 def _value(given: Any, key: str, depth: int) -> Any:
-    """One `AnyValue`. A number that is none (NaN, or beyond all) stays the text it was written
-    as.
-    """
+    """One `AnyValue`. NaN and infinities stay the text that JSON writes them as."""
     if depth > MAX_DEPTH:
         raise Wrong(f"the attribute {key[:80]!r} nests more than {MAX_DEPTH} deep")
     if not isinstance(given, dict) or not given:
@@ -280,7 +280,7 @@ def _value(given: Any, key: str, depth: int) -> Any:
 
 
 def same_trace(links: list[tuple[Any, Any]], trace_id: str) -> tuple[str, ...]:
-    """The spans of this trace that a span is linked to; links elsewhere are not evidence here."""
+    """The ids of the linked spans in the same trace; links to other traces are left out."""
     return tuple(
         id_of(span, SPAN_ID, "a link's spanId")
         for trace, span in links
@@ -288,7 +288,7 @@ def same_trace(links: list[tuple[Any, Any]], trace_id: str) -> tuple[str, ...]:
     )
 
 
-# --- what the Python SDK prints
+# --- the console exporter of the Python SDK
 
 
 def from_console(given: Mapping[str, Any]) -> Span:
@@ -357,7 +357,7 @@ def _moment(value: Any, what: str) -> int:
 
 
 def parsed(data: bytes, *, file: str, line: int | None) -> Any:
-    """One JSON document of a file, or an error that says where it is none."""
+    """One JSON document of a file. Raises an error with the place of a fault."""
     try:
         return parse_json(data)
     except ValueError as error:
