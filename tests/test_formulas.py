@@ -19,7 +19,16 @@ from assay.errors import FormulaError
 from assay.errors.codes import CODES
 from assay.exact import NORM_ONE
 from assay.files.json_files import Document, parse_json
-from assay.formulas import FORMULAS, SCALES, floor_norm, formula, normalise, raw_of, scale_norm
+from assay.formulas import (
+    FORMULAS,
+    SCALES,
+    evidence_norm,
+    floor_norm,
+    formula,
+    normalise,
+    raw_of,
+    scale_norm,
+)
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.views.documents import encode
@@ -603,6 +612,35 @@ def test_only_zero_one_and_lower_is_better_clamp(name: str, raw: int) -> None:
         assert normalise(raw, name, params_of(name)) == (NORM_ONE if better else 0)
     else:
         assert refusal(raw, name).code == "SCO-001"
+
+
+@each("raw", [0, 0.5, 1, 1.0000000000000002, Decimal("1.000001"), -0.2, -1000])
+def test_evidence_on_0_to_1_may_be_below_it_or_beyond_it_by_rounding(raw: Any) -> None:
+    assert evidence_norm(raw, "zero_one") == normalise(raw, "zero_one")
+
+
+@each(
+    ("raw", "name", "params", "words"),
+    [
+        (Decimal("1.0000011"), "zero_one", {}, "above 1"),
+        (85, "zero_one", {}, "above 1"),
+        (-1, "lower_is_better", SLO, "below 0"),
+        (-0.001, "lower_is_better", {"slo_good": 0, "slo_bad": 1}, "below 0"),
+    ],
+)
+def test_evidence_beyond_the_good_end_is_refused_also_where_the_formula_clamps(
+    raw: Any, name: str, params: Any, words: str
+) -> None:
+    assert normalise(raw, name, params) == NORM_ONE
+    with pytest.raises(FormulaError, match=words) as caught:
+        evidence_norm(raw, name, params)
+    assert caught.value.code == "SCO-001"
+
+
+def test_a_difference_may_be_negative_where_its_good_level_is() -> None:
+    levels = {"slo_good": -5, "slo_bad": 50}
+    assert evidence_norm(-9, "lower_is_better", levels) == NORM_ONE
+    assert evidence_norm(3, "lower_is_better", SLO) == NORM_ONE
 
 
 def test_no_formula_of_counts_clamps() -> None:

@@ -201,6 +201,46 @@ def test_nonsense_errors_and_hanging_leave_the_gate_undetermined(tmp_path: Path,
     assert "check" in grade.hard_gate_failures
 
 
+@pytest.mark.parametrize(
+    ("body", "formula", "words"),
+    [
+        ("85", None, "zero_one: the raw score is 85, above 1."),
+        ("{'raw': 1.5}", "zero_one", "zero_one: the raw score is 1.5, above 1."),
+        ("6", "likert_1_5", "likert_1_5: the raw score is 6, outside 1..5."),
+        ("True", "likert_neg2_2", "true is true or false, not a number."),
+        ("[1]", None, "list is not a number."),
+        ("{'passed': 3, 'total': 2}", "ratio", "more passed than there are."),
+    ],
+)
+def test_a_score_that_is_off_its_scale_is_missing_evidence(
+    tmp_path: Path, body: str, formula: str | None, words: str
+) -> None:
+    spec = {"name": "tone", "weight": 1, **({"formula": formula} if formula else {})}
+    run = run_of(tmp_path, f"def check(run): return {body}\n", **spec)
+    assert "tone" not in run.get("scores", {})
+    (reason,) = run["metadata"]["scorer_errors"].values()
+    assert reason.startswith("it returned no score: ")
+    assert reason.endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("body", "raw"),
+    [("float64(0.75)", "0.75"), ("int64(1)", "1"), ("bool_(True)", "1"), ("array(0.5)", "0.5")],
+)
+def test_a_scalar_of_numpy_is_a_score(tmp_path: Path, body: str, raw: str) -> None:
+    code = f"import numpy\ndef check(run): return numpy.{body}\n"
+    run = run_of(tmp_path, code, name="tone", weight=1)
+    assert run["scores"]["tone"]["raw"] == Decimal(raw)
+
+
+@pytest.mark.parametrize(
+    "body", ["numpy.bool_(False)", "(numpy.bool_(False), 'no')", "{'passed': numpy.bool_(False)}"]
+)
+def test_a_verdict_of_numpy_is_a_verdict(tmp_path: Path, body: str) -> None:
+    run = run_of(tmp_path, f"import numpy\ndef check(run): return {body}\n", gate=["kind"])
+    assert run["gates"]["kind"]["passed"] is False
+
+
 def test_a_scorer_that_keeps_hanging_is_no_longer_called(tmp_path: Path) -> None:
     code = "import threading\ndef check(run): threading.Event().wait()"
     scorers = [{"target": "CHECKS:check", "gate": True, "timeout_s": 0.01}]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document
-from assay.importers.tally import NOISE
+from assay.formulas import NOISE
 from assay.registry import is_path
 
 CHOSEN = (("profile", None), ("rubric", None), ("policy", "workflow"))

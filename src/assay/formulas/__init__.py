@@ -8,6 +8,8 @@ or grades.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from assay import exact
@@ -20,6 +22,8 @@ FORMULAS: Registry[Formula] = Registry("formula", group="assay.formulas")
 for _formula in BUILTIN:
     FORMULAS.add(_formula.id, _formula)
 
+NOISE = Decimal("0.000001")
+"""How far float rounding may put a value beyond a scale from 0 to 1."""
 SCALES: dict[tuple[int, int], str] = {
     (1, 5): "likert_1_5",
     (-2, 2): "likert_neg2_2",
@@ -61,6 +65,38 @@ def normalise(raw: Any, formula_id: str, params: Mapping[str, Any] | None = None
     assay.errors.FormulaError: likert_1_5: the raw score is 6, outside 1..5. Scores are never clamped on this scale.
     """  # noqa: E501
     return formula(formula_id).apply(raw, params or {})
+
+
+def evidence_norm(raw: Any, formula_id: str, params: Mapping[str, Any] | None = None) -> int:
+    """The norm of a raw score under a profile. Where the formula clamps, a number beyond the good
+    end of the scale is refused, unless rounding put it there: an 85 meant as 85 %, or a -1 for a
+    latency that nobody measured, would count as perfect. Beyond the bad end it counts as 0, as a
+    missing score does.
+
+    >>> evidence_norm(1.0000000000000002, "zero_one"), evidence_norm(-0.2, "zero_one")
+    (1000000000, 0)
+    >>> evidence_norm(85, "zero_one")
+    Traceback (most recent call last):
+        ...
+    assay.errors.FormulaError: zero_one: the raw score is 85, above 1. Divide a percentage by 100.
+    """
+    norm, found = normalise(raw, formula_id, params), formula(formula_id)
+    if norm < exact.NORM_ONE or not found.clamps:
+        return norm
+    value = Fraction(*exact.ratio(raw))
+    if found.high is not None and value > Fraction(*found.high) + Fraction(NOISE):
+        raise FormulaError(
+            "SCO-001",
+            f"{formula_id}: the raw score is {raw}, above {Fraction(*found.high)}.",
+            fix="Divide a percentage by 100.",
+        )
+    if value < 0 <= exact.ratio((params or {}).get("slo_good", -1)).num:
+        raise FormulaError(
+            "SCO-001",
+            f"{formula_id}: the raw score is {raw}, below 0.",
+            fix="Leave out what was not measured, or set slo_good below 0.",
+        )
+    return norm
 
 
 def scale_norm(value: object, low: object, high: object) -> int:

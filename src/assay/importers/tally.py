@@ -10,13 +10,13 @@ from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from assay.formulas import NOISE
+
 if TYPE_CHECKING:
     from assay.importers.column_map import NamedScale, ScoreScale
 
 _EXACT = Context(prec=500, traps=[Inexact])
 """Adds decimals of up to 500 digits quickly and without rounding."""
-NOISE = Decimal("0.000001")
-"""How far beyond its scale float rounding may put a value, as a fraction of the scale."""
 _SIGN = re.compile(r"[^A-Za-z0-9_.\-/ ]+")
 
 

@@ -9,8 +9,9 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import Meta, Struct
 
 from assay.canon import canonical
-from assay.errors import InputError
+from assay.errors import FormulaError, InputError
 from assay.files.json_files import parse_json
+from assay.formulas import evidence_norm
 from assay.records.evidence import OptionalNumber, Verdict
 from assay.registry import identifier_fault, near_miss
 
@@ -68,9 +69,9 @@ class ScorerResults(NamedTuple):
 
 def results_of(result: Any, spec: Scorer, source: Mapping[str, Any]) -> ScorerResults:
     """Scores and verdicts by name. Raises `InputError` for anything else, and for a declared gate
-    without a verdict.
+    without a verdict or a score that the scorer's formula refuses.
     """
-    made = ScorerResults({}, {})
+    made, result = ScorerResults({}, {}), _plain(result)
     is_one = not isinstance(result, Mapping) or _is_verdict(result)
     if is_one or ("raw" in result and result.keys() <= _SCORE_KEYS):
         is_gate = isinstance(result, bool | tuple) or _is_verdict(result)
@@ -89,7 +90,22 @@ def results_of(result: Any, spec: Scorer, source: Mapping[str, Any]) -> ScorerRe
         raise InputError("RUN-006", "it returned no score and no verdict")
     scores = {name: {**score, "source": dict(source)} for name, score in made.scores.items()}
     tree: dict[str, Any] = parse_json(canonical({"scores": scores, "gates": made.gates}))
+    if spec.weight is not None:
+        try:
+            evidence_norm(tree["scores"][spec.id]["raw"], spec.formula or "zero_one")
+        except FormulaError as error:
+            raise InputError("RUN-006", f"it returned no score: {error.message}") from None
     return ScorerResults(tree["scores"], tree["gates"])
+
+
+def _plain(value: Any) -> Any:
+    """The value with Python's own numbers for the scalars of NumPy and tensors."""
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    if type(value) is tuple:
+        return tuple(map(_plain, value))
+    item = getattr(value, "item", None)
+    return item() if callable(item) else value
 
 
 def _is_verdict(value: Any) -> bool:
@@ -124,7 +140,9 @@ def _add(made: ScorerResults, name: str, value: Any, spec: Scorer) -> None:
     elif isinstance(value, Mapping) and "raw" in value:
         made.scores[name] = dict(value)
     else:
-        made.scores[name] = {"raw": int(value) if isinstance(value, bool) else value}
+        # on another scale than 0..1, True is no place
+        is_share = spec.formula in (None, "zero_one", "binary")
+        made.scores[name] = {"raw": int(value) if isinstance(value, bool) and is_share else value}
 
 
 def _add_verdict(made: ScorerResults, name: str, value: Mapping[str, Any], spec: Scorer) -> None:
