@@ -633,5 +633,35 @@ def test_the_api_grades_evaluations_by_their_rules_and_no_baseline_by_the_candid
         assert fields["profile"] == ["retrieval@1"]
 
 
+@on_sqlite
+def test_imported_results_that_only_the_ledger_has_are_a_baseline(
+    here: Run, tmp_path: Path, ledger_url: str
+) -> None:
+    for name, least in (("old", 80), ("new", 85), ("worse", 30)):
+        rows = [f"q{place},{(least + place % 9) / 100}\n" for place in range(60)]
+        (tmp_path / f"{name}.csv").write_text("id,faithfulness\n" + "".join(rows))
+        assert here("import", f"{name}.csv", "--name", name, "--store", ledger_url).code == 0
+    store = ("--store", ledger_url)
+    assert here(*SET, "production", "old.csv", *store).code == 0
+    for name, code in (("new", 0), ("worse", 1)):
+        for candidate in (f"{name}.csv", name):
+            done = here("gate", candidate, "--baseline", "production", *NOW, *store)
+            assert (done.code, done.err.count("is the one in the project")) == (code, 1), done.err
+            assert here("ledger", "replay", newest(ledger_url, "decision"), "--db", ledger_url)
+    missing = here("gate", "new.csv", "--baseline", "produktion", *NOW, *store)
+    assert (missing.code, "Did you mean 'production'?" in missing.err) == (4, True), missing.err
+    with serving(ledger_url) as api:
+        posted = api.post("/baselines", {"name": "posted", "evidence": {"evaluation": "old"}})
+        assert posted.status_code == 201, posted.text
+        for baseline in ("production", "posted"):
+            for name, outcome in (("new", "promote"), ("worse", "reject")):
+                asked = {"candidate": {"evaluation": name}, "baseline": {"baseline": baseline}}
+                made = api.post("/decisions", asked)
+                assert made.json()["decision"]["outcome"] == outcome, made.text
+    done = here("gate", "worse.csv", "--baseline", "posted", *store)
+    assert done.code == 1, done.err
+    assert here("ledger", "replay", newest(ledger_url, "decision"), "--db", ledger_url).code == 0
+
+
 def evaluation(api: Api, name: str) -> Any:
     return api.get(f"/evaluations/{name}").json()["record"]

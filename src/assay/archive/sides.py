@@ -143,10 +143,15 @@ def evidence_of_decision(ledger: Ledger, digest: str, *, project: str) -> Decisi
     return DecisionEvidence(candidate, baseline, decided)
 
 
-def baseline_record(name: str, kept: KeptSide, *, now: datetime) -> dict[str, Any]:
-    """A baseline as a ledger keeps it: it names its evidence by digest."""
+def baseline_record(
+    name: str, kept: KeptSide, *, now: datetime, made_profile: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """A baseline as a ledger keeps it: it names its evidence by digest, and has the profile that
+    was made from its metrics, which no shelf has.
+    """
     side = kept.side
     return {
+        **({"made_profile": made_profile} if made_profile else {}),
         "schema": BASELINE_SCHEMA,
         "name": name,
         "made_at": moment_text(now),

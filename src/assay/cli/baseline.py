@@ -123,7 +123,9 @@ def _kept_side(options: Options, now: datetime, ledger: Store, read: list[Subjec
             "a baseline in a ledger needs runs or scorecards, but these are grades only.",
             where=", ".join(options.files),
         )
-    ledger.put([baseline_draft(baseline_record(options.name, sides.kept[0], now=now))])
+    made = getattr(options, "made_profile", None)
+    record = baseline_record(options.name, sides.kept[0], now=now, made_profile=made)
+    ledger.put([baseline_draft(record)])
     return side
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any
@@ -261,16 +262,23 @@ def _made(options: Options, one: str, *, needed: bool) -> ToolProfile | None:
 
 def _of_baseline(options: Options, name: str) -> Any:
     """The profile that a stored baseline was made with. With `--store` a baseline that the folder
-    lacks may be in the ledger: the code that reads it reports what is wrong.
+    lacks may be in the ledger: if it can't be read, the code that reads it reports why.
     """
+    from assay.archive.named_baselines import find_named
+    from assay.cli.ledger import looking
     from assay.release.baseline import find
+    from assay.store.baselines import find_baseline
 
     try:
         return find(options.baselines, name).record.get("made_profile")
     except NotEnoughEvidence:
         if getattr(options, "store", None) is None:
             raise
-        return None
+    with suppress(InputError), looking(options) as store:
+        kept = store and find_baseline(store.ledger, name, project=store.project)
+        found = kept or find_named(options.baselines, name, store).stored  # which reports none
+        return found.record.get("made_profile")
+    return None
 
 
 def _refuse_unknown_scales(baseline: str, graded: ToolProfile) -> None:

@@ -16,6 +16,8 @@ from starlette.responses import Response
 from assay.archive.evaluation_choice import (
     EvaluationChoice,
     choose,
+    made_profile,
+    own_profile,
     refuse_other_scale,
     refuse_unknown_bar,
 )
@@ -199,6 +201,8 @@ def _grader(
     named = with_configured(services, given)
     ours = _settings("candidate", None if candidate is None else candidate.evaluation)
     theirs = _settings("baseline", baseline.evaluation)
+    if made := (baseline.kept or {}).get("made_profile"):
+        theirs = {"the baseline": {"own_profile": {"profile": made}}}
     policy = services.settings.policy
     if not ours and not theirs:
         choice = EvaluationChoice(
@@ -366,7 +370,11 @@ def _kept(
     kept = _side(found, author, grader, drafts, "evidence")
     if not kept.evidence or kept.bare:
         raise Problem(422, "a baseline is made of runs or scorecards.", where="evidence")
-    record = baseline_record(asked.name, kept, now=datetime.now(UTC))
+    own = None if found.evaluation is None else own_profile(found.evaluation.evaluation.settings)
+    made = None if asked.profile else made_profile(asked.name, own)
+    record = baseline_record(
+        asked.name, kept, now=datetime.now(UTC), made_profile=made and made.profile
+    )
     return record, [*drafts.values(), baseline_draft(record, author=author)]
 
 
