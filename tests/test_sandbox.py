@@ -594,6 +594,18 @@ def test_paths_that_lead_out_are_refused() -> None:
         assert refused.value.code == "SBX-003"
 
 
+def test_a_tree_with_paths_that_the_system_cannot_open_is_refused(tmp_path: Path) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):  # longer together than a path may be
+        os.mkdir("d" * 250, dir_fd=folder)
+        inner = os.open("d" * 250, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    with pytest.raises(InputError, match="cannot be read: File name too long"):
+        read_tree(str(tmp_path))
+
+
 def test_a_tree_that_cannot_be_taken_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

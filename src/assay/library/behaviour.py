@@ -38,7 +38,7 @@ FIRST_MEASURES = ("tests_passed", "latency", "cost")
 def workflow_scoring() -> list[Any]:
     """Formula probes, then the golden runs with their first measures."""
     shelf = Shelf()
-    found = outcomes(
+    results = outcomes(
         "formulas.jsonl",
         lambda probe: normalise(probe["raw"], probe["formula_id"], probe["params"]),
     )
@@ -46,11 +46,11 @@ def workflow_scoring() -> list[Any]:
         run = read_run(document)
         profile = shelf.profile(run.workflow.profile or f"{run.workflow.family}@1")
         if run.workflow.profile is not None:
-            profile = shelf.profile(f"{profile.profile}@1")  # also where it is named by its letter
+            profile = shelf.profile(f"{profile.profile}@1")  # its name may be an alias letter
         rubric = shelf.rubric(run.workflow.rubric) if run.workflow.rubric else None
-        found.append(_scored(score(run, make_plan(profile, why="", rubric=rubric))))
-        found.append([_value(MEASURES[name].take(run, {})) for name in FIRST_MEASURES])
-    return found
+        results.append(_scored(score(run, make_plan(profile, why="", rubric=rubric))))
+        results.append([_value(MEASURES[name].take(run, {})) for name in FIRST_MEASURES])
+    return results
 
 
 def _value(taken: Any) -> Any:
@@ -115,36 +115,36 @@ def _graded(result: Grade) -> dict[str, Any]:
 
 
 def measure_fingerprints() -> dict[str, str]:
-    """What each measure makes of the golden runs, by `id@version`: every measure has its own
-    version.
+    """The digest of each measure's results on the golden runs, by `id@version`: every measure has
+    its own version.
     """
     runs = [
         read_run(document) for name in ("runs.jsonl", "measures.jsonl") for document in golden(name)
     ]
-    found = {}
+    fingerprints = {}
     for name in MEASURES:
         measure = MEASURES[name]
         choices = [measure.params]
         if name in EXAMPLES:
             choices.append({**measure.params, **EXAMPLES[name].params})
         taken = [_value(measure.take(run, params)) for params in choices for run in runs]
-        found[f"{name}@{measure.version}"] = digest(taken)
-    return found
+        fingerprints[f"{name}@{measure.version}"] = digest(taken)
+    return fingerprints
 
 
 def profile_fingerprints() -> dict[str, str]:
-    """What each shipped profile makes of the golden runs of its family, by `profiles/id`: a profile
-    stands for what its measures and gates do, not only for its file.
+    """The digest of each shipped profile's results on the golden runs of its family, by
+    `profiles/id`: they also depend on its measures and gates, not only on its file.
     """
     shelf = Shelf()
     runs = [read_run(document) for document in golden("profiles.jsonl")]
-    found = {}
+    fingerprints = {}
     for entry in shelf.entries("profiles"):
         profile = shelf.profile(entry.id)
         plan = make_plan(profile, why="")
         cards = [score(run, plan) for run in runs if run.workflow.family == profile.family]
-        found[entry.key] = digest([_scored(card) for card in cards])
-    return found
+        fingerprints[entry.key] = digest([_scored(card) for card in cards])
+    return fingerprints
 
 
 def release_grading() -> list[Any]:
@@ -203,13 +203,13 @@ def _side(name: str, spec: dict[str, Any], n: int, rules: Rules) -> Side:
     return builder.side(Summary().block())
 
 
-def _promoted(found: Promotion) -> dict[str, Any]:
-    comparison = found.comparison
+def _promoted(promotion: Promotion) -> dict[str, Any]:
+    comparison = promotion.comparison
     ends = (comparison.difference.value, comparison.difference.low, comparison.difference.high)
     return {
-        "outcome": found.outcome,
-        "rules": [[rule.id, rule.holds] for rule in found.rules],
+        "outcome": promotion.outcome,
+        "rules": [[rule.id, rule.holds] for rule in promotion.rules],
         "difference": [None if end is None else f"{end:.6f}" for end in ends],
         "claims": list(comparison.claims),
-        "missing": found.missing,
+        "missing": promotion.missing,
     }

@@ -1,7 +1,7 @@
-"""What a family is: how its policies and rubrics are read, and its systems of rules.
+"""Families: how their policies and rubrics are read, and their systems of rules.
 
-A family is a module with one `FAMILY`; `plugins` lists them. The library knows none by name but
-`workflow`, which every other policy and rubric belongs to.
+A family is a module with one `FAMILY`; `plugins` lists them. The library knows only `workflow` by
+name: a policy or rubric that names no known family belongs to it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class RuleSystem(NamedTuple):
     modules: tuple[str, ...]
     """The modules whose tables and code are its rules; a module belongs to the longest prefix."""
     behaviour: str
-    """`module:function`, which returns what the system makes of its golden inputs, as JSON."""
+    """`module:function`, which returns the system's results on its golden inputs, as JSON."""
     data: str = ""
-    """The folder of data files in the package that it decides by."""
+    """The folder with the data files of its rules, in the package."""
     needs: str = ""
     """The module of an extra without which it can't run."""
     extra: str = ""

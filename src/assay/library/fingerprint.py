@@ -36,8 +36,8 @@ _PUBLISH = "run `assay library publish`"
 
 
 class System(NamedTuple):
-    """One system of one family as it behaves now: its version, what it makes of its golden inputs,
-    and every table and constant that it decides by.
+    """One system of one family as it behaves now: its version, the digest of its results on its
+    golden inputs, and every table and constant of its rules.
     """
 
     family: str
@@ -46,7 +46,7 @@ class System(NamedTuple):
     fingerprint: str
     tables: Mapping[str, str] = {}
     unchecked: str = ""
-    """Why its behaviour can't be taken here: an extra that it needs is not installed."""
+    """Why its behaviour can't be checked here: an extra that it needs is not installed."""
 
     @property
     def title(self) -> str:
@@ -55,10 +55,10 @@ class System(NamedTuple):
 
 
 def current() -> list[System]:
-    """Every system as it behaves now. One that cannot run, because a file it needs has changed, has
-    the reason for a fingerprint.
+    """Every system as it behaves now. If one can't run, because a file it needs has changed, its
+    fingerprint is the reason.
     """
-    found = []
+    systems = []
     for family in map(FAMILIES.__getitem__, FAMILIES):
         for system in family.systems:
             unchecked = ""
@@ -71,18 +71,16 @@ def current() -> list[System]:
             except ShelfError as error:
                 fingerprint = f"none: {error}"
             held = tables.of_system(family.id, system.name)
-            found.append(
+            systems.append(
                 System(family.id, system.name, system.version, fingerprint, held, unchecked)
             )
-    return found
+    return systems
 
 
 def check(now: list[System], recorded: dict[str, Any] | None = None) -> list[str]:
-    """What changed without a new version: systems whose behaviour moved, and published files that
-    are not what they were.
-    """
+    """What changed without a new version: the behaviour of systems, and published files."""
     known = lock_of().systems if recorded is None else recorded
-    found = []
+    changes = []
     for system in now:
         record = known.get(system.family, {}).get(system.name)
         if record is None:
@@ -93,41 +91,41 @@ def check(now: list[System], recorded: dict[str, Any] | None = None) -> list[str
                 f" {_PUBLISH}"
             )
         elif system.unchecked:
-            continue  # told apart: see `unchecked`
+            continue  # listed by `unchecked`
         elif record["fingerprint"] != system.fingerprint:
             what = f"behaviour changed and the version is still {system.version}; {_NEW_VERSION}"
         else:
             continue
-        found.append(f"{system.title}: {what}")
+        changes.append(f"{system.title}: {what}")
     if recorded is None:
-        found += [text for system in now for text in moved_tables(system)]
+        changes += [text for system in now for text in moved_tables(system)]
         held = lock_of().measures
         for name, taken in _fingerprints().items():
             if name not in held:
-                found.append(f"{_kind(name)}: no fingerprint is recorded; {_PUBLISH}")
+                changes.append(f"{_kind(name)}: no fingerprint is recorded; {_PUBLISH}")
             elif held[name] != taken:
-                found.append(
+                changes.append(
                     f"{_kind(name)}: behaviour changed and the version is still the same;"
                     f" {_NEW_VERSION}"
                 )
     wrong = changed(Shelf())
-    found += [
+    changes += [
         f"{key}: published and changed since; put the change into a new version" for key in wrong
     ]
     if not wrong:
-        found += [f"{fault.file}: {fault.message}" for fault in clashes(Shelf())]
-    return found
+        changes += [f"{fault.file}: {fault.message}" for fault in clashes(Shelf())]
+    return changes
 
 
 def unchecked(now: list[System]) -> list[str]:
-    """The systems whose behaviour can't be taken here, and why: neither changed nor confirmed."""
+    """The systems whose behaviour can't be checked here, and why."""
     return [f"{system.title}: {system.unchecked}" for system in now if system.unchecked]
 
 
 def moved_tables(system: System) -> list[str]:
     """What changed in the tables of a system since they were recorded."""
     held = recorded_tables().get(system.title, {})
-    found = []
+    changes = []
     for key in sorted(held.keys() | system.tables.keys()):
         is_code = key.endswith(tables.CODE)
         if held.get(key) == system.tables.get(key) or (
@@ -145,14 +143,14 @@ def moved_tables(system: System) -> list[str]:
             )
         else:
             what = f"{key} changed and the version is still {system.version}; {_NEW_VERSION}"
-        found.append(f"{system.title}: {what}")
-    return found
+        changes.append(f"{system.title}: {what}")
+    return changes
 
 
 @lru_cache(maxsize=1)
 def recorded_tables() -> dict[str, dict[str, str]]:
-    """The tables of each system as they were recorded, by `family name`. They have their own file
-    because only this check reads them.
+    """The recorded tables of each system, by `family name`. They have their own file because only
+    this check reads them.
     """
     if not os.path.exists(TABLES):
         return {}
@@ -161,8 +159,8 @@ def recorded_tables() -> dict[str, dict[str, str]]:
 
 
 def record_tables(now: list[System]) -> None:
-    """Record the tables of each system. Refuses one that changed under a recorded version; one that
-    is new or gone changes nothing by itself.
+    """Record the tables of each system. Refuses a table that changed under a recorded version; new
+    and removed ones are allowed.
     """
     held = lock_of().systems
     for system in now:
@@ -177,11 +175,9 @@ def record_tables(now: list[System]) -> None:
 
 
 def recordable(now: list[System]) -> dict[str, Any]:
-    """The systems for the lock. Refuses one whose behaviour moved under a version that is already
-    recorded.
-    """
+    """The systems for the lock. Refuses one whose behaviour changed under a recorded version."""
     known = lock_of().systems
-    made: dict[str, Any] = {}
+    systems: dict[str, Any] = {}
     for system in now:
         entry = {"version": system.version, "fingerprint": system.fingerprint}
         record = known.get(system.family, {}).get(system.name, entry)
@@ -189,21 +185,21 @@ def recordable(now: list[System]) -> dict[str, Any]:
             raise _unpublishable(
                 f"{system.title}: behaviour changed and the version is still {system.version}"
             )
-        made.setdefault(system.family, {})[system.name] = entry
-    return made
+        systems.setdefault(system.family, {})[system.name] = entry
+    return systems
 
 
 def recordable_measures() -> dict[str, str]:
-    """The measures and profiles for the lock. Refuses one whose behaviour moved under a version
-    that is already recorded.
+    """The measures and profiles for the lock. Refuses one whose behaviour changed under a recorded
+    version.
     """
-    held, found = lock_of().measures, _fingerprints()
-    for name, taken in found.items():
+    held, fingerprints = lock_of().measures, _fingerprints()
+    for name, taken in fingerprints.items():
         if held.get(name, taken) != taken:
             raise _unpublishable(
                 f"the {_kind(name)} behaves differently and its version is still the same"
             )
-    return {**held, **found}
+    return {**held, **fingerprints}
 
 
 def _fingerprints() -> dict[str, str]:

@@ -22,11 +22,11 @@ def golden(name: str) -> Iterator[Document]:
 
 
 def outcomes(name: str, take: Callable[[dict[str, Any]], Any]) -> list[Any]:
-    """What a function makes of each probe of a golden file: its value, or the code of its error."""
-    found = []
+    """The results of a function on each probe of a golden file: its value, or its error code."""
+    results = []
     for document in golden(name):
         try:
-            found.append(take(document.tree))
+            results.append(take(document.tree))
         except InputError as error:
-            found.append(error.code)
-    return found
+            results.append(error.code)
+    return results

@@ -13,12 +13,12 @@ from assay.errors import InputError
 
 
 class HeldLibrary(NamedTuple):
-    """Files as they were. It can be handed to another process."""
+    """Files as they were. It can be sent to another process."""
 
     roots: tuple[str, ...]
     files: dict[str, bytes | None]
-    """Their bytes by path; None for one that could not be read. It keeps its place, so that an
-    older version is never taken for it.
+    """Their bytes by path; None for one that could not be read: it stays listed, so that no older
+    version is used in its place.
     """
 
     def names(self, folder: str) -> list[str]:
@@ -29,26 +29,26 @@ class HeldLibrary(NamedTuple):
 
     def read(self, path: str) -> bytes:
         """The bytes of a file."""
-        found = self.files.get(path)
-        if found is None:
+        data = self.files.get(path)
+        if data is None:
             raise InputError(
                 "FIL-001",
                 "could not be read when the server started.",
                 where=path,
                 fix="Fix the file and restart the server.",
             )
-        return found
+        return data
 
 
 def read_now(roots: tuple[str, ...], paths: Iterable[str]) -> HeldLibrary:
     """These files as they are now. Nothing is parsed: a malformed file is an error only when it is
     used.
     """
-    found: dict[str, bytes | None] = {}
+    files: dict[str, bytes | None] = {}
     for path in paths:
-        found[path] = None
+        files[path] = None
         with suppress(OSError):
-            if os.path.isfile(path):  # a pipe of that name would be waited for
+            if os.path.isfile(path):  # opening a pipe would wait for a writer
                 with open(path, "rb") as stream:
-                    found[path] = stream.read()
-    return HeldLibrary(roots, found)
+                    files[path] = stream.read()
+    return HeldLibrary(roots, files)

@@ -1,7 +1,7 @@
-"""The anti-patterns of the scoring guide, section 14, found in profiles, policies and rubrics.
+"""Finds the anti-patterns of the scoring guide, section 14, in profiles, policies and rubrics.
 
-A lint looks at the file as it is written, so it also checks files that don't load.
-Each names the pattern, the place, and what to do.
+A lint reads the file as it is written, so it also checks files that don't load. It names the
+pattern, the place, and what to do.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def lint(kind: str, document: Document, shelf: Shelf) -> list[Fault]:
     tree = document.tree
     if not isinstance(tree, dict):
         return []
-    found = (
+    lints = (
         list(_profile(tree, shelf))
         if kind == "profiles"
         else list(_rubric(tree))
@@ -53,7 +53,7 @@ def lint(kind: str, document: Document, shelf: Shelf) -> list[Fault]:
     )
     lines = document.lines or {}
     faults = []
-    for item in found:
+    for item in lints:
         at = item.path
         while at and at not in lines:
             at = at[:-1]
@@ -71,8 +71,8 @@ def lint(kind: str, document: Document, shelf: Shelf) -> list[Fault]:
 
 
 def _dicts(value: Any) -> list[tuple[int, dict[str, Any]]]:
-    """The objects of a list that are named by a text or not at all; the others are malformed, and
-    the loader says so.
+    """The objects of a list whose `id` is a text or absent; the others are malformed, and the
+    loader reports them.
     """
     listed = value if isinstance(value, list) else []
     return [
@@ -174,7 +174,7 @@ def _is_overlap(item: dict[str, Any]) -> bool:
 
 def _weights(criteria: list[tuple[int, dict[str, Any]]]) -> Iterator[Lint]:
     for index, item in criteria:
-        # a floor counts without a weight: nothing else can make up for it
+        # a floor counts even without a weight
         has_floor = item.get("role") in ROLES or item.get("critical_floor") is not None
         if (
             exact.is_number(item.get("weight"))
@@ -290,7 +290,7 @@ def clashes(shelf: Shelf) -> list[Fault]:
     rules: their results could not be told apart.
     """
     seen: dict[tuple[str, str, str], tuple[str, str]] = {}
-    found = []
+    faults = []
     for key in sorted(shelf.lock(BUILTIN).published):
         kind, _, name = key.partition("/")
         record = shelf.load(kind, name)
@@ -311,7 +311,7 @@ def clashes(shelf: Shelf) -> list[Fault]:
                 f"states {system} {version}, as {other} does, and has other rules: results under"
                 " the two could not be told apart."
             )
-            found.append(
+            faults.append(
                 Fault(
                     message,
                     code="LIB-003",
@@ -319,16 +319,16 @@ def clashes(shelf: Shelf) -> list[Fault]:
                     fix="State a version that no other published file of the family has.",
                 )
             )
-    return found
+    return faults
 
 
 def sourceless(shelf: Shelf) -> list[Fault]:
     """Criteria and gates of the newest shipped profiles that no run of our own runner can fill: a
     workflow scored by such a profile could never reach its full score, or never pass.
 
-    A profile that says nothing of judges must do without one.
+    A profile that doesn't mention judges must do without one.
     """
-    found = []
+    faults = []
     for name in dict.fromkeys(entry.name for entry in shelf.entries("profiles")):
         entry = shelf.find("profiles", name)
         if entry.root != BUILTIN:
@@ -336,7 +336,7 @@ def sourceless(shelf: Shelf) -> list[Fault]:
         profile = shelf.profile(entry.id)
         rubric = shelf.rubric(profile.rubric) if profile.rubric is not None else None
         sources = criterion_sources(profile, judge=profile.judge is not None, rubric=rubric)
-        found += [
+        faults += [
             Fault(
                 f"[no-source] {source.of} {source.id} has no source: {source.lacks}.",
                 code="LIB-004",
@@ -345,4 +345,4 @@ def sourceless(shelf: Shelf) -> list[Fault]:
             )
             for source in without_source(sources)
         ]
-    return found
+    return faults

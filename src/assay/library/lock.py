@@ -1,7 +1,7 @@
-"""What a library has published: `published.lock`, with the digest of each file.
+"""`published.lock`: what a library has published, with the digest of each file.
 
-The lock of the package also holds the fingerprints of systems and measures, and what each file was
-parsed to when it was published.
+The lock of the package also contains the fingerprints of systems and measures, and the parsed
+content of each file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Lock(msgspec.Struct, frozen=True):
     `profiles/id`.
     """
     content: dict[str, Any] = {}
-    """What each file was parsed to."""
+    """The parsed content of each file."""
 
     def write(self, root: str) -> None:
         """Replace the lock of a library."""
@@ -51,7 +51,7 @@ class Lock(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=8)
 def lock_of(root: str = BUILTIN) -> Lock:
-    """The lock of a library; an empty one where nothing was published."""
+    """The lock of a library; an empty one if nothing was published."""
     path = os.path.join(root, LOCK)
     if not os.path.exists(path):
         return Lock({})

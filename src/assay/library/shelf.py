@@ -2,13 +2,12 @@
 
 Built-in items are next to this file; `--library` or ASSAY_LIBRARY adds a team's own folder with the
 same three sub-folders. A file is named `name@version.yaml`. `published.lock` lists the published
-items with their digests, and a published file that has changed is refused. A folder adds names; a
+items with their digests, and a published file that has changed is refused. A folder adds names: a
 bare name, an alias letter or a family that is shipped means the shipped item, and a folder's
-`rag@2` is taken only where it is written out.
+`rag@2` is used only if it is written out.
 
 A command reads a file when it needs it. A server reads all of them once, when it starts (`hold`),
-and each of its processes grades by those bytes: a file that is edited meanwhile must not give one
-name two texts.
+and all of its processes grade by those bytes: editing a file must not give one name two meanings.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from assay.scoring.profile import Profile, load_profile
 from assay.scoring.rubric import Rubric, load_rubric
 
 KINDS = {"profiles": "profile", "policies": "policy", "rubrics": "rubric"}
-"""What is on a shelf: the folder of each kind, and the word for one of it."""
+"""The kinds of items on a shelf: the folder of each, and its singular."""
 
 
 def _load(kind: str, document: Document) -> Any:
@@ -72,9 +71,7 @@ class ShelfFile(NamedTuple):
 
 
 def hold(*folders: str, files: Sequence[str] = ()) -> HeldLibrary:
-    """Read whatever a shelf of these folders could be asked for, and `files`, which are named by
-    their paths.
-    """
+    """Read every file that a shelf of these folders may need, and `files`, which are paths."""
     shelf = Shelf(*folders)
     locks = [
         os.path.join(root, LOCK)
@@ -91,8 +88,8 @@ def hold(*folders: str, files: Sequence[str] = ()) -> HeldLibrary:
 
 
 class Shelf:
-    """Where profiles, policies and rubrics are found. Earlier roots are looked at first. With
-    `held` nothing is read from the disk any more.
+    """Finds profiles, policies and rubrics, in the order of `roots`. With `held`, nothing is read
+    from disk.
     """
 
     def __init__(self, *folders: str, held: HeldLibrary | None = None) -> None:
@@ -121,7 +118,7 @@ class Shelf:
         return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
 
     def lock(self, root: str) -> Lock:
-        """The lock of one of the roots, or of the folder of a file that is given by its path."""
+        """The lock of one of the roots, or of the library of a file given by its path."""
         path = os.path.join(root, LOCK)
         if self._held is None:
             return _lock(root)
@@ -144,17 +141,17 @@ class Shelf:
                     yield ShelfFile(kind, name, version, os.path.join(folder, base), root)
 
     def find(self, kind: str, name: str) -> ShelfFile:
-        """The file for `name` (its newest version, the shipped one where the name is shipped) or
-        `name@version`.
+        """The file for `name@version`, or for `name`: its newest version, of the shipped ones if
+        there are any.
         """
         wanted, _, version = name.partition("@")
-        found = [
+        matches = [
             entry
             for entry in self.entries(kind)
             if entry.name == wanted and (not version or entry.version == version)
         ]
-        if found:
-            return max(found, key=self._rank)
+        if matches:
+            return max(matches, key=self._rank)
         names = [entry.name for entry in self.entries(kind)] + [
             entry.id for entry in self.entries(kind)
         ]
@@ -165,7 +162,7 @@ class Shelf:
         )
 
     def _rank(self, entry: ShelfFile) -> tuple[Any, ...]:
-        # A folder may repeat a shipped id; other bytes under it are refused when it is loaded.
+        # A folder may repeat a shipped id; different content is refused when it is loaded.
         return entry.root == BUILTIN or entry.key in self.lock(BUILTIN).published, version_key(
             entry.version
         )
@@ -191,7 +188,7 @@ class Shelf:
                     entry.path,
                     data,
                     published=self.lock(entry.root).published.get(entry.key),
-                    # believed of the package alone: a folder's lock could differ from its file
+                    # only from the package's own lock: a folder's could differ from its file
                     frozen=self.lock(BUILTIN).content.get(entry.key),
                 )
                 own = str(cached.id)
@@ -202,7 +199,7 @@ class Shelf:
                         where=entry.path,
                         fix="Rename one of them.",
                     )
-            # its bytes are those that were published: anything else was refused above
+            # its bytes are the published ones: anything else was refused above
             if f"{kind}/{cached.id}" in self.lock(BUILTIN).published:
                 vouch(digest(cached))
             self._loaded[f"{kind}/{name}"] = cached
@@ -225,16 +222,15 @@ class Shelf:
         """The profile that serves a family: a shipped one before a folder's, the one with its name
         before another, the newest version. There is no default.
         """
-        found: list[tuple[Any, Profile]] = []
+        serving: list[tuple[Any, Profile]] = []
         families = []
         for entry in self.entries("profiles"):
             profile = self.profile(entry.id)
             families.append(profile.family)
             if profile.family == family:
-                # the profile with the family's own name comes before others that serve it too
                 shipped, version = self._rank(entry)
-                found.append(((shipped, entry.name == family, version, entry.name), profile))
-        if not found:
+                serving.append(((shipped, entry.name == family, version, entry.name), profile))
+        if not serving:
             raise ShelfError(
                 "SCO-010",
                 f"no profile serves the family '{family}'.{near_miss(family, families)}",
@@ -243,7 +239,7 @@ class Shelf:
                     " profiles` shows them."
                 ),
             )
-        return max(found, key=lambda pair: pair[0])[1]
+        return max(serving, key=lambda pair: pair[0])[1]
 
     def policy(self, name: str) -> Policy:
         """A policy for scorecards by name, `name@version` or path."""
@@ -264,7 +260,7 @@ class Shelf:
         return self._of_family("rubrics", family, name)
 
     def _of_family(self, kind: str, family: str, name: str) -> Any:
-        """An item that is meant for this family; the letters of two families are never mixed."""
+        """An item of this family; an item of another family is refused."""
         loaded = self.load(kind, name)
         own = _family(getattr(loaded, "family", None))
         if own.id != family:
@@ -278,14 +274,18 @@ class Shelf:
 
 
 def version_key(version: str) -> tuple[tuple[int, int, str], ...]:
-    """What orders versions: `10` after `9`."""
+    """The sort key of a version: `10` comes after `9`.
+
+    >>> sorted(["10", "9", "²"], key=version_key)
+    ['9', '10', '²']
+    """
     return tuple(
-        (0, int(part), "") if part.isdigit() else (1, 0, part) for part in version.split(".")
+        (0, int(part), "") if part.isdecimal() else (1, 0, part) for part in version.split(".")
     )
 
 
 def _roots_of(file: str) -> tuple[str, ...]:
-    """The folders whose locks say what the id of a file means that is given by its path."""
+    """The libraries whose locks apply to a file given by its path: its own and the built-in one."""
     return tuple(dict.fromkeys((os.path.dirname(os.path.dirname(os.path.abspath(file))), BUILTIN)))
 
 
@@ -312,7 +312,7 @@ def load_data(
     kind: str, path: str, data: bytes, *, published: str | None = None, frozen: Any = None
 ) -> Any:
     """The bytes of a shelf file as its record; `published` is the digest they must have, `frozen`
-    what they were parsed to when they were published.
+    their parsed content from the lock.
     """
     if published is not None and sha256(data).hexdigest() != published:
         raise ShelfError(
@@ -322,9 +322,8 @@ def load_data(
             fix="Restore it, and put the change into a file with a new version.",
         )
     if published is not None and frozen is not None:
-        return _load(
-            kind, Document(frozen, path)
-        )  # the same bytes parse to the same tree; reading YAML is a fifth of the time to start
+        # the same bytes parse to the same tree; parsing YAML would take a fifth of the startup time
+        return _load(kind, Document(frozen, path))
     return _load(kind, parse_yaml(data, path))
 
 
@@ -332,8 +331,8 @@ def load_data(
 
 
 def changed(shelf: Shelf) -> list[str]:
-    """Published items whose file has changed or is gone, or whose frozen content is not what the
-    file says.
+    """Published items whose file has changed or is gone, or whose content in the lock is not that
+    of the file.
     """
     return [
         key
@@ -359,8 +358,8 @@ def _is_unchanged(root: str, key: str) -> bool:
 def publish(
     root: str, systems: dict[str, Any], *, measures: dict[str, str] | None = None
 ) -> list[str]:
-    """Freeze what is new in a library: add its digests to the lock. What was published before must
-    be unchanged.
+    """Publish the new items of a library: add their digests to its lock. Items that were published
+    before must be unchanged.
     """
     lock = _lock(root)
     published, content = dict(lock.published), dict(lock.content)

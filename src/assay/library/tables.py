@@ -1,11 +1,11 @@
 """Every table, list, pattern and constant that can move a verdict, found by walking the modules of
 each system.
 
-Nothing is listed by hand, so nothing can be forgotten: a name that a module assigns, a default of a
-function, a field of a record counts unless it is excluded below with its reason. A changed value
-needs a new version. Code has a digest for each module, without comments, docstrings and sentences:
-a changed rule is noticed even where no golden input (`fingerprint`) reaches it, and the author of
-the change states whether it moves a verdict.
+Nothing is listed by hand, so nothing can be forgotten: every name that a module assigns, every
+default of a function and every field of a record counts unless it is excluded below with a reason.
+A changed value needs a new version. The code of each module has a digest, without comments,
+docstrings and sentences: a changed rule is detected even if no golden input (`fingerprint`) reaches
+it, and the author of the change states whether it moves a verdict.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 CODE = ":code"
-"""How the digest of a module's code is named."""
+"""The end of the name of a digest of a module's code."""
 RECORDED_WITH = (3, 11)
-"""The Python whose syntax trees were recorded: another one has others, and says nothing of code."""
+"""The Python version whose syntax trees were recorded. Others differ, so they don't check code."""
 
 
 class ModuleValue(NamedTuple):
-    """One value that a module holds."""
+    """One value of a module."""
 
     module: str
     name: str
@@ -99,7 +99,7 @@ class ModuleValue(NamedTuple):
 
 
 def systems() -> dict[tuple[str, str], RuleSystem]:
-    """Every system by the name of its family and its own."""
+    """Every system, by the names of its family and itself."""
     return {(name, system.name): system for name in FAMILIES for system in FAMILIES[name].systems}
 
 
@@ -107,13 +107,13 @@ def systems() -> dict[tuple[str, str], RuleSystem]:
 def modules() -> dict[str, tuple[str, str]]:
     """Every module of the systems, and the system it belongs to."""
     owners = {prefix: name for name, system in systems().items() for prefix in system.modules}
-    found = {}
+    owned = {}
     for prefix in owners:
         for name in (prefix, *_inside(prefix)):
-            found[name] = owners[
+            owned[name] = owners[
                 max((one for one in owners if name == one or name.startswith(f"{one}.")), key=len)
             ]
-    return found
+    return owned
 
 
 def _inside(package: str) -> list[str]:
@@ -124,7 +124,7 @@ def _inside(package: str) -> list[str]:
 
 
 class ModuleText(NamedTuple):
-    """What is read from the text of a module."""
+    """What the text of a module defines, and the digest of its code."""
 
     assigned: tuple[str, ...]
     digest: str
@@ -132,29 +132,25 @@ class ModuleText(NamedTuple):
 
 @cache
 def _read(name: str) -> ModuleText:
-    """The names that a module itself gives a value, a class or a function, without those that it
-    imports, which belong to others; and the digest of its code.
-    """
+    """The names that a module itself defines, without its imports, and the digest of its code."""
     tree = ast.parse(_source(name))
-    found: dict[str, None] = {}
+    assigned: dict[str, None] = {}
     for node in _statements(tree.body):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found[node.name] = None
+            assigned[node.name] = None
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= dict.fromkeys(
+            assigned |= dict.fromkeys(
                 part.id
                 for target in targets
                 for part in ast.walk(target)
                 if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
             )
-    return ModuleText(tuple(found), code_digest(tree))
+    return ModuleText(tuple(assigned), code_digest(tree))
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a module, without those inside its functions and classes: what is assigned
-    there is not the module's.
-    """
+    """The statements of a module, without those inside its functions and classes."""
     for node in body:
         yield node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -164,7 +160,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def tables(module: str) -> Iterator[ModuleValue]:
-    """What one module holds now."""
+    """The current values of one module."""
     held: ModuleType = import_module(module)
     for name in _read(module).assigned:
         if f"{module}:{name}" in EXCLUDED or not hasattr(held, name) or name.startswith("__"):
@@ -185,9 +181,7 @@ def tables(module: str) -> Iterator[ModuleValue]:
 
 
 def _class_values(kind: type) -> Iterator[tuple[str, Any]]:
-    """The data of a class: members, defaults of fields, what a record may hold, defaults of
-    methods.
-    """
+    """The data of a class: members, types and defaults of fields, defaults of methods, literals."""
     if issubclass(kind, Enum):
         yield "members", {member.name: member.value for member in kind}
         return
@@ -230,13 +224,13 @@ _LITERAL = (
 
 def _defaults(function: Any) -> list[Any]:
     function = inspect.unwrap(function)
-    given = [
+    defaults = [
         *(getattr(function, "__defaults__", None) or ()),
         *(getattr(function, "__kwdefaults__", None) or {}).items(),
     ]
     return [
         plain(value)
-        for value in given
+        for value in defaults
         if value is not None
         and not (isinstance(value, tuple) and len(value) == 2 and value[1] is None)
     ]
@@ -246,17 +240,16 @@ _OPAQUE = ["opaque"]
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """A value as JSON can say it; functions, encoders and the like are opaque: they are seen by
-    what they do.
+    """A value as JSON; functions, encoders and the like are opaque, and only the digest of the code
+    covers them.
     """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, Enum):
         return [value.name, plain(value.value, depth + 1)]
     if isinstance(value, _PLAIN):
-        return f"{type(value).__name__}:{value}".replace(
-            _PACKAGE, "assay"
-        )  # the install path isn't part of a rule
+        # the install path isn't part of a rule
+        return f"{type(value).__name__}:{value}".replace(_PACKAGE, "assay")
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, type):
@@ -315,24 +308,24 @@ def _digest(tree: Any) -> str:
 
 
 def of_module(module: str) -> dict[str, str]:
-    """The digest of each value that a module holds now, by `module:NAME`, and that of its code."""
-    found = {table.key: _digest(plain(table.value)) for table in tables(module)}
+    """The digest of each current value of a module, by `module:NAME`, and that of its code."""
+    digests = {table.key: _digest(plain(table.value)) for table in tables(module)}
     return (
-        found | {f"{module}{CODE}": _read(module).digest}
+        digests | {f"{module}{CODE}": _read(module).digest}
         if sys.version_info[:2] == RECORDED_WITH
-        else found
+        else digests
     )
 
 
 def code_digest(tree: ast.Module) -> str:
-    """What a module does, as far as its text can say: its syntax tree without comments, docstrings,
-    and sentences that people read.
+    """The digest of a module's syntax tree without comments, docstrings, and sentences that people
+    read.
     """
     return sha256(_shape(tree).encode()).hexdigest()[:16]
 
 
 def _shape(node: Any) -> str:
-    """The spelling of a nested list: the name of each node, and its fields."""
+    """A syntax tree as text: the name of each node, and its fields."""
     if isinstance(node, ast.Constant):
         is_sentence = isinstance(node.value, str) and " " in node.value
         return repr(" " if is_sentence else repr(node.value))
@@ -361,16 +354,16 @@ def _source(module: str) -> str:
 
 def of_system(family: str, system: str) -> dict[str, str]:
     """The digest of every value of one system, by name."""
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for module, owner in modules().items():
         if owner == (family, system):
-            found |= of_module(module)
+            digests |= of_module(module)
     data = systems()[family, system].data
     folder = os.path.join(_PACKAGE, *data.split("/"))
     for name in sorted(os.listdir(folder)) if data else ():
         with open(os.path.join(folder, name), "rb") as stream:
             text = stream.read()
-        if name != "rules.json":  # the modules that read it hold its rules, without their words
+        if name != "rules.json":  # its rules are values of the modules that read it
             value = json.loads(text) if name.endswith(".json") else text.decode()
-            found[f"{data}/{name}"] = _digest(value)
-    return found
+            digests[f"{data}/{name}"] = _digest(value)
+    return digests

@@ -1,5 +1,5 @@
-"""Sends the modules of `inside` into the sandbox: compiled here, sent through the job's pipe, and
-run there from memory.
+"""Sends the modules of `inside` into the sandbox: they are compiled here, sent through the job's
+pipe, and run there from memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NEEDED = {
     "examiner": ("values", "processes", "supervisor", "solution", "suite", "examiner"),
     "together": ("values", "processes", "supervisor", "solution", "suite", "examiner"),
 }
-"""The modules of each kind of run. The last one has a function of the kind's name."""
+"""The modules of each kind of run. The last one has a function with the name of the kind."""
 _START = """
 import marshal, os, sys
 parts = []
@@ -36,8 +36,8 @@ module.{kind}(job)
 
 
 def start_command(python: str, kind: str, pipe: int) -> list[str]:
-    """How the supervisor starts: a bare interpreter, without environment, site packages or the
-    current folder.
+    """The command that starts the supervisor: a bare interpreter, without environment, site
+    packages or the current folder.
     """
     return [python, "-I", "-S", "-B", "-X", "utf8", "-c", _START.format(kind=kind, pipe=pipe)]
 

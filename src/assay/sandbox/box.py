@@ -1,8 +1,8 @@
-"""One supervised run from outside: start it, read its pipes, stop it, and make sure that nothing of
-it is left.
+"""One supervised run, seen from outside: starts it, reads its pipes, stops it, and makes sure that
+no process or file of it is left.
 
-Only the supervisor inside, through its own pipe, reports how a run ended. No report means that it
-did not end well. The code's output is kept up to a limit and decides nothing.
+Only the supervisor inside reports, through its own pipe, how a run ended. A run without a report
+has not passed. The code's output is kept up to a limit and decides nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from assay.sandbox.outcome import Kind
 
 _STOP_S = 2.0
-"""How long a stopped run may take to end by its supervisor, before it is killed from outside."""
+"""How long the supervisor may take to end a stopped run before it is killed from outside."""
 _ENV = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "LANG": "C.UTF-8",
@@ -80,7 +80,7 @@ class Box:
         try:
             self._process = self._start()
         except BaseException:
-            self._let_go()
+            self._release()
             raise
 
     def __enter__(self) -> Box:
@@ -90,9 +90,9 @@ class Box:
         try:
             self._kill()
         finally:
-            self._let_go()
+            self._release()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         for pipe in self._ours:
             os.close(pipe)
         self._ours.clear()
@@ -187,20 +187,20 @@ class Box:
             tree_bytes=sum(len(data) if isinstance(data, bytes) else 512 for data in files),
             texts={path: _memory(theirs, text.encode()) for path, text in texts},
         )
-        program = seccomp.program()  # empty where this machine has no filter
+        program = seccomp.program()  # empty if there is no filter for this machine
         if program:
             arguments += ["--seccomp", str(_memory(theirs, program))]
         return [walls.find_bubblewrap(), *arguments, "--info-fd", str(info), "--", *start]
 
     def _make_folders(self, user: int, job: dict[str, Any]) -> str:
-        """Without isolation: a working folder, one for the report and one for the rest, on this
-        machine's disk. Returns the last.
+        """Make folders on this machine's disk for a run without isolation: the working folder, one
+        for the report, and a home. Returns the home.
         """
         if self.setup.kind != "command":
             # a command is another program; a solution imports from this interpreter's folders
             walls.check_reach(self.setup.python)
         self._folder = tempfile.mkdtemp(prefix="assay-sandbox-")
-        os.chmod(self._folder, 0o711)  # others pass through, and cannot look around  # noqa: S103
+        os.chmod(self._folder, 0o711)  # others can enter it but not list it  # noqa: S103
         tree, reports, home = (
             os.path.join(self._folder, name) for name in ("tree", "report", "tmp")
         )
@@ -214,7 +214,7 @@ class Box:
         return home
 
     def _pipe(self, theirs: list[int]) -> tuple[int, int]:
-        """A pipe to the box: its end, and ours."""
+        """A pipe to the box: its end and our end."""
         out, into = os.pipe()
         os.set_blocking(into, False)
         self._ours.add(into)
@@ -230,7 +230,7 @@ class Box:
         theirs.append(into)
         return into
 
-    # --- attending
+    # --- serving the pipes
 
     def watched(self) -> dict[int, int]:
         """Open descriptors and what they wait for."""
@@ -288,7 +288,7 @@ class Box:
         until they are gone.
         """
         if self.setup.isolation == "process" and self._process.poll() is None:
-            # There is no namespace that would take its processes along: the supervisor must do it.
+            # Without a namespace, only the supervisor can end all of its processes.
             if self._leash in self._ours:
                 self._close(self._leash)
             with suppress(subprocess.TimeoutExpired):
@@ -310,7 +310,7 @@ class Box:
     # --- outcome
 
     def outcome(self) -> SandboxOutcome:
-        """How it ended. Raises NotEnoughEvidence SBX-002 where the sandbox itself did not start."""
+        """How it ended. Raises NotEnoughEvidence SBX-002 if the sandbox itself did not start."""
         report = bytes(self._captured["report"].data)
         stdout, stderr = (
             Stream(bytes(self._captured[name].data), self._captured[name].total)
@@ -370,7 +370,7 @@ def end(box: Box, why: Kind | None, others: Sequence[Box] = ()) -> None:
 
 
 def run_box(setup: BoxSetup) -> tuple[SandboxOutcome, bytes]:
-    """Run to the end, or until its time is over: how it ended, and the answer from inside."""
+    """Run to the end or to the time limit. Returns how it ended, and the answer from inside."""
     with Box(setup) as box:
         if not attend([box], until=lambda: box.ended is not None, seconds=setup.limits.wall_s):
             end(box, "timeout")

@@ -1,4 +1,4 @@
-"""What a supervised run is given."""
+"""The input of a supervised run."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class TreeEntry(NamedTuple):
 
 
 class BoxSetup(NamedTuple):
-    """What a run is given."""
+    """The input of a run."""
 
     kind: str
-    """What runs: see `bootstrap`."""
+    """The kind of run: see `bootstrap`."""
     limits: SandboxLimits
     isolation: Isolation
     python: str

@@ -1,4 +1,4 @@
-"""What the supervisor's report means: how a run ended, and what was seen on the way.
+"""Interprets the supervisor's report: how a run ended, and which violations it saw.
 
 Only this report decides. Standard error is read in one place, to tell out-of-memory failures from
 others; both are failures.
@@ -26,7 +26,7 @@ def read_ending(
     report: bytes, limits: SandboxLimits, stderr: bytes, *, stopped: Kind | None, over: bool
 ) -> dict[str, Any]:
     """The part of an outcome that the supervisor knows. `stopped` is why the caller stopped the
-    run, `over` that it was stopped at all.
+    run, `over` whether it did.
     """
     head, _, tail = report.removeprefix(READY).partition(b"\nend\n")
     lines = [line.split(" ", 2) for line in head.decode("utf-8", "replace").splitlines()]

@@ -48,7 +48,7 @@ class Available(NamedTuple):
 
 
 def available() -> list[Available]:
-    """Every kind of isolation, the strongest first; each is tried."""
+    """Every kind of isolation, the strongest first, after trying each."""
     return [Available("bubblewrap", _why_no_bubblewrap()), Available("process", _why_no_process())]
 
 
@@ -63,8 +63,8 @@ def require(isolation: Isolation) -> None:
 
 
 def check_isolation(isolation: Isolation) -> None:
-    """Raise for an unknown name, and for what this machine clearly lacks; cheap, and so done before
-    every run.
+    """Raise for an unknown name, and for one that this machine clearly lacks. This is cheap, so it
+    is done before every run.
     """
     if isolation not in ("bubblewrap", "process"):
         raise InputError(
@@ -78,7 +78,7 @@ def check_isolation(isolation: Isolation) -> None:
 
 
 def not_available(isolation: Isolation, why: str) -> NotEnoughEvidence:
-    """The refusal."""
+    """The error for an isolation that is unavailable."""
     fix = (
         f"{INSTALL} {BY_NAME}"
         if isolation == "bubblewrap"
@@ -130,8 +130,8 @@ def _why_no_process() -> str:
 
 
 def check_reach(python: str) -> None:
-    """Without walls and started by root, the code runs as another user: the interpreter must be
-    within that user's reach.
+    """Raise if the code can't run this interpreter: without isolation and started by root, it runs
+    as another user.
     """
     real = os.path.realpath(python)
     if os.geteuid() == 0 and not _is_open(real):
@@ -193,8 +193,8 @@ def _namespaces() -> list[str]:
     ]
     arguments += ["--hostname", "sandbox", "--cap-drop", "ALL"]
     if os.geteuid() == 0:
-        # The supervisor stays root inside, without rights but these three: to become another user,
-        # and to end what that user started.
+        # The supervisor stays root inside with only these three capabilities: to become another
+        # user, and to kill that user's processes.
         return [
             *arguments,
             "--cap-add",
@@ -229,8 +229,8 @@ def _system() -> list[str]:
 
 
 def _folders(path: str, made: set[str]) -> list[str]:
-    """The folders above a path, open to the code's user: bwrap alone would make them for root
-    only.
+    """Arguments for the folders above a path, readable by the code's user: bwrap alone would make
+    them for root only.
     """
     arguments = []
     parts = path.strip("/").split("/")
@@ -246,7 +246,7 @@ def interpreter(python: str) -> tuple[str, ...]:
     """The folders that an interpreter needs, beyond /usr: its own, and that of its virtual
     environment.
     """
-    found = []
+    folders = []
     real = os.path.realpath(python)
     base, environment = (
         os.path.dirname(os.path.dirname(real)),
@@ -265,13 +265,13 @@ def interpreter(python: str) -> tuple[str, ...]:
                 " code.",
                 fix="Use another one.",
             )
-        found.append(folder)
-    return tuple(dict.fromkeys(found))
+        folders.append(folder)
+    return tuple(dict.fromkeys(folders))
 
 
 def etc_texts(user: int) -> dict[str, str]:
-    """The files of /etc that programs expect, with nothing of this machine. The name server is an
-    address of documentation: there is no route.
+    """The files of /etc that programs expect, without any data of this machine. The name server is
+    an address reserved for documentation, to which there is no route.
     """
     user = user or NOBODY
     return {

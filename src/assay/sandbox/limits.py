@@ -7,32 +7,28 @@ from typing import NamedTuple
 from assay.errors import InputError
 
 WALL_S = 10.0
-"""HumanEval gives a task 3 seconds; three times that, so that a slow machine does not fail a right
-answer.
+"""HumanEval gives a task 3 seconds; this is three times that, so that a correct answer doesn't fail
+on a slow machine.
 """
 CPU_S = 10
-"""As long as the wall: one process that computes all the time is stopped by the clock, several by
-this.
-"""
+"""The same as the wall time, which stops one busy process first; this stops several of them."""
 MEMORY_MB = 1024
 """Address space of one process and resident memory of all together. Python alone needs about 30 MB;
 each thread reserves some 8 MB more.
 """
 PROCESSES = 32
-"""Processes and threads at once: enough for a test runner with workers, nothing for a fork bomb."""
+"""Processes and threads at once: enough for a test runner with workers, too few for a fork bomb."""
 FILE_MB = 64
-"""The largest file, and what each private folder (the working folder, /tmp, /dev/shm) can take in
-all, beyond the tree that is copied in.
+"""The largest file, and the size of each private folder (the working folder, /tmp, /dev/shm)
+besides the tree that is copied in.
 """
 OUTPUT_KB = 256
-"""What is kept of standard output and of standard error, each. The rest is read, counted and
+"""How much of standard output and of standard error is kept, each. The rest is counted and
 dropped.
 """
 
 OUTPUT_FLOOD = 64
-"""Output beyond this many times `output_kb` ends the run: nobody reads it, and reading costs the
-caller.
-"""
+"""Output beyond this many times `output_kb` ends the run."""
 OPEN_FILES = 512
 MAX_TREE_MB = 256
 MAX_TREE_FILES = 50_000
@@ -40,8 +36,8 @@ MAX_REPORT_MB = 8
 
 
 class SandboxLimits(NamedTuple):
-    """What one run may take. Every limit holds; the first that is reached ends the run or the
-    attempt.
+    """The limits of one run. The first that is reached ends the run, or makes the call fail that
+    would exceed it.
     """
 
     wall_s: float = WALL_S

@@ -1,11 +1,11 @@
-"""What the sandbox saw: records, and the gate they feed.
+"""The records of what the sandbox saw, and the gate they feed.
 
-`status` says how a run ended, `violations` what it tried or took beyond its limits. Seen are: the
-clock, computing time, memory, the number of processes, floods of output, file sizes that end the
-process, processes left behind, addresses outside (counted by the kernel: there is no route), and
-the loss of the supervisor. Not seen are attempts that the system merely refuses: a write to a
-read-only place, an open of a file that is not there, a system call that the filter denies. They do
-no harm, and leave no trace.
+`status` is how a run ended, `violations` what it tried or used beyond its limits. The sandbox
+detects: wall time, CPU time, memory, the number of processes, floods of output, files beyond the
+size limit, processes left behind, connections to outside addresses (which the kernel counts, as
+there is no route), and the loss of the supervisor. It doesn't detect attempts that the system
+refuses: a write to a read-only place, opening a file that doesn't exist, a system call that the
+filter denies.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ Kind = Literal[
 
 
 class Violation(NamedTuple):
-    """One thing that untrusted code tried or took beyond its limits."""
+    """One thing that untrusted code tried or used beyond its limits."""
 
     kind: Kind
     detail: str
 
 
 class Stream(NamedTuple):
-    """What was kept of one stream, and how much there was."""
+    """The kept part of one stream, and its total size."""
 
     data: bytes
     total: int
@@ -57,8 +57,8 @@ class SandboxOutcome(NamedTuple):
     """One run, as the trusted side saw it."""
 
     status: Status
-    """passed: ended by itself with 0, and nothing was seen. violation: ended with 0, and something
-    was.
+    """passed: ended by itself with 0 and without violations; violation: ended with 0, but with
+    violations.
     """
     exit_code: int | None
     """None if a signal ended it."""
@@ -66,28 +66,26 @@ class SandboxOutcome(NamedTuple):
     wall_s: float
     cpu_s: float
     peak_kb: int
-    """Of the largest process, or of all together at the moments somebody looked: the larger of the
-    two.
+    """The larger of two numbers: the peak of the largest process, and the most that all processes
+    together used when they were checked.
     """
     stdout: Stream
     stderr: Stream
     violations: tuple[Violation, ...]
     isolation: Isolation
-    """Under `process` there were limits and no walls."""
+    """`process` means limits without isolation."""
     reason: str
     """One sentence for a person."""
     report: bytes | None
     """The file a command was asked to write outside its tree; None if there is none."""
 
     def unless(self, failed: bool) -> SandboxOutcome:
-        """The record of a process that ended well, although its tests failed: it must not read as
-        passed.
-        """
+        """The outcome with the status `failed` if the process ended well but its tests failed."""
         return self._replace(status="failed") if failed and self.status == "passed" else self
 
 
 class SandboxVerdict(NamedTuple):
-    """Whether a solution or a tree passed. None: it was not found out, which passes no gate."""
+    """Whether a solution or a tree passed; None if that is unknown, which passes no gate."""
 
     passed: bool | None
     outcome: SandboxOutcome
@@ -106,8 +104,8 @@ class GateEntry(TypedDict):
 
 
 def verdict(outcomes: Iterable[SandboxOutcome]) -> GateEntry:
-    """The gate `no_sandbox_violation` over all that ran. No run at all, or one without walls,
-    leaves it open, and open fails closed.
+    """The gate `no_sandbox_violation` over all runs. Without any run, or with a run without
+    isolation, it is undetermined, which fails.
 
     >>> verdict([])
     {'passed': None, 'reason': 'nothing ran in the sandbox'}
@@ -123,7 +121,7 @@ def verdict(outcomes: Iterable[SandboxOutcome]) -> GateEntry:
         more = f"; and {len(violations) - 3} more" if len(violations) > 3 else ""
         return {"passed": False, "reason": f"{count} in {runs}: {shown}{more}"}
     if any(outcome.isolation != "bubblewrap" for outcome in seen):
-        # Without walls nothing can break out of them: a pass would claim what nobody saw.
+        # Without isolation there is nothing to break out of: a pass would claim what nobody saw.
         reason = "ran under limits only (`process`): writes, files read and network were not held"
         return {"passed": None, "reason": reason}
     if any(outcome.status == "error" for outcome in seen):

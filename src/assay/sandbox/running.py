@@ -1,13 +1,13 @@
-"""Run a command under limits, and decide by its exit status and its report whether it passed.
+"""Runs a command under limits, and decides by its exit status and its report whether it passed.
 
-What `run_command` guarantees: the candidate's tree is a copy; the verdict is the exit status as the
-supervisor saw it, never printed text; the report is written where the tree cannot have put one
-beforehand, and a status of 0 without the report that was asked for does not pass.
+What `run_command` guarantees: the candidate's tree is a copy; the verdict depends on the exit
+status that the supervisor saw, never on printed text; the report is written where the tree can't
+have put one beforehand, and a status of 0 without the requested report does not pass.
 
-What it does not guarantee: a test runner that imports the candidate's code runs it in its own
-process, and code that sets out to can end that process with 0 and write a report before. For pytest
-and unittest use `testing.run_test`, whose report is signed; where the answer is a function, use
-`check_solution`, where the code and the verdict share no process.
+What it doesn't guarantee: a test runner that imports the candidate's code runs it in its own
+process, and malicious code can write a report and end that process with 0. For pytest and unittest,
+use `testing.run_test`, whose report is signed; if the answer is a function, use `check_solution`,
+where the code and the verdict share no process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from assay.sandbox.limits import DEFAULT, SandboxLimits
 from assay.sandbox.outcome import Isolation, SandboxOutcome, SandboxVerdict
 
 REPORT = f"{walls.REPORTS}/report.xml"
-"""Where a command writes the report that `run_command` hands back."""
+"""Where a command writes the report that `run_command` reads."""
 _JUNIT = {"skipped": "skipped or expected to fail", "failure": "failed", "error": "errored"}
 
 
@@ -51,10 +51,10 @@ def run(
 ) -> SandboxOutcome:
     r"""Run a command in a fresh working folder with a copy of `entries` in it.
 
-    Nothing written comes back, and the environment is a handful of fixed variables. `readable` are
-    folders outside the system that the command may read. Our own interpreter can be named; its
-    folders are then readable. Raises SBX-001 (no such isolation here), SBX-002 (the sandbox did not
-    start), SBX-003 (what was handed over cannot be taken).
+    Files that the command writes are discarded, and its environment is a handful of fixed
+    variables. `readable` are folders besides the system's that it may read. If the command is our
+    own interpreter, its folders are readable. Raises SBX-001 (the isolation is unavailable),
+    SBX-002 (the sandbox did not start), SBX-003 (invalid arguments).
 
     >>> run(["python3", "-c", "print(6 * 7)"]).stdout.text  # doctest: +SKIP
     '42\n'
@@ -104,11 +104,11 @@ def run_command(
     readable: Sequence[str] = (),
     stdin: bytes = b"",
 ) -> SandboxVerdict:
-    """Run a command against a copy of a working tree; it passes by its exit status, and by what its
-    report shows where one is asked for.
+    """Run a command against a copy of a working tree; its exit status decides whether it passed,
+    and its report if one is requested.
 
-    `report` is REPORT, or "" for none; `read` reads a report (default: it is JUnit XML, and every
-    test in it passed). See the module's header for what a hostile tree can still do.
+    `report` is REPORT, or "" for none; `read` reads a report (by default JUnit XML, in which every
+    test must have passed). See the module docstring for what a hostile tree can still do.
     """
     outcome = run(
         command,
@@ -121,7 +121,7 @@ def run_command(
     )
     if outcome.status == "error":
         return SandboxVerdict(None, outcome, outcome.reason)
-    # what was seen besides is for the gate, not for the tests
+    # violations fail the gate, not the tests
     passed = outcome.exit_code == 0 and outcome.status in ("passed", "violation")
     findings = ReportFindings()
     if report and outcome.report is not None:
@@ -137,8 +137,8 @@ def run_command(
 
 
 def read_junit(data: bytes) -> ReportFindings:
-    """What a JUnit XML report shows: nothing wrong where it names at least one test, each once, and
-    none that failed or was skipped.
+    """What a JUnit XML report shows. It has no fault if it names at least one test, each once, and
+    none failed or was skipped.
     """
     try:
         # its size is limited, and expat limits how entities grow

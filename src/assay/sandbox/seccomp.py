@@ -1,10 +1,9 @@
-"""System calls that no solution and no test needs, refused by a filter in the kernel.
+"""A kernel filter that refuses system calls that no solution and no test needs.
 
-The namespaces are the wall; this takes away the tools to work on it: mounting, tracing, new
-namespaces, kernel keyrings, BPF, io_uring, and sockets other than local, IP and netlink (vsock and
-the kernel's crypto sockets know no network namespace). Memory that no limit counts is refused too
-(memfd, System V). There is a filter for x86-64 and for arm64 (aarch64); on other machines there is
-none.
+Namespaces isolate the code; this filter removes what could be used to attack them: mounting,
+tracing, new namespaces, kernel keyrings, BPF, io_uring, and sockets other than local, IP and
+netlink (vsock and the kernel's crypto sockets ignore network namespaces). It also refuses memory
+that no limit counts (memfd, System V). The filter exists for x86-64 and arm64 (aarch64) only.
 """
 
 from __future__ import annotations
@@ -23,18 +22,16 @@ class Machine(NamedTuple):
     """The numbers of one kind of machine; the test suite compares them with the kernel's header."""
 
     architecture: int
-    """As the kernel's audit names it. A call made for another one, as 32-bit code does, ends the
-    process.
+    """The kernel's audit number of the architecture. A system call of another architecture, such as
+    from 32-bit code, ends the process.
     """
     clone: int
     clone3: int
     socket: int
     refused: dict[str, int]
-    """Calls that answer that they are not permitted."""
+    """Calls that fail with EPERM."""
     beyond: int = 0
-    """From this number on the same calls come again under other numbers (x32); 0 where they do
-    not.
-    """
+    """From this number on, the same calls have second numbers (x32); 0 if they don't."""
 
 
 MACHINES = {
@@ -178,8 +175,8 @@ _NUMBER, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16
 
 
 def program(machine: str = "") -> bytes:
-    """The filter as the kernel reads it: eight bytes per instruction. Empty if it knows no numbers
-    for this machine.
+    """The filter as the kernel reads it: eight bytes per instruction. Empty for a machine that is
+    not in `MACHINES`.
     """
     numbers = MACHINES.get(machine or platform.machine())
     if numbers is None:
@@ -190,8 +187,8 @@ def program(machine: str = "") -> bytes:
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _NUMBER),
     ]
-    # The same calls under other numbers, and clone3, whose flags a filter can't read: both fail as
-    # if they did not exist.
+    # The second numbers, and clone3, whose flags a filter can't read, fail as if they did not
+    # exist.
     if numbers.beyond:
         steps += [(_AT_LEAST, 0, 1, numbers.beyond), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
     steps += [(_EQUAL, 0, 1, numbers.clone3), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]

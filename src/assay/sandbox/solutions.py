@@ -1,21 +1,21 @@
-"""Check a solution against tests, as HumanEval does, so that the solution cannot say itself that it
-passed.
+"""Checks a solution against tests, as HumanEval does, in a way that the solution can't decide the
+verdict.
 
 `two-process` (the default): the solution runs in one sandbox, the tests in another. The tests call
 the solution through a pipe and get plain values back; the verdict comes from the process of the
 tests, which has run no line of the solution. The solution never sees a test, an expected value or
 the verdict; ending its process, patching its interpreter, printing PASSED, forking or returning
-objects that equal everything changes nothing but its own answers. What it still can do: answer well
-only what is asked (as any memorised solution), and learn the arguments it is called with.
+objects that equal everything changes nothing but its own answers. It can still answer only the
+tested arguments correctly (as any memorised solution), and learn the arguments it is called with.
 
-`one-process`: both in one interpreter, for tasks whose answers are objects. It must be asked for,
-is never chosen automatically (or a solution could choose it by returning an object), and is written
-into the verdict. There a solution that sets out to can forge the verdict; see `inside.examiner`.
+`one-process`: both in one interpreter, for tasks whose answers are objects. It must be requested,
+is never chosen automatically (or a solution could choose it by returning an object), and is
+recorded in the verdict. There a malicious solution can forge the verdict; see `inside.examiner`.
 
-In two processes these differ from one: an answer's identity (`is`), what a solution prints, and
-attributes of objects are not seen by the tests; arguments that a solution changes in place are, so
-a test that reads its argument again reads what the solution left there, as in one process.
-Functions and iterators can go either way.
+In two processes, the tests don't see an answer's identity (`is`), what a solution prints, or
+attributes of objects. They do see arguments that a solution changes in place, so a test that reads
+its argument again reads what the solution left there, as in one process. Functions and iterators
+can cross in both directions.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def check_solution(
     packages: bool = False,
     python: str = sys.executable,
 ) -> SandboxVerdict:
-    """Whether the solution's functions do what the tests ask.
+    """Whether the solution passes the tests.
 
-    `test` holds asserts, `check(candidate)`, functions `test_*` or unittest classes; it may use the
-    solution's names. `support` is code of the benchmark that tests need, such as the prompt with
-    its helpers: it belongs to the tests, and a solution cannot replace it. `packages` makes what is
-    installed for `python` importable, on both sides. `passed` is None if the tests are at fault, or
-    never call the solution.
+    `test` contains asserts, `check(candidate)`, functions `test_*` or unittest classes; it may use
+    the solution's names. `support` is code of the benchmark that tests need, such as the prompt
+    with its helpers: it belongs to the tests, and a solution can't replace it. With `packages`, the
+    packages installed for `python` can be imported on both sides. `passed` is None if the tests are
+    at fault, or never call the solution.
 
     >>> check_solution(
     ...     "def twice(x): return 2 * x", "def check(f): assert f(4) == 8", "twice"
@@ -122,8 +122,8 @@ def _apart(solving: Box, testing: Box, limits: SandboxLimits) -> SandboxVerdict:
         outcome = outcome._replace(status="violation" if outcome.violations else "passed")
     word, why = _answer(testing.answer)
     if tested.status != "passed" or not word:
-        # The tests are trusted and were ended all the same: by what the solution gave them to hold,
-        # or by the time it left them.
+        # The tests are trusted, so it was the solution that made them fail: by values that were too
+        # large, or by taking too much time.
         return SandboxVerdict(
             False, outcome.unless(True), f"the process of the tests {tested.reason}", mode
         )
@@ -148,7 +148,7 @@ def _together(setup: BoxSetup, token: str) -> SandboxVerdict:
 
 
 def _answer(answer: bytes, token: str | None = None) -> tuple[str, str]:
-    """The word and the reason; two empty texts if there is none, or one without the token."""
+    """The verdict and the reason; two empty texts if there is no answer, or the token is wrong."""
     try:
         message = values.decode(answer[8:], lambda handle: None)
     except (ValueError, TypeError, RecursionError):

@@ -1,14 +1,13 @@
-"""Run one test of a tree with pytest or unittest, and decide from a signed record of every step
+"""Runs one test of a tree with pytest or unittest, and decides from a signed record of every step
 whether it passed.
 
 A test passes if it was collected once, ran, and passed in every phase; the process then ended with
-0; and the assertions that must fail did fail. Anything else is not passed, with the word for it.
-The record is made by `inside.runner` in the process of the test; it is decided on here, where no
-code of the tree runs. A record that lacks the signature was not made by the runner.
+0; and the assertions that must fail did fail. Anything else has not passed, and the reason is
+returned. `inside.runner` writes the record in the process of the test; the decision is made here,
+where no code of the tree runs. A record without the signature was not written by the runner.
 
-What this cannot exclude: the code under test shares a process with its test. Code written against
-this very runner can search that process for the signature's key, or return objects that equal
-everything.
+The code under test shares a process with its test. So code written against this runner can still
+search that process for the signature's key, or return objects that equal everything.
 """
 
 from __future__ import annotations
@@ -59,12 +58,12 @@ def run_test(
     readable: Sequence[str] = (),
     expected: Sequence[str] = (),
 ) -> SandboxVerdict:
-    """Whether a test passes in a copy of the tree. `place` is its file, and its name in there.
+    """Whether a test passes in a copy of the tree. `place` is its file and its name in the file.
 
-    `expected` are tests that must be among those collected: a test that vanished has not passed.
+    `expected` are tests that must be collected: a test that vanished has not passed.
     """
     key, (file, name) = secrets.token_bytes(32), place
-    given = (*runner.options, test) if runner.kind == "pytest" else (name,)
+    arguments = (*runner.options, test) if runner.kind == "pytest" else (name,)
     command = [
         runner.python,
         *runner.flags,
@@ -75,7 +74,7 @@ def run_test(
         runner.kind,
         REPORT,
         file,
-        *given,
+        *arguments,
     ]
     reader = partial(read_record, key=key, test=test, kind=runner.kind, expected=expected)
     return run_command(
@@ -93,9 +92,7 @@ def run_test(
 def read_record(
     data: bytes, *, key: bytes, test: str, kind: Kind, expected: Sequence[str] = ()
 ) -> ReportFindings:
-    """What a record shows of a test: why it has not passed, or nothing; and the tests that were
-    collected.
-    """
+    """What a record shows about a test: why it has not passed, and which tests were collected."""
     head, _, body = data.partition(b"\n")
     if not hmac.compare_digest(head, hmac.new(key, body, "sha256").hexdigest().encode()):
         return ReportFindings("the report is forged: the test runner did not write it")
@@ -161,8 +158,8 @@ def _step_fault(seen: list[tuple[str, str]]) -> str:
 
 
 def _held(names: list[str], steps: list[list[str]], wanted: int) -> str | None:
-    """An assertion that cannot hold, and did; None if all failed as they must. One that a fixture
-    of the project stopped has not held either.
+    """An assertion that must fail but held; None if all failed. One that a fixture of the project
+    stopped has not held either.
     """
     if len(set(names)) != wanted:
         return "assertions that must fail did not run"

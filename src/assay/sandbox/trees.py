@@ -1,7 +1,7 @@
 """Reads a folder for a run, without following links out of it.
 
-A run never works on the caller's folder: it gets a copy, in memory, that is gone afterwards.
-Symbolic links are copied as links: inside, what they point to outside is not there.
+A run never works on the caller's folder: it gets a copy in memory, which is discarded afterwards.
+Symbolic links are copied as links; a target outside the folder doesn't exist in the sandbox.
 """
 
 from __future__ import annotations
@@ -18,15 +18,24 @@ _SHOWN = 20
 
 
 def read_tree(folder: str, *, leave_out: Container[str] = ()) -> list[TreeEntry]:
-    """Every file, link and folder below a folder, but those named `leave_out` directly below it.
+    """Every file, link and folder in a folder, without the entries of `leave_out` at its top level.
 
-    Raises InputError SBX-003 for a folder that is too large or holds a device, socket or pipe.
+    Raises InputError SBX-003 for a folder that is too large, can't be read, or contains a device,
+    socket or pipe.
     """
     if not os.path.isdir(folder):
         raise InputError(
             "SBX-003", "is not a folder.", where=folder, fix="A working tree is a folder."
         )
-    found: list[TreeEntry] = []
+    try:
+        return _tree_entries(folder, leave_out)
+    except OSError as error:
+        where = str(error.filename or folder)
+        raise InputError("SBX-003", f"cannot be read: {error.strerror}.", where=where) from None
+
+
+def _tree_entries(folder: str, leave_out: Container[str]) -> list[TreeEntry]:
+    listed: list[TreeEntry] = []
     size = 0
     waiting = [""]
     while waiting:
@@ -46,7 +55,7 @@ def read_tree(folder: str, *, leave_out: Container[str] = ()) -> list[TreeEntry]
                     waiting.append(path)
                 elif stat.S_ISREG(info.st_mode):
                     size += info.st_size
-                    _check_size(folder, size, len(found))
+                    _check_size(folder, size, len(listed))
                     data = _read(entry.path)
                 else:
                     raise InputError(
@@ -55,9 +64,9 @@ def read_tree(folder: str, *, leave_out: Container[str] = ()) -> list[TreeEntry]
                         where=folder,
                         fix="A working tree may contain only files, folders and links.",
                     )
-                found.append(TreeEntry(path, mode, data))
-    _check_size(folder, size, len(found))
-    return found
+                listed.append(TreeEntry(path, mode, data))
+    _check_size(folder, size, len(listed))
+    return listed
 
 
 def check_paths(paths: Iterable[str]) -> None:
@@ -87,11 +96,8 @@ def _is_inside(path: str) -> bool:
 
 
 def _read(path: str) -> bytes:
-    # Not followed even if the file was swapped for a link since it was listed.
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    except OSError as error:
-        raise InputError("SBX-003", f"cannot be read: {error.strerror}.", where=path) from None
+    # No link is followed, even if the file was replaced by one after it was listed.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     with os.fdopen(descriptor, "rb") as file:
         return file.read(MAX_TREE_MB * 2**20 + 1)
 

@@ -1,9 +1,9 @@
-"""A process for work that may have to be ended: native code that no thread can interrupt, or code
-that nobody trusts.
+"""A process for work that may have to be killed: native code that no thread can interrupt, or
+untrusted code.
 
 `WorkerProcess` is the caller's side: one process answers many requests, each four bytes of length
 and the data, and is killed with its session. `serve` is the other side. The modules that use both
-know what the data means: `tools.reading.engine` and `records.schema_worker`.
+define the data: `tools.reading.engine` and `records.schema_worker`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _START = (
     " import_module(sys.argv[1]).main()"
 )
 START_S = 120.0
-"""Seconds for a process to start: a cold disk, a busy machine. Nothing of a stranger's runs yet."""
+"""Seconds for a process to start on a cold disk or a busy machine; no untrusted code runs yet."""
 
 
 class Died(Exception):
@@ -54,8 +54,8 @@ class Late(Exception):
 
 
 class WorkerProcess:
-    """The process and its two pipes. `module` has a `main`, and sees no environment and no packages
-    but those named.
+    """The process and its two pipes. `module` has a `main`; it gets no environment and only the
+    named packages.
     """
 
     def __init__(self, module: str, packages: Iterable[str], *, start_s: float = START_S) -> None:
@@ -95,7 +95,7 @@ class WorkerProcess:
             raise
 
     def is_usable(self) -> bool:
-        """Alive and ours. After a fork the pipes belong to the parent."""
+        """Whether it is alive and ours: after a fork, the pipes belong to the parent."""
         return self._owner == os.getpid() and self._process.poll() is None
 
     def ask(self, data: bytes, *, wall_s: float | None = None) -> bytes:
@@ -120,9 +120,7 @@ class WorkerProcess:
             self.kill()
             self._process.wait()
         else:
-            self._process.returncode = (
-                0  # not a child of this process: there is nothing to wait for
-            )
+            self._process.returncode = 0  # not our child, so there is nothing to wait for
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
@@ -171,17 +169,17 @@ class WorkerProcess:
 
 def _places(packages: Iterable[str]) -> list[str]:
     """The folders in which the process finds this package and the named ones."""
-    found = [str(Path(__file__).resolve().parents[2])]
+    folders = [str(Path(__file__).resolve().parents[2])]
     for name in packages:
         spec = find_spec(name)
         if spec is None or spec.origin is None:
             raise ModuleNotFoundError(f"the package {name} is missing", name=name)
         folder = os.path.dirname(spec.origin)
-        found.append(os.path.dirname(folder) if spec.submodule_search_locations else folder)
-    return list(dict.fromkeys(found))
+        folders.append(os.path.dirname(folder) if spec.submodule_search_locations else folder)
+    return list(dict.fromkeys(folders))
 
 
-# --- the side of the process
+# --- inside the process
 
 
 def serve(
@@ -192,11 +190,11 @@ def serve(
     memory: int,
     wall_s: float | None = None,
 ) -> None:
-    """Answer requests from standard input until it ends. The system ends this process when one
-    request takes too long, or too much memory.
+    """Answer requests from standard input until it ends. The system kills this process when one
+    request takes too much time or memory.
 
-    `greeting` runs before the process loses the right to open files: what is imported on first use
-    must be imported there.
+    `greeting` runs before the process loses the right to open files, so it must import whatever is
+    needed later.
     """
     incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
@@ -227,7 +225,7 @@ def _send(outgoing: object, data: bytes) -> None:
 
 
 def _limit(what: int, limit: int) -> None:
-    """What the system does not know is left out."""
+    """Set a limit, unless the system doesn't support it."""
     _, hard = resource.getrlimit(what)
     limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     try:
@@ -237,8 +235,8 @@ def _limit(what: int, limit: int) -> None:
 
 
 def _start_clock(cpu_s: float, wall_s: float | None) -> None:
-    """The system ends this process when one request takes too long, even if the parent is gone or
-    stopped.
+    """Have the system kill this process when one request takes too long, even if the parent is gone
+    or stopped.
     """
     if wall_s is not None:
         signal.setitimer(signal.ITIMER_REAL, wall_s)
@@ -251,8 +249,8 @@ def _start_clock(cpu_s: float, wall_s: float | None) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """No orphans: when the parent dies, so does this process, unless native code keeps the
-    interpreter; then the clock ends it.
+    """Exit when the parent dies. If native code blocks the interpreter then, the time limit ends
+    this process.
     """
     while os.getppid() == parent:
         time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""Run a command in place of the supervisor's child."""
+"""Runs a command as the supervisor's child."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def command(job: Job) -> None:
 
 
 def _become_command(job: Job, trouble: int) -> None:
-    # Python ignores them, and a command would inherit that
+    # Python ignores these signals, and the command would inherit that
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)
     argv, env = list(job["argv"]), dict(job["env"])

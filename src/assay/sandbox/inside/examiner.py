@@ -32,8 +32,8 @@ called.
 
 
 class SolutionError(Exception):
-    """The solution raised something other than a built-in exception, ended, or broke the pipe's
-    form.
+    """The solution raised something other than a built-in exception, ended its process, or sent a
+    malformed message.
     """
 
 
@@ -46,11 +46,11 @@ def together(job: Job) -> None:
     """Supervise solution and tests in one interpreter, as HumanEval runs them: for answers that are
     objects.
 
-    A solution that sets out to can forge the verdict here, because it shares memory with what
-    decides. What is still asked for: the tests came to their end, a token that only this module is
-    given was sent after that, and the process ended with status 0. That holds against
-    `os._exit(0)`, a printed PASSED, SystemExit, exit handlers and a child that reports; not against
-    code that searches the frames for the token or patches what the tests use.
+    A malicious solution can forge the verdict here, because it shares memory with the code that
+    decides. These checks remain: the tests ran to their end, a token that only this module is given
+    was sent after that, and the process ended with status 0. They protect against `os._exit(0)`, a
+    printed PASSED, SystemExit, exit handlers and a child that reports; not against code that
+    searches the frames for the token or patches what the tests use.
     """
     supervise(job, _examine_together)
 
@@ -80,7 +80,7 @@ def _examine_together(job: Job, trouble: int) -> None:
 
 
 def judge_together(code: str, test: str, support: str, entry_point: str) -> tuple[str, str]:
-    """Load solution and tests here, and report what came of it."""
+    """Load solution and tests in this process, run the tests, and return the verdict."""
     try:
         tests = ItemTests(support, test)
     except (SyntaxError, ValueError) as error:
@@ -101,7 +101,7 @@ def judge_together(code: str, test: str, support: str, entry_point: str) -> tupl
 
 
 def judge(incoming: int, outgoing: int, *, test: str, support: str, entry_point: str) -> Answer:
-    """Load the tests, let them call the solution, and say what came of it."""
+    """Load the tests, let them call the solution, and return the verdict."""
     solution = _Solution(incoming, outgoing)
     try:
         tests = ItemTests(support, test)
@@ -124,9 +124,7 @@ def judge(incoming: int, outgoing: int, *, test: str, support: str, entry_point:
     except BaseException as error:
         word, why = explain(error, test)
         return word, why + solution.remark(), solution.calls
-    if (
-        solution.broken
-    ):  # also where the tests caught the error: an ended process has answered nothing since
+    if solution.broken:  # even if the tests caught the error: it has answered nothing since
         return "failed", solution.broken, solution.calls
     if not solution.calls:
         return "tests", "the tests never called the solution", 0
@@ -134,8 +132,8 @@ def judge(incoming: int, outgoing: int, *, test: str, support: str, entry_point:
 
 
 def _may_enter(name: object, entry_point: str) -> bool:
-    """A solution may not replace what the tests take for granted: its `len` is not their `len`, and
-    its `__builtins__` not theirs.
+    """Whether a name of the solution is visible to the tests: it must not replace a built-in, such
+    as `len`.
     """
     return (
         isinstance(name, str)
@@ -145,7 +143,7 @@ def _may_enter(name: object, entry_point: str) -> bool:
 
 
 def explain(error: BaseException, test: str) -> tuple[str, str]:
-    """Whose fault it is, and the line of the tests at which it showed."""
+    """Whether solution or tests are at fault, and the line of the tests where it showed."""
     trace, line = error.__traceback__, 0
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == "<test>":
@@ -162,13 +160,13 @@ def explain(error: BaseException, test: str) -> tuple[str, str]:
         )
     if isinstance(error, ImportError | TestsError):
         return "tests", f"{place}{type(error).__name__}: {error}"
-    said = f": {error}" if str(error) else ""
+    text = f": {error}" if str(error) else ""
     return (
         "failed",
         (
-            f"{place}{type(error).__name__}{said} at `{shown}`"
+            f"{place}{type(error).__name__}{text} at `{shown}`"
             if shown
-            else f"{place}{type(error).__name__}{said}"
+            else f"{place}{type(error).__name__}{text}"
         ),
     )
 
@@ -226,7 +224,7 @@ class Function:
 
 
 class Values:
-    """An iterator of the solution: each step is asked for."""
+    """An iterator of the solution: each step is a request."""
 
     __slots__ = ("_number", "_solution")
 
@@ -252,7 +250,7 @@ class _Solution:
         self.broken = ""
 
     def remark(self) -> str:
-        """What a reader must know about answers that could not be compared."""
+        """A note for the user about answers that could not be compared."""
         if not self._opaque:
             return ""
         kinds = ", ".join(sorted(self._opaque)[:5])
@@ -279,8 +277,8 @@ class _Solution:
                     break
                 self._call_back(message)
             if message[0] == "raised" and (name := _control(message[1], word)):
-                # An error of this kind ends a loop or a process of the tests instead of failing
-                # them, so they are not asked whether they mind.
+                # An exception of this kind would end a loop or the process of the tests instead of
+                # failing them, so they never see it.
                 self.broken = (
                     f"the solution raised {name}, which would end a loop or the process of the"
                     " tests"
@@ -349,18 +347,18 @@ class _Solution:
         return Opaque(handle.name[:60], handle.number)
 
 
-def _update(given: object, now: object) -> None:
-    """What the solution did to an argument in place."""
-    if isinstance(given, list | bytearray) and type(given) is type(now):
-        given[:] = now
-    elif isinstance(given, dict | set) and type(given) is type(now):
-        given.clear()
-        given.update(now)
+def _update(argument: object, now: object) -> None:
+    """Apply what the solution did to an argument in place."""
+    if isinstance(argument, list | bytearray) and type(argument) is type(now):
+        argument[:] = now
+    elif isinstance(argument, dict | set) and type(argument) is type(now):
+        argument.clear()
+        argument.update(now)
 
 
 def _control(names: list[str], word: str) -> str:
-    """The name of an exception that steers loops, generators or the process, or nothing. Only a
-    step of an iterator may end by StopIteration.
+    """The name of an exception that controls loops, generators or the process; '' if it is another
+    one. Only a step of an iterator may end with StopIteration.
     """
     own = {
         "StopIteration",
@@ -373,8 +371,8 @@ def _control(names: list[str], word: str) -> str:
 
 
 def _raised(names: list[str], text: str) -> BaseException:
-    """The solution's exception as the nearest built-in one. Only names travel: no class of the
-    solution, and none that a runner takes for a skip.
+    """The solution's exception as the nearest built-in one. Only names cross the pipe: no class of
+    the solution, and none that a test runner takes for a skip.
     """
     if names[0] == "CannotCross":
         return _of_solution(SolutionError(text))

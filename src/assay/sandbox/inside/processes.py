@@ -16,7 +16,7 @@ _PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
 class TreeUsage:
-    """What one look at the tree shows."""
+    """The resources that a tree of processes uses at one moment."""
 
     __slots__ = ("cpu_s", "kb", "pids", "tasks")
 
@@ -28,8 +28,8 @@ class TreeUsage:
 
 
 def others(job: Job) -> list[int]:
-    """The processes of the tree. None only if three looks agree: one that forks and ends between
-    listing and reading is missed by a single look.
+    """The processes of the tree; an empty list only if three looks agree, because a single look
+    misses a process that forks and ends between listing and reading.
     """
     for _ in range(3):
         pids = look(job).pids
@@ -72,7 +72,7 @@ def look(job: Job) -> TreeUsage:
 
 
 def _user_of(name: str) -> int:
-    """The user of a process. Its folder's owner would not do: that is root for a process that
+    """The user of a process. The owner of its folder isn't reliable: it is root for a process that
     changed its user.
     """
     with open(f"/proc/{name}/status", "rb", 0) as file:
@@ -92,8 +92,8 @@ def _descends(
 
 
 def refused_routes() -> int:
-    """How often the kernel found no way to an address: this namespace has a loopback and nothing
-    else.
+    """How often the kernel found no route to an address: this namespace has only a loopback
+    interface.
     """
     total = 0
     try:

@@ -1,12 +1,12 @@
-"""Run one test of a tree with pytest or unittest, and sign a record of every step: the program that
-an interpreter in the sandbox gets by `-c`.
+"""Runs one test of a tree with pytest or unittest, and signs a record of every step: the program
+that an interpreter in the sandbox gets with `-c`.
 
 Nothing is decided here: the caller reads the record, see `sandbox.testing`. The key of the
-signature comes on standard input and is gone before any code of the tree runs. The test runner is
-imported before the tree is on the path, and test modules are made from bytes that were read before
-that, so no module, compiled file or entry of `sys.modules` can stand in for them; a test that
-passed must have been entered. At the end tests that must fail run in the same process: where the
-code under test changed the test runner or its assertions, they pass, and that gives it away.
+signature comes on standard input and is consumed before any code of the tree runs. The test runner
+is imported before the tree is on the path, and test modules are made from bytes that were read
+before that, so no module, compiled file or entry of `sys.modules` can replace them; a test that
+passed must have been entered. At the end, tests that must fail run in the same process: if they
+pass, the code under test changed the test runner or its assertions.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ MUST_FAIL: dict[str, tuple[Any, ...]] = {
     "assertSetEqual": ({1}, {2}),
     "assertDictEqual": ({1: 1}, {1: 2}),
 }
-"""Assertions of unittest that cannot hold."""
+"""Calls of unittest's assertions that must fail."""
 MUST_FAIL_PYTEST = b"""
 import pytest
 def test_assert(): assert [] == [0]
@@ -75,7 +75,7 @@ def test_approx(): assert 1 == pytest.approx(2)
 
 
 class RunnerRecord:
-    """What happened, step by step. Also a plugin of pytest."""
+    """What happened, step by step. It is also a pytest plugin."""
 
     def __init__(self, sources: dict[str, bytes]) -> None:
         self.sources = sources
@@ -88,16 +88,16 @@ class RunnerRecord:
         """Tests of our own, which run after the others."""
         self.defined: set[str] = set()
         self.entered: set[str] = set()
-        """Functions that the test modules define as tests, and those that the present test has
+        """Functions that the test modules define as tests, and those that the current test has
         entered.
         """
 
     def fault(self, word: str, reason: object) -> None:
-        """Note what went wrong, with the end of a long reason."""
+        """Record what went wrong, with the end of a long reason."""
         self.faults.append((word, str(reason)[-500:]))
 
     def pytest_pycollect_makemodule(self, module_path: Any, parent: Any) -> Any:
-        """A module of tests is made from the bytes that were read first."""
+        """Make a module of tests from the bytes that were read first."""
         import pytest
 
         if str(module_path) not in self.sources:
@@ -115,17 +115,17 @@ class RunnerRecord:
         return Loaded.from_parent(parent, path=module_path)
 
     def pytest_collectreport(self, report: Any) -> None:
-        """A file that could not be read, or was skipped."""
+        """Record a file that could not be read, or was skipped."""
         if report.outcome != "passed":
             self.fault(report.outcome, getattr(report, "longreprtext", "") or report.nodeid)
 
     def pytest_deselected(self, items: Any) -> None:
-        """Tests that an option left out."""
+        """Record tests that an option left out."""
         for item in items:
             self.fault("deselected", item.nodeid)
 
     def pytest_collection_finish(self, session: Any) -> None:
-        """The tests that will run, and after them those that must fail."""
+        """Record the tests that will run, and add those that must fail."""
         self.collected = [item.nodeid for item in session.items]
         for item in session.items:
             self.check(item.nodeid, getattr(item, "obj", None), getattr(item, "cls", None))
@@ -136,16 +136,14 @@ class RunnerRecord:
         session.items += ours
 
     def pytest_runtest_logstart(self) -> None:
-        """Another test begins."""
+        """Start another test."""
         self.entered.clear()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """A phase of a test ended."""
+        """Record a phase of a test."""
         outcome = str(report.outcome)
-        if (
-            hasattr(report, "context") and outcome == "passed"
-        ):  # a subtest; the test has its own report
-            return
+        if hasattr(report, "context") and outcome == "passed":
+            return  # a subtest; the test has its own report
         if hasattr(report, "wasxfail"):
             outcome = "xfailed" if outcome == "skipped" else "xpassed"
         if report.when == "call":
@@ -153,7 +151,7 @@ class RunnerRecord:
         self.steps.append((report.nodeid, str(report.when), outcome))
 
     def confirm(self, function: str, outcome: str) -> str:
-        """A test that passed without being entered was replaced by something else."""
+        """The outcome; a test that passed without being entered never ran."""
         return (
             "never ran"
             if outcome == "passed" and function in self.defined - self.entered
@@ -161,7 +159,9 @@ class RunnerRecord:
         )
 
     def check(self, name: str, function: Any, case: Any) -> None:
-        """A coroutine or generator of a plain TestCase is made and never run."""
+        """Record a coroutine or generator of a plain TestCase: unittest creates it but never runs
+        it.
+        """
         lazy = (
             inspect.iscoroutinefunction(function)
             or inspect.isgeneratorfunction(function)
@@ -199,9 +199,7 @@ def result_class(record: RunnerRecord) -> type[unittest.TextTestResult]:
         def note(self: Any, test: Any, *more: Any) -> None:
             if name == "startTest":
                 record.entered.clear()
-            if (
-                name != "addSubTest" or more[-1] is not None
-            ):  # a part of a test that passed says nothing yet
+            if name != "addSubTest" or more[-1] is not None:  # a passed part decides nothing
                 record.steps.append(
                     (test.id(), "call", record.confirm(test.id().rpartition(".")[2], outcome))
                 )
@@ -217,9 +215,9 @@ def result_class(record: RunnerRecord) -> type[unittest.TextTestResult]:
 
 
 def load(path: str, source: bytes, record: RunnerRecord, *, root: str = "") -> types.ModuleType:
-    """A test module from its bytes, in which every test notes in the record that it was entered.
+    """A test module from its bytes, in which every test records that it was entered.
 
-    Its name counts from `root`, or else from the first folder above it that is not a package.
+    Its name is relative to `root`, or else to the first folder above it that is not a package.
     """
     tree = ast.parse(source, path)
     for node in ast.walk(tree):
@@ -267,9 +265,7 @@ def run_pytest(record: RunnerRecord, arguments: list[str]) -> int:
 
 
 def run_unittest(record: RunnerRecord, suite: unittest.TestSuite, stream: Any = None) -> None:
-    """Run a suite of unittest and then assertions that must fail, with the record written by the
-    result.
-    """
+    """Run a suite of unittest and then assertions that must fail; the result writes the record."""
     for test in _flat(suite):
         record.collected.append(test.id())
         record.check(
@@ -303,7 +299,7 @@ def _load_suite(record: RunnerRecord, path: str, rest: str) -> unittest.TestSuit
 
 
 def _sources(path: str) -> dict[str, bytes]:
-    found = (
+    paths = (
         [path]
         if os.path.isfile(path)
         else [
@@ -314,15 +310,15 @@ def _sources(path: str) -> dict[str, bytes]:
         ]
     )
     sources = {}
-    for one in found:
+    for one in paths:
         with open(one, "rb") as stream:
             sources[one] = stream.read()
     return sources
 
 
 def main() -> None:
-    """Arguments: pytest or unittest, the report, the file (or folder) of the test, its name in
-    there or what pytest is to be given.
+    """Arguments: pytest or unittest, the report, the file (or folder) of the test, then its name in
+    there or the arguments for pytest.
     """
     kind, report, file, *rest = sys.argv[1:]
     del sys.argv[1:]  # not for the tests
@@ -336,8 +332,7 @@ def main() -> None:
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     if kind == "pytest":
         importlib.import_module("pytest")
-    # What somebody compiled in the tree is not read. The runner itself is not of the tree, which is
-    # not on the path yet.
+    # Compiled files of the tree are not read. The test runner was imported before this.
     sys.pycache_prefix = os.devnull
     record, code = RunnerRecord(_sources(path)), 1
     sys.path.insert(0, root)
@@ -354,14 +349,14 @@ def main() -> None:
     except BaseException as error:
         record.fault("ended early", f"{type(error).__name__}: {error}")
         importlib.import_module("traceback").print_exc()
-    if code == 1:  # of those that must fail, and so for the others to say
+    if code == 1:  # the tests that must fail cause it too, so the others decide
         seen = {outcome for name, _, outcome in record.steps if name not in record.must_fail}
         code = int(bool(record.faults) or not seen <= {"started", "passed", "skipped", "xfailed"})
     body = json.dumps(
         {name: getattr(record, name) for name in ("collected", "steps", "faults", "must_fail")}
     ).encode()
     signed.update(body)
-    if os.getpid() == process:  # not a copy of it that the code made
+    if os.getpid() == process:  # not in a fork that the code made
         with open(report, "wb") as stream:
             stream.write(signed.hexdigest().encode() + b"\n" + body)
     sys.stdout.flush()

@@ -1,7 +1,7 @@
 """The process of the solution: loads it, then answers calls until the pipe closes.
 
 Nothing here is trusted: the solution shares this interpreter and may change all of it. It sends
-bytes, and the other side makes plain values of them. No test, no expected value and no verdict is
+bytes, which the other side decodes to plain values. No test, no expected value and no verdict is
 ever in this process.
 """
 
@@ -32,7 +32,7 @@ def solution(job: Job) -> None:
 
 def add_packages() -> None:
     """Make installed packages importable, which the bare start left out."""
-    import site  # only when asked for: it can take longer than all the rest
+    import site  # it can take longer to load than everything else
 
     site.main()
 
@@ -94,8 +94,7 @@ class _Server:
             self.say("raised", *described(error))
             return
         try:
-            # Arguments go back too: a function that sorts in place is right only if its caller sees
-            # it.
+            # Arguments go back too: the caller of a function that sorts in place must see that.
             self.say("value", result, list(arguments))
         except CannotCross as error:
             self.say("raised", ["CannotCross"], f"the solution returned {error}")

@@ -1,7 +1,7 @@
-"""The tests of an item as text: what in it is a test, and that each of them ran.
+"""The tests of an item as text: finds every test in it, and makes sure that each of them ran.
 
-A test that is ignored would be a pass. So every name of the module or of a class that looks like a
-test is watched, whatever it is bound to, and the item is refused by the name of what nobody ran.
+An ignored test would count as passed. So every name of the module or of a class that looks like a
+test is watched, whatever it is bound to, and an item with a test that did not run is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _RAN, _BOUND, _SAID = "__ran__", "__bound__", "__said__"
 
 
 class TestsError(Exception):
-    """The tests ask for something that cannot be done here."""
+    """The tests are at fault, or need something that isn't possible here."""
 
 
 def _is_test(name: str) -> bool:
@@ -77,9 +77,9 @@ class ItemTests:
         namespace[_SAID] = _finish
         for program in self._programs:
             exec(program, namespace)  # the caller's tests  # noqa: S102
-            if (
-                entry_point and program is self._programs[0]
-            ):  # the prompt of a benchmark can be its support: it defines the function, empty
+            # The support can be the prompt of a benchmark, which defines the function without a
+            # body.
+            if entry_point and program is self._programs[0]:
                 namespace[entry_point] = candidate
         own = {
             name: value
@@ -122,12 +122,12 @@ class ItemTests:
             raise TestsError("the tests never called the solution: there is no test")
 
     def _watch(self, value: Any, name: str, line: int, in_class: bool) -> Any:
-        """What the text binds to the name of a test, so that we see whether it is called. Data
-        stays as it is.
+        """Wrap what the text binds to the name of a test, to see whether it is called. Data stays
+        as it is.
         """
         if in_class and isinstance(value, classmethod | property):
             self._count += 1
-            self._left[self._count] = f"`{name}` at line {line}"  # nobody here runs these
+            self._left[self._count] = f"`{name}` at line {line}"  # these can't be run here
             return value
         if not _may_be_test(value) or _RAN in getattr(
             getattr(value, "__code__", None), "co_names", ()
@@ -138,7 +138,7 @@ class ItemTests:
         if not in_class and not isinstance(
             value, type(_is_test) | type(self.run) | type(len) | functools.partial
         ):
-            return value  # an object that can also be called may be data
+            return value  # a callable object may be data
         at = self._count = self._count + 1
         self._left[at] = f"`{name}` at line {line}"
 
@@ -170,12 +170,12 @@ def _call(name: str, *arguments: ast.expr) -> ast.Call:
 
 def _outside_functions(node: ast.AST, *, in_class: bool) -> Iterator[tuple[ast.AST, bool]]:
     """The statements of the module and of its classes, each with whether it is in a class."""
-    for one in ast.iter_child_nodes(node):
-        if isinstance(one, ast.stmt | ast.excepthandler | ast.match_case):
-            yield one, in_class
-            if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            yield child, in_class
+            if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield from _outside_functions(
-                    one, in_class=in_class or isinstance(one, ast.ClassDef)
+                    child, in_class=in_class or isinstance(child, ast.ClassDef)
                 )
 
 
@@ -188,8 +188,8 @@ def _may_be_test(value: Any) -> bool:
 
 
 def _is_expression(value: Any) -> bool:
-    """Whether a test says by its result whether it holds: a lambda can do nothing else, and of an
-    object nobody knows.
+    """Whether the result of a test is its verdict: always for a lambda, and for an object to be on
+    the safe side.
     """
     return bool(getattr(value, _BOUND, getattr(value, "__name__", "<lambda>") == "<lambda>"))
 
@@ -201,8 +201,8 @@ def _is_main(node: ast.stmt) -> bool:
 
 
 def _required(function: Any) -> bool:
-    """Whether it takes arguments that nobody gives."""
-    import inspect  # 5 ms that most tests need not spend
+    """Whether it has required parameters."""
+    import inspect  # takes 5 ms, which most tests don't need
 
     try:
         return any(
@@ -214,11 +214,11 @@ def _required(function: Any) -> bool:
 
 
 def _finish(result: Any, name: str, *, strict: bool = False) -> None:
-    """Wait for a test that is a coroutine, which has run only then. A test that answers no has
-    failed; one that yields cannot be run here.
+    """Check the result of a test; a coroutine is run first. A test that returns False has failed;
+    one that yields can't be run here.
 
-    `strict` is for a test that is not a `def`: it has failed by 0 and by an empty text or list as
-    well. None doesn't fail it.
+    With `strict`, for a test that is not a `def`, 0 and an empty text or list fail as well. None
+    never fails.
     """
     if hasattr(type(result), "__await__"):
         import asyncio  # heavy, and rarely needed
@@ -234,17 +234,17 @@ def _finish(result: Any, name: str, *, strict: bool = False) -> None:
 
 
 def _run_cases(cases: list[Any]) -> str:
-    """Run classes of unittest. The answer is what unittest says of a test that returned something,
-    which it does not look at.
+    """Run unittest classes. Returns unittest's warning about a test that returned a value, which
+    unittest ignores; '' if there is none.
     """
-    import unittest  # heavy, and here only because the tests have loaded it
+    import unittest  # slow to load, but the tests have loaded it already
     import warnings
 
     suite = unittest.TestSuite(
         unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in cases
     )
     result = unittest.TestResult()
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         suite.run(result)
     for case, text in [*result.failures, *result.errors]:
@@ -255,4 +255,4 @@ def _run_cases(cases: list[Any]) -> str:
         raise TestsError(f"{case} was skipped, or is expected to fail, and so shows nothing")
     if not result.testsRun:
         raise TestsError("the test classes contain no test")
-    return next((str(one.message) for one in said if "return a value" in str(one.message)), "")
+    return next((str(one.message) for one in warned if "return a value" in str(one.message)), "")

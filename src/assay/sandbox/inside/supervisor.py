@@ -1,14 +1,12 @@
-"""The trusted parent of untrusted code: starts it as another user under limits, watches it, and
-alone reports how it ended.
+"""The trusted parent of untrusted code: starts it as another user under limits, watches it, and is
+the only one to report how it ended.
 
 Its report goes through a pipe that the untrusted process closes before any code of the candidate
-runs. As root outside, the candidate gets a separate user, so it can neither signal nor inspect this
-process. As an ordinary user outside there is one user inside as well: this process then makes
-itself unreadable (not dumpable), and a candidate that kills it leaves no report, which never counts
-as passed.
+runs. If Assay runs as root, the candidate gets a separate user, so it can neither signal nor
+inspect this process. Otherwise both have the same user: this process then makes itself unreadable
+(not dumpable), and a candidate that kills it leaves no report, which never counts as passed.
 
-Every 50 ms it looks at `/proc`: memory and computing time of the whole tree, and how many tasks
-there are.
+Every 50 ms it reads `/proc`: memory and CPU time of the whole tree, and its number of tasks.
 """
 
 from __future__ import annotations
@@ -34,8 +32,8 @@ _SET_DUMPABLE, _SET_SUBREAPER = 4, 36
 
 
 def supervise(job: Job, act: Callable[[Job, int], None]) -> None:
-    """Run `act` in a child as the job's user, report, end. `act` gets the job and a pipe for the
-    reason why it could not start.
+    """Run `act` in a child as the job's user, report how it ended, and exit. `act` gets the job and
+    a pipe for the reason if it can't start.
     """
     report, leash, parent = int(job["report"]), int(job["leash"]), os.getppid()
     if job["private"]:
@@ -59,7 +57,7 @@ def supervise(job: Job, act: Callable[[Job, int], None]) -> None:
     if written is not None:
         lines.append(f"report {len(written)}")
     if not job["namespaced"] and os.getppid() != parent:
-        _remove(str(job["folder"]))  # nobody is left who would
+        _remove(str(job["folder"]))  # the caller is gone
         os._exit(1)
     _say(report, "\n".join([*lines, "end\n"]))
     if written is not None:
@@ -68,7 +66,7 @@ def supervise(job: Job, act: Callable[[Job, int], None]) -> None:
 
 
 def give_up(trouble: int, reason: str) -> None:
-    """End a child that cannot start, and say why; only before untrusted code runs."""
+    """Exit from a child that can't start, and report why; only before untrusted code runs."""
     os.write(trouble, reason.encode("utf-8", "replace")[:4000])
     os._exit(126)
 
@@ -90,8 +88,8 @@ def _start(job: Job, act: Callable[[Job, int], None], trouble: int) -> None:
 
 
 def _close_all_but(kept: list[int], highest: int) -> None:
-    """Close every descriptor but the standard three and these: above all the pipe on which only the
-    supervisor speaks.
+    """Close every descriptor but the standard three and these, above all the supervisor's report
+    pipe.
     """
     at = 3
     for one in sorted(one for one in kept if one >= 3):
@@ -149,8 +147,8 @@ def _limit(job: Job) -> None:
     for what, bound in bounds.items():
         _, hard = resource.getrlimit(what)
         bound = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
-        # One second more for the hard limit: the soft one ends the process by SIGXCPU, which says
-        # why.
+        # The hard limit is one second more: the soft one ends the process with SIGXCPU, which shows
+        # why it ended.
         top = bound + 1 if what == resource.RLIMIT_CPU and hard == resource.RLIM_INFINITY else bound
         resource.setrlimit(what, (bound, top))
 
@@ -208,8 +206,8 @@ def _watch(job: Job, child: int, leash: int) -> list[str]:
 
 
 def _leftover(job: Job) -> list[str]:
-    """Processes that outlive the one that was started. What is about to end by itself gets a tenth
-    of a second.
+    """Report processes that outlive the one that was started. They get a tenth of a second to end
+    by themselves.
     """
     until = time.monotonic() + _GRACE_S
     while True:
@@ -243,15 +241,15 @@ def _kill_all(job: Job, child: int) -> None:
 
 
 def _reap(child: int) -> None:
-    """Take away what was adopted; the child itself is waited for by its own call."""
+    """Wait for adopted processes that have ended; another call waits for the child itself."""
     while True:
         try:
-            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return
-        if found is None or found.si_pid == child:
+        if ended is None or ended.si_pid == child:
             return
-        os.waitpid(found.si_pid, 0)
+        os.waitpid(ended.si_pid, 0)
 
 
 def _kill(pid: int) -> None:
@@ -281,7 +279,7 @@ def _written(path: str, most: int) -> bytes | None:
 
 
 def _remove(folder: str) -> None:
-    """Remove the folders of a run without walls, whose caller is gone. Links are removed, not
+    """Remove the folders of a run without isolation whose caller is gone. Links are removed, not
     followed.
     """
     for path, folders, files in os.walk(os.path.dirname(folder), topdown=False):
@@ -309,7 +307,7 @@ def _send(pipe: int, data: bytes) -> None:
 
 
 def _prctl(what: int, value: int) -> None:
-    import ctypes  # 5 ms that most runs need not spend
+    import ctypes  # takes 5 ms, which most runs don't need
 
     if ctypes.CDLL(None).prctl(what, value, 0, 0, 0) != 0:
         print("prctl failed", file=sys.stderr)

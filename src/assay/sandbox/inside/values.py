@@ -1,11 +1,11 @@
-"""Plain values as bytes, and back: how a solution and its tests talk without sharing an
-interpreter.
+"""Plain values as bytes and back, so that a solution and its tests can communicate without sharing
+an interpreter.
 
 Only these cross: None, booleans, integers, floats, complex numbers, text, bytes, and lists, tuples,
 dicts, sets, frozensets and ranges of them. A subclass crosses as its base, so that an `int` that
-says it equals everything arrives as the int it is. A function or an iterator crosses as a handle;
-any other object as its type's name. Decoding makes nothing but these, so bytes written by hostile
-code can at worst be wrong values.
+claims to equal everything arrives as a plain int. A function or an iterator crosses as a handle;
+any other object as its type's name. Decoding creates nothing else, so bytes written by hostile code
+can at worst be wrong values.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Gone(Exception):
 
 
 class Handle:
-    """Stands for something that stays on its own side. `kind` is f (function), g (iterator), o (any
-    other object) or r (one's own thing, returned).
+    """A reference to an object that stays on its own side. `kind` is f (function), g (iterator), o
+    (any other object) or r (an object of the receiver's own side).
     """
 
     __slots__ = ("kind", "name", "number")
@@ -82,7 +82,7 @@ def _write(value: object, parts: list[bytes], hold: Callable[[object], Handle], 
     elif type(value) is range:
         _write_all(b"R", (value.start, value.stop, value.step), parts, hold, depth)
     elif kind := next((kind for kind in _COLLECTIONS if isinstance(value, kind)), None):
-        # the base's own iterator: a subclass may lie about what it holds
+        # the base's own iterator: a subclass may lie about its items
         _write_all(_COLLECTIONS[kind], kind.__iter__(value), parts, hold, depth)
     elif isinstance(value, dict):
         _write_all(b"d", [item for pair in dict.items(value) for item in pair], parts, hold, depth)
@@ -105,8 +105,8 @@ def _write_all(
 
 
 def decode(data: bytes, release: Callable[[Handle], object]) -> object:
-    """The value of these bytes. `release` turns a Handle into what stands for it. Raises ValueError
-    or TypeError for bytes that are not a value.
+    """The value of these bytes. `release` turns a Handle into an object. Raises ValueError or
+    TypeError for bytes that are not a value.
     """
     value, end = _read(data, 0, release, 0)
     if end != len(data):
@@ -182,8 +182,8 @@ def send(pipe: int, body: bytes) -> None:
 
 
 def receive(pipe: int) -> bytes:
-    """Read one message. Raises Gone at the end, ValueError for one that is longer than any may
-    be.
+    """Read one message. Raises Gone at the end, and ValueError for a message beyond the size
+    limit.
     """
     length = int.from_bytes(_exactly(pipe, _LENGTH), "big")
     if length > MAX_BYTES + 1024 * 1024:
