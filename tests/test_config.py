@@ -125,6 +125,8 @@ def test_what_is_not_a_configuration_is_refused(write: Any) -> None:
     for text, code, message in (
         ("", "FIL-005", "the file is empty"),
         ("- a\n", "CFG-001", "must be an object"),
+        ("5\n", "CFG-001", "must be an object"),
+        ("~\n", "CFG-001", "must be an object"),
         ("a: [\n", "FIL-002", "not YAML"),
         ("project: a\nproject: b\n", "FIL-003", "the key 'project' appears twice"),
         ("project: &x a\n", "FIL-002", "tags and anchors are not allowed"),
@@ -239,3 +241,17 @@ def test_code_outside_the_folder_is_refused_and_data_is_not(write: Any, tmp_path
     scorer = f'{WORKFLOW}scorers:\n  - target: "mark:score"\n'
     assert refused_code(write(scorer)) == ["scorers[0].target"]
     refuse_outside_code(write("workflow: w.yaml\n"), "../w.yaml")  # the command line named it
+
+
+def test_code_in_a_malformed_workflow_is_left_to_its_reader(write: Any) -> None:
+    config = write("workflow: w.yaml\n")
+    text = WORKFLOW.replace("workflow:\n", "workflow: w\n").replace("\n  ", "\n")
+    for change in ("scorers: 5\n", "repository: {readable: 5}\n"):
+        Path("w.yaml").write_text(text + change)
+        refuse_outside_code(config, "w.yaml")
+        with pytest.raises(InputError) as refused:
+            read_workflow("w.yaml")
+        assert refused.value.code == "RUN-001"
+    Path("w.yaml").write_text(text.replace('target: "bot:answer"', "command: 5"))
+    refuse_outside_code(config, "w.yaml")
+    assert read_workflow("w.yaml").code == []

@@ -242,6 +242,7 @@ def test_evidence_that_is_gone_is_never_left_out(
             "bare": {"evidence_digests": None},
             "numbers": {"evidence_digests": [7]},
             "undated": {"made_at": "yesterday"},
+            "first-day": {"made_at": "0001-01-01T00:00:00+14:00"},
         }
         ledger.put_many(
             [
@@ -263,6 +264,7 @@ def test_evidence_that_is_gone_is_never_left_out(
         "bare": 4,
         "numbers": 3,
         "undated": 3,
+        "first-day": 3,
     }
 
 

@@ -180,6 +180,8 @@ def test_a_plan_is_read_as_it_was_written_and_a_changed_one_is_refused(
         with pytest.raises(InputError, match="was changed later") as error:
             read_plan(str(tmp_path / "forged.json"))
         assert error.value.code == "REL-001"
+    odd = {**plan, "margin": {}, "looks": [[]]}  # anyone who writes a plan can compute its digest
+    assert changes(odd, plan)[0].startswith("the margin was declared as {} and is ")
     for text in ("{}", "[]", '{"schema": "assay.plan/1"}', '{"schema": "assay.grades/1"}'):
         (tmp_path / "other.json").write_text(text)
         with pytest.raises(InputError) as error:

@@ -119,6 +119,9 @@ def test_the_strategy_selects_the_profile_where_neither_profile_nor_family_is_na
         ),
         ({"start": "a"}, "no agents"),
         ({"limits": {"retries": -1}}, "retries"),
+        ({"limits": {"timeout_s": "soon"}}, "timeout_s"),
+        ({"limits": {"timeout_s": -1}}, "timeout_s"),
+        ({"limits": {"timeout_s": True}}, "timeout_s"),
         ({"version": 1.5}, "version"),
         ({"workflow": ""}, "workflow"),
         ({"workflow": "f\u0430q"}, "CYRILLIC"),
@@ -285,6 +288,11 @@ def test_a_dataset_file_that_names_the_id_gets_no_other(tmp_path: Path) -> None:
         (
             "d.yaml",
             b"dataset: d\nversion: 1\ntable: {url: 'sqlite:///:memory:', name: nothing}\n",
+            "cannot be read",
+        ),
+        (
+            "d.yaml",
+            b"dataset: d\nversion: 1\ntable: {url: 'postgresql://h:port/x', name: nothing}\n",
             "cannot be read",
         ),
     ],

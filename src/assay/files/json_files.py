@@ -48,9 +48,9 @@ class Unread(NamedTuple):
 
 
 class StoredInput(str):
-    """Runs that came from a ledger by a name, or from another tool's file. As a text it is that
-    name, for every message; it is read from `file`. `digest` is that of the record or the file that
-    the name stands for.
+    """Runs from a ledger by a name, or from another tool's file. The string itself is that name,
+    which messages show; the runs are read from `file`. `digest` is that of the record or the file
+    behind the name.
     """
 
     file: str
@@ -62,7 +62,7 @@ class StoredInput(str):
     them.
     """
     graded: Any = None
-    """The first stored grade of the evaluation, which says what it was graded by."""
+    """The first stored grade of the evaluation, which names what it was graded by."""
 
     def __new__(cls, name: str, file: str, digest: str) -> StoredInput:
         """The runs of a name."""
@@ -115,7 +115,7 @@ def json_fault(error: ValueError, data: bytes, *, file: str, line: int | None) -
     elif text.startswith("recursion limit"):
         code, message = "FIL-004", "nests more than 200 deep."
     elif "InvalidOperation" in text:
-        message = f"the number that ends at column {column} is beyond all measure."
+        message = f"the number that ends at column {column} is out of range."
     elif word:
         message = f"not JSON at column {column}: {word[0].decode()} is not a JSON number."
         fix = "Write null for a missing value."
@@ -295,7 +295,7 @@ def parse_line(data: bytes, name: str, number: int) -> Document | Unread | None:
         text = data.rstrip(b"\r\n")
     if not text.strip():
         return None
-    try:  # again without the line's end, which would be the fault of a line cut off inside a text
+    try:  # again without the newline: in a line that is cut off inside a string it would be blamed
         return Document(parse_json(text), name, number)
     except ValueError as error:
         return Unread(json_fault(error, text, file=name, line=number))
@@ -303,7 +303,7 @@ def parse_line(data: bytes, name: str, number: int) -> Document | Unread | None:
 
 @contextmanager
 def open_input(path: str) -> Iterator[BufferedReader[Any]]:
-    """A file opened for reading, or standard input for `-`; errors say what to do."""
+    """A file opened for reading, or standard input for `-`."""
     if path == "-":
         yield cast("BufferedReader", sys.stdin.buffer)
         return

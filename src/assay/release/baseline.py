@@ -3,8 +3,7 @@ protect it.
 
 A baseline is never overwritten. `NAME@1.json` and its evidence `NAME@1.jsonl` stay as they are;
 storing the name again makes `NAME@2`, and `NAME.json` is a copy of the newest record. Both digests
-are checked whenever one is used: a baseline that was changed is refused, because nobody knows what
-it was before.
+are checked whenever one is used, and a baseline that was changed is refused.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ import msgspec
 from assay.canon import digest
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.atomic import atomic_create, atomic_write
-from assay.files.json_files import read_json
+from assay.files.json_files import file_digest, read_json
 from assay.registry import is_path, near_miss
-from assay.release.attestation import file_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,8 +46,7 @@ class StoredBaseline(NamedTuple):
 
 
 def check_name(name: str) -> None:
-    """A name is plain: letters, digits, `.`, `_`, `-`; so it is a file name everywhere, and never
-    looks like a path: it ends in no extension.
+    """Refuse a name that is not a valid file name on every system, or that looks like a path.
 
     >>> check_name("production-2.1")
     >>> check_name("../secrets")
@@ -92,13 +89,11 @@ def store(
             with atomic_create(os.path.join(folder, evidence)) as stream:
                 write(stream)
             break
-        except (
-            FileExistsError
-            # somebody stored the same name at the same time, or broke off before its record was
-            # written
-        ):
+        except FileExistsError:
+            # another process stored this name at the same time, or stopped before it wrote the
+            # record
             version += 1
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "schema": BASELINE_SCHEMA,
         "name": name,
         "version": version,
@@ -108,7 +103,7 @@ def store(
         "evidence_digest": file_digest(os.path.join(folder, evidence)),
         **facts,
     }
-    record = {**made, "digest": digest(made)}
+    record = {**fields, "digest": digest(fields)}
     for path, opened in ((f"{label}.json", atomic_create), (f"{name}.json", atomic_write)):
         with opened(os.path.join(folder, path)) as stream:
             stream.write(_json(record) + b"\n")
@@ -116,8 +111,8 @@ def store(
 
 
 def find(folder: str, name: str) -> StoredBaseline:
-    """A stored baseline by its name, or by `NAME@N` for an older one. A missing one is not enough
-    evidence; a changed one is malformed.
+    """A stored baseline by its name, or by `NAME@N` for an older version. Raises
+    `NotEnoughEvidence` for a missing one and `InputError` for a changed one.
     """
     matched = _STORED.fullmatch(name)
     if matched is None or not os.path.isfile(os.path.join(folder, f"{name}.json")):
@@ -156,14 +151,14 @@ def no_baseline(
     >>> no_baseline("prodution", ["production"], where="here", fix="Store one.").message
     "there is no baseline 'prodution'. Did you mean 'production'?"
     """
-    said = near_miss(name, known) or (
+    hint = near_miss(name, known) or (
         f" Stored: {', '.join(known[:5])}." if known else " None is stored."
     )
     if os.path.lexists(name):
         fix = f"To read the file of that name, write ./{name}. {fix}"
     return NotEnoughEvidence(
         "REL-005",
-        f"there is no baseline '{name}'{neither_in and f', neither in {neither_in}'}.{said}",
+        f"there is no baseline '{name}'{neither_in and f', neither in {neither_in}'}.{hint}",
         where=where,
         fix=fix,
     )
@@ -189,8 +184,8 @@ def _record(path: str) -> dict[str, Any]:
         raise InputError("REL-005", f"the baseline lacks {', '.join(wrong)}.", where=path)
     if digest({key: value for key, value in tree.items() if key != "digest"}) != tree["digest"]:
         raise changed(path, "the record does not match its digest")
-    # the digest is not a signature: anyone who writes a record can compute one, so its file name is
-    # held to what `store` writes
+    # the digest is not a signature: anyone who writes a record can compute one, so the name of the
+    # evidence file must be the one that `store` gives it
     if (
         tree["kind"] not in ("runs", "exam")
         or tree["evidence"]
@@ -213,14 +208,14 @@ def changed(path: str, why: str) -> InputError:
 def moment_of(text: str, path: str) -> datetime:
     """When a baseline was made."""
     try:
-        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
-        raise InputError(
-            "REL-005", f"the baseline was made at {text!r}, which is not a time.", where=path
-        )
-    return found.astimezone(UTC)
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+    except (ValueError, OverflowError):  # the first or last day of the calendar, in another zone
+        pass
+    raise InputError(
+        "REL-005", f"the baseline was made at {text!r}, which is not a time.", where=path
+    )
 
 
 def check_age(stored: StoredBaseline, rules: ReleaseRules, *, now: datetime | None) -> None:
@@ -260,7 +255,7 @@ def _versions(folder: str) -> list[tuple[str, int]]:
         return []
     except OSError as error:
         raise InputError("FIL-001", f"cannot be read: {error.strerror}.", where=folder) from None
-    found = []
+    versions = []
     for entry in entries:
         matched = (
             _STORED.fullmatch(entry.removesuffix(".json"))
@@ -268,5 +263,5 @@ def _versions(folder: str) -> list[tuple[str, int]]:
             else None
         )
         if matched is not None and matched[2] is not None:
-            found.append((matched[1], int(matched[2])))
-    return found
+            versions.append((matched[1], int(matched[2])))
+    return versions

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError
+from assay.exact import is_number
 from assay.files.json_files import read_json
 from assay.release.pairs import Pair
 from assay.release.policy import ReleaseRules
@@ -114,7 +115,7 @@ def needed_samples(
     None if no number does.
 
     Never fewer than the policy asks for. Without a spread, and for the interval that assumes
-    nothing, at least so many that a rare total loss is excluded.
+    nothing, at least enough to exclude a rare total loss.
     """
     if effect + rules.margin <= 0:
         return None
@@ -163,7 +164,7 @@ def rates_of(n: int, *, failure_rate: float | None, power: float, level: float) 
     rise of the rate that an interval would show, if the sides fail independently as often as the
     baseline does.
     """
-    found: dict[str, Any] = {
+    rates: dict[str, Any] = {
         "n": n,
         "failure_rate": failure_rate,
         "seen_once": 1 - (1 - power) ** (1 / n) if n else None,
@@ -172,12 +173,12 @@ def rates_of(n: int, *, failure_rate: float | None, power: float, level: float) 
     if n and failure_rate is not None:
         differ = 2 * failure_rate * (1 - failure_rate)
         # a rise needs pairs that differ: from a rate of 0 it is the rise itself that they make
-        found["detectable_increase"] = (
+        rates["detectable_increase"] = (
             detectable_rate(n, discordant=differ, power=power, level=level)
             if differ > 0
             else _rise_from_nothing(n, power, level)
         )
-    return found
+    return rates
 
 
 def _rise_from_nothing(n: int, power: float, level: float) -> float | None:
@@ -230,7 +231,7 @@ def make_plan(
         if n is None or n < 2 or spread.sd is None
         else detectable_mean(n, sd=spread.sd, margin=rules.margin, power=power, level=rules.level)
     )
-    made: dict[str, Any] = {
+    plan: dict[str, Any] = {
         "schema": PLAN_SCHEMA,
         **rules.declared(),
         "looks": looks,
@@ -249,7 +250,7 @@ def make_plan(
         ),
         "made_at": now.isoformat(timespec="seconds").replace("+00:00", "Z"),
     }
-    return {**made, "digest": digest(made)}
+    return {**plan, "digest": digest(plan)}
 
 
 def read_plan(path: str) -> dict[str, Any]:
@@ -258,7 +259,7 @@ def read_plan(path: str) -> dict[str, Any]:
 
 
 def check_plan(tree: Any, *, where: str) -> dict[str, Any]:
-    """A plan that somebody hands in; one that is of another shape, or was changed, is refused."""
+    """A plan from outside; one that is malformed or was changed is refused."""
     if not isinstance(tree, dict) or tree.get("schema") != PLAN_SCHEMA:
         raise InputError(
             "REL-001",
@@ -290,7 +291,7 @@ def changes(declared: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     >>> changes({"policy": "release@1", "margin": 1.0}, {"policy": "release@1", "margin": 2.0})
     ['the margin was declared as 1 and is 2']
     """
-    found = []
+    sentences = []
     for name, words in DECLARED.items():
         before, after = _shown(declared.get(name)), _shown(now.get(name))
         if before == after or (
@@ -298,15 +299,15 @@ def changes(declared: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         ):
             continue
         verb, now_verb = ("were", "are") if name == "slices" else ("was", "is")
-        found.append(
+        sentences.append(
             f"{words} changed, and its name did not"
             if name == "policy_digest"
             else f"{words} {verb} declared as {before} and {now_verb} {after}"
         )
-    return found
+    return sentences
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(sorted(map(str, value))) or "none"
-    return f"{float(value):g}" if not isinstance(value, str | bool | None) else str(value)
+    return f"{float(value):g}" if is_number(value) else str(value)

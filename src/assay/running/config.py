@@ -205,7 +205,7 @@ class Config(NamedTuple):
         return {name: self._reference(f"{kind}s.{name}", given) for name, given in entries.items()}
 
     def chosen(self, kind: Kind) -> str | None:
-        """The one that is used where the command line names no other; None if there is none."""
+        """The one to use if the command line names none; None if there is none."""
         given, named = getattr(self.spec, kind), self.named(kind)
         if isinstance(given, str) and given in named:
             return named[given]
@@ -301,12 +301,11 @@ def _secrets(document: Document) -> Iterator[Fault]:
 
 
 def _leaves(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    parts: Any = tree.items() if isinstance(tree, dict) else enumerate(tree)
-    for key, value in parts:
-        if isinstance(value, dict | list):
-            yield from _leaves(value, (*path, key))
-        else:
-            yield (*path, key), value
+    if not isinstance(tree, dict | list):
+        yield path, tree
+        return
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+        yield from _leaves(value, (*path, key))
 
 
 def _known_keys(fault: Fault) -> str:
@@ -320,7 +319,7 @@ KEYS = ConfigFile.__struct_fields__
 
 
 def _faults(config: Config) -> Iterator[tuple[Path, str, str]]:
-    """What is wrong with a configuration beyond its shape: key, message, remedy."""
+    """What is wrong with a configuration beyond its shape: key, message, fix."""
     spec = config.spec
     tree = config.tree
     bars: Mapping[str, Any] = tree.get("release") or {}

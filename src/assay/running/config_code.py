@@ -89,19 +89,23 @@ def _code_of(tree: Mapping[str, Any], folder: str) -> Iterator[tuple[Path, str]]
         if isinstance(adapter, dict):
             if isinstance(target := adapter.get("target"), str):
                 yield (*key, "target"), _module_file(target, folder)
-            for word in adapter.get("command") or ():
+            for word in _listed(adapter.get("command")):
                 if isinstance(word, str) and "/" in word:
                     yield (*key, "command"), os.path.join(folder, word)
-    for index, scorer in enumerate(tree.get("scorers") or ()):
+    for index, scorer in enumerate(_listed(tree.get("scorers"))):
         if isinstance(scorer, dict) and isinstance(target := scorer.get("target"), str):
             yield ("scorers", index, "target"), _module_file(target, folder)
     repository = tree.get("repository")
     if isinstance(repository, dict):
         for name in ("path", "readable"):
-            value = repository.get(name) or []
-            for path in value if isinstance(value, list) else [value]:
+            for path in _listed(repository.get(name)):
                 if isinstance(path, str):
                     yield ("repository", name), os.path.join(folder, path)
+
+
+def _listed(value: Any) -> list[Any]:
+    """The value as a list: nothing has checked the file's shape yet."""
+    return value if isinstance(value, list) else [value]
 
 
 def _module_file(target: str, folder: str) -> str:

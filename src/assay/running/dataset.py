@@ -25,7 +25,7 @@ from assay.running.rows import TableSource, file_rows, table_rows
 
 ID_FIELDS = ("sample_id", "id")
 _GOLD_NAME = re.compile(r"(?i)(expected|gold)([_.-].*)?")
-"""Fields that hold what is expected, unless a dataset file names them."""
+"""Fields with expected values, unless a dataset file names them."""
 MAX_SAMPLES = 1_000_000
 MAX_FAULTS = 20
 
@@ -50,7 +50,7 @@ class DatasetFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     split_field: str = "split"
     """The field that names a sample's split."""
     sample_id: str | None = None
-    """The field with the sample's id; without one, `id`, or the line."""
+    """The field with the sample's id; without one, `sample_id` or `id`."""
     inputs: dict[str, str] = {}
     """Which field each input comes from."""
     expected: str | list[str] | dict[str, str] | None = None
@@ -71,8 +71,8 @@ class Sample(NamedTuple):
 
 
 class LoadedDataset:
-    """Samples, and how their fields are to be understood. Without a version, the data's own digest
-    gives one.
+    """Samples, and the meaning of their fields. Without a version, the digest of the data is
+    used.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class LoadedDataset:
     ) -> None:
         self.spec = spec
         self.made_ids = made_ids
-        """Whether the samples came without ids, and got some made from their content."""
+        """Whether the samples had no ids, and got ids made from their content."""
         self.id = spec.dataset
         self.samples = samples
         self.where = where
@@ -249,14 +249,14 @@ def _with_ids(samples: list[Sample], refuse: Callable[[str, str], None]) -> list
     """Samples with ids made from their content; of two equal ones the second is refused."""
     by_digest: dict[str, Sample] = {}
     for sample in samples:
-        found = digest(sample.row).removeprefix("sha256:")
-        if found in by_digest:
+        content = digest(sample.row).removeprefix("sha256:")
+        if content in by_digest:
             refuse(
-                f"{sample.where}: the sample has no id and is equal to {by_digest[found].where}.",
+                f"{sample.where}: the sample has no id and is equal to {by_digest[content].where}.",
                 "Remove one of them, or give each sample an `id`.",
             )
         else:
-            by_digest[found] = sample
+            by_digest[content] = sample
     size = 10 if len({name[:10] for name in by_digest}) == len(by_digest) else 40
     return [sample._replace(id=f"sha-{name[:size]}") for name, sample in by_digest.items()]
 

@@ -9,7 +9,7 @@ import os
 from msgspec import Struct
 
 from assay.errors import InputError
-from assay.files.json_files import Unread, read_json, stream_documents
+from assay.files.json_files import read_documents, read_json
 from assay.files.tables import Rows, csv_rows, parquet_rows, plain_cell
 from assay.installing import install_hint
 
@@ -43,10 +43,7 @@ def file_rows(path: str, *, sheet: str | None = None) -> Rows:
 
 
 def _line_rows(path: str) -> Rows:
-    for document in stream_documents(path):
-        if isinstance(document, Unread):
-            fault = document.fault
-            raise InputError(fault.code, fault.message, where=path, fix=fault.fix, faults=[fault])
+    for document in read_documents(path):
         yield document.tree, f"line {document.line}"
 
 
@@ -72,7 +69,7 @@ def table_rows(table: TableSource, where: str) -> Rows:
             "RUN-004",
             "reading a table needs SQLAlchemy.",
             where=where,
-            fix=install_hint("store"),
+            fix=f"Run: {install_hint('store')}",
         ) from None
     try:
         engine = sqlalchemy.create_engine(table.url)
@@ -82,7 +79,7 @@ def table_rows(table: TableSource, where: str) -> Rows:
             rows = connection.execute(sqlalchemy.select(source).order_by(*order)).mappings()
             for number, row in enumerate(rows, 1):
                 yield plain_cell(dict(row)), f"row {number}"
-    except (sqlalchemy.exc.SQLAlchemyError, ImportError) as error:
+    except (sqlalchemy.exc.SQLAlchemyError, ImportError, ValueError) as error:
         words = str(getattr(error, "orig", None) or error).splitlines()[0]
         raise InputError(
             "RUN-002",

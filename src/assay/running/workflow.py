@@ -59,9 +59,7 @@ class Input(_WorkflowPart, frozen=True):
 class CallLimits(_WorkflowPart, frozen=True):
     """The limits of one call. `retries` is how often a failed call is repeated."""
 
-    timeout_s: Annotated[Any, Meta(extra_json_schema={"type": "number", "exclusiveMinimum": 0})] = (
-        300
-    )
+    timeout_s: Annotated[float, Meta(gt=0)] = 300
     """Seconds for one call."""
     retries: Annotated[int, Meta(ge=0, le=20)] = 0
     """How often a failed call is made again."""
@@ -244,7 +242,7 @@ def _adapters(spec: WorkflowFile) -> list[dict[str, Any]]:
 
 
 class LoadedWorkflow:
-    """A workflow file that has been checked, with where it is."""
+    """A workflow file that has been checked, and its folder."""
 
     def __init__(self, spec: WorkflowFile, folder: Path, where: str) -> None:
         self.spec = spec
@@ -262,19 +260,19 @@ class LoadedWorkflow:
         self.required_outputs: list[str] = list(
             self.outputs if spec.required_outputs is None else spec.required_outputs
         )
-        found = ADAPTERS.fingerprints({str(adapter.get("kind")) for adapter in _adapters(spec)})
-        self.plugins = {"plugins": found} if found else {}
+        plugins = ADAPTERS.fingerprints({str(adapter.get("kind")) for adapter in _adapters(spec)})
+        self.plugins = {"plugins": plugins} if plugins else {}
         """A digest of the behaviour of each plugin that calls this workflow."""
-        self.digest = digest([spec, found]) if found else digest(spec)
+        self.digest = digest([spec, plugins]) if plugins else digest(spec)
 
     @property
     def code(self) -> list[str]:
         """What its adapters call: `module:name`, and the words of commands."""
-        found: list[str] = []
+        names: list[Any] = []
         for adapter in _adapters(self.spec):
-            found += filter(None, [adapter.get("target")])
-            found += adapter.get("command") or ()
-        return [name for name in found if isinstance(name, str)]
+            command = adapter.get("command")
+            names += [adapter.get("target"), *(command if isinstance(command, list) else [])]
+        return [name for name in names if isinstance(name, str) and name]
 
     @property
     def required_inputs(self) -> list[str]:
@@ -289,8 +287,8 @@ class LoadedWorkflow:
         return None if named else PROFILE_OF[self.spec.strategy]
 
     def subject(self) -> dict[str, str]:
-        """The workflow as a run names it. The strategy's profile is named where the file names no
-        other: evidence names what it was scored by.
+        """The workflow as a run names it, with the strategy's profile if the file names no other:
+        evidence names what it was scored by.
         """
         subject = {
             "id": self.id,
@@ -320,7 +318,7 @@ def read_workflow(path: str) -> LoadedWorkflow:
 
 
 def make_workflow(document: Document, folder: Path) -> LoadedWorkflow:
-    """The workflow that a parsed file holds."""
+    """The workflow that a parsed file describes."""
     spec = read_record(document, WorkflowFile, "RUN-001")
     steps = [step.name for step in spec.steps or ()]
     for name in (spec.workflow, *steps, *(spec.agents or ())):
@@ -342,10 +340,10 @@ _CALLED = {
 
 def _fits_strategy(spec: WorkflowFile, where: str) -> None:
     """Check that the file names exactly what its strategy calls."""
-    given = [name for name in ("adapter", "steps", "agents") if getattr(spec, name) is not None]
+    called = [name for name in ("adapter", "steps", "agents") if getattr(spec, name) is not None]
     allowed = _CALLED[spec.strategy]
-    if len(given) != 1 or given[0] not in allowed:
-        has = " and ".join(given) or "none of adapter, steps and agents"
+    if len(called) != 1 or called[0] not in allowed:
+        has = " and ".join(called) or "none of adapter, steps and agents"
         raise InputError(
             "RUN-001",
             f"a workflow of the strategy '{spec.strategy}' has {' or '.join(allowed)}; this one has"
