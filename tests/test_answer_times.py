@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.files.line_log import LineLog, Words
+from assay.files.line_log import LineLog, LogErrors
 from assay.judging.answer_times import time_of, time_text
 from assay.judging.card import check_card
 from judges import Run, here, pair, put_items, put_lines, put_pairs
@@ -59,11 +59,11 @@ class Work:
     def change(self, at: str | None, *, which: Callable[[int], bool] = lambda number: True) -> None:
         """Give answers of the journal another time; the first is number 1."""
         entries: list[dict[str, Any]] = []
-        log = LineLog(str(self.folder / "old.journal"), Words("JDG-004"))
+        log = LineLog(str(self.folder / "old.journal"), LogErrors("JDG-004"))
         log.open(lambda tree, place, number: entries.append(tree))
         log.close(failing=False)
         (self.folder / "old.journal").unlink()
-        log = LineLog(str(self.folder / "old.journal"), Words("JDG-004"))
+        log = LineLog(str(self.folder / "old.journal"), LogErrors("JDG-004"))
         log.open(lambda *entry: None)
         for number, entry in enumerate(entries):
             log.append({**entry, "at": at} if number and which(number) else entry)

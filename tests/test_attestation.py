@@ -19,10 +19,11 @@ import pytest
 import assay as product
 from assay.canon import canonical
 from assay.errors import AssayError, InputError
+from assay.files.json_files import file_digest
 from assay.installing import install_hint
 from assay.pipeline.payload import payload
 from assay.release import attestation
-from assay.release.attestation import Subject, envelope, file_digest, statement
+from assay.release.attestation import Subject, envelope, statement
 from assay.release.attestation_check import verify
 from assay.release.signing import signed_bytes
 from assay.views.documents import plain

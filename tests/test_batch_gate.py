@@ -12,11 +12,11 @@ from msgspec import json as msgjson
 from msgspec import to_builtins
 
 from assay import grade_table
+from assay.files.json_files import file_digest
 from assay.files.own_files import is_batch_output
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch, scoring_plan
 from assay.records.batch import BatchCounts, BatchEngineUsed, BatchFile, BatchRecord
-from assay.release.attestation import file_digest
 from examples import CAMPAIGN
 
 duckdb = pytest.importorskip("duckdb")

@@ -165,7 +165,7 @@ def test_a_json_number_keeps_its_decimal_text(text: str) -> None:
         (b'{"a": "tab\there"}', "FIL-002", "not JSON"),
         (b"\x00", "FIL-002", "not UTF-8"),
         (b'{"a": ' + b"9" * 5000 + b"}", "FIL-002", "not JSON"),
-        (b'{"a": 1e99999999999999999999}', "FIL-002", "beyond all measure"),
+        (b'{"a": 1e99999999999999999999}', "FIL-002", "out of range"),
         (b"[" * 250 + b"]" * 250, "FIL-004", "nests more than 200 deep"),
         (b'{"a":' * 250 + b"1" + b"}" * 250, "FIL-004", "nests more than 200 deep"),
         (b"[" * 1_000_000, "FIL-004", "nests more than 200 deep"),

@@ -125,7 +125,7 @@ def test_a_number_is_read_as_it_is_written_or_refused_with_its_place(text) -> No
     exponent = int(text.lower().partition("e")[2] or 0)
     if abs(exponent) > 2000:  # no mantissa here makes up for that
         for read in (lambda: loads(data, "x.json"), lambda: streamed(data, ("*",))):
-            with pytest.raises(InputError, match="beyond all measure") as caught:
+            with pytest.raises(InputError, match="out of range") as caught:
                 read()
             assert caught.value.where.startswith("x.json:")
     elif abs(exponent) < 900:

@@ -509,7 +509,7 @@ def test_a_dataset_in_the_folder_is_named_by_its_id_and_its_data_is_not_offered_
             "/runs",
             {"schema": "assay.execution/1", "workflow": "review", "dataset": {"id": "rows"}},
         )
-        assert (hidden.status_code, hidden.json()["fix"]) == (404, "There are plain, questions.")
+        assert (hidden.status_code, hidden.json()["fix"]) == (404, "Offered: plain, questions.")
         other = api.post(
             "/runs",
             {

@@ -76,8 +76,8 @@ def canonical(value: object) -> bytes:
 
 
 def _respelled(text: bytes, pattern: re.Pattern[bytes], spell: Callable[[bytes], bytes]) -> bytes:
-    """The text with what the pattern finds in its numbers spelled otherwise. Text after an
-    odd number of quotation marks is inside a text, and stays as it is.
+    """The text with everything that the pattern finds in its numbers respelled. After an odd number
+    of quotation marks we are inside a string, which stays as it is.
     """
     parts = pattern.split(text)
     if len(parts) == 1:

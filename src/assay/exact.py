@@ -27,8 +27,8 @@ SCORE_ONE: int = 10**SCORE_DIGITS
 SCORE_MAX: int = 100 * SCORE_ONE
 
 MAX_DIGITS = 100
-"""Longest number read. Beyond it nothing measured is being said, and arithmetic on it is an
-attack.
+"""The longest number that is read. No measurement has more digits, and computing with a longer
+number could exhaust time or memory.
 """
 MAX_EXPONENT = 300
 _LARGE: int = 10**MAX_DIGITS

@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known, and listen for results where the session is led."""
+    """Register the marker and, outside xdist's workers, the collector of results."""
     config.addinivalue_line("markers", _MARK)
     report = config.getoption("assay_report")
     if report:
@@ -57,9 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(
                 f"--assay-report {report}: can't write this extension; use {', '.join(FORMATS)}"
             )
-    if not hasattr(
-        config, "workerinput"
-    ):  # a worker of xdist sends its reports and prints nothing itself
+    if not hasattr(config, "workerinput"):  # a worker of xdist only sends its reports
         config.pluginmanager.register(SessionGrades(report), "assay-ledger")
 
 
@@ -67,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Assay:
-    """What the fixture gives a test."""
+    """The value of the fixture `assay`."""
 
     def __init__(
         self, graded: list[dict[str, Any]], *, profile: str | None, policy: str | None, whole: bool
@@ -87,9 +85,9 @@ class Assay:
     ) -> Grade:
         """Grade a run or a scorecard, given as a record or as a mapping of its published shape.
 
-        Without `profile` the marker's holds, else that of the nearest `assay.yaml`, else the run's
-        `workflow.family` selects one. The scorers and gates of `assay.yaml` are always required.
-        Malformed evidence raises `assay.AssayError`.
+        Without `profile` the marker's applies, else that of the nearest `assay.yaml`, else the
+        run's `workflow.family` selects one. The scorers and gates of `assay.yaml` are always
+        required. Malformed evidence raises `assay.AssayError`.
         """
         from assay.pipeline.grading import Graded
         from assay.records.evidence import Run
@@ -113,25 +111,25 @@ class Assay:
         from assay.files.json_files import read_documents
 
         grader = self._grader(profile, policy)
-        found: dict[str, Grade] = {}
+        grades: dict[str, Grade] = {}
         name = os.fspath(path)
         for document in read_documents(name):
             graded = grader.grade(document)
-            if graded.grade.run_id in found:
+            if graded.grade.run_id in grades:
                 raise InputError(
                     "FIL-007",
                     f"the run id {graded.grade.run_id!r} appears more than once.",
                     where=name,
                 )
-            found[graded.grade.run_id] = self._keep(graded)
-        if not found:
+            grades[graded.grade.run_id] = self._keep(graded)
+        if not grades:
             raise NotEnoughEvidence(
                 "FIL-005",
                 "there is nothing to grade.",
                 where=name,
                 fix="An empty input never passes.",
             )
-        return list(found.values())
+        return list(grades.values())
 
     def _grader(self, profile: str | None, policy: str | None) -> Grader:
         from assay.api.comparing import project_grader
@@ -164,7 +162,7 @@ class Assay:
 
 
 def _document(evidence: Any) -> Document:
-    """A mapping as a document; what JSON could not say is refused."""
+    """A mapping as a document; a value that JSON can't express is refused."""
     from assay.errors import EvidenceError
     from assay.files.json_files import Document
     from assay.views.documents import encode
@@ -185,9 +183,7 @@ def _document(evidence: Any) -> Document:
 def assay(request: pytest.FixtureRequest) -> Assay:
     """Grade runs and scorecards: `assay.grade(run)`, `assay.grade_file("runs.jsonl")`."""
     chosen: dict[str, Any] = {}
-    for mark in reversed(
-        list(request.node.iter_markers("assay"))
-    ):  # the nearest mark is asked last, and rules
+    for mark in reversed(list(request.node.iter_markers("assay"))):  # the nearest mark comes last
         if mark.args or not mark.kwargs.keys() <= {"profile", "policy"}:
             raise pytest.UsageError(
                 "@pytest.mark.assay takes profile= and policy=, not"
@@ -203,8 +199,8 @@ def assay(request: pytest.FixtureRequest) -> Assay:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Send what was graded along with the report of the phase; the last one says that the test did
-    ask for grades.
+    """Attach what was graded to the report of the phase. An empty list shows that the test used the
+    fixture.
     """
     report = yield
     graded = item.stash.get(_GRADED, None)
@@ -219,7 +215,7 @@ def pytest_runtest_makereport(
 
 
 class SessionGrades:
-    """Everything that was graded in the session, on the side that reports it."""
+    """Everything that was graded in the session, in the process that reports it."""
 
     def __init__(self, report: str | None) -> None:
         self.report = report
@@ -227,7 +223,7 @@ class SessionGrades:
         self.passed_tests: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take what a report carries."""
+        """Collect the grades in a report."""
         graded = getattr(report, "assay", None)
         if graded is None:
             return
@@ -253,9 +249,7 @@ class SessionGrades:
 
             try:
                 self._write(self.report)
-            except (
-                AssayError
-            ) as error:  # a report that somebody asked for and nobody gets is a failure
+            except AssayError as error:  # a report that can't be written is a failure
                 pytest.exit(f"--assay-report: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
 
     def _write(self, path: str) -> None:
@@ -303,7 +297,7 @@ class SessionGrades:
         }
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say what was graded, what failed and why, and under which versions."""
+        """Print what was graded, what failed and why, and under which versions."""
         if not self.tests:
             return
         from assay.errors import printable

@@ -96,9 +96,7 @@ class Registry(Generic[T]):
         return near_miss(name, self)
 
     def fingerprints(self, names: Iterable[str]) -> dict[str, str]:
-        """Of those names that plugins provide, what each does, as a digest; nothing for what is
-        shipped.
-        """
+        """A digest of what each plugin among these names does; shipped entries have none."""
         return {
             f"plugin:{self.kind}/{name}": home_value(FINGERPRINT)(self._group, name)
             for name in names
@@ -125,23 +123,22 @@ class Registry(Generic[T]):
 
 
 PLUGINS = "assay.plugins:outsider"
-"""What finds the entries of installed plugins. It is asked only for a name with a dot, which no
-shipped entry has.
+"""The function that finds the entries of installed plugins. It is called only for a name with a
+dot, which no shipped entry has.
 """
 INSTALLED = "assay.plugins:installed"
 FINGERPRINT = "assay.plugins:fingerprint"
-"""What lists the plugins there are, and what distinguishes two behaviours of a plugin."""
+"""The functions that list the installed plugins, and that give a digest of what a plugin does."""
 
 
 def home_value(home: str) -> Any:
-    """What a `module:NAME` stands for; loads the module."""
+    """The value of a `module:NAME`; loads the module."""
     module, _, name = home.partition(":")
     return getattr(import_module(module), name)
 
 
 def near_miss(name: str, names: Iterable[str]) -> str:
-    """A sentence that asks for the closest of the names, with a space before it; empty if none is
-    close.
+    """A question with the closest of the names, after a space; empty if none is close.
 
     >>> near_miss("corectness", ["correctness", "efficiency"])
     " Did you mean 'correctness'?"
@@ -174,7 +171,7 @@ def identifier_fault(name: object) -> str | None:
     r"""Why this can't be an identifier, or None.
 
     >>> identifier_fault("schem\u0430_valid")
-    "holds 'а' (U+0430 CYRILLIC SMALL LETTER A); names are plain ASCII, so that none can pose as another"
+    "contains 'а' (U+0430 CYRILLIC SMALL LETTER A); names are plain ASCII, so that none can pose as another"
     """  # noqa: E501
     if not isinstance(name, str):
         return f"is a {type(name).__name__}, not a name"
@@ -186,10 +183,10 @@ def identifier_fault(name: object) -> str | None:
         return f"is {len(name)} characters long; 200 is the limit"
     from unicodedata import name as unicode_name  # only on the way to an error: it costs a megabyte
 
-    for sign in name:
-        if not sign.isascii():
+    for char in name:
+        if not char.isascii():
             return (
-                f"holds {sign!r} (U+{ord(sign):04X} {unicode_name(sign, 'unnamed')}); names are"
+                f"contains {char!r} (U+{ord(char):04X} {unicode_name(char, 'unnamed')}); names are"
                 " plain ASCII, so that none can pose as another"
             )
     return (
@@ -202,8 +199,8 @@ _PATH = re.compile(r"-|\.{1,2}|.*[/\\].*|.*\.[A-Za-z][A-Za-z0-9]*", re.DOTALL)
 
 
 def is_path(text: str) -> bool:
-    """Whether somebody who writes this means a file: it has a slash or an extension, or is `-`.
-    Anything else is a name, whatever lies in the working folder.
+    """Whether this names a file: it has a slash or an extension, or is `-`. Anything else is a
+    name, whatever files are in the working folder.
 
     >>> [
     ...     is_path(text)

@@ -172,7 +172,7 @@ def gate(
 
 
 class _Reader:
-    """Reads sources, and knows what they were graded by."""
+    """Reads sources, and keeps what they were graded by."""
 
     def __init__(self, store: str | None, project: str | None) -> None:
         self._store = store
@@ -301,8 +301,8 @@ class _Reader:
         url = self._store or _nearest_ledger()
         with open_ledger(url if "://" in url else f"sqlite:///{url}", read_only=True) as ledger:
             versions = versions_of(one.tree for one in judged if isinstance(one, Document))
-            found = find_other_version(ledger, reference, project=project, judged=versions)
-            if found is None:
+            evaluation = find_other_version(ledger, reference, project=project, judged=versions)
+            if evaluation is None:
                 other = " of another version than the candidate" if versions else ""
                 raise NotEnoughEvidence(
                     "STO-012",
@@ -313,10 +313,10 @@ class _Reader:
                 )
             graded_by = self._graded_by = {}
             for key in ("profile", "policy", "rubric"):
-                value = found.evaluation.settings.get(key)
+                value = evaluation.evaluation.settings.get(key)
                 if isinstance(value, str) and not is_path(value) and "#" not in value:
                     graded_by[key] = value
-            for item in stored_runs(ledger, found, project=project):
+            for item in stored_runs(ledger, evaluation, project=project):
                 yield Document(item.tree(), reference)
 
 

@@ -159,8 +159,8 @@ def evaluate(
         )
     rows = [dict(sample) for sample in listed]
     inputs = _inputs(rows, outputs)
-    given = [dict(one) if isinstance(one, Mapping) else {"target": one} for one in scorers]
-    wrong = [one for one in given if not callable(one.get("target"))]
+    specs = [dict(one) if isinstance(one, Mapping) else {"target": one} for one in scorers]
+    wrong = [one for one in specs if not callable(one.get("target"))]
     if wrong:
         raise InputError(
             "API-001",
@@ -168,7 +168,7 @@ def evaluate(
             fix="Pass `scorers=[my_scorer]`.",
         )
     adapter = as_workflow(function, list(inputs))
-    with named([adapter, *(one["target"] for one in given)]) as (target, *targets):
+    with named([adapter, *(one["target"] for one in specs)]) as (target, *targets):
         tree: dict[str, Any] = {
             "workflow": plain_name(function),
             "version": version,
@@ -178,7 +178,7 @@ def evaluate(
             "output_schema": dict(output_schema or {"type": "object", "required": list(outputs)}),
             "scorers": [
                 {"name": plain_name(one["target"]), **one, "target": place}
-                for one, place in zip(given, targets, strict=True)
+                for one, place in zip(specs, targets, strict=True)
             ],
         }
         for key, value in (("profile", profile), ("rubric", rubric)):
@@ -197,7 +197,7 @@ def evaluate(
                 timeout_s=timeout_s,
             ),
         )
-    for place, one in zip(targets, given, strict=True):
+    for place, one in zip(targets, specs, strict=True):
         label = str(one.get("name") or plain_name(one["target"]))
         outcome.notes = tuple(note.replace(place, label) for note in outcome.notes)
     return outcome
@@ -215,8 +215,8 @@ def _check_numbers(timeout_s: float | None, **counts: int | None) -> None:
 
 
 def _inputs(rows: Sequence[Mapping[str, Any]], outputs: Sequence[str]) -> dict[str, Any]:
-    """The inputs of samples; one that some of them lack is optional. What is expected is none, and
-    a field with the name of an output is what is expected of it.
+    """The inputs of samples; one that some samples lack is optional. Fields with expected values
+    are not inputs, nor is a field with the name of an output: it has that output's expected value.
     """
     seen: dict[str, int] = {}
     for row in rows:
@@ -259,31 +259,31 @@ def _evaluated(
         },
         started=started,
     )
-    made: dict[str, dict[str, Any]] = {}
+    runs: dict[str, dict[str, Any]] = {}
     runner = Runner(
         workflow,
         dataset,
         settings,
-        keep=lambda run: made.__setitem__(run["run_id"], run),
+        keep=lambda run: runs.__setitem__(run["run_id"], run),
         after=after_of(workflow, scorers=scorers),
     )
     _wait(runner.run(work))
-    graded = [grader.grade(Document(made[one.run_id], settings.name)) for one in work]
+    graded = [grader.grade(Document(runs[one.run_id], settings.name)) for one in work]
     for one in graded:
         builder.add(one)
     outcome = EvaluationOutcome(builder.finish(datetime.now(UTC)), graded, choice=choice)
-    found = all_scorers(workflow, scorers)
-    errors = (run.get("metadata", {}).get("scorer_errors", {}) for run in made.values())
+    placed = all_scorers(workflow, scorers)
+    errors = (run.get("metadata", {}).get("scorer_errors", {}) for run in runs.values())
     warnings = [
         *unread_expected(
             workflow,
             (sample.expected for sample in samples),
             read=expected_names(profile),
-            scored=bool(found),
+            scored=bool(placed),
         ),
-        *scorer_warnings(errors, found, total=len(made)),
-        *idle_scorers(profile, found),
-        *idle_scorers(profile, found, made.values()),
+        *scorer_warnings(errors, placed, total=len(runs)),
+        *idle_scorers(profile, placed),
+        *idle_scorers(profile, placed, runs.values()),
     ]
     outcome.notes = tuple(f"warning: {sentence}" for sentence in warnings)
     return outcome
@@ -295,7 +295,7 @@ def _with_scorers(
     choice: Choice,
     scorers: Sequence[PlacedScorer],
 ) -> Choice:
-    """The choice with a profile that has what scorers and assertions fill."""
+    """The choice, with a profile that has the criteria and gates of scorers and assertions."""
     additions = additions_of(workflow, samples, scorers=scorers)
     if not additions.gates and not additions.criteria:
         return choice
@@ -310,8 +310,8 @@ def _with_scorers(
 
 
 def _wait(work: Coroutine[Any, Any, None]) -> None:
-    """Wait for work that needs an event loop, also where one is running already, as in a notebook:
-    then it gets its own thread and loop.
+    """Wait for work that needs an event loop. If one is already running, as in a notebook, the work
+    gets its own thread and loop.
     """
     try:
         asyncio.get_running_loop()

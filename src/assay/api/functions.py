@@ -1,4 +1,4 @@
-"""Gives functions from a program names that workflow files can use.
+"""Names for the functions of a program, so that a workflow can refer to them.
 
 A workflow names its functions as `module:name`. Functions of a notebook are in no file, so they are
 registered in an in-memory module while they are needed.
@@ -22,7 +22,7 @@ _numbers = count(1)
 
 @contextmanager
 def named(functions: Sequence[Callable[..., Any]]) -> Iterator[list[str]]:
-    """The functions under names, which end with the block."""
+    """The names of the functions, valid until the block ends."""
     module = sys.modules.setdefault(_HOME, ModuleType(_HOME))
     names = [f"{plain_name(function)}_{next(_numbers)}" for function in functions]
     for name, function in zip(names, functions, strict=True):

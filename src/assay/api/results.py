@@ -1,6 +1,4 @@
-"""What the functions of the interface return: results that print on one screen and show themselves
-in a notebook.
-"""
+"""The results of the API's functions: they print on one screen, and as HTML in a notebook."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Displayed:
-    """Something that prints as text and, in a notebook, as HTML. Text of a document is escaped."""
+    """A result that prints as text and, in a notebook, as escaped HTML."""
 
     title = "Assay"
 
@@ -65,7 +63,8 @@ class EvaluationOutcome(Displayed):
         self.name = evaluation.name if evaluation is not None else name
         self.graded = tuple(graded)
         self.choice = choice
-        """What it was graded by. A comparison grades both sides by it unless it is given another.
+        """What it was graded by. A comparison grades both sides by the baseline's, unless the
+        caller names others.
         """
         self.notes: tuple[str, ...] = ()
 
@@ -133,10 +132,10 @@ def block_of(graded: Sequence[Graded]) -> SummaryBlock:
     """The summary of graded runs."""
     from assay.release.summary import Summary
 
-    found = Summary()
+    summary = Summary()
     for one in graded:
-        found.add(one.grade)
-    return found.block()
+        summary.add(one.grade)
+    return summary.block()
 
 
 class GateOutcome(Displayed):

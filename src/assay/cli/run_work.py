@@ -83,7 +83,7 @@ class RunWork:
             dataset,
             settings,
             keep=lambda made: self._keep(made),
-            tell=None if options.events is None else self._tell,
+            notify=None if options.events is None else self._tell,
             after=after_of(workflow, scorers=scorers),
         )
 

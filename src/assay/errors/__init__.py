@@ -44,8 +44,8 @@ EXIT_CODES_TEXT = (
 
 
 def printable(text: str) -> str:
-    r"""Text for a terminal: what would move the cursor, break a line or run backwards is written as
-    an escape.
+    r"""Text for a terminal: characters that would move the cursor, break a line or reverse the text
+    are escaped.
 
     >>> printable("r-1\n\x1b[2K")
     'r-1\\n\\x1b[2K'
@@ -54,7 +54,7 @@ def printable(text: str) -> str:
         text
         if text.isprintable()
         else "".join(
-            sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
+            char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
         )
     )
 
@@ -118,7 +118,7 @@ class Fault:
 
 
 class AssayError(Exception):
-    """An error with a code, a place and a remedy. Everything that Assay raises on purpose is one.
+    """An error with a code, a place and a fix. Everything that Assay raises on purpose is one.
 
     >>> import assay
     >>> try:
@@ -164,7 +164,7 @@ def _rebuild(kind: type[AssayError], state: dict[str, object]) -> AssayError:
 
 
 _FEW = 3
-"""A fault that more places have is shown once."""
+"""A fault that occurs more often than this is shown once."""
 
 
 class InputError(AssayError):
@@ -189,7 +189,7 @@ class InputError(AssayError):
         self.faults = tuple(faults)
 
     def listed(self, file: str = "") -> list[Fault]:
-        """Its faults; the error itself as one where it has none, in `file` unless it says where."""
+        """Its faults; without any, the error itself as one, in `file` unless it names a place."""
         alone = Fault(self.message, code=self.code, file=self.where or file, fix=self.fix)
         return list(self.faults) or [alone]
 
@@ -245,7 +245,7 @@ class FaultList:
         code: str = "",
         file: str = "",
     ) -> None:
-        """Note a fault of this input."""
+        """Add a fault of this input."""
         self.take(
             Fault(
                 message,
@@ -258,7 +258,7 @@ class FaultList:
         )
 
     def take(self, fault: Fault) -> None:
-        """Note a fault that somebody else worded."""
+        """Add a fault that is already made."""
         self.count += 1
         if len(self.kept) < self.limit:
             self.kept.append(fault)
@@ -294,9 +294,7 @@ class ShelfError(InputError):
     """A profile, policy or rubric is malformed, unknown or has changed."""
 
     of_shelf = False
-    """True if a file on the shelf is at fault and not the evidence: no other document would fare
-    better.
-    """
+    """True if a file on the shelf is at fault and not the evidence: every document would fail."""
 
 
 class NotEnoughEvidence(AssayError):
@@ -306,6 +304,6 @@ class NotEnoughEvidence(AssayError):
 
 
 class UsageError(AssayError):
-    """The command line does not say what to do."""
+    """The command line was misused."""
 
     exit_code = ExitCode.MISUSE

@@ -68,8 +68,8 @@ class Archive:
 
     def entries(self, *, superseded: bool = False) -> Iterator[ArchiveEntry]:
         """The entries in the order of the archive's list, each of them checked. Two of one name are
-        refused, unless the tool writes a new version of an entry behind the old one: with
-        `superseded`, the last of a name is it.
+        refused, unless the tool appends a new version of an entry after the old one: with
+        `superseded`, the last entry of each name counts.
         """
         last: dict[str, int] = {}
         for index, entry in enumerate(self._entries()):
@@ -101,9 +101,9 @@ class Archive:
     def open(self, entry: ArchiveEntry) -> Iterator[IO[bytes]]:
         """The bytes of an entry, as a stream that is checked to the end."""
         head = self._part(entry.offset, _LOCAL.size)
-        sign, *_, name_length, more_length = _LOCAL.unpack(head)
+        signature, *_, name_length, more_length = _LOCAL.unpack(head)
         begin = entry.offset + _LOCAL.size + name_length + more_length
-        if sign != b"PK\x03\x04" or begin + entry.packed > self._length:
+        if signature != b"PK\x03\x04" or begin + entry.packed > self._length:
             raise self._broken(f"the entry {entry.name!r} is not where the list places it")
         packed = _Packed(self._stream, begin, entry.packed)
         yield _Unpacked(self._unpacker(packed, entry), entry, self)  # type: ignore[misc]
@@ -141,11 +141,11 @@ class Archive:
         return count, size, at
 
     def _end64(self, end: int) -> tuple[int, int, int]:
-        sign, _, at, _ = _LOCATOR64.unpack(self._part(end - _LOCATOR64.size, _LOCATOR64.size))
-        if sign != b"PK\x06\x07":
+        signature, _, at, _ = _LOCATOR64.unpack(self._part(end - _LOCATOR64.size, _LOCATOR64.size))
+        if signature != b"PK\x06\x07":
             raise self._broken("its list of entries is missing")
-        sign, *_, count, size, begin = _END64.unpack(self._part(at, _END64.size))
-        if sign != b"PK\x06\x06":
+        signature, *_, count, size, begin = _END64.unpack(self._part(at, _END64.size))
+        if signature != b"PK\x06\x06":
             raise self._broken("its list of entries is missing")
         return count, size, begin
 
@@ -153,11 +153,11 @@ class Archive:
         """The entry that is listed there, and where the next one is."""
         if at + _ENTRY.size > end:
             raise self._broken("its list of entries is shorter than it states")
-        (sign, _, _, flags, method, _, _, crc, packed, size, names, more, note, _, _, _, offset) = (
-            _ENTRY.unpack(self._listed(at, _ENTRY.size))
-        )
+        fields = _ENTRY.unpack(self._listed(at, _ENTRY.size))
+        signature, _, _, flags, method, _, _, crc, packed, size, names, more, note, *_ = fields
+        offset = fields[-1]
         after = at + _ENTRY.size + names + more + note
-        if sign != b"PK\x01\x02" or after > end:
+        if signature != b"PK\x01\x02" or after > end:
             raise self._broken("its list of entries is damaged")
         rest = self._listed(at + _ENTRY.size, names + more)
         try:
@@ -263,7 +263,7 @@ class Archive:
         )
 
     def broken(self, entry: ArchiveEntry, what: str) -> InputError:
-        """An entry whose bytes are not what the list says."""
+        """The error for an entry whose bytes are not what the list states."""
         return self._broken(f"the entry {entry.name!r} {what}")
 
     def _broken(self, what: str) -> InputError:
@@ -306,7 +306,7 @@ class _Inflated:
 
 
 class _Unpacked:
-    """The bytes of an entry, counted and summed as they come."""
+    """The bytes of an entry, counted and checksummed as they are read."""
 
     def __init__(self, source: Any, entry: ArchiveEntry, archive: Archive) -> None:
         self._source, self._entry, self._archive = source, entry, archive
@@ -333,7 +333,7 @@ class _Unpacked:
     def _piece(self, size: int) -> bytes:
         try:
             return self._source.read(size)  # type: ignore[no-any-return]
-        except Exception as error:  # zlib.error, or the like of Zstandard
+        except Exception as error:  # zlib.error, or an error of Zstandard
             if isinstance(error, OSError | MemoryError):
                 raise
             raise self._archive.broken(self._entry, "can't be unpacked") from None

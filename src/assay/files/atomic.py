@@ -13,8 +13,8 @@ from assay.errors import UsageError
 
 @contextmanager
 def atomic_write(path: str) -> Iterator[IO[bytes]]:
-    """A file to write to that takes its name only when the block ends well: a reader sees the old
-    file or the whole new one.
+    """A file to write to that takes its name only when the block ends without an error: a reader
+    sees the old file or the whole new one.
     """
     with _part(path) as (stream, temporary):
         yield stream
@@ -24,10 +24,10 @@ def atomic_write(path: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def atomic_create(path: str) -> Iterator[IO[bytes]]:
-    """Like `atomic_write`, but never replaces a file: it raises FileExistsError, also when two
+    """Like `atomic_write`, but never replaces a file: it raises FileExistsError, even if two
     processes write at once.
 
-    For evidence that can't be made again: its name is synced to disk, too, before the block ends.
+    For evidence that can't be made again: the name, too, is on disk before the block ends.
     """
     with _part(path) as (stream, temporary):
         yield stream

@@ -27,7 +27,7 @@ _wide_small, _wide_large = (
 _BLANKS = " \t\n\r"
 _BLANK = re.compile(r"[ \t\n\r]*")
 _NUMERIC = re.compile(r"[-+.eE0-9]*")
-_BEYOND = "is beyond all measure."
+_BEYOND = "is out of range."
 _HALF = re.compile("[\ud800-\udfff]")
 
 Place = tuple[str | int, ...]
@@ -125,11 +125,11 @@ class _StreamReader:
             raise self._fault("there is more after the end of the document.")
 
     def _walk(self, place: Place, each: frozenset[tuple[str, ...]]) -> Iterator[tuple[Place, Any]]:
-        sign = self._peek()
-        if sign == "[" and place in each:
+        char = self._peek()
+        if char == "[" and place in each:
             for index in self._list("]"):
                 yield (*place, index), self._value()
-        elif sign == "{" and any(_leads(place, one) for one in each):
+        elif char == "{" and any(_leads(place, one) for one in each):
             seen: set[str] = set()
             for _ in self._list("}"):
                 key = self._value()
@@ -155,10 +155,10 @@ class _StreamReader:
             while True:
                 yield index
                 index += 1
-                sign = self._peek()
-                if sign == end:
+                char = self._peek()
+                if char == end:
                     break
-                if sign != ",":
+                if char != ",":
                     raise self._fault(f"a comma or {end!r} is expected here.")
                 self._at += 1
                 self._peek()
@@ -167,14 +167,14 @@ class _StreamReader:
     def _peek(self) -> str:
         """The next character that isn't blank; empty at the end of the file."""
         while True:
-            sign = self._text[self._at : self._at + 1]
-            if sign in _BLANKS:  # or at the end of what was read
+            char = self._text[self._at : self._at + 1]
+            if char in _BLANKS:  # or at the end of what was read
                 found = _BLANK.match(self._text, self._at)
                 assert found is not None
                 self._at = found.end()
-                sign = self._text[self._at : self._at + 1]
-            if sign:
-                return sign
+                char = self._text[self._at : self._at + 1]
+            if char:
+                return char
             if not self._fill():
                 return ""
 

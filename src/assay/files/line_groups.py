@@ -63,9 +63,9 @@ class LineGroups:
                     f"the line is longer than {MAX_LINE // 2**20} MiB.",
                     where=f"{self._path}:{number}",
                 )
-            found = search(line)
-            if found is not None:
-                self._places.setdefault(found[1], []).extend((place, number))
+            match = search(line)
+            if match is not None:
+                self._places.setdefault(match[1], []).extend((place, number))
             elif len(self.loose) >= MAX_LOOSE:
                 raise InputError(
                     "FIL-002",

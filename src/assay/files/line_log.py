@@ -37,7 +37,7 @@ class LogPlace(NamedTuple):
     length: int
 
 
-class Words(NamedTuple):
+class LogErrors(NamedTuple):
     """The code and the fixes of a log's errors."""
 
     code: str
@@ -48,11 +48,11 @@ class Words(NamedTuple):
 
 
 class LineLog:
-    """An append-only file of entries. `open` hands over what is there; then `append` adds."""
+    """An append-only file of entries. `open` passes on the entries in it; `append` adds one."""
 
-    def __init__(self, path: str, words: Words) -> None:
+    def __init__(self, path: str, errors: LogErrors) -> None:
         self.path = path
-        self.words = words
+        self.errors = errors
         self.cut = 0
         """Bytes of a torn line that were cut off on opening."""
         self.empty = True
@@ -67,22 +67,22 @@ class LineLog:
         """
         try:
             os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
+            # what judges and workflows answer is private
             self._handle = os.open(
                 self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
-            )  # the content is private to the team
+            )
         except OSError as error:
             raise UsageError(
-                self.words.code, f"cannot be opened: {error.strerror}.", where=self.path
+                self.errors.code, f"cannot be opened: {error.strerror}.", where=self.path
             ) from None
         try:
-            if not stat.S_ISREG(
-                os.fstat(self._handle).st_mode
-            ):  # a device may be read forever, and keeps nothing
+            # reading a device may never end, and it keeps nothing
+            if not stat.S_ISREG(os.fstat(self._handle).st_mode):
                 raise UsageError(
-                    self.words.code,
+                    self.errors.code,
                     "is not a regular file.",
                     where=self.path,
-                    fix=self.words.regular,
+                    fix=self.errors.regular,
                 )
             self._lock()
             self._load(take)
@@ -103,10 +103,8 @@ class LineLog:
                 os.fsync(self._handle)
                 self._unsynced = 0
         except OSError as error:
-            with suppress(OSError):  # a torn line is cut off on the next opening, too
-                os.ftruncate(
-                    self._handle, self._end
-                )  # half a line helps nobody; cutting needs no room
+            with suppress(OSError):  # otherwise opening the file again cuts off the torn line
+                os.ftruncate(self._handle, self._end)
             raise self._unwritable(error) from None
         self._end += len(line)
         return LogPlace(self._end - len(line), len(line))
@@ -126,8 +124,8 @@ class LineLog:
         return line[_HEAD:-2]
 
     def close(self, *, failing: bool = False) -> None:
-        """Sync it to disk and release it. `failing` says that another error is being raised,
-        which must not be hidden.
+        """Sync the file to disk and unlock it. With `failing`, another error is being raised, which
+        must not be hidden.
         """
         if self._handle < 0:
             return
@@ -142,17 +140,17 @@ class LineLog:
 
     def _changed(self, place: LogPlace) -> InputError:
         return InputError(
-            self.words.code,
+            self.errors.code,
             f"the entry at byte {place.offset} changed while the job ran.",
             where=self.path,
         )
 
     def _unwritable(self, error: OSError) -> UsageError:
         return UsageError(
-            self.words.code,
+            self.errors.code,
             f"cannot be written: {error.strerror}.",
             where=self.path,
-            fix=self.words.full,
+            fix=self.errors.full,
         )
 
     def _lock(self) -> None:
@@ -160,14 +158,14 @@ class LineLog:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(
-                self.words.code,
+                self.errors.code,
                 "another job is writing to this journal.",
                 where=self.path,
-                fix=self.words.busy,
+                fix=self.errors.busy,
             ) from None
         except OSError as error:
             raise UsageError(
-                self.words.code,
+                self.errors.code,
                 f"cannot be locked: {error.strerror}.",
                 where=self.path,
                 fix="Put it on a local disk.",
@@ -186,10 +184,10 @@ class LineLog:
                     if last and not line.endswith(b"\n") and (number > 1 or _is_start(line)):
                         break  # torn by a kill
                     raise InputError(
-                        self.words.code,
+                        self.errors.code,
                         f"line {number} is damaged or was changed.",
                         where=self.path,
-                        fix=self.words.damaged,
+                        fix=self.errors.damaged,
                     )
                 take(tree, LogPlace(offset - len(line), len(line)), number)
                 good = offset

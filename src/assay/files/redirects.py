@@ -16,5 +16,5 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def staying_opener() -> urllib.request.OpenerDirector:
-    """Opens a URL; a redirect is an HTTPError with its status."""
+    """Opens URLs; a redirect raises HTTPError with its status."""
     return urllib.request.build_opener(_NoRedirect)

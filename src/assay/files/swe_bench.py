@@ -1,4 +1,4 @@
-"""Run reports of SWE-bench, old and new: lists of instance ids by what became of them."""
+"""Run reports of SWE-bench, old and new: lists of instance ids by outcome."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class ReportLists(NamedTuple):
         return len(set().union(*self.ids.values()))
 
 
-def is_names(given: Any) -> bool:
-    """Whether this is a list of texts."""
-    return isinstance(given, list) and set(map(type, given)) <= {str}
+def is_names(value: Any) -> bool:
+    """Whether this is a list of strings."""
+    return isinstance(value, list) and set(map(type, value)) <= {str}
 
 
 def is_report(tree: Any) -> bool:
@@ -92,8 +92,8 @@ def _from_new(tree: dict[str, Any], where: str) -> tuple[dict[str, Any], int]:
         if not is_names(ids) or len(set(ids)) != len(ids) or count != len(ids):
             raise InputError(
                 "SCO-034",
-                f"`{name}_ids` must be a list of instance ids, each once, as many as"
-                f" `{name}_instances` says.",
+                f"`{name}_ids` must be a list of different instance ids, as many as"
+                f" `{name}_instances` states.",
                 where=where,
             )
     total = tree.get("total_instances", 0)

@@ -35,7 +35,7 @@ _COLUMNS = re.compile(r'"columns"\s*:\s*')
 
 
 def table_rows(path: str) -> Rows:
-    """The rows of a table, whichever way it is written."""
+    """The rows of a table in any of the formats."""
     with open_input(path) as stream:
         start = _peeked(stream)
         if start[:4] == PARQUET:
@@ -190,9 +190,7 @@ def csv_rows(path: str, *, opened: IO[bytes] | None = None) -> Rows:
 
 
 def csv_records(path: str, *, opened: IO[bytes]) -> Iterator[tuple[list[str], int]]:
-    """The records of a CSV file with the lines they end on, the first line among them: of files
-    whose columns have no names.
-    """
+    """The records of a CSV file, including the first, each with the line it ends on."""
     lines = _text_lines(opened, path)
     first = next(lines, None)
     if first is None:
@@ -283,7 +281,7 @@ def _parquet(path: str, query: str) -> Iterator[Any]:
             "RUN-004",
             "reading Parquet needs duckdb.",
             where=path,
-            fix=install_hint("parquet"),
+            fix=f"Run: {install_hint('parquet')}",
         ) from None
     with open_input(path):  # the same error for a missing file as elsewhere
         pass

@@ -1,10 +1,10 @@
 """Reading TREC judgements (qrels) and run files.
 
 Fields are separated by spaces or tabs, lines end in LF or CRLF; blank lines and lines that begin
-with `#` are passed over, and what follows the run's name is ignored, all as trec_eval does.
-trec_eval reads a grade `x` as 0 and a score `nan` as a number; here a field that is not what it
-should be is a fault. All faults of a file come at once, the first 20 with their lines.
-The file is read in blocks: a line without an end does not fill the memory.
+with `#` are skipped, and anything after the run's name is ignored, all as trec_eval does. But
+trec_eval reads a grade `x` as 0 and a score `nan` as a number; here a malformed field is a fault.
+All faults of a file are reported at once, the first 20 with their lines. The file is read in
+blocks, so that an endless line can't fill the memory.
 """
 
 from __future__ import annotations
@@ -75,9 +75,7 @@ def _is_grade(value: int) -> bool:
 
 
 def _whole(field: bytes) -> int:
-    return int(
-        field[: MAX_DIGITS + 4]
-    )  # a longer number is beyond every scale, and takes long to read
+    return int(field[: MAX_DIGITS + 4])  # more digits are out of range anyway, and slow to read
 
 
 _JUDGEMENT = _Shape(
@@ -113,7 +111,7 @@ def read_qrels(path: str) -> dict[str, dict[str, int]]:
 
 def read_run(path: str) -> dict[str, dict[str, float]]:
     """Scores by query and document, from lines `query Q0 document rank score name`. The rank is not
-    read: the score says it.
+    read: it follows from the scores.
 
     A document that appears twice for one query is a fault, as for trec_eval, and so is a score that
     is not a finite number. A file without results is a fault.
@@ -133,31 +131,29 @@ def ranking(scores: Mapping[str, float]) -> list[str]:
 
 
 def _read(path: str, shape: _Shape[T], *, same_again: bool) -> dict[str, dict[str, T]]:
-    found: dict[str, dict[str, T]] = {}
+    values: dict[str, dict[str, T]] = {}
     faults = FaultList(path, code="SCO-031")
     number = 0
     with open_input(path) as stream:
         for lines in _lines(stream, faults):
-            _take_lines(lines, shape, found, faults, number, same_again=same_again)
+            _take_lines(lines, shape, values, faults, number, same_again=same_again)
             number += len(lines)
     faults.raise_if_any()
-    if not found:
-        raise InputError(
-            "FIL-005", f"there is nothing to read in the file; {shape.named}.", where=path
-        )
-    return found
+    if not values:
+        raise InputError("FIL-005", f"the file has no lines to read; {shape.named}.", where=path)
+    return values
 
 
 def _take_lines(
     lines: list[bytes],
     shape: _Shape[T],
-    found: dict[str, dict[str, T]],
+    values: dict[str, dict[str, T]],
     faults: FaultList,
     number: int,
     *,
     same_again: bool,
 ) -> None:
-    """Take the lines of a block, and note what is wrong with each; `number` lines come before."""
+    """Read the lines of a block, and note every fault; `number` lines come before it."""
     for line, text in enumerate(lines, number + 1):
         fields = text.split(None, shape.splits)
         if not fields or fields[0][0] == _COMMENT:
@@ -179,7 +175,7 @@ def _take_lines(
         if value is None or b"_" in written or not shape.holds(value):
             faults.add(shape.wrong.format(_text(written)), line=line, fix=shape.fix)
             continue
-        kept = found.setdefault(name, {}).setdefault(document, value)
+        kept = values.setdefault(name, {}).setdefault(document, value)
         if kept is not value and not (same_again and kept == value):
             again = f"judged twice, {kept} and {value}" if same_again else "listed twice"
             faults.add(

@@ -56,7 +56,7 @@ def _refuse_strangers(path: str, begin: str) -> None:
     if owner not in (0, os.getuid(), os.stat(begin).st_uid):
         raise UsageError(
             "FIL-009",
-            "belongs to another user, and lies above the working folder.",
+            "belongs to another user, and is above the working folder.",
             where=path,
             fix=f"If you trust it, name it: --config {path}. --no-config ignores it.",
         )

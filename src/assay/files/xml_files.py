@@ -45,7 +45,7 @@ def stream_xml(path: str) -> Iterator[XmlStart | XmlEnd]:
 
 
 class _XmlRefusal(Exception):
-    """A document that is refused, whatever follows."""
+    """A document is refused, whatever follows."""
 
     def __init__(self, code: str, message: str, fix: str = "") -> None:
         super().__init__(message)
@@ -140,4 +140,4 @@ _CUT = frozenset(
         expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
     )
 )
-"""Faults at the end of a file that more of it would remedy."""
+"""Errors at the end of a file that is cut off."""

@@ -51,8 +51,8 @@ _EXACTLY = Context(prec=1000)
 
 
 def _decimal(text: str) -> Decimal | str:
-    """A decimal without trailing zeros, so that 0.60 is written as 0.6 ever after. One beyond all
-    measure stays as it is, to be refused where it is used.
+    """A decimal without trailing zeros, so that 0.60 is written as 0.6 from here on. One that is
+    out of range stays as it is, and is refused where it is used.
     """
     try:
         number = Decimal(text)
@@ -77,8 +77,8 @@ def read_yaml(path: str) -> Document:
 
 
 def read_entry(path: str, name_key: str) -> Document:
-    """The same of something that has its name in `name_key`. A part of a file lists it under its
-    name, and need not repeat that; the only one of its kind is named after the project or folder.
+    """Like `read_yaml`, for an entry whose name is its `name_key`. An entry that is part of a file
+    takes its name from its key there; without one, it is named after the project or folder.
     """
     document = read_yaml(path)
     file, _, key = path.partition("#")
@@ -111,8 +111,8 @@ def document_part(document: Document, key: str) -> Document:
 
 
 def read_written_yaml(path: str) -> Any:
-    """The tree of a YAML file that a program wrote: larger than what people write, and with
-    aliases. Nobody looks for lines in it.
+    """The tree of a YAML file that a program wrote: it may be larger than what people write, and
+    have aliases. Line numbers are not kept.
     """
     with open_input(path) as stream:
         data = stream.read(MAX_WRITTEN_YAML + 1)
@@ -272,7 +272,7 @@ class _YamlBuilder:
 
 
 class _AliasBuilder(_YamlBuilder):
-    """The same with aliases, as long as what they stand for has an end."""
+    """A builder that allows aliases, as long as their expansion is finite and not too large."""
 
     def __init__(self, file: str) -> None:
         super().__init__(file)
@@ -322,8 +322,8 @@ class _AliasBuilder(_YamlBuilder):
 
 
 def locate(source: bytes) -> dict[str, int]:
-    """The line of each part of a JSON text, by its path as people write it; nothing if the text is
-    too large or no YAML would read it.
+    """The line of each part of a JSON text, by its path as people write it; empty if the text is
+    too large or can't be read as YAML.
     """
     try:
         lines = parse_yaml(source, "").lines or {}

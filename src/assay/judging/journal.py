@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from assay.errors import InputError
-from assay.files.line_log import LineLog, LogPlace, Words
+from assay.files.line_log import LineLog, LogErrors, LogPlace
 from assay.judging.fence import SALT_BYTES, Salt
 
 FORMAT = "assay.judge-journal/1"
-_WORDS = Words(
+_ERRORS = LogErrors(
     "JDG-004",
     regular="Name a file, or pass --no-journal to keep nothing.",
     busy="Wait for it, or give this job its own journal with --journal.",
@@ -40,7 +40,7 @@ class Journal:
     def __init__(self, path: str | None = None) -> None:
         self.path = path
         self.salt = Salt.fresh()
-        self._log = None if path is None else LineLog(path, _WORDS)
+        self._log = None if path is None else LineLog(path, _ERRORS)
         self._places: dict[str, LogPlace] = {}
         self._kept: dict[str, Entry] = {}
 

@@ -114,7 +114,7 @@ def _shape_fault(tree: Any, schema: dict[str, Any]) -> str | None:
         if validator.is_valid(tree):
             return None
         error = next(iter(validator.iter_errors(tree)))
-    except ValueError as problem:  # what no validator takes: a number beyond all measure
+    except ValueError as problem:  # a number that is out of range
         return f"it contains something that can't be checked ({problem})."
     where = "".join(
         f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path

@@ -82,8 +82,8 @@ GROUPS = {
     "assay.exporters": "Exporter",
     "assay.adapters": "",
 }
-"""The groups of entry points, and what an entry of each is; that of an adapter is a function that
-makes one.
+"""The groups of entry points, and the type of each group's entries; an adapter's entry is a
+function that makes one.
 """
 
 
@@ -92,7 +92,7 @@ _FUNCTIONS = {
     "installed": "assay.plugins.points:installed",
     "outsider": "assay.plugins.loading:outsider",
 }
-"""What the registries ask."""
+"""The functions that the registries call."""
 
 
 def __getattr__(name: str) -> object:

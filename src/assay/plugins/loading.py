@@ -1,8 +1,8 @@
-"""Loads plugins, and keeps them to what their kind promises: a gate answers with a verdict, a
-formula with a norm. Anything else, and any exception they don't speak by, is an error that names
-the plugin.
+"""Loads plugins, and checks what they return: a gate must return a verdict, a formula a norm.
+Anything else, and any exception but `AssayError` and `Undetermined`, is an error that names the
+plugin.
 
-Without that, a gate that returns a true value of any kind could pass for an open one.
+Without these checks, a gate that returned any truthy value would pass.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def outsider(group: str, name: str) -> Any:
 
 
 def guarded(group: str, name: str, entry: Any) -> Any:
-    """An entry whose functions are kept to their promise."""
+    """The entry with its functions checked at each call."""
 
     def keep(
         call: Callable[..., Any], holds: Callable[[Any], bool] | None = None, wanted: str = ""
@@ -58,15 +58,15 @@ def guarded(group: str, name: str, entry: Any) -> Any:
         @wraps(call)
         def kept(*arguments: Any, **more: Any) -> Any:
             try:
-                found = call(*arguments, **more)
+                value = call(*arguments, **more)
             except (AssayError, Undetermined):
                 raise
             except RAISED as error:
                 raise _failed(group, name, error) from error
-            if holds is not None and not holds(found):
-                what = f"returned {printable(repr(found))[:100]}, not {wanted}"
+            if holds is not None and not holds(value):
+                what = f"returned {printable(repr(value))[:100]}, not {wanted}"
                 raise broken(group, name, what)
-            return found
+            return value
 
         return kept
 
@@ -129,7 +129,7 @@ def _is_norm(found: Any) -> bool:
 
 
 def _marked(group: str, name: str, read: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
-    """Runs that say which importer made them."""
+    """The importer's `read`, with the name of the plugin in every run."""
 
     @wraps(read)
     def marked(*arguments: Any) -> Iterator[Any]:

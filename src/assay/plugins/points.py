@@ -1,5 +1,5 @@
-"""The entry points of installed packages: which there are, whose they are, and what each does, as a
-digest. Loads none of them; see `loading`.
+"""The entry points of installed packages: their names, their packages, and a digest of each one's
+code. `loading` loads them.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def _name_fault(point: EntryPoint) -> str:
 
 @cache
 def find_point(group: str, name: str) -> EntryPoint | None:
-    """The entry point of that name; None if there is none. One that can't be used is an error,
-    never skipped: what it provides was asked for.
+    """The entry point of that name; None if there is none. One that can't be used raises an error
+    instead of being skipped, because something asked for it.
     """
     from importlib.metadata import entry_points  # slow to load, and only a plugin needs it
 
@@ -100,7 +100,7 @@ def find_point(group: str, name: str) -> EntryPoint | None:
 
 
 def broken(group: str, name: str, what: str) -> ShelfError:
-    """The error of a plugin that can't be used."""
+    """The error for a plugin that can't be used."""
     from importlib.metadata import entry_points
 
     origins = sorted({str(origin_of(one)) for one in entry_points(group=group, name=name)})
@@ -113,8 +113,8 @@ def broken(group: str, name: str, what: str) -> ShelfError:
 
 @cache
 def fingerprint(group: str, name: str) -> str:
-    """What a plugin does, as a digest: its package's version and every file of that package. Code
-    that it imports from elsewhere is not part of it.
+    """A digest of what a plugin does: its package's version and every file of that package. Code
+    that it imports from elsewhere does not count.
     """
     point = find_point(group, name)
     assert point is not None

@@ -78,8 +78,8 @@ def _names(items: Sequence[Mapping[str, str]], key: str = "sample") -> str:
 
 
 def decidable_margin(seen: Seen, rules: ReleaseRules) -> float | None:
-    """The least margin that the score rule would hold under; None if the policy's own needs no
-    thousands of samples, or if no margin would do.
+    """The smallest margin under which the score rule would hold; None if it holds or is violated,
+    if fewer than `MANY` samples would show the policy's own margin, or if no margin would do.
     """
     scored = next(rule for rule in seen.rules if rule.id == SCORE_RULE)
     if scored.holds is not False or scored.violated:

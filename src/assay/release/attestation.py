@@ -3,9 +3,8 @@ which policies, with which result.
 
 The statement is a verification summary; its envelope is DSSE, signed with a local Ed25519 key or
 not at all (see `signing`). The subject is the candidate and nothing else: the baseline is named
-apart, as what the candidate was compared with. Nothing is taken on trust when one is made: the
-result is derived from the parts of the document, and a document whose parts disagree is refused.
-When one is checked, only a key chosen by the checker vouches for it.
+separately, as what the candidate was compared with. The result is derived from the parts of the
+document, and a document whose parts disagree is refused. `attestation_check` verifies one.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from urllib.parse import quote
 
 from assay.canon import canonical, digest
 from assay.errors import InputError
-from assay.files.json_files import open_input
 from assay.records.grade import GRADES_SCHEMA
 from assay.release.comparability import MIXED_VERSIONS, SAME_EVIDENCE
 from assay.release.signing import PAYLOAD_TYPE, sign
@@ -54,18 +52,6 @@ class Subject(NamedTuple):
 
 
 EMPTY = sha256(b"").hexdigest()
-
-
-def file_digest(path: str) -> str:
-    """The SHA-256 of a file's bytes, in hex."""
-    found = sha256()
-    with open_input(path) as stream:
-        while block := stream.read(1024 * 1024):
-            found.update(block)
-    return found.hexdigest()
-
-
-# --- making
 
 
 def statement(
@@ -138,7 +124,7 @@ def statement(
                 if name != "policy"
             ],
             "verificationResult": result,
-            # We verify no level of SLSA: a name of our own says so, as the specification allows.
+            # We don't verify an SLSA level; the specification allows a custom name that says so.
             "verifiedLevels": [f"ASSAY_{facts.outcome.upper()}" if result == PASSED else FAILED],
             "assay:outcome": facts.outcome,
             "assay:baseline": list(map(_resource, baseline)),
@@ -214,16 +200,16 @@ def _terms(document: Mapping[str, Any]) -> dict[str, Any]:
     without opening the decision.
     """
     notes = [str(note) for note in document.get("notes") or []]
-    found = {
-        "same_evidence": next((one for one in notes if one.startswith(SAME_EVIDENCE)), None),
-        "mixed_versions": next((one for one in notes if one.startswith(MIXED_VERSIONS)), None),
+    terms = {
+        "same_evidence": next((note for note in notes if note.startswith(SAME_EVIDENCE)), None),
+        "mixed_versions": next((note for note in notes if note.startswith(MIXED_VERSIONS)), None),
         "unpaired": document.get("paired") is False,
         "quarantined": (document.get("missing") or {}).get("quarantined") or [],
         "plan_changed": (document.get("plan") or {}).get("changed") or [],
         "overrides": document.get("overrides") or [],
         "changed_samples_left_out": _left_out(document.get("overlap") or {}),
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in terms.items() if value}
 
 
 def _left_out(overlap: Mapping[str, Any]) -> list[str]:

@@ -11,15 +11,15 @@ from msgspec import Meta, Struct, field
 
 from assay.canon import digest
 from assay.errors import Fault, InputError
-from assay.files.json_files import Document, json_fault, parse_json, read_json
+from assay.files.json_files import Document, file_digest, json_fault, parse_json, read_json
 from assay.records.reading import read_record
-from assay.release.attestation import CODE, EMPTY, FAILED, OUTCOMES, PASSED, file_digest
+from assay.release.attestation import CODE, EMPTY, FAILED, OUTCOMES, PASSED
 from assay.release.signing import Signature, check_signatures, decoded
 
 
 class Envelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A DSSE envelope. No other key is let through: a second payload under a similar name could be
-    read by another program.
+    """A DSSE envelope. Unknown keys are refused: another program could read a second payload under
+    a similar name.
     """
 
     payload: str
@@ -73,9 +73,7 @@ class Statement(Struct, frozen=True, kw_only=True):
 
 
 class Check(NamedTuple):
-    """One thing that was looked at. `holds` is None if it was not asked for, or could not be looked
-    at.
-    """
+    """One check; `holds` is None if it was not asked for."""
 
     id: str
     holds: bool | None
@@ -83,7 +81,7 @@ class Check(NamedTuple):
 
 
 class Verified(NamedTuple):
-    """What became of an attestation."""
+    """An attestation and the checks on it."""
 
     statement: Statement
     checks: tuple[Check, ...]
@@ -117,23 +115,23 @@ def verify(
             where=path,
             faults=[Fault(f"the payload: {fault.message}", code=CODE, file=path)],
         ) from None
-    found = read_record(Document(tree, path), Statement, CODE)
-    names = [one.name for one in found.subject]
+    statement = read_record(Document(tree, path), Statement, CODE)
+    names = [one.name for one in statement.subject]
     if len(set(names)) != len(names) or "" in names:
         raise InputError(CODE, "a subject appears twice, or has no name.", where=path)
-    checks.append(_agreement_check(found.predicate))
-    checks += _evidence_checks(evidence, found)
+    checks.append(_agreement_check(statement.predicate))
+    checks += _evidence_checks(evidence, statement)
     if document is not None:
-        checks.append(_result_check(document, found))
-    result = found.predicate.verification_result
+        checks.append(_result_check(document, statement))
+    result = statement.predicate.verification_result
     checks.append(
         Check(
             "result",
             result == PASSED,
-            f"the verification result is {result}, the outcome {found.predicate.outcome}",
+            f"the verification result is {result}, the outcome {statement.predicate.outcome}",
         )
     )
-    return Verified(found, tuple(checks))
+    return Verified(statement, tuple(checks))
 
 
 def _agreement_check(predicate: Predicate) -> Check:
@@ -143,20 +141,20 @@ def _agreement_check(predicate: Predicate) -> Check:
     agrees = expected == predicate.verification_result and (
         FAILED in predicate.verified_levels
     ) == (expected == FAILED)
-    said = "agree" if agrees else "do not agree"
     return Check(
         "agreement",
         agrees,
-        f"the result {predicate.verification_result} and the outcome {predicate.outcome} {said}",
+        f"the result {predicate.verification_result} and the outcome {predicate.outcome}"
+        f" {'agree' if agrees else 'do not agree'}",
     )
 
 
-def _evidence_checks(paths: Sequence[str], found: Statement) -> list[Check]:
+def _evidence_checks(paths: Sequence[str], statement: Statement) -> list[Check]:
     """Whether these files are the candidate, by their bytes: each of its files, once, and no
     other.
     """
-    due = [(one.digest.sha256, one.name) for one in found.subject]
-    compared = {one.digest.sha256: one.name for one in found.predicate.baseline}
+    due = [(one.digest.sha256, one.name) for one in statement.subject]
+    compared = {one.digest.sha256: one.name for one in statement.predicate.baseline}
     checks = (
         []
         if paths
@@ -187,7 +185,7 @@ def _evidence_checks(paths: Sequence[str], found: Statement) -> list[Check]:
                 f"{path} is the baseline {compared[own]}, with which the candidate was compared; it"
                 " is not the candidate"
             )
-        elif any(one.digest.sha256 == own for one in found.subject):
+        elif any(one.digest.sha256 == own for one in statement.subject):
             why = f"{path} was given twice"
         checks.append(Check(f"evidence {path}", False, why))
     if paths and due:

@@ -38,22 +38,22 @@ def _listed(values: list[str]) -> str:
 
 
 def mismatches(candidate: Side, baseline: Side) -> list[Mismatch]:
-    """The fields in which the fingerprints differ. Where the digest of a thing differs and its name
-    does not, the digest is named.
+    """The fields in which the fingerprints differ. A digest is listed only where the name is the
+    same on both sides.
     """
     fields = list(dict.fromkeys([*candidate.fingerprint, *baseline.fingerprint]))
-    found = []
+    differences = []
     for field in fields:
         ours, theirs = (
             list(candidate.fingerprint.get(field, [])),
             list(baseline.fingerprint.get(field, [])),
         )
         if ours != theirs:
-            found.append(Mismatch(field, ours, theirs))
-    named = {mismatch.field for mismatch in found}
+            differences.append(Mismatch(field, ours, theirs))
+    named = {mismatch.field for mismatch in differences}
     return [
         mismatch
-        for mismatch in found
+        for mismatch in differences
         if not (
             mismatch.field.endswith("_digest") and mismatch.field.removesuffix("_digest") in named
         )
@@ -70,8 +70,8 @@ def same_evidence(candidate: Side, baseline: Side) -> list[str]:
 
 
 def mixed_versions(candidate: Side) -> str | None:
-    """A warning where a candidate is put together from runs of several versions: older runs may
-    fill in for those that the new version failed.
+    """A warning if the candidate's runs are of several versions: older runs may fill in for those
+    that the new version failed.
     """
     for workflow, versions in sorted(candidate.versions.items()):
         if len(versions) > 1:
@@ -83,14 +83,12 @@ def mixed_versions(candidate: Side) -> str | None:
     return None
 
 
-def mismatch_error(found: Sequence[Mismatch]) -> InputError:
-    """The refusal of two sides that were made differently, with every field in which they
-    differ.
-    """
+def mismatch_error(differences: Sequence[Mismatch]) -> InputError:
+    """The error for two sides that were made differently, with every field in which they differ."""
     return InputError(
         "REL-002",
         "the two sides cannot be compared: "
-        + "; ".join(mismatch.sentence() for mismatch in found)
+        + "; ".join(mismatch.sentence() for mismatch in differences)
         + ".",
         fix="Evaluate both sides with the same dataset, profile, rubric, judge and policy.",
     )
@@ -115,9 +113,9 @@ def check_kept_rules(
     given: Collection[str] = (),
     fix: str = "Store a new baseline, or compare two evaluations.",
 ) -> ChangedRules | None:
-    """Refuse a stored baseline that is graded by other rules than it was stored under: those come
-    from the candidate's evaluation, and the judged side never sets the bar. `given` has the rules
-    that a person chose for this comparison: what they change is returned instead.
+    """Refuse a stored baseline that would be graded by other rules than it was stored under: the
+    candidate, which may bring them, never sets the bar. `given` has the rules that the user chose
+    for this comparison; what they change is returned instead of refused.
     """
     kept = (record.get("fingerprint") or {}).get("fields") or {}
     changed = {kind: _changed_rule(kind, kept, side.fingerprint) for kind in RULES}

@@ -89,7 +89,7 @@ def decision(
         more["overrides"] = list(rules.overrides)
     if promotion.decidable_margin is not None:
         more["decidable_margin"] = promotion.decidable_margin
-    made = Decision(
+    record = Decision(
         outcome=promotion.outcome,
         reason=promotion.reason,
         rules=list(promotion.rules),
@@ -117,9 +117,9 @@ def decision(
         digests={},
         **more,
     )
-    content = {key: value for key, value in made.tree().items() if key != "digests"}
+    content = {key: value for key, value in record.tree().items() if key != "digests"}
     return replace(
-        made,
+        record,
         digests={
             "policy": rules.digest,
             **{
@@ -160,8 +160,8 @@ def unpaired_decision(
     without_gates: bool = False,
     **more: Any,
 ) -> Decision:
-    """A decision on sets that share no samples, which somebody asked for by name. Nothing is
-    compared item by item, so floors are compared by their rate.
+    """A decision on sets that share no samples, if the user asked for that. Nothing is compared
+    sample by sample, so floors are compared by their rate.
     """
     rows = list(candidate.rows.values()), list(baseline.rows.values())
     strata = {row.stratum for row in rows[1]}
@@ -178,12 +178,12 @@ def unpaired_decision(
         level=rules.level,
         power=rules.power,
     )
-    found = unpaired_rules(ours, theirs, comparison, rules, without_gates=without_gates)
+    results = unpaired_rules(ours, theirs, comparison, rules, without_gates=without_gates)
     if rules.bar is not None:
-        found = (*found, pass_rate(sum(row.passed for row in ours), len(ours), rules.bar))
+        results = (*results, pass_rate(sum(row.passed for row in ours), len(ours), rules.bar))
     n = min(len(ours), len(theirs))
     outcome, reason = outcome_of(
-        found,
+        results,
         too_few="" if n >= rules.min_pairs else f"{count(n, 'sample')} on the smaller side",
         rules=rules,
         promoted="every rule holds, on sets that share no samples",
@@ -191,7 +191,7 @@ def unpaired_decision(
     advice = "Compare on the same samples: a paired comparison sees far smaller differences."
     nothing = MissingSamples(candidate=[], baseline=[], quarantined=[])
     return decision(
-        Promotion(outcome, reason, found, comparison, None, nothing, (), 0, (advice,)),
+        Promotion(outcome, reason, results, comparison, None, nothing, (), 0, (advice,)),
         candidate,
         baseline,
         rules,

@@ -25,7 +25,7 @@ class Declarations(NamedTuple):
     other_steps: frozenset[str]
     step_failed: bool
     handoffs: frozenset[tuple[str, str]] | None
-    """The handoffs that are allowed; None if nothing is said."""
+    """The handoffs that are allowed; None if the run states none."""
     output_schema: str | None
     expected: str | None
     tests: tuple[int, int]
@@ -94,10 +94,10 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
     """
     if ours is None or theirs is None:
         return []
-    found = [f"required output {name}" for name in theirs.required_outputs - ours.required_outputs]
-    found += [f"required input {name}" for name in theirs.required_inputs - ours.required_inputs]
-    found += [f"forbidden tool {name}" for name in theirs.forbidden_tools - ours.forbidden_tools]
-    found += [f"critical step {name}" for name in _lost_steps(ours, theirs)]
+    lost = [f"required output {name}" for name in theirs.required_outputs - ours.required_outputs]
+    lost += [f"required input {name}" for name in theirs.required_inputs - ours.required_inputs]
+    lost += [f"forbidden tool {name}" for name in theirs.forbidden_tools - ours.forbidden_tools]
+    lost += [f"critical step {name}" for name in _lost_steps(ours, theirs)]
     if theirs.handoffs is not None:
         known = {name for rule in theirs.handoffs for name in rule}
         widened = (
@@ -105,26 +105,26 @@ def weakened(ours: Declarations | None, theirs: Declarations | None) -> list[str
             if ours.handoffs is None
             else [rule for rule in ours.handoffs - theirs.handoffs if known.issuperset(rule)]
         )
-        found += (
+        lost += (
             ["handoff rules"]
             if ours.handoffs is None
             else [f"limit on handoffs from {one} to {other}" for one, other in widened]
         )
     if theirs.output_schema is not None and ours.output_schema != theirs.output_schema:
-        found.append("output schema of the baseline")
+        lost.append("output schema of the baseline")
     if theirs.expected is not None and ours.expected != theirs.expected:
-        found.append("expected value of the baseline")
+        lost.append("expected value of the baseline")
     for name, mine, before in zip(
         ("fail_to_pass", "pass_to_pass"), ours.tests, theirs.tests, strict=True
     ):
         if 0 < mine < before:
-            found.append(f"{before - mine} tests of {name}")
+            lost.append(f"{before - mine} tests of {name}")
     for check, least in theirs.checks.items():
         if check not in ours.checks:
-            found.append(f"check {check}")
+            lost.append(f"check {check}")
         elif ours.checks[check] < least:
-            found.append(f"threshold {least} of {check}")
-    return sorted(found)
+            lost.append(f"threshold {least} of {check}")
+    return sorted(lost)
 
 
 def _lost_steps(ours: Declarations, theirs: Declarations) -> frozenset[str]:

@@ -38,7 +38,7 @@ def flaky_records(
     quarantined: Sequence[str] = (),
 ) -> list[FlakySample]:
     """The flaky samples of both sides as a decision lists them."""
-    found = [
+    samples = [
         FlakySample(
             sample=item.name,
             side=side,
@@ -51,4 +51,4 @@ def flaky_records(
         for side, items in (("candidate", candidate), ("baseline", baseline))
         for item in items
     ]
-    return sorted(found, key=lambda item: (item.sample, item.side))
+    return sorted(samples, key=lambda item: (item.sample, item.side))

@@ -47,8 +47,8 @@ def with_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int) -> Prom
 
 
 def with_counted_looks(promotion: Promotion, rules: ReleaseRules, *, looks: int) -> Promotion:
-    """The same of a tally whose samples share no groups: the sequence needs to know how often each
-    difference occurs, and nothing else.
+    """Like `with_looks`, from a tally whose samples share no groups: all that the sequence needs is
+    how often each difference occurs.
     """
     tally = promotion.tally
     assert tally is not None
@@ -120,22 +120,22 @@ def slices_of(
         for kind in dict.fromkeys(kinds):
             for name in _names(pair, kind):
                 members.setdefault(f"{kind}: {name}", []).append(pair)
-    found: dict[str, CountedSlice] = {}
+    slices: dict[str, CountedSlice] = {}
     for name, pairs in members.items():
         differences, groups = [pair.ours - pair.theirs for pair in pairs], groups_of(pairs)
         terms = _terms(len(pairs), rules)
-        found[name] = CountedSlice(
+        slices[name] = CountedSlice(
             estimate_mean(differences, **terms)
             if groups is None
             else estimate_clustered_mean(differences, groups, **terms),
             len(pairs),
             sum(not pair.is_whole for pair in pairs),
         )
-    return compare_slices(found, rules, kinds, looks=looks)
+    return compare_slices(slices, rules, kinds, looks=looks)
 
 
 class CountedSlice(NamedTuple):
-    """What the samples of one slice come to."""
+    """The totals of one slice."""
 
     estimate: Estimate
     """Of the mean difference."""
@@ -147,8 +147,8 @@ class CountedSlice(NamedTuple):
 def count_slice(
     differences: Counter[float], missing: int, rules: ReleaseRules, *, groups: Groups | None
 ) -> CountedSlice:
-    """A slice whose differences were counted. `groups` is None where samples share no groups, or
-    too few of them to tell their spread.
+    """A slice whose differences were counted. `groups` is None if samples share no groups, or if
+    there are too few groups to estimate their spread.
     """
     n = differences.total()
     terms = _terms(n, rules)
@@ -181,7 +181,7 @@ def compare_slices(
     chances = {name: _chance(item.estimate, -rules.margin) for name, item in members.items()}
     corrected = holm({name: p and min(1.0, p * looks) for name, p in chances.items()})
     limit = (1 - rules.level) / 2
-    found = [
+    comparisons = [
         SliceComparison(
             slice=name,
             n=item.n,
@@ -197,13 +197,13 @@ def compare_slices(
         kinds=sorted(set(kinds)),
         correction="holm" if looks == 1 else f"holm, and {looks} looks",
         limit=limit,
-        slices=found,
-        violated=[item.slice for item in found if item.worse],
+        slices=comparisons,
+        violated=[item.slice for item in comparisons if item.worse],
         # a lost run that fell far can blur a slice that was shown to be worse; its mean as counted
         # is never above the true one
         open=[
             item.slice
-            for item in found
+            for item in comparisons
             if item.missing and not item.worse and _mean(item) <= -rules.margin
         ],
     )
@@ -215,8 +215,8 @@ def _mean(item: SliceComparison) -> float:
 
 
 def _chance(estimate: Estimate, limit: float) -> float | None:
-    """The one-sided p-value of "the mean is at least the limit"; where no difference varies, it is
-    either below the limit or not.
+    """The one-sided p-value of "the mean is at least the limit"; 0 or 1 if all differences are
+    equal.
     """
     high = estimate.interval.high
     if high is not None and estimate.standard_error == 0:

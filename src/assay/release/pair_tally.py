@@ -1,4 +1,4 @@
-"""Lists of pairs, reduced to a tally. `pairs` defines how a lost sample counts; `promotion` decides
+"""Reduces a list of pairs to a tally. `pairs` defines how a lost sample counts; `promotion` decides
 from the counts.
 """
 
@@ -12,7 +12,7 @@ from assay.exact import NORM_ONE
 from assay.records.decision import WorseSample
 from assay.release.pairs import Pair, cluster_count, shares_groups
 from assay.release.policy import ReleaseRules
-from assay.release.required import lost_of, lost_said
+from assay.release.required import lost_of, lost_sentence
 from assay.release.sides import Row, Stratum
 from assay.release.tally import (
     MAX_MISSING,
@@ -69,7 +69,7 @@ def _all(items: Iterable[Any]) -> NameList:
 def lost_things(rows: Iterable[Row | None], *kinds: str) -> LostThings | None:
     """What the candidate's samples lost of these kinds; None if that is nothing."""
     lost = lost_of(rows, *kinds)
-    return LostThings(NameList(lost, len(lost)), lost_said(lost)) if lost else None
+    return LostThings(NameList(lost, len(lost)), lost_sentence(lost)) if lost else None
 
 
 def _lost(pairs: Sequence[Pair], *kinds: str) -> LostThings | None:
@@ -114,14 +114,14 @@ def _scores(pairs: Sequence[Pair]) -> ScoreTally:
     shared, clusters = shares_groups(groups), cluster_count(groups)
     members: dict[tuple[str | None, str], Counter[float]] = {}
     opened: dict[tuple[str | None, str], Counter[float]] = {}
-    found = None
+    sums = None
     if shared and clusters >= MINIMUM:
         for pair, value in zip(pairs, differences, strict=True):
             cluster = (None, pair.sample) if pair.group is None else (pair.group, "")
             members.setdefault(cluster, Counter())[value] += 1
         opened = {cluster: members.pop(cluster) for cluster in {pair.cluster for pair in lost}}
-        found = Groups.of(members.values(), {})
-    return ScoreTally(Counter(differences), shared, clusters, found, len(gone), lost, opened)
+        sums = Groups.of(members.values(), {})
+    return ScoreTally(Counter(differences), shared, clusters, sums, len(gone), lost, opened)
 
 
 def _gates(pairs: Sequence[Pair]) -> GateTally:

@@ -102,8 +102,8 @@ def pair_up(candidate: Side, baseline: Side, *, planned: Sequence[str] | None = 
 
 
 def _attempts(side: Side, other: Side, name: str) -> frozenset[int]:
-    """The numbers of a sample's repeats. A single run without a number is the first repeat of the
-    other side: leaving the number away must not help.
+    """The numbers of a sample's repeats. A single run without a number counts as the first repeat
+    of the other side: omitting the number must not help.
     """
     repeats = side.repeats.get(name)
     return frozenset(
@@ -114,11 +114,11 @@ def _attempts(side: Side, other: Side, name: str) -> frozenset[int]:
 
 
 def groups_of(pairs: Sequence[Pair]) -> list[str | None] | None:
-    """The group of each pair; None if no two samples share one, or if the groups are too few to
-    tell their spread.
+    """The group of each pair; None if no two samples share one, or if there are too few groups to
+    estimate their spread.
 
-    With fewer than five groups no interval over groups holds what it promises. The comparison is
-    then one of these samples in these groups, and says so.
+    With fewer than five groups, no interval over groups reaches its level. The comparison is then
+    one of these samples in these groups; `group_note` reports that.
     """
     groups = [pair.group for pair in pairs]
     return groups if shares_groups(groups) and cluster_count(groups) >= MINIMUM else None
@@ -137,8 +137,10 @@ def cluster_count(groups: Sequence[str | None]) -> int:
 
 
 def group_note(shared: bool, clusters: int) -> str | None:
-    """What to say where samples share groups, and these are too few."""
+    """A warning if samples share groups, and there are too few groups; else None."""
     if not shared or clusters >= MINIMUM:
         return None
-    found = f"the samples come from {clusters} groups, too few to estimate how groups differ"
-    return f"{found}; samples are treated as independent, and other groups may score differently"
+    return (
+        f"the samples come from {clusters} groups, too few to estimate how groups differ; samples"
+        " are treated as independent, and other groups may score differently"
+    )

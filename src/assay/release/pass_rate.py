@@ -90,14 +90,14 @@ least 95% with 0.95 confidence; about 73 would be enough at this rate
     if bar.confidence is None:
         holds = rate >= bar.least
         return BarResult(holds, f"{counts}), {bar.words} required", evidence)
-    found = wilson(passed, n, level=bar.confidence)
-    evidence["interval"] = found.shown()
-    assert found.low is not None
-    assert found.high is not None
-    counts += f", interval {percent(found.low)} to {percent(found.high)})"
-    if found.low >= bar.least:
+    interval = wilson(passed, n, level=bar.confidence)
+    evidence["interval"] = interval.shown()
+    assert interval.low is not None
+    assert interval.high is not None
+    counts += f", interval {percent(interval.low)} to {percent(interval.high)})"
+    if interval.low >= bar.least:
         return BarResult(True, f"{counts}, {bar.words} required", evidence)
-    if found.high < bar.least:
+    if interval.high < bar.least:
         return BarResult(False, f"{counts}, {bar.words} required", evidence)
     needed = evidence["needed"] = samples_needed(rate, bar)
     more = (

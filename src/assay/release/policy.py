@@ -127,7 +127,7 @@ class ReleaseRules(NamedTuple):
     bar: PassBar | None = None
     min_overlap: Fraction = Fraction(1)
     overrides: tuple[PolicyOverride, ...] = ()
-    """What was set otherwise than in the policy, for one decision."""
+    """The numbers that were set for this one decision and differ from the policy's."""
 
     def grading_system(self, grading: str) -> str:
         """The string of a decision on grades of this system: a release policy other than the
@@ -162,16 +162,17 @@ class Bars(NamedTuple):
 
 def overridden(policy: ReleasePolicy, bars: Bars) -> tuple[ReleasePolicy, list[PolicyOverride]]:
     """The policy with these numbers, under a version that ends in its digest, and what is different
-    in it. The policy itself where nothing is. Raises `UsageError` for a number that is none.
+    in it; the policy itself if nothing is. Raises `UsageError` for a value that is not a number
+    within its range.
     """
     before = Bars(policy.scores.margin, policy.min_pass_rate, policy.confidence, policy.min_overlap)
-    found: list[PolicyOverride] = []
+    overrides: list[PolicyOverride] = []
     for name, own, used in zip(Bars._fields, before, bars, strict=True):
         if used is None or (own is not None and exact.ratio(own) == _checked(name, used)):
             continue
         value = _checked(name, used)
         is_higher = own is None or Fraction(*value) > Fraction(*exact.ratio(own))
-        found.append(
+        overrides.append(
             PolicyOverride(
                 field=name,
                 policy=None if own is None else float(own),
@@ -179,15 +180,17 @@ def overridden(policy: ReleasePolicy, bars: Bars) -> tuple[ReleasePolicy, list[P
                 eases=is_higher if name == "margin" else not is_higher,
             )
         )
-    if not found:
+    if not overrides:
         return policy, []
-    changed = {one.field: one.used for one in found}
-    made = policy
+    changed = {one.field: one.used for one in overrides}
+    changed_policy = policy
     if "margin" in changed:
-        made = replace(made, scores=replace(policy.scores, margin=changed.pop("margin")))
-    made = replace(made, **changed)
-    mark = digest(made).removeprefix("sha256:")[:12]
-    return replace(made, version=f"{policy.version}+{mark}"), found
+        changed_policy = replace(
+            changed_policy, scores=replace(policy.scores, margin=changed.pop("margin"))
+        )
+    changed_policy = replace(changed_policy, **changed)
+    mark = digest(changed_policy).removeprefix("sha256:")[:12]
+    return replace(changed_policy, version=f"{policy.version}+{mark}"), overrides
 
 
 _RANGES = {
@@ -207,8 +210,8 @@ def _checked(name: str, value: Any) -> exact.Ratio:
 
 
 def make_release_rules(policy: ReleasePolicy, bars: Bars | None = None) -> ReleaseRules:
-    """The numbers of a release policy, which has been checked by `load_release_policy`; `bars` are
-    those that somebody set for this decision.
+    """The numbers of a release policy that `load_release_policy` has checked; `bars` are those that
+    the user set for this decision.
     """
     policy, overrides = overridden(policy, bars or Bars())
     return ReleaseRules(

@@ -72,9 +72,9 @@ def promote(
     without_gates: bool = False,
     new: Sequence[Row] = (),
 ) -> Promotion:
-    """Decide. `quarantined` samples, each named by somebody, take no part and are listed.
-    `without_gates` says whether a sample may have no gate at all. `new` are samples that nothing is
-    compared with: only the bar on the pass rate counts them.
+    """Decide. `quarantined` samples, which the user named, take no part and are listed. With
+    `without_gates` a sample may have no gate at all. `new` are samples that the baseline lacks:
+    only the minimum pass rate counts them.
     """
     out = frozenset(quarantined)
     used = [pair for pair in pairs if pair.sample not in out]
@@ -98,7 +98,7 @@ def promote_tally(
     without_gates: bool = False,
     new: tuple[int, int] = (0, 0),
 ) -> Promotion:
-    """Decide on pairs that were counted. `new`: how many samples that nothing is compared with
+    """Decide on pairs that were counted. `new`: of the samples that the baseline lacks, how many
     pass, and how many there are.
     """
     whole, known, n = tally.compared, tally.of_baseline, tally.compared.n
@@ -117,17 +117,17 @@ def promote_tally(
             known, known.scores.compare(rules), adjusted_difference(known, shrinkage), rules
         )
         score_rule = _worse_rule(score_rule, alone)
-    found: tuple[RuleResult, ...] = (
+    results: tuple[RuleResult, ...] = (
         gate_failures(tally.gates, n, rules, without_gates=without_gates),
         score_rule,
         floors(tally.floors, rules),
         severe_failures(tally.severe, rules),
     )
     if rules.bar is not None:
-        found = (*found, pass_rate(tally.passes.candidate + new[0], n + new[1], rules.bar))
+        results = (*results, pass_rate(tally.passes.candidate + new[0], n + new[1], rules.bar))
     return _decided(
         Promotion(
-            "hold", "", found, comparison, adjusted, missing, (), tally.n_paired, (), tally=tally
+            "hold", "", results, comparison, adjusted, missing, (), tally.n_paired, (), tally=tally
         ),
         rules,
     )
@@ -141,8 +141,8 @@ def _score_rule(
 
 
 def _worse_rule(whole: RuleResult, alone: RuleResult) -> RuleResult:
-    """Of the score rule on all samples and on the baseline's alone the worse: violated, not to be
-    judged, not shown, holds.
+    """The worse of the score rule on all samples and on the baseline's alone; from worst to best:
+    violated, undetermined, not shown, holds.
     """
     order = [(rule.violated, rule.holds is None, rule.holds is False) for rule in (whole, alone)]
     if order[1] <= order[0]:
@@ -157,8 +157,8 @@ def with_comparison(
     *,
     of_baseline: Comparison | None = None,
 ) -> Promotion:
-    """The same decision with the scores compared otherwise: the score rule and the outcome are made
-    again. `of_baseline`: on its samples alone.
+    """The same decision with another comparison of the scores: the score rule and the outcome are
+    worked out again. `of_baseline` compares the baseline's samples alone.
     """
     adjusted = promotion.adjusted_difference
     lost = None if promotion.tally is None else promotion.tally.compared.lost
@@ -176,8 +176,8 @@ def with_finding(
     *,
     violated: bool,
 ) -> Promotion:
-    """The same decision with a score rule that is violated, or does not hold, for something that
-    the overall interval does not show.
+    """The same decision with a score rule that is violated, or does not hold, for a reason that the
+    overall interval does not show.
     """
     rule = next(rule for rule in promotion.rules if rule.id == SCORE_RULE)
     if not violated and not rule.holds:
@@ -231,8 +231,8 @@ def _decided(promotion: Promotion, rules: ReleaseRules) -> Promotion:
 
 
 def lost_could(tally: ScoreTally, rules: ReleaseRules) -> LostRuns | None:
-    """How low the lower end could have been, whatever the lost runs came to; None if nothing is
-    missing, or the interval cannot gain by it.
+    """How low the lower end could have been, whatever the lost runs scored; None if nothing is
+    missing, or if lost runs can't raise the lower end.
 
     The end is lowest where each lost run is at one end of its range; those that would be the
     furthest above the others come first. The interval that assumes nothing, and one that holds at
@@ -279,22 +279,22 @@ def _rounded(value: Fraction) -> int:
 
 
 def outcome_of(
-    found: Sequence[RuleResult], *, too_few: str, rules: ReleaseRules, promoted: str
+    results: Sequence[RuleResult], *, too_few: str, rules: ReleaseRules, promoted: str
 ) -> tuple[Outcome, str]:
     """The outcome of the rules and its reason. `too_few` names the samples where they are fewer
     than the policy asks for.
     """
-    violated = [rule for rule in found if rule.violated]
+    violated = [rule for rule in results if rule.violated]
     if violated:
         more = f" (and {len(violated) - 1} more)" if len(violated) > 1 else ""
         return "reject", f"{violated[0].id}: {violated[0].reason}{more}"
     if too_few:
         reason = f"{too_few}; the policy asks for at least {rules.min_pairs}"
         return "not_enough_evidence", reason
-    for rule in found:
+    for rule in results:
         if rule.holds is None:
             return "not_enough_evidence", f"{rule.id}: {rule.reason}"
-    for rule in found:
+    for rule in results:
         if not rule.holds:
             return "hold", f"{rule.id}: {rule.reason}"
     return "promote", promoted

@@ -179,8 +179,8 @@ def scores(
     better = ", and better" if claims.superior else ""
     reason = f"not worse by {rules.margin:g} or more{better}: {ends}; adjusted {adjusted:+.2f}"
     if difference.low == difference.high:
-        # the interval has no width because no difference was seen, which is not the same as that
-        # there is none
+        # the interval has no width because no difference was seen, which doesn't prove that there
+        # is none
         unseen = 1 - ((1 - rules.level) / 2) ** (1 / (comparison.clusters or comparison.n_paired))
         evidence["unseen_loss_rate"] = unseen
         reason += (
@@ -251,22 +251,22 @@ def unpaired_rules(
     def is_severe(row: Row) -> bool:
         return bool(row.failed & rules.severe_gates or row.missed_roles & rules.severe_roles)
 
-    made = [
+    results = [
         _rate(GATE_RULE, ours, theirs, lambda row: bool(row.failed), rules),
         _unpaired_scores(comparison, rules),
         _rate(FLOOR_RULE, ours, theirs, lambda row: bool(row.missed), rules),
         _rate(SEVERE_RULE, ours, theirs, is_severe, rules),
     ]
     for place, kinds in enumerate((("gate",), ("criterion",), ("role", "floor"))):
-        evidence = dict(made[place].evidence)
+        evidence = dict(results[place].evidence)
         lost = _add_lost(evidence, lost_things(ours, *kinds))
         if lost:
-            made[place] = rule(made[place].id, False, lost, evidence)
+            results[place] = rule(results[place].id, False, lost, evidence)
     ungated = sum(not row.gates for row in ours)
-    if ungated and made[0].holds and not without_gates:
+    if ungated and results[0].holds and not without_gates:
         reason = f"{ungated} of {len(ours)} samples have no hard gate on either side"
-        made[0] = rule(GATE_RULE, None, reason, made[0].evidence)
-    return tuple(made)
+        results[0] = rule(GATE_RULE, None, reason, results[0].evidence)
+    return tuple(results)
 
 
 def _rate(

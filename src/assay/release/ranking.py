@@ -161,7 +161,7 @@ def _common_scale(pool: list[Contender]) -> int:
     )
 
 
-def _inside(one: Contender, common: int) -> tuple[Any, ...]:
+def _inside(contender: Contender, common: int) -> tuple[Any, ...]:
     """The key inside a tie group; unknown values sort last."""
 
     def lower(value: exact.Ratio | None) -> tuple[bool, int]:
@@ -171,26 +171,26 @@ def _inside(one: Contender, common: int) -> tuple[Any, ...]:
         return (value is None, 0 if value is None else -value)
 
     return (
-        one.gate_failures,
-        higher(one.correctness),
-        higher(one.safety),
-        lower(one.latency),
-        lower(one.cost),
-        one.id,
+        contender.gate_failures,
+        higher(contender.correctness),
+        higher(contender.safety),
+        lower(contender.latency),
+        lower(contender.cost),
+        contender.id,
     )
 
 
 def _decided_by(
-    previous: Contender | None, one: Contender, common: int, group: int, places: list[Place]
+    previous: Contender | None, contender: Contender, common: int, group: int, places: list[Place]
 ) -> str | None:
     if previous is None:
         return None
-    if (previous.gate_failures > 0) != (one.gate_failures > 0):
+    if (previous.gate_failures > 0) != (contender.gate_failures > 0):
         return "gates"
     if places[-1].tie_group != group:
         return "score"
     for name, mine, theirs in zip(
-        _KEYS, _inside(one, common), _inside(previous, common), strict=True
+        _KEYS, _inside(contender, common), _inside(previous, common), strict=True
     ):
         if mine != theirs:
             return name

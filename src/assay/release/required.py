@@ -18,8 +18,8 @@ from assay.release.sides import Lost, Row, Stratum
 
 
 class Required(NamedTuple):
-    """What samples that are scored alike have, on either side: for samples that nothing can be
-    paired with.
+    """The gates and floors of samples that are scored alike, on either side: for samples without a
+    pair.
     """
 
     gates: frozenset[str]
@@ -28,15 +28,15 @@ class Required(NamedTuple):
 
 def requirements(*sides: Iterable[Row]) -> dict[Stratum, Required]:
     """For each way of scoring, every gate and the strictest floors."""
-    found: dict[Stratum, Required] = {}
+    required: dict[Stratum, Required] = {}
     for row in chain.from_iterable(sides):
-        known = found.get(row.stratum, _NOTHING)
+        known = required.get(row.stratum, _NOTHING)
         floors = {
             **known.floors,
             **{name: max(floor, known.floors.get(name, 0)) for name, floor in row.floors.items()},
         }
-        found[row.stratum] = Required(known.gates | row.gates, floors)
-    return found
+        required[row.stratum] = Required(known.gates | row.gates, floors)
+    return required
 
 
 def closest(stratum: Stratum, others: Iterable[Stratum]) -> Stratum:
@@ -81,8 +81,8 @@ def held(row: Row, before: Row) -> Row:
 def held_alike(
     row: Row, required: Mapping[Stratum, Required], *, like: Stratum | None = None
 ) -> Row:
-    """A sample of either side that cannot be paired, held to what samples scored `like` that have:
-    what it lacks counts as failed.
+    """A sample of either side that cannot be paired, held to the gates and floors of samples that
+    are scored like it, or as `like`; what it lacks counts as failed.
     """
     stratum = like or row.stratum
     gone = [
@@ -95,7 +95,7 @@ def held_alike(
 
 
 def _strict(row: Row, gates: frozenset[str], floors: Mapping[str, int]) -> Row:
-    """A row under these gates and floors next to its own."""
+    """A row under these gates and floors as well as its own."""
     norms = dict(zip(row.stratum.criteria, row.lowest, strict=True))
     absent = gates - row.gates
     under = {name for name, floor in floors.items() if name not in norms or norms[name] < floor}
@@ -132,8 +132,8 @@ def _everything(rows: Iterable[Row]) -> set[Lost]:
 
 
 def check_strata(pairs: Iterable[tuple[str, Stratum, Stratum]]) -> None:
-    """Refuse samples that the two sides scored by other criteria, weights or formulas. A criterion
-    that the candidate lost is for the rules to name.
+    """Refuse samples that the two sides scored by different criteria, weights or formulas. A
+    criterion that the candidate lost is left to the rules.
     """
     for sample, ours, theirs in pairs:
         if ours == theirs or set(theirs.criteria) - set(ours.criteria):
@@ -173,17 +173,17 @@ def lost_of(rows: Iterable[Row | None], *kinds: str) -> list[dict[str, str]]:
     ]
 
 
-def lost_said(lost: Sequence[Mapping[str, str]]) -> str:
-    """That in words."""
+def lost_sentence(lost: Sequence[Mapping[str, str]]) -> str:
+    """The result of `lost_of` in words."""
     return lost_words(
-        list(dict.fromkeys(one["what"] for one in lost)),
+        list(dict.fromkeys(item["what"] for item in lost)),
         lost[0]["sample"],
-        len({one["sample"] for one in lost}),
+        len({item["sample"] for item in lost}),
     )
 
 
 def lost_words(named: Sequence[str], sample: str, samples: int) -> str:
-    """What was lost, in the first sample and how many there are, in words."""
+    """What was lost, the first sample that lost it and the number of samples, in words."""
     more = f" and {count(samples - 1, 'more sample')}" if samples > 1 else ""
     return (
         "the candidate lost the"

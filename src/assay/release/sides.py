@@ -46,7 +46,7 @@ class Stratum(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What one sample came to."""
+    """The result of one sample."""
 
     sample: str
     score: int | Fraction
@@ -78,8 +78,8 @@ class Row(NamedTuple):
     lost: tuple[Lost, ...] = ()
     """What the baseline has for this sample and the candidate does not."""
     unknown: int | Fraction = 0
-    """The share of its repeats that were lost: they count here as the worst or the best there
-    is.
+    """The share of its repeats that were lost: they count as the worst for the candidate, and as
+    the best for the baseline.
     """
 
     @property
@@ -94,7 +94,7 @@ class Row(NamedTuple):
 
 
 class Repeat(NamedTuple):
-    """What one numbered repeat of a sample came to."""
+    """The result of one numbered repeat of a sample."""
 
     attempt: int
     passed: bool
@@ -151,7 +151,7 @@ def row_of(grade: Grade) -> Row:
     ordered = sorted(zip(grade.criteria, grade.weights, strict=True), key=lambda pair: pair[0].name)
     norms = tuple([item.norm_units for item, _ in ordered])
     return Row(
-        sample_of(grade),
+        grade.sample,
         grade.score_units,
         grade.passed,
         frozenset(card.hard_gates),
@@ -185,13 +185,6 @@ def _formula(criterion: Criterion) -> str:
         if criterion.params
         else criterion.formula_id
     )
-
-
-def sample_of(grade: Grade) -> str:
-    """What a run is paired on: its sample, within its dataset; a run without one stands for
-    itself.
-    """
-    return grade.sample
 
 
 def parts_of(grade: Grade) -> dict[str, str | None]:
@@ -231,7 +224,7 @@ def scorers_of(grade: Grade) -> set[str]:
 
 
 class SideBuilder:
-    """Takes the graded runs of one side one by one."""
+    """Builds a side from its graded runs, one by one."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -255,8 +248,8 @@ class SideBuilder:
         sample: SampleContent | None = None,
         imported: bool = False,
     ) -> None:
-        """Take one run. The same sample twice needs two attempts: which of two runs counts is not
-        for us to choose.
+        """Add one run. Two runs of one sample need two attempt numbers: which of them counts is not
+        ours to choose.
         """
         row = row_of(grade)._replace(declared=declared)
         attempts = self._rows.setdefault(row.sample, {})
@@ -281,7 +274,7 @@ class SideBuilder:
         self._imported |= imported
 
     def side(self, summary: SummaryBlock) -> Side:
-        """The side, once all runs are taken."""
+        """The side, once all runs are added."""
         rows = {sample: merged(list(attempts.values())) for sample, attempts in self._rows.items()}
         fingerprint = {
             key: sorted("" if value is None else value for value in values)

@@ -24,14 +24,14 @@ _CODE = "REL-007"
 
 
 class Signature(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One signature. The key id is a hint that nothing rests on."""
+    """One signature. The key id is only a hint."""
 
     sig: str
     keyid: str = ""
 
 
 class Signed(NamedTuple):
-    """Whether the key that was asked for signed; None if none was asked for."""
+    """Whether the chosen key signed; None if no key was chosen."""
 
     holds: bool | None
     reason: str
@@ -60,8 +60,8 @@ def sign(payload: bytes, key: str) -> dict[str, str]:
 def check_signatures(
     signatures: Sequence[Signature], payload: bytes, key: str | None, where: str
 ) -> Signed:
-    """Whether one of the signatures is of the public key in a PEM file. Without a key nothing is
-    checked, and what is claimed is said.
+    """Whether one of the signatures was made with the key whose public half is in a PEM file.
+    Without a key nothing is checked; the reason then lists the key ids that the file claims.
     """
     if key is None:
         claimed = ", ".join(one.keyid[:80] or "without a key id" for one in signatures)
@@ -73,9 +73,7 @@ def check_signatures(
     public = _public_key(key)
     if not signatures:
         return Signed(False, "the attestation is not signed")
-    from cryptography.exceptions import (
-        InvalidSignature,
-    )  # an extra; `_public_key` has said so where it is missing
+    from cryptography.exceptions import InvalidSignature  # `_public_key` reports a missing extra
 
     own = _key_id(public)
     valid = False

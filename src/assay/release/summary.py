@@ -82,7 +82,7 @@ class _Values:
     def _interval(self, intervals: Intervals, sd: float | None) -> Interval:
         shared = any(len(values) > 1 for values in self.grouped.values())
         clusters = len(self.grouped) + self.counts.n - sum(map(len, self.grouped.values()))
-        few = shared and clusters < MINIMUM  # then no interval over groups holds what it promises
+        few = shared and clusters < MINIMUM  # then no interval over groups reaches its level
         shared = shared and not few
         if not shared and intervals.method == "t":
             found = student(self.counts.mean(), sd or 0.0, self.counts.n)
@@ -161,7 +161,7 @@ class _CriterionCounts:
 
 
 class Summary:
-    """Takes grades one by one and says at the end what they come to."""
+    """Adds up grades one by one, for a summary block at the end."""
 
     def __init__(self) -> None:
         self.all = _Slice()
@@ -191,9 +191,8 @@ class Summary:
         if card.workflow is not None and card.workflow.family is not None:
             self.slices["family"].setdefault(card.workflow.family, _Slice()).add(grade, card.group)
         if card.group is not None:
-            self.slices["group"].setdefault(card.group, _Slice()).add(
-                grade, None
-            )  # of one group by itself: its runs are what is drawn
+            # within one group the runs are independent draws
+            self.slices["group"].setdefault(card.group, _Slice()).add(grade, None)
         for tag in set(card.tags):
             self.slices["tag"].setdefault(tag, _Slice()).add(grade, card.group)
         for reason in _reasons(grade):
@@ -309,7 +308,7 @@ class EvaluationTally:
         self._scores.add(units, group)
 
     def totals(self) -> EvaluationTotals:
-        """What the runs come to. Where none was graded there is no rate and no score."""
+        """The totals so far; without a rate and a score if no run was graded."""
         if self._n == self._ungraded:
             rate = Interval.unknown(None, 0.95, "wilson", UNGRADED)
             score = Interval.unknown(None, 0.95, "student-t", UNGRADED)
@@ -351,14 +350,14 @@ def _covered(grade: Grade) -> str:
 
 def _reasons(grade: Grade) -> list[str]:
     card = grade.scorecard
-    found = [
+    reasons = [
         f"gate {name} {'failed' if card.hard_gates[name] is False else 'is undetermined'}"
         for name in grade.hard_gate_failures
     ]
-    found += [f"{name} is below its critical floor" for name in grade.floor_failures]
-    found += [
+    reasons += [f"{name} is below its critical floor" for name in grade.floor_failures]
+    reasons += [
         f"{item.name} has no score" for item in grade.criteria if item.criterion.raw_score is None
     ]
     if grade.score_units < grade.threshold_units:
-        found.append("the score is below the threshold")
-    return found or ([grade.reason] if not grade.passed else [])
+        reasons.append("the score is below the threshold")
+    return reasons or ([grade.reason] if not grade.passed else [])

@@ -22,8 +22,8 @@ from assay.stats.comparison import Comparison, compare_differences
 from assay.stats.estimate import DIGITS
 
 MAX_MISSING = 24
-"""Samples with lost runs up to which it is worked out what they could have come to; with more of
-them the score rule does not hold.
+"""Up to this many samples with lost runs, we work out what those runs could have scored; with more,
+the score rule does not hold.
 """
 MAX_WORSE = 20
 """Samples that a decision names among those that got worse."""
@@ -58,7 +58,7 @@ class LostPair(NamedTuple):
     raised: float
     """The difference if what was lost were the best there is for the candidate."""
     room: float
-    """By how much that would be below 0; the furthest above the others come first."""
+    """How far that would be below 0; pairs are raised in this order, smallest first."""
 
     @classmethod
     def of(
@@ -93,19 +93,19 @@ class ScoreTally(NamedTuple):
     clusters: int
     """How many groups there are; a sample without one is its own group."""
     groups: Groups | None
-    """What each group comes to, without those in `members`; None if samples don't share groups, or
-    there are too few of them.
+    """The sums of each group, without those in `members`; None if samples don't share groups, or if
+    there are too few groups.
     """
     lost_count: int
     """Pairs of which something was lost."""
     lost: tuple[LostPair, ...] = ()
-    """All of them, where they are few enough to work out what they could have come to."""
+    """All of them, if they are few enough to work out what they could have scored."""
     members: Mapping[tuple[str | None, str], Counter[float]] = {}
     """The differences in each group of which something was lost."""
 
     def compare(self, rules: ReleaseRules, *, raised: Sequence[LostPair] = ()) -> Comparison:
-        """The scores of both sides. For the pairs that are `raised`, what was lost counts as the
-        best for the candidate, not as the worst.
+        """Compare the scores of both sides. In `raised` pairs, what was lost counts as the best for
+        the candidate, not as the worst.
         """
         values, groups = self.values, self.groups
         members = dict(self.members)
@@ -153,7 +153,7 @@ class ComparedSides(NamedTuple):
     nobody: int
     """Planned samples that no side has."""
     lost: LostThings | None
-    """Criteria."""
+    """Criteria that the candidate lost."""
 
 
 class GateTally(NamedTuple):
@@ -168,7 +168,7 @@ class GateTally(NamedTuple):
     ungated: NameList
     """Samples without a gate."""
     lost: LostThings | None
-    """Gates and declarations."""
+    """Gates and declarations that the candidate lost."""
 
 
 class FloorTally(NamedTuple):
@@ -177,7 +177,7 @@ class FloorTally(NamedTuple):
     new: NameList
     mended: int
     lost: LostThings | None
-    """Roles and floors."""
+    """Roles and floors that the candidate lost."""
 
 
 class SevereTally(NamedTuple):
@@ -215,5 +215,5 @@ class PairTally(NamedTuple):
 
 
 def difference(ours: float, theirs: float) -> float:
-    """The points of the candidate minus those of the baseline, without what floats add."""
+    """The points of the candidate minus those of the baseline, without the error of floats."""
     return round(round(ours, DIGITS) - round(theirs, DIGITS), DIGITS)

@@ -75,31 +75,33 @@ def _texts(value: Any) -> list[str]:
     return texts
 
 
-def _contains(one: Assertion, value: Any) -> tuple[bool | None, str]:
-    parts = one.contains if isinstance(one.contains, list) else [one.contains]
+def _contains(assertion: Assertion, value: Any) -> tuple[bool | None, str]:
+    parts = assertion.contains if isinstance(assertion.contains, list) else [assertion.contains]
     texts = _texts(value)
     if not texts:
         return None, f"got {short(value)}, which has no text"
     found = [any(part in text for text in texts) for part in parts]  # type: ignore[operator]
-    return any(found) if one.negated else all(found), ""  # negated: none of them may be there
+    return any(found) if assertion.negated else all(found), ""  # negated: none of them may be there
 
 
-def _regex(one: Assertion, value: Any) -> tuple[bool | None, str]:
+def _regex(assertion: Assertion, value: Any) -> tuple[bool | None, str]:
     texts = _texts(value)
     if not texts:
         return None, f"got {short(value)}, which has no text"
-    holds, problem = _kept({"contains": {"pattern": one.regex}}, texts)
+    holds, problem = _kept({"contains": {"pattern": assertion.regex}}, texts)
     return holds, problem if holds is None else ""
 
 
-def _equals(one: Assertion, value: Any) -> tuple[bool | None, str]:
-    if one.equals is not None and _kind(one.equals) != _kind(value):
+def _equals(assertion: Assertion, value: Any) -> tuple[bool | None, str]:
+    if assertion.equals is not None and _kind(assertion.equals) != _kind(value):
         return None, f"got {short(value)}, which is of another type"
-    return canonical(value) == canonical(one.equals), ""
+    return canonical(value) == canonical(assertion.equals), ""
 
 
-def _number(one: Assertion, value: Any) -> tuple[bool | None, str]:
-    got, wanted, within = (decimal_of(part) for part in (value, one.number, one.tolerance))
+def _number(assertion: Assertion, value: Any) -> tuple[bool | None, str]:
+    got, wanted, within = (
+        decimal_of(part) for part in (value, assertion.number, assertion.tolerance)
+    )
     if got is None or wanted is None or within is None:
         return None, f"got {short(value)}, which is not a number"
     return abs(got - wanted) <= within, ""
@@ -121,17 +123,17 @@ _KIND_OF = {word: kind for kind, words in _KEYWORDS.items() for word in words.sp
 
 
 def schema_kinds(schema: dict[str, Any]) -> set[str]:
-    """The types of values that a schema checks anything of; "" stands for all."""
+    """The types of values that a schema checks; "" stands for all."""
     return {_KIND_OF[word] for word in schema if word in _KIND_OF}
 
 
-def _schema(one: Assertion, value: Any) -> tuple[bool | None, str]:
-    schema: Any = one.json_schema
+def _schema(assertion: Assertion, value: Any) -> tuple[bool | None, str]:
+    schema: Any = assertion.json_schema
     value = _parsed(value)
     kinds = schema_kinds(schema)
-    # a list keeps what a schema asks of objects only, and breaks one that forbids an object
+    # a list meets a schema that is only about objects, and its negation would fail
     other = not kinds & {"", _kind(value)}
-    if one.negated and "type" in schema and len(_KIND_OF.keys() & schema.keys()) > 1:
+    if assertion.negated and "type" in schema and len(_KIND_OF.keys() & schema.keys()) > 1:
         other = _kept({"type": schema["type"]}, value)[0] is False
     if other:
         return None, f"got {short(value)}, of a type that the schema is not about"
@@ -203,21 +205,21 @@ def is_refusal(value: Any) -> tuple[bool | None, str]:
 
 
 def decimal_of(value: Any, *, text: bool = True) -> Decimal | None:
-    """A number as it is written; None if the value is none, or one of very many digits."""
+    """A number as it is written; None if the value is not a number, or has hundreds of digits."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
         return None
     if isinstance(value, str) and (not text or len(value) > 400):
         return None
     try:
-        found = Decimal(value.strip() if isinstance(value, str) else str(value))
+        number = Decimal(value.strip() if isinstance(value, str) else str(value))
     except InvalidOperation:
         return None
-    # nobody means a number of a million digits, and it takes minutes to subtract
-    return found if found.is_finite() and abs(found.adjusted()) < 400 else None
+    # subtracting a number of a million digits takes minutes
+    return number if number.is_finite() and abs(number.adjusted()) < 400 else None
 
 
 def path_steps(path: str) -> list[str | int] | None:
-    """The steps of a path; None if it is none.
+    """The steps of a path; None if it is not a valid path.
 
     >>> path_steps("$.items[0].name"), path_steps("a['b c'][-1]"), path_steps("$..x")
     (['items', 0, 'name'], ['a', 'b c', -1], None)
@@ -226,20 +228,20 @@ def path_steps(path: str) -> list[str | int] | None:
     steps: list[str | int] = []
     place = 0
     while place < len(rest):
-        found = _STEP.match(rest, place)
-        if found is None or (found[1] is not None and "*" in found[1]):
+        match = _STEP.match(rest, place)
+        if match is None or (match[1] is not None and "*" in match[1]):
             return None
-        if found[2] is not None:
-            steps.append(int(found[2]))
+        if match[2] is not None:
+            steps.append(int(match[2]))
         else:
-            steps.append(next(part for part in (found[1], found[3], found[4]) if part is not None))
-        place = found.end()
+            steps.append(next(part for part in (match[1], match[3], match[4]) if part is not None))
+        place = match.end()
     return steps
 
 
 def at_path(value: Any, path: str) -> tuple[bool | None, Any]:
-    """Whether something is at a path, and what. None, and where, if the path leads through a value
-    that has no such steps, such as by name into a list.
+    """Whether something is at a path, and what. None and the value reached if the path doesn't
+    apply to it, such as a name in a list.
     """
     value = _parsed(value)
     for step in path_steps(path) or ():
@@ -255,7 +257,7 @@ def at_path(value: Any, path: str) -> tuple[bool | None, Any]:
 
 
 def _parsed(value: Any) -> Any:
-    """A text that holds JSON, as what it holds."""
+    """JSON text, parsed; any other value as it is."""
     if not isinstance(value, str):
         return value
     try:
@@ -265,7 +267,7 @@ def _parsed(value: Any) -> Any:
 
 
 def short(value: Any) -> str:
-    """A value in the form that a reason shows."""
+    """A value as reasons show it, cut after 80 characters."""
     text = repr(value) if isinstance(value, str) else _json(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 

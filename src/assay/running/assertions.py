@@ -53,8 +53,8 @@ the share that hold; or that criterion, added with a weight.
 """
 
 
-class Held(NamedTuple):
-    """Whether an assertion holds; None if that could not be determined. And what was found."""
+class AssertionResult(NamedTuple):
+    """Whether an assertion holds, None if that can't be determined; and the reason."""
 
     holds: bool | None
     reason: str
@@ -64,32 +64,32 @@ def read_assertions(
     row: Mapping[str, Any], *, outputs: Sequence[str], where: str, place: str
 ) -> tuple[Assertion, ...]:
     """The assertions of a row, checked. Raises `EvidenceError` with every fault."""
-    given = row.get(FIELD)
-    if isinstance(given, str) and given.strip():  # a cell of a table
+    stated = row.get(FIELD)
+    if isinstance(stated, str) and stated.strip():  # a cell of a table
         try:
-            given = parse_json(given.encode())
+            stated = parse_json(stated.encode())
         except ValueError as error:
             raise _fault(where, place, f"is not JSON: {error}.") from None
-    if given is None or given == "":
+    if stated is None or stated == "":
         return ()
-    listed = given if isinstance(given, list) else [given]
+    listed = stated if isinstance(stated, list) else [stated]
     if len(listed) > MAX_ASSERTIONS:
         raise _fault(where, place, f"has {len(listed)} entries; {MAX_ASSERTIONS} is the limit.")
-    found: list[Assertion] = []
+    assertions: list[Assertion] = []
     faults: list[Fault] = []
     for index, tree in enumerate(listed):
         at = f"{FIELD}[{index}]"
         try:
             one = read_record(Document(tree, where), Assertion, "RUN-002")
             problem = _problem(one, outputs)
-            found.append(one)
+            assertions.append(one)
         except EvidenceError as error:
             problem = "; ".join(_words(fault) for fault in error.faults)
         if problem:
             faults.append(Fault(f"{place}: {at}: {problem}", code="RUN-002", file=where))
     if faults:
         raise EvidenceError("RUN-002", faults[0].message, where=where, faults=faults)
-    return tuple(found)
+    return tuple(assertions)
 
 
 def _words(fault: Fault) -> str:
@@ -104,54 +104,60 @@ def _fault(where: str, place: str, message: str) -> EvidenceError:
     )
 
 
-def _problem(one: Assertion, outputs: Sequence[str]) -> str:
-    """What is wrong with an assertion; nothing if it can be checked."""
-    given = [name for name in CONDITIONS if getattr(one, name) is not UNSET]
+def _problem(assertion: Assertion, outputs: Sequence[str]) -> str:
+    """What is wrong with an assertion; empty if it can be checked."""
+    given = [name for name in CONDITIONS if getattr(assertion, name) is not UNSET]
     if len(given) > 1:
         return f"has {' and '.join(given)}; write one assertion for each."
-    if not given and one.json_path is UNSET:
-        return f"says nothing to check. Add one of {', '.join(CONDITIONS)}."
-    if one.tolerance != 0 and one.number is UNSET:
+    if not given and assertion.json_path is UNSET:
+        return f"has no condition. Add one of {', '.join(CONDITIONS)}."
+    if assertion.tolerance != 0 and assertion.number is UNSET:
         return "has a tolerance, which only `number` uses."
     for name in ("number", "tolerance"):
-        value = getattr(one, name)
+        value = getattr(assertion, name)
         if value is not UNSET and decimal_of(value, text=False) is None:
             return f"{name} is {value!r}; it must be a number."
-    if decimal_of(one.tolerance, text=False) < 0:  # type: ignore[operator]
+    if decimal_of(assertion.tolerance, text=False) < 0:  # type: ignore[operator]
         return "the tolerance is below zero."
-    if one.json_path is not UNSET and path_steps(one.json_path) is None:
+    if assertion.json_path is not UNSET and path_steps(assertion.json_path) is None:
         return (
-            f"json_path is {one.json_path!r}; write it as $.items[0].name, without wildcards or"
-            " filters."
+            f"json_path is {assertion.json_path!r}; write it as $.items[0].name, without wildcards"
+            " or filters."
         )
-    if not given and one.json_path is not UNSET and not path_steps(one.json_path):
-        return f"json_path {one.json_path!r} is the whole output, which is always there."
-    if one.refused is not UNSET and one.json_path is not UNSET:
+    if not given and assertion.json_path is not UNSET and not path_steps(assertion.json_path):
+        return f"json_path {assertion.json_path!r} is the whole output, which is always there."
+    if assertion.refused is not UNSET and assertion.json_path is not UNSET:
         return "refused looks at a whole output; leave out json_path."
-    if one.output is not None and outputs and one.output not in outputs:
+    if assertion.output is not None and outputs and assertion.output not in outputs:
         from assay.registry import near_miss
 
-        return f"no output is named {one.output!r}.{near_miss(one.output, list(outputs))}"
-    is_whole = one.json_path is not UNSET or one.json_schema is not UNSET
-    is_stated = one.refused is not UNSET and "refused" in outputs
-    if one.output is None and len(outputs) > 1 and not is_whole and not is_stated:
+        return (
+            f"no output is named {assertion.output!r}.{near_miss(assertion.output, list(outputs))}"
+        )
+    is_whole = assertion.json_path is not UNSET or assertion.json_schema is not UNSET
+    is_stated = assertion.refused is not UNSET and "refused" in outputs
+    if assertion.output is None and len(outputs) > 1 and not is_whole and not is_stated:
         return f"doesn't say which output. Add `output:`, one of {', '.join(outputs)}."
-    if isinstance(one.json_schema, dict) and (problem := _schema_problem(one.json_schema)):
+    if isinstance(assertion.json_schema, dict) and (
+        problem := _schema_problem(assertion.json_schema)
+    ):
         return f"json_schema is not a usable JSON Schema: {problem}."
-    if isinstance(one.regex, str) and (problem := _schema_problem({"pattern": one.regex})):
-        return f"the regex {one.regex!r} can't be used: {problem}."
-    return _foregone(one)
+    if isinstance(assertion.regex, str) and (
+        problem := _schema_problem({"pattern": assertion.regex})
+    ):
+        return f"the regex {assertion.regex!r} can't be used: {problem}."
+    return _vacuous(assertion)
 
 
-def _foregone(one: Assertion) -> str:
-    """Why an assertion holds whatever the output is; nothing if it checks something."""
-    if "" in (one.contains if isinstance(one.contains, list) else [one.contains]):
+def _vacuous(assertion: Assertion) -> str:
+    """Why an assertion checks nothing; empty if it checks something."""
+    if "" in (assertion.contains if isinstance(assertion.contains, list) else [assertion.contains]):
         return "`contains` has an empty text, which every text contains."
-    if isinstance(one.regex, str) and _is_in_all(one.regex):
-        return f"the regex {one.regex!r} is found in every text. Add what must be there."
-    if isinstance(one.json_schema, bool):
+    if isinstance(assertion.regex, str) and _is_in_all(assertion.regex):
+        return f"the regex {assertion.regex!r} is found in every text. Add what must be there."
+    if isinstance(assertion.json_schema, bool):
         return "json_schema is true or false, which says nothing about the output."
-    if isinstance(one.json_schema, dict) and not schema_kinds(one.json_schema):
+    if isinstance(assertion.json_schema, dict) and not schema_kinds(assertion.json_schema):
         return "json_schema has no keyword that checks anything, such as `type` or `required`."
     return ""
 
@@ -181,64 +187,78 @@ def _schema_problem(schema: dict[str, Any]) -> str:
 
 def check_assertion(
     one: Assertion, outputs: Mapping[str, Any], *, declared: Sequence[str] = ()
-) -> Held:
+) -> AssertionResult:
     """Whether an assertion holds for these outputs of a workflow that declares some.
 
     >>> check_assertion(Assertion(contains="nine"), {"answer": "At nine."}).holds
     True
     >>> check_assertion(Assertion(number=5, tolerance=1), {"answer": "6.5"})
-    Held(holds=False, reason="number 5 within 1: got '6.5'")
+    AssertionResult(holds=False, reason="number 5 within 1: got '6.5'")
     >>> check_assertion(Assertion(number=5, negated=True), {"answer": "five"})
-    Held(holds=None, reason="not number 5: got 'five', which is not a number")
+    AssertionResult(holds=None, reason="not number 5: got 'five', which is not a number")
     """
     found = _held(one, outputs, declared)
     if one.negated:
-        found = Held(None if found.holds is None else not found.holds, f"not {found.reason}")
+        found = AssertionResult(
+            None if found.holds is None else not found.holds, f"not {found.reason}"
+        )
     return found
 
 
-def _held(one: Assertion, outputs: Mapping[str, Any], declared: Sequence[str]) -> Held:
-    condition = next((name for name in CONDITIONS if getattr(one, name) is not UNSET), "json_path")
-    wanted = getattr(one, condition)
+def _held(
+    assertion: Assertion, outputs: Mapping[str, Any], declared: Sequence[str]
+) -> AssertionResult:
+    condition = next(
+        (name for name in CONDITIONS if getattr(assertion, name) is not UNSET), "json_path"
+    )
+    wanted = getattr(assertion, condition)
     words = f"{condition} {short(wanted)}"
-    if condition == "number" and one.tolerance:
-        words += f" within {one.tolerance}"
-    if one.json_path is not UNSET and condition != "json_path":
-        words += f" at {one.json_path}"
+    if condition == "number" and assertion.tolerance:
+        words += f" within {assertion.tolerance}"
+    if assertion.json_path is not UNSET and condition != "json_path":
+        words += f" at {assertion.json_path}"
     if condition == "refused" and "refused" in declared:
         stated = outputs.get("refused")
         if not isinstance(stated, bool):
-            return Held(None, f"{words}: the output 'refused' is neither true nor false")
-        return Held(stated is wanted, f"{words}: the output 'refused' is {short(stated)}")
-    output = declared[0] if one.output is None and len(declared) == 1 else one.output
+            return AssertionResult(None, f"{words}: the output 'refused' is neither true nor false")
+        return AssertionResult(
+            stated is wanted, f"{words}: the output 'refused' is {short(stated)}"
+        )
+    output = declared[0] if assertion.output is None and len(declared) == 1 else assertion.output
     if output is not None:
         if output not in outputs:
             # an output that is not there neither has nor lacks anything
-            return Held(None, f"{words}: there is no output {output!r}")
+            return AssertionResult(None, f"{words}: there is no output {output!r}")
         value: Any = outputs[output]
     elif declared or len(outputs) != 1:
         value = dict(outputs)
-        if not declared and one.negated and condition not in ("contains", "regex"):
-            return Held(None, f"{words}: of {len(outputs)} outputs none is declared; add `output:`")
+        if not declared and assertion.negated and condition not in ("contains", "regex"):
+            return AssertionResult(
+                None, f"{words}: of {len(outputs)} outputs none is declared; add `output:`"
+            )
     else:
         value = next(iter(outputs.values()))
     if condition == "refused":
         refused, problem = is_refusal(value)
         holds = None if refused is None else refused is wanted
-        return Held(holds, f"{words}: got {short(value)}{problem}")
-    if one.json_path is not UNSET:
-        is_there, value = at_path(value, one.json_path)
+        return AssertionResult(holds, f"{words}: got {short(value)}{problem}")
+    if assertion.json_path is not UNSET:
+        is_there, value = at_path(value, assertion.json_path)
         if is_there is None:
-            return Held(None, f"{words}: got {short(value)}, where the path doesn't apply")
+            return AssertionResult(
+                None, f"{words}: got {short(value)}, where the path doesn't apply"
+            )
         if condition == "json_path":
-            return Held(is_there, words if is_there else f"{words}: nothing is there")
+            return AssertionResult(is_there, words if is_there else f"{words}: nothing is there")
         if not is_there:
-            return Held(None, f"{words}: nothing is there")
-    holds, problem = CHECKS[condition](one, value)
-    return Held(holds, words if holds else f"{words}: {problem or f'got {short(value)}'}")
+            return AssertionResult(None, f"{words}: nothing is there")
+    holds, problem = CHECKS[condition](assertion, value)
+    return AssertionResult(
+        holds, words if holds else f"{words}: {problem or f'got {short(value)}'}"
+    )
 
 
-# --- what they come to
+# --- all assertions of a sample
 
 
 def outcome(
@@ -247,15 +267,15 @@ def outcome(
     *,
     status: str,
     declared: Sequence[str] = (),
-) -> tuple[list[Held], str]:
-    """Each assertion with whether it holds, and all of them in words."""
+) -> tuple[list[AssertionResult], str]:
+    """The result of each assertion, and all of them in words."""
     if outputs is None:
         why = f"the run has no outputs (status {status})"
-        return [Held(None, why) for _ in assertions], why
-    found = [check_assertion(one, outputs, declared=declared) for one in assertions]
-    held = sum(one.holds is True for one in found)
-    words = f"{held} of {len(found)} assertions hold"
+        return [AssertionResult(None, why) for _ in assertions], why
+    results = [check_assertion(one, outputs, declared=declared) for one in assertions]
+    held = sum(one.holds is True for one in results)
+    words = f"{held} of {len(results)} assertions hold"
     for name, holds in (("failed", False), ("undetermined", None)):
-        if reasons := [one.reason for one in found if one.holds is holds]:
+        if reasons := [one.reason for one in results if one.holds is holds]:
             words += f"; {name}: {'; '.join(reasons[:3])}"
-    return found, words
+    return results, words

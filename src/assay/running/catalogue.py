@@ -52,11 +52,11 @@ class Offered:
 
     def workflow_file(self, name: str, version: str | None) -> str:
         """The file of a workflow."""
-        heads = [head for head in self._heads(self.workflows, "workflow") if head is not None]
+        heads = list(self._heads(self.workflows, "workflow"))
         return _chosen(heads, "workflow", "RUN-001", name, version).path
 
     def workflow(self, name: str, version: str | None) -> LoadedWorkflow:
-        """A workflow by its id; its version may be left out where there is one."""
+        """A workflow by its id; the version may be omitted if there is only one."""
         return _offered(self.workflow_file(name, version))
 
     def dataset_file(self, name: str, version: str | None) -> str:
@@ -64,7 +64,7 @@ class Offered:
         return self._dataset(name, version)[0]
 
     def dataset(self, name: str, version: str | None) -> LoadedDataset:
-        """A dataset by its id; its version may be left out where there is one."""
+        """A dataset by its id; the version may be omitted if there is only one."""
         return self._dataset(name, version)[1]
 
     def _dataset(self, name: str, version: str | None) -> tuple[str, LoadedDataset]:
@@ -76,29 +76,29 @@ class Offered:
                 fix="Send the samples, or start the server with `--datasets DIR`.",
             )
         head = _chosen(self._all_data(self.datasets), "dataset", "RUN-002", name, version)
-        found = read_dataset(head.path)
-        if version is not None and found.version != version:
+        dataset = read_dataset(head.path)
+        if version is not None and dataset.version != version:
             raise NotOffered(
                 "RUN-002",
-                f"the dataset '{name}' is there in another version.",
+                f"the dataset '{name}' is offered in another version.",
                 where=name,
-                fix=f"It is {found.version!r}.",
+                fix=f"It is {dataset.version!r}.",
             )
-        return head.path, found
+        return head.path, dataset
 
     def check(self) -> None:
         """Read everything that is offered, so that mistakes show when the server starts."""
-        for head in self._heads(self.workflows, "workflow", strict=True):
-            if head is not None:
-                _offered(head.path)
-        _unique(head for head in self._heads(self.workflows, "workflow") if head is not None)
+        heads = list(self._heads(self.workflows, "workflow", strict=True))
+        for head in heads:
+            _offered(head.path)
+        _unique(heads)
         if self.datasets is not None:
             list(self._heads(self.datasets, "dataset", strict=True))
-            _unique(head for head in self._all_data(self.datasets))
+            _unique(self._all_data(self.datasets))
 
     def _all_data(self, folder: str) -> list[OfferedFile]:
         """The datasets that a file describes, and the data files that none does."""
-        described = [head for head in self._heads(folder, "dataset") if head is not None]
+        described = list(self._heads(folder, "dataset"))
         parts = {self._part(head.path) for head in described}
         alone = [path for path in _files(folder, DATA) if os.path.realpath(path) not in parts]
         return described + [
@@ -115,11 +115,9 @@ class Offered:
             else None
         )
 
-    def _heads(
-        self, folder: str, key: str, *, strict: bool = False
-    ) -> Iterator[OfferedFile | None]:
-        """What the YAML files of a folder are. One that cannot be read is passed over, unless
-        somebody wants to know.
+    def _heads(self, folder: str, key: str, *, strict: bool = False) -> Iterator[OfferedFile]:
+        """The YAML files of a folder that have this key. One that cannot be read is skipped, unless
+        `strict`.
         """
         for path in _files(folder, DESCRIBED):
             try:
@@ -166,23 +164,19 @@ def _files(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
     """The files of a folder and of the folders in it, in the order of their names. Hidden ones are
     not offered.
     """
+    for entry in _entries(folder):
+        for file in _entries(entry.path) if entry.is_dir() else [entry]:
+            if file.name.endswith(endings) and file.is_file():
+                yield file.path
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
-        entries = sorted(
-            (entry for entry in os.scandir(folder) if not entry.name.startswith(".")),
-            key=lambda entry: entry.name,
-        )
+        with os.scandir(folder) as entries:
+            visible = [entry for entry in entries if not entry.name.startswith(".")]
     except OSError as error:
         raise InputError("FIL-001", f"cannot be read: {error.strerror}.", where=folder) from None
-    for entry in entries:
-        if entry.is_file() and entry.name.endswith(endings):
-            yield entry.path
-        elif entry.is_dir():
-            with os.scandir(entry.path) as inner:
-                yield from sorted(
-                    one.path
-                    for one in inner
-                    if not one.name.startswith(".") and one.name.endswith(endings) and one.is_file()
-                )
+    return sorted(visible, key=lambda entry: entry.name)
 
 
 def _chosen(
@@ -192,7 +186,7 @@ def _chosen(
     if not same:
         names = sorted({head.id for head in heads})
         more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        listed = f"There are {', '.join(names[:SHOWN])}{more}." if names else "None is."
+        listed = f"Offered: {', '.join(names[:SHOWN])}{more}." if names else "None is offered."
         raise NotOffered(
             code,
             f"no {what} {name[:80]!r} is offered here.{near_miss(name, names)}",
@@ -221,7 +215,7 @@ def _chosen(
     return fitting[0]
 
 
-def _unique(heads: Iterator[OfferedFile] | Sequence[OfferedFile]) -> None:
+def _unique(heads: Sequence[OfferedFile]) -> None:
     """Refuse two files with the same id and version: it would be unclear which of them ran."""
     seen: dict[tuple[str, str | None], str] = {}
     for head in heads:

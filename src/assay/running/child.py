@@ -70,7 +70,7 @@ class Wire:
     def write(self, line: bytes) -> None:
         """One line, written whole before anything goes on."""
         left = memoryview(line + b"\n")
-        # Without a server there is no reason for this process: see `_hear_the_end`.
+        # without a server this process ends: see `_watch_for_end`
         with self._lock, contextlib.suppress(BrokenPipeError):
             while left:
                 left = left[os.write(self._handle, left) :]
@@ -82,7 +82,7 @@ class ReportingRunner(Runner):
     def __init__(
         self, *arguments: Any, wire: Wire, execution: str, crashed: dict[str, str], **more: Any
     ) -> None:
-        super().__init__(*arguments, keep=self.finished, tell=self.happened, **more)
+        super().__init__(*arguments, keep=self.finished, notify=self.happened, **more)
         self._wire = wire
         self._execution = execution
         self._crashed = crashed
@@ -98,11 +98,11 @@ class ReportingRunner(Runner):
         self._heads[work.run_id] = head
         return head
 
-    async def one(self, work: SampleWork) -> dict[str, Any]:
-        """The evidence of one run. Measurements after it may hang too, so they have a limit."""
+    async def run_sample(self, work: SampleWork) -> dict[str, Any]:
+        """The evidence of one run. Measurements after it may hang too, so they share a limit."""
         try:
             async with asyncio.timeout(self._whole_s):
-                run = await super().one(work)
+                run = await super().run_sample(work)
         except TimeoutError:
             run = self._instead(
                 work.run_id,
@@ -112,7 +112,7 @@ class ReportingRunner(Runner):
         reason = self._crashed.get(work.run_id)
         if reason is None:
             return run
-        # the process died once while this ran: that it did is evidence
+        # the process died once during this run, which is evidence too
         return {
             **run,
             "retries": (run.get("retries") or 0) + 1,
@@ -154,7 +154,7 @@ def _line(kind: str, run_id: str, fields: dict[str, Any], **more: Any) -> bytes:
 
 
 def _end_line(run: dict[str, Any]) -> bytes:
-    # steps are there even if empty: nobody is to look for them among the events
+    # an empty list of steps is written too, so that no reader falls back to the events
     return _line(
         "workflow_end",
         run["run_id"],
@@ -220,7 +220,7 @@ def _leave(code: int) -> None:
 
 
 async def _run(order: dict[str, Any], wire: Wire, stream: BinaryIO) -> None:
-    _hear_the_end(stream, asyncio.current_task())
+    _watch_for_end(stream, asyncio.current_task())
     workflow = read_workflow(order["workflow"])
     dataset = _dataset(order["dataset"])
     for what, digest in (("workflow", workflow.digest), ("dataset", dataset.digest)):
@@ -257,7 +257,7 @@ async def _run(order: dict[str, Any], wire: Wire, stream: BinaryIO) -> None:
         alive.cancel()
         faulthandler.cancel_dump_traceback_later()
     wire.send(kind="done")
-    _leave(0)  # from within the loop, which would else wait for a scorer that hangs
+    _leave(0)  # from within the loop, which would otherwise wait for a scorer that hangs
 
 
 def _dataset(order: dict[str, Any]) -> LoadedDataset:
@@ -277,9 +277,9 @@ async def _keep_alive(seconds: float) -> None:
         await asyncio.sleep(min(1.0, seconds / 4))
 
 
-def _hear_the_end(stream: BinaryIO, task: asyncio.Task[Any] | None) -> None:
-    """End the work when the server closes its end, or dies: first in order, so that commands are
-    ended too, then at once.
+def _watch_for_end(stream: BinaryIO, task: asyncio.Task[Any] | None) -> None:
+    """End the work when the server closes its end of the pipe, or dies: first by cancelling, so
+    that commands are ended too, then by force.
     """
     loop = asyncio.get_running_loop()
 
@@ -298,7 +298,7 @@ def _hear_the_end(stream: BinaryIO, task: asyncio.Task[Any] | None) -> None:
 
 
 def _limit(memory: int | None) -> None:
-    """No core files, and no more memory than the operator gives."""
+    """Forbid core files, and limit the memory to what the operator allows."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if memory is not None:
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]

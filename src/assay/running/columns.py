@@ -56,13 +56,14 @@ def expected_of(
     required: list[str],
     place: str,
 ) -> Any:
-    """What is expected for a row: as the dataset file says, else by the names of the columns.
-    `outputs` are those whose bare names mean it, `known` all that the workflow has. A value that is
-    not an object is that of the one output in `required`. Raises `InputError` where two columns say
-    different things, and for such a value where there are several outputs.
+    """What is expected for a row: as the dataset file says, else by the names of the columns. A
+    column with the name of one of `outputs` is what is expected of it; `known` are all outputs of
+    the workflow. A value that is not an object is for the only output in `required`. Raises
+    `InputError` if two columns contradict each other, or if such a value could be for several
+    outputs.
     """
-    given = dataset.expected(row)
-    if not isinstance(given, dict) and not is_absent(given) and (due := required or known):
+    expected = dataset.expected(row)
+    if not isinstance(expected, dict) and not is_absent(expected) and (due := required or known):
         if len(due) > 1:
             raise InputError(
                 "RUN-002",
@@ -71,32 +72,28 @@ def expected_of(
                 where=dataset.where,
                 fix=f'Say which output it is for: "expected": {{"{due[0]}": ...}}.',
             )
-        given = {due[0]: given}  # measures compare by the names of outputs
+        expected = {due[0]: expected}  # measures compare by the names of outputs
     if dataset.spec.expected is not None:
-        return given
+        return expected
     named: dict[str, Any] = {}
     for column, value in row.items():
-        found = _EXPECTED.fullmatch(column)
-        name = found[1] if found is not None else column if column in outputs else None
+        match = _EXPECTED.fullmatch(column)
+        name = match[1] if match is not None else column if column in outputs else None
         if name == "output" and len(known) == 1:
             name = known[0]  # `expected_output`, as other tools write it
         if name is None or is_absent(value):
             continue
-        if name not in known and not is_absent(given):
+        if name not in known and not is_absent(expected):
             continue  # next to an `expected` that says it all
         if name in named and named[name] != value:
             raise _twice(dataset, place, name)
         named[name] = value
-    if not named or is_absent(given):
-        return named or given
-    if not isinstance(given, dict):
-        if set(named.values()) == {given}:
-            return given
-        raise _twice(dataset, place, next(iter(named)))
+    if not named or is_absent(expected):
+        return named or expected
     for name, value in named.items():
-        if name in given and given[name] != value:
+        if name in expected and expected[name] != value:
             raise _twice(dataset, place, name)
-    return {**named, **given}
+    return {**named, **expected}
 
 
 def _twice(dataset: LoadedDataset, place: str, name: str) -> InputError:
@@ -109,8 +106,8 @@ def _twice(dataset: LoadedDataset, place: str, name: str) -> InputError:
 
 
 def is_misspelt_assert(column: str, value: Any) -> bool:
-    """Whether a column is a slip of `assert`: the name is close, and the value has objects in a
-    list, as assertions are, or is text that reads like them.
+    """Whether a column is a misspelt `assert`: the name is close, and the value is an object, a
+    list of them, or text that looks like JSON of either.
     """
     name = column.lower()
     if isinstance(value, str):
@@ -132,8 +129,8 @@ def is_misspelt_assert(column: str, value: Any) -> bool:
 def unread_expected(
     workflow: LoadedWorkflow, expected: Iterable[Any], *, read: Iterable[str], scored: bool
 ) -> list[str]:
-    """What samples expect that is neither an output nor among `read`, what measures look at; one
-    sentence each. `scored`: scorers may read anything, so only near misses are reported.
+    """What samples expect that is neither an output nor in `read`, the fields that measures use;
+    one sentence each. With `scored`, scorers may read anything, so only near misses are reported.
     """
     counts: dict[str, int] = {}
     total = 0
@@ -145,16 +142,16 @@ def unread_expected(
     tests = [] if repository is None else repository.test_fields
     tests = [field.removeprefix("expected.") for field in tests if field.startswith("expected.")]
     known = [*workflow.outputs, *workflow.required_outputs, *read, *tests]
-    made = []
+    sentences = []
     for name, count in counts.items() if workflow.outputs else ():
         close = nearest(name, known)
         if name not in known and (close is not None or not scored):
             more = "" if close is None else f" Did you mean {close!r}?"
-            made.append(
+            sentences.append(
                 f"expected.{name} ({count:,} of {total:,} sample{'s' * (total != 1)}) isn't an"
                 f" output of {workflow.id}, and no measure reads it.{more}"
             )
-    return made[:20]
+    return sentences[:20]
 
 
 def columns_text(uses: Iterable[ColumnUse]) -> str:
@@ -192,12 +189,12 @@ def column_uses(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[Column
     names = [one for one in (*names, *groups, *tags, FIELD) if one not in columns]
     uses = [ColumnUse("id", "made from the content of each row")] if dataset.made_ids else []
     for column, row in columns.items():
-        found = _EXPECTED.fullmatch(column)
+        match = _EXPECTED.fullmatch(column)
         gold = {path.partition(".")[0] if path not in row else path for path in dataset.gold(row)}
         if column in ids:
             use = "id"
         elif column in gold or column in outputs:
-            use = f"expected {found[1] if found else column if column in outputs else ''}".rstrip()
+            use = f"expected {match[1] if match else column if column in outputs else ''}".rstrip()
         elif column == FIELD:
             use = "assertions"
         elif column in tests:

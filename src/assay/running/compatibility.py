@@ -58,9 +58,7 @@ class Misfit(InputError):
 
 
 def prepare(workflow: LoadedWorkflow, dataset: LoadedDataset) -> list[PreparedSample]:
-    """Every sample with its inputs. Raises `Misfit` with all the reasons, sorted, each once, and
-    nothing has run.
-    """
+    """Every sample with its inputs. Raises `Misfit` with all the reasons, sorted, each once."""
     ready: list[PreparedSample] = []
     lacking: dict[str, list[str]] = {}
     repository = workflow.spec.repository
@@ -163,9 +161,9 @@ def _find(name: str, mapped: str | None, row: Mapping[str, Any]) -> tuple[bool, 
     """
     if mapped is not None:
         return (*lookup(row, mapped), mapped)
-    given = row.get("inputs")
-    if isinstance(given, dict) and name in given:
-        return True, given[name], f"inputs.{name}"
+    inputs = row.get("inputs")
+    if isinstance(inputs, dict) and name in inputs:
+        return True, inputs[name], f"inputs.{name}"
     return name in row, row.get(name), name
 
 

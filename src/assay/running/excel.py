@@ -1,8 +1,8 @@
 """The rows of an Excel workbook (.xlsx): the first sheet or a named one, with a header row.
 
-A workbook is a zip of XML from anywhere: its unpacked size is limited before anything is unpacked,
-and a document type, which could define entities, is refused. Formulas count with the value that was
-saved with them; dates become ISO text.
+A workbook is a zip of XML from an unknown source: its unpacked size is checked before anything is
+unpacked, and a document type, which could define entities, is refused. A formula counts as the
+value that was saved with it; dates become ISO text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ def excel_rows(path: str, sheet: str | None = None) -> Iterator[tuple[Any, str]]
         import openpyxl
     except ImportError:
         raise InputError(
-            "RUN-004", "reading Excel needs openpyxl.", where=path, fix=install_hint("excel")
+            "RUN-004",
+            "reading Excel needs openpyxl.",
+            where=path,
+            fix=f"Run: {install_hint('excel')}",
         ) from None
     with open_input(path) as stream:
         _check_archive(stream, path)
@@ -100,7 +103,7 @@ def _chosen(book: Any, sheet: str | None, path: str) -> Any:
 
 
 def _rows(sheet: Any, path: str) -> Iterator[tuple[Any, str]]:
-    sheet.reset_dimensions()  # what a file says of its size is not believed
+    sheet.reset_dimensions()  # the size that a file states may be wrong
     header = next(sheet.iter_rows(max_row=1, max_col=MAX_COLUMNS, values_only=True), ())
     names = [None if name is None else str(name).strip() for name in header]
     while names and not names[-1]:

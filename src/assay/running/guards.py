@@ -77,7 +77,7 @@ def guarded_paths(
     words: Iterable[str] = (),
     readable: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """The changed paths that stay the original ones. `files` are those of the required tests,
+    """The changed paths that are restored to the original. `files` are those of the required tests,
     `words` the command that runs them.
     """
     there = {entry.path for entry in original}
@@ -110,9 +110,8 @@ def guarded_paths(
             return True
         if any(is_within(path, one) or is_within(one, path) for one in kept):
             return True
-        if (
-            name == "__init__.py" and folder in above and path not in there
-        ):  # it would give the tests other names
+        # a new package above the tests would give them other names
+        if name == "__init__.py" and folder in above and path not in there:
             return True
         return any(_takes_name(path, root) for root in roots if not root or is_within(path, root))
 
@@ -156,7 +155,7 @@ def _test_folder(file: str) -> str:
 
 
 def is_within(path: str, folder: str) -> bool:
-    """Whether a path is this folder, or lies below it."""
+    """Whether a path is this folder or below it."""
     return path == folder or path.startswith(f"{folder}/")
 
 
@@ -171,7 +170,7 @@ def installed_names(readable: tuple[str, ...]) -> frozenset[str]:
             *([folder] if folder.endswith("-packages") else ()),
             *glob(os.path.join(folder, "lib*", "python3*", "site-packages")),
         ]
-    found = {
+    names = {
         name.partition(".")[0].casefold()
         for folder in folders
         if os.path.isdir(folder)
@@ -179,7 +178,7 @@ def installed_names(readable: tuple[str, ...]) -> frozenset[str]:
     }
     return frozenset(
         {
-            *found,
+            *names,
             "pytest",
             "_pytest",
             "pluggy",

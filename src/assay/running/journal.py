@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError, UsageError
-from assay.files.line_log import LineLog, LogPlace, Words
+from assay.files.line_log import LineLog, LogErrors, LogPlace
 from assay.running.local_code import code_digest
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from assay.running.workflow import LoadedWorkflow
 
 FORMAT = "assay.run-journal/1"
-_WORDS = Words(
+_ERRORS = LogErrors(
     "RUN-005",
     busy="Wait for it, or give this run its own folder with --work.",
     damaged="Restore the file, or run in another folder with --work.",
@@ -79,7 +79,7 @@ class RunJournal:
     def __init__(self, path: str, header: Header) -> None:
         self.path = path
         self.header = header
-        self._log = LineLog(path, _WORDS)
+        self._log = LineLog(path, _ERRORS)
         self._places: dict[str, LogPlace] = {}
 
     def __enter__(self) -> RunJournal:
@@ -120,18 +120,15 @@ class RunJournal:
                 where=self.path,
             )
         for name, wanted in self.header._asdict().items():
-            found = tree.get(name)
-            if found != wanted:
+            stored = tree.get(name)
+            if stored != wanted:
                 what = _CODE.get(name) or name.replace("_", " ")
                 raise UsageError(
                     "RUN-005",
-                    f"this run was begun with another {what}: {_short(found)}, and not"
+                    f"this run was started with another {what}: {_short(stored)}, not"
                     f" {_short(wanted)}.",
                     where=self.path,
-                    fix=(
-                        "Run it again with what it was begun with, or begin a new run in another"
-                        " folder."
-                    ),
+                    fix="Restore what it was started with, or start a new run in another folder.",
                 )
 
 

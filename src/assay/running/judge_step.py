@@ -70,7 +70,7 @@ class JudgeTask(NamedTuple):
 
 
 def task_of(sources: Sequence[EvidenceSource], rubric: Rubric | None) -> JudgeTask:
-    """What a judge is asked where these are the sources of a profile's evidence."""
+    """What a judge is asked, if these are the sources of a profile's evidence."""
     judged = [source for source in sources if source.kind == "judge"]
     return JudgeTask(
         rubric,
@@ -95,18 +95,18 @@ def estimate(
 ) -> JudgeEstimate:
     """The estimate for this many runs on samples like these."""
     criteria = [] if task.rubric is None else task.rubric.criteria
-    asked = [one for one in criteria if one.name in task.criteria]
+    criteria_asked = [one for one in criteria if one.name in task.criteria]
     seen = inputs[:: max(1, len(inputs) // LOOKED_AT)][:LOOKED_AT]
     tokens = sum(
         (
             tokens_of(RubricQuestion(one, shown(dict(values)), "").messages("0" * 32))
             + ANSWER_TOKENS
             for values in seen
-            for one in asked
+            for one in criteria_asked
         ),
         Decimal(0),
     )
-    calls = runs * len(asked)
+    calls = runs * len(criteria_asked)
     total = math.ceil(tokens * runs / len(seen)) if seen else 0
     price = None if spec is None else spec.price
     cost = (
@@ -116,7 +116,7 @@ def estimate(
 
 
 class JudgeStep:
-    """Judges runs one by one. `counts` says how the answers came out."""
+    """Judges runs one by one. `counts` has the number of answers by outcome."""
 
     def __init__(self, task: JudgeTask, client: Client, *, max_calls: int | None = None) -> None:
         self.task = task
@@ -195,13 +195,13 @@ class JudgeStep:
             return run
         item = item_of(read_run(Document(run, run["run_id"])))
         judged = await judge_rubric(self, questions_of([item], rubric, only=wanted))
-        made = scored_runs(
+        scored = scored_runs(
             [item], judged, rubric, scorer=self._scorer(rubric, judged), replace=True
         )[0]
         faults = {one.criterion: one.why for one in judged if one.why is not None}
         if faults:
-            made["metadata"] = {**made.get("metadata", {}), "judge_errors": faults}
-        return made
+            scored["metadata"] = {**scored.get("metadata", {}), "judge_errors": faults}
+        return scored
 
     def _scorer(self, rubric: Rubric, judged: Sequence[Judged]) -> dict[str, Any]:
         models = Counter(

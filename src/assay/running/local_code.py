@@ -18,18 +18,18 @@ def code_digest(places: Iterable[tuple[str, Path]]) -> str | None:
     folder; None if they lead to no file. Installed packages and files that the code reads when it
     runs don't count.
     """
-    found: dict[Path, tuple[str, str]] = {}
+    files: dict[Path, tuple[str, str]] = {}
     for name, folder in places:
         queue = list(_files_of(name, folder))
         while queue:
             file = queue.pop()
-            if file in found:
+            if file in files:
                 continue
             source = file.read_bytes()
-            found[file] = os.path.relpath(file, folder), sha256(source).hexdigest()
+            files[file] = os.path.relpath(file, folder), sha256(source).hexdigest()
             if file.suffix == ".py":
                 queue += _imported(source, file, folder)
-    return digest(sorted(found.values())) if found else None
+    return digest(sorted(files.values())) if files else None
 
 
 def _files_of(name: str, folder: Path) -> Iterator[Path]:
@@ -56,7 +56,7 @@ def _imported(source: bytes, file: Path, folder: Path) -> Iterator[Path]:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # running it says what is wrong
+        return  # running it reports what is wrong
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names, roots = [alias.name for alias in node.names], [folder, file.parent]

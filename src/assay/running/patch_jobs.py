@@ -20,7 +20,7 @@ RUNNERS = {
     "unittest": ("{python}", "-m", "unittest", "{test}"),
     "pytest": ("{python}", "-m", "pytest", "--noconftest", "-c", os.devnull, "{test}"),
 }
-"""Commands by name. This one of pytest reads no conftest, no ini file and no plugin of the
+"""Commands by name. The one of pytest reads no conftest, no ini file and no plugin of the
 environment.
 """
 _NAMES_RUNNER = re.compile(r"\b(pytest|py\.test|unittest)\b")
@@ -133,7 +133,7 @@ def _faults(job: PatchJob) -> Iterator[Fault]:
             f"Name a runner: {', '.join(RUNNERS)}; or write what runs one test here.",
         )
     elif find_runner(job.command) is None and any(map(_NAMES_RUNNER.search, job.command)):
-        # Its exit status is 0 for a test that was skipped, or does not exist.
+        # its exit status is 0 even for a test that was skipped or does not exist
         yield fault(
             "the test command runs pytest or unittest in a way that hides its report.",
             "test_command",
@@ -151,10 +151,10 @@ def find_runner(words: Sequence[str]) -> PythonRunner | None:
     if sum("{test}" in word for word in words) != 1 or "{test}" not in words[1:]:
         return None
     if program in ("pytest", "py.test"):
-        beside = os.path.join(os.path.dirname(words[0]), "python")
-        if not os.path.isfile(beside):
+        neighbour = os.path.join(os.path.dirname(words[0]), "python")
+        if not os.path.isfile(neighbour):
             return find_runner(("{python}", "-m", "pytest", *words[1:]))
-        return PythonRunner("pytest", beside, (), kept)
+        return PythonRunner("pytest", neighbour, (), kept)
     if "-m" not in kept[:-1] or not (program == "{python}" or program.startswith("python")):
         return None
     at = kept.index("-m")

@@ -51,7 +51,7 @@ class EndedTest(NamedTuple):
 
 
 class Repair(NamedTuple):
-    """What a patch did. Without runs where it does not apply."""
+    """The effect of a patch. There are no runs if it does not apply."""
 
     job: PatchJob
     applies: bool

@@ -20,12 +20,12 @@ from assay.scoring.metrics.patches import PatchError, parse_patch
 Patched = Mapping[str, PatchedFile | None]
 
 LEFT_OUT = (".git",)
-"""Not copied: the history of a tree may hold the answer."""
+"""Not copied: the history of a tree may contain the answer."""
 _COMPILED = "__pycache__"
 
 
 class Trees(NamedTuple):
-    """The tree without the patch and with it. Without trees where the patch does not apply."""
+    """The tree without the patch and with it; both are empty if the patch does not apply."""
 
     applies: bool
     reason: str
@@ -38,8 +38,8 @@ class Trees(NamedTuple):
 
 
 def read_files(folder: str) -> list[TreeEntry]:
-    """The files of a tree as they are, without its history and without what Python compiled: that
-    changes when somebody looks.
+    """The files of a tree, without its history and without compiled Python code, which changes when
+    a module is imported.
     """
     return [
         entry
@@ -49,8 +49,8 @@ def read_files(folder: str) -> list[TreeEntry]:
 
 
 def lay_out(job: PatchJob, entries: Sequence[TreeEntry], *, readable: Sequence[str] = ()) -> Trees:
-    """The two trees that the tests run in. Raises InputError SCO-038 where the hidden tests do not
-    apply: the patch is not to blame for that.
+    """The two trees that the tests run in. Raises InputError SCO-038 if the hidden tests do not
+    apply, which is not the patch's fault.
     """
     try:
         hidden = _patched(job.hidden, entries) if job.hidden.strip() else {}

@@ -68,11 +68,11 @@ def additions_of(
     The gate of assertions is not among them: it is in every run of a dataset that has some, and a
     first assertion in a dataset must not make a baseline incomparable.
     """
-    found = scorer_additions(all_scorers(workflow, scorers))
+    additions = scorer_additions(all_scorers(workflow, scorers))
     terms: AssertionTerms = workflow.spec.assertions
     asserted = any(sample.assertions is not None for sample in samples)
     if not asserted or not isinstance(terms, AssertionWeight):
-        return found
+        return additions
     criterion = ProfileCriterion(
         id=CRITERION,
         label="assertions that hold",
@@ -80,7 +80,7 @@ def additions_of(
         layer=1,
         formula="ratio",
     )
-    return found._replace(criteria=(*found.criteria, criterion))
+    return additions._replace(criteria=(*additions.criteria, criterion))
 
 
 def scorer_additions(scorers: Iterable[PlacedScorer]) -> Additions:
@@ -147,11 +147,11 @@ def scorer_warnings(
         for target, reason in one.items():
             if not str(reason).startswith(NO_OUTPUTS):  # the run itself says so
                 counts.setdefault(target, []).append(" ".join(str(reason).split())[:200])
-    made = []
+    sentences = []
     for target, reasons in counts.items():
-        found = [one for one, *_ in scorers if one.target == target]
-        gates = any(one.gates for one in found)
-        scores = any(one.weight is not None or not one.gates for one in found) or not found
+        named = [one for one, *_ in scorers if one.target == target]
+        gates = any(one.gates for one in named)
+        scores = any(one.weight is not None or not one.gates for one in named) or not named
         lost = "its score is missing and counts as 0" if scores else ""
         if gates:
             undetermined = "its gate is undetermined, so those runs don't pass"
@@ -159,11 +159,11 @@ def scorer_warnings(
         verb = "raised" if _RAISED.match(reasons[0]) else "gave no result"
         name = f"scorer {target}" if target != CRITERION else "the dataset's assertions"
         first = "" if len(set(reasons)) == 1 else "first "
-        made.append(
+        sentences.append(
             f"{name} {verb} in {len(reasons):,} of {count(total, 'run')}:"
             f" {first}{reasons[0].rstrip('.')}; {lost}."
         )
-    return made
+    return sentences
 
 
 def required_profile(
@@ -175,9 +175,9 @@ def required_profile(
     folder: Callable[[], str],
     where: str,
 ) -> str | None:
-    """The profile of a name, else that of the workflow in `assay.yaml`, with what its scorers add:
-    what a team declares is required of every run, also of one that was made without it. One that
-    no shelf has is written into the folder.
+    """The named profile, else that of the workflow in `assay.yaml`, with what the scorers add: it
+    is required of every run, even of one that was made without them. A profile that no shelf has
+    is written into the folder.
     """
     additions = scorer_additions(scorers)
     if not additions.gates and not additions.criteria:
@@ -202,7 +202,7 @@ def required_profile(
 
 
 def write_profile(profile: Profile, folder: str) -> str:
-    """Write a profile to `FOLDER/profiles`, which makes the folder a library, and give its path."""
+    """Write a profile to `FOLDER/profiles`, which makes the folder a library; return its path."""
     path = os.path.join(folder, "profiles", f"{profile.id}.yaml")
     os.makedirs(os.path.dirname(path), exist_ok=True)
     write_file(path, pretty(profile))

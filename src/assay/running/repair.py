@@ -115,13 +115,12 @@ class _Verification:
         self._check(workflow.where)
         self._read = lru_cache(maxsize=4)(_read)
         self._known = lru_cache(maxsize=16)(_nothing_known)
-        # A test has so many seconds by the clock: with more tests than cores, quick ones would be
-        # slow.
+        # the time limit of a test is by the clock, and with more tests than cores each is slower
         self._slots = threading.BoundedSemaphore(os.cpu_count() or 1)
         self._lacking = lru_cache(maxsize=1)(lacking)
 
     def _check(self, where: str) -> None:
-        """Refuse a command or a path that no sample can repair."""
+        """Refuse a command or a path that is wrong for every sample."""
         fixed = {
             name: value
             for name in ("fail_to_pass", "pass_to_pass")
@@ -258,16 +257,16 @@ def _nothing_known(_tree: str, _hidden: str) -> dict[str, EndedTest]:
 
 
 def _leaked(inputs: Mapping[str, Any], secrets: set[str]) -> str | None:
-    """The input that holds a test's very name, or the hidden tests: a dataset may map its fields in
-    ways that the workflow file does not show.
+    """The input that contains the exact name of a test, or the hidden tests: a dataset may map its
+    fields in ways that the workflow file does not show.
     """
 
-    def holds(value: Any) -> bool:
+    def contains(value: Any) -> bool:
         if isinstance(value, dict | list):
-            return any(map(holds, value.values() if isinstance(value, dict) else value))
+            return any(map(contains, value.values() if isinstance(value, dict) else value))
         return isinstance(value, str) and value in secrets
 
-    return next((name for name, value in inputs.items() if holds(value)), None)
+    return next((name for name, value in inputs.items() if contains(value)), None)
 
 
 def _text(row: Mapping[str, Any], path: str) -> str | None:
@@ -314,7 +313,7 @@ def _not_run(
 
 def _evidence(run: Mapping[str, Any], judged: Repair, about: Mapping[str, Any]) -> dict[str, Any]:
     """The evidence of a patch whose tests ran."""
-    made = judged.evidence()
+    evidence = judged.evidence()
     more = {
         "failed": {name: _why(ended) for name, ended in judged.after.items() if not ended.passed},
         "faults_of_the_sample": {
@@ -326,8 +325,8 @@ def _evidence(run: Mapping[str, Any], judged: Repair, about: Mapping[str, Any]) 
         "left_out": list(judged.guarded),
     }
     return {
-        **made,
-        "gates": {**run.get("gates", {}), **made["gates"]},
+        **evidence,
+        "gates": {**run.get("gates", {}), **evidence["gates"]},
         "metadata": {"repair": {**about, **{name: value for name, value in more.items() if value}}},
     }
 

@@ -42,8 +42,8 @@ def is_repository(folder: str) -> bool:
 
 
 def read_revision(folder: str, revision: str) -> Revision:
-    """The files of a revision. Raises InputError SCO-038 if there is no such revision, or its tree
-    is too large or is none.
+    """The files of a revision. Raises InputError SCO-038 if there is no such revision, or if its
+    tree is too large or not one that git would make.
     """
     if not _REVISION.fullmatch(revision):
         raise InputError(
@@ -68,7 +68,7 @@ def read_revision(folder: str, revision: str) -> Revision:
     for path in files:
         parts = path.split("/")
         if any("/".join(parts[:count]) in files for count in range(1, len(parts))):
-            # made by hand: written out in order, the link would lead the file out of the tree
+            # such a tree was forged: if the parent is a link, the file would be written elsewhere
             raise InputError(
                 "SCO-038",
                 f"the revision {revision!r} has a file below {path.rpartition('/')[0]!r}, which is"
@@ -109,18 +109,18 @@ def _listed(folder: str, commit: str) -> Iterator[tuple[str, str, str, int]]:
         folder, "ls-tree", "-r", "-z", "-l", "--full-tree", commit, what="the tree cannot be read"
     ).split(b"\0"):
         if line:
-            found = _ENTRY.fullmatch(line)
-            if found is None or found[2] not in (b"blob", b"commit"):
+            match = _ENTRY.fullmatch(line)
+            if match is None or match[2] not in (b"blob", b"commit"):
                 raise InputError(
                     "SCO-038",
                     f"git lists something other than a file: {line[:80]!r}.",
                     where=folder,
                 )
             yield (
-                found[1].decode(),
-                found[3].decode(),
-                os.fsdecode(found[5]),
-                0 if found[4] == b"-" else int(found[4]),
+                match[1].decode(),
+                match[3].decode(),
+                os.fsdecode(match[5]),
+                0 if match[4] == b"-" else int(match[4]),
             )
 
 
@@ -128,17 +128,17 @@ def _contents(folder: str, blobs: list[str]) -> Iterator[bytes]:
     """The bytes of objects, in their order."""
     if not blobs:
         return
-    said = _git(
+    output = _git(
         folder,
         "cat-file",
         "--batch",
         what="a file cannot be read",
-        given="".join(f"{blob}\n" for blob in blobs).encode(),
+        stdin="".join(f"{blob}\n" for blob in blobs).encode(),
     )
     at = 0
     for blob in blobs:
-        end = said.find(b"\n", at)
-        head = said[at:end].split()
+        end = output.find(b"\n", at)
+        head = output[at:end].split()
         if end < 0 or len(head) != 3 or head[1] != b"blob":
             raise InputError(
                 "SCO-038",
@@ -147,11 +147,11 @@ def _contents(folder: str, blobs: list[str]) -> Iterator[bytes]:
                 fix="Clone the whole repository, not a part of it.",
             )
         start, size = end + 1, int(head[2])
-        yield said[start : start + size]
+        yield output[start : start + size]
         at = start + size + 1
 
 
-def _git(folder: str, *arguments: str, what: str, given: bytes = b"") -> bytes:
+def _git(folder: str, *arguments: str, what: str, stdin: bytes = b"") -> bytes:
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": os.devnull,
@@ -172,7 +172,7 @@ def _git(folder: str, *arguments: str, what: str, given: bytes = b"") -> bytes:
     try:
         done = subprocess.run(  # noqa: S603
             command,
-            input=given,
+            input=stdin,
             env=environment,
             capture_output=True,
             timeout=GIT_SECONDS,
@@ -187,8 +187,8 @@ def _git(folder: str, *arguments: str, what: str, given: bytes = b"") -> bytes:
             "SCO-038", f"{what}: git took longer than {GIT_SECONDS:g} s.", where=folder
         ) from None
     if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        errors = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise InputError(
-            "SCO-038", f"{what}{f': git says {said[0][:300]!r}' if said else ''}.", where=folder
+            "SCO-038", f"{what}{f': git says {errors[0][:300]!r}' if errors else ''}.", where=folder
         )
     return done.stdout

@@ -102,14 +102,14 @@ class Runner:
         settings: RunSettings,
         *,
         keep: Keep,
-        tell: RunNotify | None = None,
+        notify: RunNotify | None = None,
         after: Sequence[PostRun] = (),
     ) -> None:
         self.workflow = workflow
         self.dataset = dataset
         self.settings = settings
         self._keep = keep
-        self._notify = tell
+        self._notify = notify
         self._after = after
         self._plan = CallPlan(workflow)
         limits = workflow.spec.limits
@@ -133,9 +133,9 @@ class Runner:
 
     async def _worker(self, queue: Iterator[SampleWork]) -> None:
         for work in queue:
-            self._keep(await self.one(work))
+            self._keep(await self.run_sample(work))
 
-    async def one(self, work: SampleWork) -> dict[str, Any]:
+    async def run_sample(self, work: SampleWork) -> dict[str, Any]:
         """The evidence of one run."""
         head = self._head(work, self._wall())
         self._tell(
@@ -214,7 +214,9 @@ class Runner:
         return _Tried(record, status, outputs, error[:MAX_ERROR], again)
 
     def _checked(self, result: Any) -> dict[str, Any]:
-        """Outputs that JSON can hold, by name, and not too many bytes; else `CallFailed`."""
+        """The outputs by name, as JSON values. Raises `CallFailed` if they are not, or too
+        large.
+        """
         if not isinstance(result, Mapping):
             raise CallFailed(
                 f"the workflow returned {type(result).__name__}, not outputs by name.", again=False

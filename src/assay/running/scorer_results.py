@@ -1,4 +1,4 @@
-"""What a scorer declares, and what it returns: scores, verdicts, or both, sorted out by name."""
+"""What a scorer declares, and what it returns: scores, verdicts, or both, by name."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Scorer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit
 
 
 class ScorerResults(NamedTuple):
-    """What a scorer returned, sorted out."""
+    """The scores and verdicts that a scorer returned, by name."""
 
     scores: dict[str, dict[str, Any]]
     gates: dict[str, dict[str, Any]]
@@ -71,25 +71,25 @@ def results_of(result: Any, spec: Scorer, source: Mapping[str, Any]) -> ScorerRe
     """Scores and verdicts by name. Raises `InputError` for anything else, and for a declared gate
     without a verdict or a score that the scorer's formula refuses.
     """
-    made, result = ScorerResults({}, {}), _plain(result)
+    results, result = ScorerResults({}, {}), _plain(result)
     is_one = not isinstance(result, Mapping) or _is_verdict(result)
     if is_one or ("raw" in result and result.keys() <= _SCORE_KEYS):
         is_gate = isinstance(result, bool | tuple) or _is_verdict(result)
         name = spec.gates[0] if is_gate and len(spec.gates) == 1 else spec.id
-        _add(made, name, result, spec)
+        _add(results, name, result, spec)
     else:
         for name, value in result.items():
-            _add(made, str(name), value, spec)
-    if absent := [name for name in spec.gates if name not in made.gates]:
+            _add(results, str(name), value, spec)
+    if absent := [name for name in spec.gates if name not in results.gates]:
         raise InputError(
             "RUN-006", f"it returned no verdict for the gate '{absent[0]}': return True or False"
         )
-    if spec.weight is not None and spec.id not in made.scores:
+    if spec.weight is not None and spec.id not in results.scores:
         raise InputError("RUN-006", f"it returned no score for '{spec.id}'")
-    if not made.scores and not made.gates:
+    if not results.scores and not results.gates:
         raise InputError("RUN-006", "it returned no score and no verdict")
-    scores = {name: {**score, "source": dict(source)} for name, score in made.scores.items()}
-    tree: dict[str, Any] = parse_json(canonical({"scores": scores, "gates": made.gates}))
+    scores = {name: {**score, "source": dict(source)} for name, score in results.scores.items()}
+    tree: dict[str, Any] = parse_json(canonical({"scores": scores, "gates": results.gates}))
     if spec.weight is not None:
         try:
             evidence_norm(tree["scores"][spec.id]["raw"], spec.formula or "zero_one")
@@ -112,7 +112,7 @@ def _is_verdict(value: Any) -> bool:
     return isinstance(value, Verdict) or (isinstance(value, Mapping) and "passed" in value)
 
 
-def _add(made: ScorerResults, name: str, value: Any, spec: Scorer) -> None:
+def _add(results: ScorerResults, name: str, value: Any, spec: Scorer) -> None:
     """Sort one returned value into scores or gates."""
     if problem := identifier_fault(name):
         raise InputError("RUN-006", f"the name {problem}")
@@ -125,11 +125,11 @@ def _add(made: ScorerResults, name: str, value: Any, spec: Scorer) -> None:
     if _is_verdict(value):
         # `passed` and `total` are the raw score of a ratio, unless the name is a declared gate
         if name not in spec.gates and value.keys() == {"passed", "total"}:
-            made.scores[name] = {"raw": dict(value)}
+            results.scores[name] = {"raw": dict(value)}
             return
-        _add_verdict(made, name, value, spec)
+        _add_verdict(results, name, value, spec)
     elif isinstance(value, bool) and name in spec.gates:
-        _add_verdict(made, name, {"passed": value}, spec)
+        _add_verdict(results, name, {"passed": value}, spec)
     elif value is None or isinstance(value, str | bytes):
         raise InputError("RUN-006", f"{_shown(value)} is neither a score nor a verdict")
     elif name in spec.gates and spec.weight is None:
@@ -138,14 +138,16 @@ def _add(made: ScorerResults, name: str, value: Any, spec: Scorer) -> None:
             f"{_shown(value)} is not a verdict for the gate '{name}': return True or False",
         )
     elif isinstance(value, Mapping) and "raw" in value:
-        made.scores[name] = dict(value)
+        results.scores[name] = dict(value)
     else:
-        # on another scale than 0..1, True is no place
+        # on another scale than 0..1, True means nothing
         is_share = spec.formula in (None, "zero_one", "binary")
-        made.scores[name] = {"raw": int(value) if isinstance(value, bool) and is_share else value}
+        results.scores[name] = {
+            "raw": int(value) if isinstance(value, bool) and is_share else value
+        }
 
 
-def _add_verdict(made: ScorerResults, name: str, value: Mapping[str, Any], spec: Scorer) -> None:
+def _add_verdict(results: ScorerResults, name: str, value: Mapping[str, Any], spec: Scorer) -> None:
     if name not in spec.gates:
         raise InputError(
             "RUN-006",
@@ -158,12 +160,12 @@ def _add_verdict(made: ScorerResults, name: str, value: Mapping[str, Any], spec:
     passed, reason = value["passed"], value.get("reason") or ""
     if passed is not None and not isinstance(passed, bool):
         raise InputError("RUN-006", f"`passed` is {_shown(passed)}; it must be True or False")
-    made.gates[name] = {"passed": passed, "reason": str(reason)[:MAX_REASON]}
+    results.gates[name] = {"passed": passed, "reason": str(reason)[:MAX_REASON]}
     if "score" in value:
         score = value["score"]
         if isinstance(score, bool) or not isinstance(score, int | float | Decimal | Mapping):
             raise InputError("RUN-006", f"the score is {_shown(score)}; it must be a number")
-        made.scores[spec.id] = {"raw": score}
+        results.scores[spec.id] = {"raw": score}
 
 
 def _shown(value: Any) -> str:

@@ -65,7 +65,9 @@ def placed_scorers(
 
 
 def check_scorers(scorers: Iterable[PlacedScorer]) -> None:
-    """Refuse invalid names, invalid time limits, and a gate that two scorers would fill."""
+    """Refuse invalid names, invalid time limits, contradictory keys, and a gate that two scorers
+    would fill.
+    """
     seen: dict[str, str] = {}
     for scorer, _, where in scorers:
         for name in (scorer.id, *scorer.gates):
@@ -139,8 +141,8 @@ class _Measure:
         """What the scorer adds to a run."""
         given_scores, given_gates = run.get("scores", {}), run.get("gates", {})
         try:
-            found = self._results(run)
-            if twice := sorted(found.scores.keys() & given_scores.keys()):
+            results = self._results(run)
+            if twice := sorted(results.scores.keys() & given_scores.keys()):
                 raise InputError("RUN-006", f"the score {twice[0]!r} is already there.")
         except Exception as error:
             reason = error.message if isinstance(error, AssayError) else describe(error)
@@ -154,12 +156,12 @@ class _Measure:
             if gates:
                 more["gates"] = _with_verdicts(given_gates, gates)
             return more
-        made: dict[str, Any] = {}
-        if found.scores:
-            made["scores"] = {**given_scores, **found.scores}
-        if found.gates:
-            made["gates"] = _with_verdicts(given_gates, found.gates)
-        return made
+        added: dict[str, Any] = {}
+        if results.scores:
+            added["scores"] = {**given_scores, **results.scores}
+        if results.gates:
+            added["gates"] = _with_verdicts(given_gates, results.gates)
+        return added
 
     def _results(self, run: dict[str, Any]) -> ScorerResults:
         if run.get("outputs") is None:
@@ -183,12 +185,12 @@ def _with_verdicts(
 ) -> dict[str, Any]:
     """The verdicts of a run with those of a scorer: of two on one gate, the worse."""
     order = {False: 0, None: 1, True: 2}
-    made = dict(given)
+    verdicts = dict(given)
     for name, verdict in found.items():
-        known = made.get(name)
+        known = verdicts.get(name)
         if known is None or order[verdict["passed"]] < order[known["passed"]]:
-            made[name] = dict(verdict)
-    return made
+            verdicts[name] = dict(verdict)
+    return verdicts
 
 
 # --- calling
@@ -219,7 +221,7 @@ def call_of(function: Callable[..., Any], target: str, where: str) -> Callable[[
             and one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
         ]
         if names:
-            return lambda run: function(**{name: _given(run, name) for name in names})
+            return lambda run: function(**{name: _argument(run, name) for name in names})
     if len(needed) == 1 and needed[0] in positional:
         return function
     if len(needed) == 3 and all(one in positional for one in needed):
@@ -237,13 +239,13 @@ def call_of(function: Callable[..., Any], target: str, where: str) -> Callable[[
     )
 
 
-def _given(run: Run, name: str) -> Any:
+def _argument(run: Run, name: str) -> Any:
     return run if name == "run" else getattr(run, PARAMETERS[name])
 
 
 def _within(seconds: float, call: Callable[[Run], Any], run: Run) -> Any:
-    """What a call returns, in a thread that is left behind when its time is over. Raises
-    `queue.Empty` then.
+    """The result of a call, made in a thread. Raises `queue.Empty` when the time is over, and
+    leaves the thread behind.
     """
     answers: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
 

@@ -108,7 +108,7 @@ async def _iterative(plan: CallPlan, task: WorkflowTask, record: Recorder) -> An
 
 
 async def _dag(plan: CallPlan, task: WorkflowTask, record: Recorder) -> Any:
-    """Steps in the order of their needs, those that are ready at the same time."""
+    """Steps in the order of their needs; those that are ready run at the same time."""
     stages = {stage.name: stage for stage in plan.workflow.spec.steps or ()}
     results: dict[str, Outputs | None] = {}
     running: dict[asyncio.Task[Outputs | None], str] = {}
@@ -151,7 +151,7 @@ async def _stage(
     results: Mapping[str, Outputs | None],
     record: Recorder,
 ) -> Outputs | None:
-    """One step of a graph. One that may fail does so quietly: its outputs are absent."""
+    """One step of a graph. If an uncritical step fails, its outputs are absent."""
     if any(results[need] is None for need in stage.needs):
         _skip(stage, record, "a step that it needs failed")
         if stage.critical:
@@ -189,8 +189,8 @@ async def _stage(
 def _stage_inputs(
     stage: Stage, inputs: Outputs, results: Mapping[str, Outputs | None]
 ) -> dict[str, Any]:
-    """What a step gets: what it maps, or else the inputs of the workflow and the outputs of what it
-    needs.
+    """The inputs of a step: those it maps, else the workflow's inputs and the outputs of the steps
+    it needs.
     """
     if stage.inputs is None:
         merged = dict(inputs)
@@ -203,7 +203,7 @@ def _stage_inputs(
 
 def _collected(workflow: LoadedWorkflow, results: Mapping[str, Outputs | None]) -> dict[str, Any]:
     """The outputs of a graph: as the file maps them, or by name from the last step that has them.
-    One that nobody gave stays absent.
+    An output that no step gave stays absent.
     """
     known = {name: dict(made) for name, made in results.items() if made is not None}
     outputs: dict[str, Any] = {}

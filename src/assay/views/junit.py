@@ -169,7 +169,7 @@ class JUnit(Format):
         stream.write(self.foot(faults, counts))
         errors = len(_fault_cases(faults, counts["faults"]))
         head = _grades_head(counts, errors, _versions(counts))
-        if len(head) >= HEAD:  # a policy's name beyond all measure may not run over the first case
+        if len(head) >= HEAD:  # a very long policy name may not run over the first case
             head = _grades_head(counts, errors, {})
         stream.seek(0)
         stream.write(head.ljust(HEAD - 1) + b"\n")

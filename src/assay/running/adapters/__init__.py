@@ -1,9 +1,9 @@
 """Adapters call a workflow: each takes a task, reports what happens and returns the outputs. The
 runner does the rest.
 
-An adapter decides nothing about scores, and writes evidence only through `assay.tracing` (a
-contract in pyproject.toml keeps it so). Each kind is one module, loaded when a workflow asks for
-it, with a record of its keys and a function `make(spec, folder, where)`.
+An adapter decides nothing about scores, and writes evidence only through `assay.tracing` (an import
+contract in pyproject.toml checks that). Each kind is one module, loaded when a workflow names it,
+with a record of its keys and a function `make(spec, folder, where)`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ S = TypeVar("S")
 
 
 class WorkflowTask(NamedTuple):
-    """One call of a workflow: what it gets, and nothing else of the sample."""
+    """One call of a workflow: all that it sees of the sample."""
 
     run_id: str
     attempt: int
@@ -107,7 +107,7 @@ def read_spec(given: Mapping[str, Any], kind: type[S], where: str) -> S:
 
 
 async def read_limited(blocks: AsyncIterable[bytes], limit: int, too_long: str) -> bytes:
-    """All blocks together. Raises `CallFailed` as soon as they are more than the limit."""
+    """All blocks together. Raises `CallFailed` as soon as they exceed the limit."""
     data = bytearray()
     async for block in blocks:
         data += block

@@ -60,7 +60,7 @@ class AgentFrameworkAdapter(Adapter):
         self._spec = spec
 
     async def call(self, task: WorkflowTask, record: Recorder) -> Mapping[str, Any]:
-        """What the agent answers or the workflow puts out."""
+        """The agent's answer, or the outputs of the workflow."""
         from agent_framework import FunctionalWorkflow, Workflow
 
         runnable = await self._target.get()
@@ -84,7 +84,7 @@ class AgentFrameworkAdapter(Adapter):
 
     def _fresh(self, workflow: Any) -> Any:
         """A copy: a workflow keeps its state and its conversations, and the next sample must not
-        find them.
+        see them.
         """
         try:
             return copy.deepcopy(workflow)
@@ -110,7 +110,7 @@ class AgentFrameworkAdapter(Adapter):
 
 
 def _result(result: Any) -> Any:
-    """The answer of an agent, or what a workflow put out: the only item, or the list of several."""
+    """The answer of an agent, or the outputs of a workflow: the only one, or a list of several."""
     if hasattr(result, "get_outputs"):
         from agent_framework import WorkflowRunState
 

@@ -79,7 +79,7 @@ def _takes_two(function: Callable[..., Any], where: str) -> bool:
         except TypeError:
             raise InputError(
                 "RUN-004",
-                "a workflow function takes the inputs and, if it likes, a recorder; this one takes"
+                "a workflow function takes the inputs and optionally a recorder; this one takes"
                 " something else.",
                 where=where,
             ) from None
@@ -94,7 +94,7 @@ def _takes_two(function: Callable[..., Any], where: str) -> bool:
 
 
 async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a plain function in a thread that the process does not wait for at its end."""
+    """Call a plain function in a daemon thread, which the process doesn't wait for when it ends."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Any] = loop.create_future()
 
@@ -110,7 +110,7 @@ async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
             settled = answer.set_exception, error
         except BaseException as error:  # whatever a workflow raises is evidence, `SystemExit` too
             settled = answer.set_exception, RuntimeError(f"{type(error).__name__}: {error}")
-        with suppress(RuntimeError):  # the loop has ended: nobody waits any more
+        with suppress(RuntimeError):  # the loop has ended: nothing waits for the answer
             loop.call_soon_threadsafe(settle, *settled)
 
     threading.Thread(target=work, daemon=True, name="assay-workflow").start()

@@ -109,7 +109,7 @@ async def _tail(stream: asyncio.StreamReader) -> bytes:
 
 async def _end(process: asyncio.subprocess.Process) -> None:
     """Kill what is left of the process group, and close the pipes: a command may leave children
-    behind, and one of them may hold a pipe open.
+    behind that keep a pipe open.
     """
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -58,7 +58,7 @@ def make(given: Mapping[str, Any], folder: Path, where: str) -> HttpAdapter:
 
 
 class HttpAdapter(Adapter):
-    """An endpoint, asked over connections that are kept."""
+    """An endpoint, called over connections that are kept open."""
 
     def __init__(self, url: str, headers: Mapping[str, str], limit: int) -> None:
         self._url = url

@@ -14,11 +14,11 @@ _COSTS = ("cost_usd", "total_cost", "cost")
 
 
 class AskedModel(NamedTuple):
-    """A model that is being asked."""
+    """A model whose answer is awaited."""
 
     model: str | None
     is_form: bool
-    """Whether the tool it is shown is only the form of its answer."""
+    """Whether the tool it is offered only gives its answer a structure."""
 
 
 def answer_of(response: Any, asked: AskedModel) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Routes(NamedTuple):
         """
         led = set(self.always.get(node, ()))
         for name, ends in self.chosen.get(node, {}).items():
-            # where nobody saw the choice, any of them may be
+            # if the choice was not observed, each end is possible
             led |= _chosen(choices[name], ends) if name in choices else set((ends or {}).values())
         for output in outputs if isinstance(outputs, list | tuple) else [outputs]:
             if hasattr(output, "goto"):
@@ -54,7 +54,7 @@ def _chosen(choice: Any, ends: Mapping[Any, str] | None) -> set[str]:
 
 
 def routes_of(graph: Any) -> Routes | None:
-    """The edges of a graph; None if it is not built from nodes and edges, so that nobody can tell
+    """The edges of a graph; None if it is not built from nodes and edges, so that it is unknown
     which node led to which.
     """
     while not hasattr(graph, "builder") and hasattr(graph, "bound"):
@@ -75,7 +75,7 @@ def routes_of(graph: Any) -> Routes | None:
     return Routes(always, chosen)
 
 
-# --- hearing what happens
+# --- callbacks
 
 
 class _Node:
@@ -93,7 +93,7 @@ class _Node:
 
 
 def _heard(report: Callable[..., None]) -> Callable[..., None]:
-    """A callback whose faults are kept for the end: LangChain would only log them."""
+    """A callback whose errors are kept until the run ends: LangChain would only log them."""
 
     @wraps(report)
     def callback(self: _Callbacks, *what: Any, **more: Any) -> None:
@@ -105,7 +105,7 @@ def _heard(report: Callable[..., None]) -> Callable[..., None]:
 class _Callbacks:
     """The callbacks of one run of a graph, in LangChain's names: each run that begins is a span."""
 
-    run_inline = True  # so that a step's end is never heard before its beginning
+    run_inline = True  # so that the end of a step is never reported before its beginning
 
     def __init__(self, live: LiveRun, routes: Routes) -> None:
         self.live = live

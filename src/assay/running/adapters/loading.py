@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _lock = threading.Lock()
-_beside: dict[Path, ModuleType] = {}
+_loaded: dict[Path, ModuleType] = {}
 
 
 def load(target: Any, folder: Path, where: str) -> Any:
-    """The object that `module:name` stands for. A module next to the workflow file comes before one
-    that is installed.
+    """The object behind `module:name`. A module next to the workflow file comes before one that is
+    installed.
     """
     if not isinstance(target, str) or not _TARGET.fullmatch(target):
         raise InputError("RUN-001", f"a target is 'module:name', not {target!r}.", where=where)
@@ -51,12 +51,12 @@ def load(target: Any, folder: Path, where: str) -> Any:
             f"the module {module_name!r} cannot be loaded: {describe(error)}.",
             where=where,
         ) from error
-    found: Any = module
+    value: Any = module
     for part in path.split("."):
-        if not hasattr(found, part):
+        if not hasattr(value, part):
             raise InputError("RUN-004", f"the module {module_name!r} has no {path!r}.", where=where)
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value
 
 
 def _near(name: str | None, folder: Path) -> str:
@@ -76,8 +76,8 @@ def _module(name: str, folder: Path) -> ModuleType:
         if (folder / name.split(".")[0]).is_dir() and str(folder) not in sys.path:
             sys.path.insert(0, str(folder))  # a package next to the file
         return import_module(name)
-    if file in _beside:
-        return _beside[file]
+    if file in _loaded:
+        return _loaded[file]
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))  # so that the module finds its own neighbours
     loaded = sys.modules.get(name)
@@ -94,5 +94,5 @@ def _module(name: str, folder: Path) -> ModuleType:
     except BaseException:
         sys.modules.pop(own, None)
         raise
-    _beside[file] = module
+    _loaded[file] = module
     return module

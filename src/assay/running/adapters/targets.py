@@ -46,7 +46,7 @@ def framework(module: str, extra: str, where: str) -> None:
             "RUN-004",
             f"the module {missing!r} is not installed.",
             where=where,
-            fix=install_hint(extra),
+            fix=f"Run: {install_hint(extra)}",
         ) from None
 
 
@@ -69,19 +69,19 @@ class Target:
     def load(
         cls, name: str, folder: Path, where: str, *, what: str, is_ready: Callable[[Any], bool]
     ) -> Target:
-        """The target that `module:name` stands for."""
+        """The target behind `module:name`."""
         return cls(load(name, folder, where), name, where, what=what, is_ready=is_ready)
 
     async def get(self) -> Any:
         """The object itself, or what the function makes."""
         if not self.is_built:
             return self.value
-        made = self.value()
-        if inspect.isawaitable(made):
-            made = await made
-        if not self._is_ready(made):
-            raise self._unusable(f"gives {type(made).__name__}; it must give {self._what}")
-        return made
+        built = self.value()
+        if inspect.isawaitable(built):
+            built = await built
+        if not self._is_ready(built):
+            raise self._unusable(f"returns {type(built).__name__}; it must return {self._what}")
+        return built
 
     def _unusable(self, words: str) -> InputError:
         return InputError("RUN-004", f"{self.name!r} {words}.", where=self.where)
@@ -119,8 +119,8 @@ def _at(value: Any, path: str) -> Any:
 
 
 def plain(value: Any, known: Callable[[Any], Any]) -> Any:
-    """A result as JSON has it, as far as that goes. `known` makes plain what only the framework's
-    adapter knows, and returns anything else as it is.
+    """A result as JSON values, as far as possible. `known` converts the framework's own types, and
+    returns anything else as it is.
     """
     value = known(value)
     if isinstance(value, Mapping):
