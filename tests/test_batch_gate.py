@@ -199,7 +199,9 @@ def test_slices_by_any_kept_column_are_those_over_scorecards(tmp_path: Path, ass
         for name in (*DECIDED, "slices"):
             assert made[1][name] == made[0][name], name
         assert made[1]["slices"]["kinds"] == (["group", "tag"] if groups else ["tag"])
-        assert len(made[1]["slices"]["slices"]) == groups + tags
+        unnamed = {"no tag", "no group"} if groups else {"no tag"}
+        assert unnamed <= {one["slice"] for one in made[1]["slices"]["slices"]}
+        assert len(made[1]["slices"]["slices"]) == groups + tags + len(unnamed)
         violated |= {name.split(":")[0] for name in made[1]["slices"]["violated"]}
     assert "tag" in violated
 

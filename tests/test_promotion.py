@@ -495,6 +495,16 @@ def test_a_slice_that_is_shown_to_be_worse_rejects_although_the_whole_is_better(
     assert rule(found, "score_non_inferiority").evidence["slices_violated"] == ["tag: rare"]
 
 
+def test_samples_without_a_tag_are_a_slice_in_which_a_regression_shows() -> None:
+    base = drawn(400)
+    before = [{**one, "tags": []} if "rare" in one["tags"] else one for one in tagged(base)]
+    whole = decide(tagged(shifted(base, 1), worse=6), before)
+    slices = slices_of(whole, RULES, ["tag"])
+    assert [(one.slice, one.n) for one in slices.slices] == [("no tag", 40), ("tag: usual", 360)]
+    assert slices.violated == ["no tag"]
+    assert with_slices(whole, slices, RULES).outcome == "reject"
+
+
 def test_slices_are_corrected_for_being_several_and_one_that_shows_nothing_does_nothing() -> None:
     base = drawn(200)
     tags = [{"tags": [f"t{index % 20}"]} for index in range(200)]

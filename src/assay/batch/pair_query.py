@@ -55,7 +55,7 @@ class PairQuery(BatchRunQuery):
         theirs = self.runs(
             baseline,
             *(
-                f"CAST({identifier(column)} AS VARCHAR) AS {alias}"
+                f"COALESCE(CAST({identifier(column)} AS VARCHAR), '') AS {alias}"
                 for column, alias in self.slices.items()
             ),
         )
@@ -94,9 +94,8 @@ class PairQuery(BatchRunQuery):
         columns += [f"{_sum(f'n{index}')} AS n{index}" for index in range(len(self.plan.criteria))]
         if side == "t":
             for alias in self.slices.values():
-                agree = f"MIN({alias}) = MAX({alias}) AND COUNT({alias}) = COUNT(*)"
                 columns.append(f"MAX({alias}) AS {alias}")
-                columns.append(f"({agree}) OR COUNT({alias}) = 0 AS {alias}_agrees")
+                columns.append(f"MIN({alias}) = MAX({alias}) AS {alias}_agrees")
         return f"SELECT {', '.join(columns)} FROM {side}_runs GROUP BY sample"
 
     def _joined(self) -> str:

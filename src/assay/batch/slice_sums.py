@@ -15,7 +15,7 @@ from assay.batch.side_sums import distribution
 from assay.errors import InputError, UsageError, count
 from assay.exact import NORM_ONE
 from assay.records.summary import SliceSummary, value_interval
-from assay.release.looks import CountedSlice, count_slice
+from assay.release.looks import CountedSlice, count_slice, slice_name
 from assay.release.policy import ReleaseRules
 from assay.release.summary import COVERAGE
 from assay.stats.clusters import MINIMUM, Groups
@@ -31,10 +31,10 @@ def slice_pairs(
     engine: BatchEngine, query: PairQuery, rules: ReleaseRules
 ) -> dict[str, CountedSlice]:
     """The differences in each slice of the baseline's samples, by the columns that the query slices
-    by. Samples without a value are in no slice.
+    by. Samples without a value are one slice.
     """
     return {
-        f"{column}: {value}": counted
+        slice_name(column, value): counted
         for column, alias in query.slices.items()
         for value, counted in _pairs_by(engine, query, rules, column, alias).items()
     }
@@ -46,7 +46,6 @@ def _pairs_by(
     def rows(select: str) -> list[Any]:
         return ask(engine, query.over_pairs(select))
 
-    valued = f"has_t AND {alias} IS NOT NULL"
     ((varied,),) = rows(f"SELECT {count_if(f'NOT {alias}_agrees')} FROM joined")
     if varied:
         raise InputError(
@@ -56,14 +55,14 @@ def _pairs_by(
         )
     sizes = rows(
         f"SELECT {alias}, COUNT(*), COUNT(DISTINCT grp), {count_if('grp IS NULL')},"
-        f" {count_if('lost')} FROM pairs WHERE {valued} GROUP BY {alias} ORDER BY {alias}"
+        f" {count_if('lost')} FROM pairs WHERE has_t GROUP BY {alias} ORDER BY {alias}"
         f" LIMIT {MAX_SLICES + 1}"
     )
     _check_number(sizes, column)
     differences: dict[str, Counter[float]] = {}
     singles: dict[str, Counter[float]] = {}
     for value, units, is_single, times in rows(
-        f"SELECT {alias}, d, grp IS NULL, COUNT(*) FROM pairs WHERE {valued}"
+        f"SELECT {alias}, d, grp IS NULL, COUNT(*) FROM pairs WHERE has_t"
         f" GROUP BY {alias}, d, grp IS NULL"
     ):
         difference = int(units) / NORM_ONE

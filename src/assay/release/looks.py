@@ -119,7 +119,7 @@ def slices_of(
     for pair in promotion.pairs:
         for kind in dict.fromkeys(kinds):
             for name in _names(pair, kind):
-                members.setdefault(f"{kind}: {name}", []).append(pair)
+                members.setdefault(slice_name(kind, name), []).append(pair)
     slices: dict[str, CountedSlice] = {}
     for name, pairs in members.items():
         differences, groups = [pair.ours - pair.theirs for pair in pairs], groups_of(pairs)
@@ -132,6 +132,13 @@ def slices_of(
             sum(not pair.is_whole for pair in pairs),
         )
     return compare_slices(slices, rules, kinds, looks=looks)
+
+
+def slice_name(kind: str, value: str | None) -> str:
+    """The name of a slice. Samples without a value are a slice too: a regression in them must
+    show as well.
+    """
+    return f"{kind}: {value}" if value else f"no {kind}"
 
 
 class CountedSlice(NamedTuple):
@@ -256,13 +263,12 @@ def with_slices(promotion: Promotion, slices: SliceComparisons, rules: ReleaseRu
     return promotion
 
 
-def _names(pair: Pair, kind: str) -> list[str]:
-    """The slices of one kind that a sample is in, as the baseline has it."""
+def _names(pair: Pair, kind: str) -> Sequence[str | None]:
+    """The values of one kind that a sample has in the baseline; None if it has none."""
     row = pair.baseline
     if row is None:
         # a sample that only the candidate has could thin out a slice, or make many of them
         return []
     if kind == "tag":
-        return sorted(row.tags)
-    name = row.group if kind == "group" else row.family
-    return [name] if name is not None else []
+        return sorted(row.tags) or [None]
+    return [row.group if kind == "group" else row.family]
