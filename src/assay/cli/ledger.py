@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING
 from assay.cli import options as opt
 from assay.errors import AssayError, UsageError
 from assay.files.upwards import CONFIG_FILE, find_upwards
-from assay.installing import install_hint
 
 if TYPE_CHECKING:
     from assay.archive.evaluation_builder import EvaluationBuilder
@@ -29,6 +27,8 @@ def extra() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
+        from assay.installing import install_hint
+
         raise UsageError(
             "STO-001",
             f"a ledger needs {error.name}, which is not installed.",
@@ -176,6 +176,8 @@ def _opened(
     with extra():
         from assay.archive.store import IN_MEMORY, Store
         from assay.store.ledger import known_project
+    import tempfile
+
     project = known_project(options.project)
     with open_for(url, read_only=read_only) as ledger:
         # it opens again by itself; a connection must not go into the worker processes, nor wait

@@ -8,7 +8,6 @@ words: a page, a report, Markdown and the terminal show the same blocks.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -198,6 +197,8 @@ class Figure(Block, frozen=True):
             return ""
         if self.url:
             return f"{self.url}.svg"
+        from base64 import b64encode
+
         from assay.views import drawing
 
         return f"data:image/svg+xml;base64,{b64encode(drawing.svg(self.chart)).decode()}"
