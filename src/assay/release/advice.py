@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from assay.records.decision import RuleResult
 from assay.release.policy import ReleaseRules
-from assay.release.promotion_rules import SCORE_RULE
+from assay.release.promotion_rules import SCORE_RULE, SHOWN
 from assay.stats.comparison import Comparison
 
 MANY = 1_000
@@ -74,7 +74,8 @@ def would_change(seen: Seen, outcome: str, rules: ReleaseRules) -> list[str]:
 
 def _names(items: Sequence[Mapping[str, str]], key: str = "sample") -> str:
     unique = list(dict.fromkeys(item[key] for item in items))
-    return ", ".join(unique[:5]) + (f" and {len(unique) - 5} more" if len(unique) > 5 else "")
+    least = "at least " if len(items) == SHOWN else ""  # a rule lists no more
+    return ", ".join(unique[:5]) + (f" and {least}{len(unique) - 5} more" if unique[5:] else "")
 
 
 def decidable_margin(seen: Seen, rules: ReleaseRules) -> float | None:

@@ -178,7 +178,7 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
     facts += [(label, text) for text in decision.would_change]
     if decision.worse:
         fell = [f"{item.sample} {item.difference:+.2f}" for item in decision.worse]
-        facts.append(("fell most", few(fell)))
+        facts.append(("fell most", few(fell, total=decision.comparison.losses)))
     return facts
 
 
