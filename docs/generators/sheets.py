@@ -54,9 +54,7 @@ def _sheets() -> str:
         "## Formulas",
         (
             "A formula brings a raw score onto 0..1, the norm. One that clamps cuts values outside its"
-            " range; the others refuse them. In runs, batches and scorecards under a profile, a value"
-            " beyond the good end is refused here too: above 1 on `zero_one` by more than rounding"
-            " (0.000001), or below 0 on `lower_is_better` if `slo_good` isn't."
+            " range; the others refuse them."
         ),
     ]
     for formula in formulas:

@@ -21,7 +21,6 @@ from assay.batch.plan import BatchCriterion
 from assay.batch.quoting import double, identifier, text
 from assay.errors import ShelfError
 from assay.exact import NORM_ONE, Pull
-from assay.formulas import NOISE
 
 EXACT = 2**53
 """Whole numbers up to this are doubles."""
@@ -118,7 +117,6 @@ def _scored(criterion: BatchCriterion, cell: Cell | None) -> tuple[list[Branch],
         checks.append(Branch(f"NOT {v} IN (0e0, 1e0)", fault.OFF_SCALE.number))
         return checks, f"CASE WHEN {v} = 1e0 THEN {NORM_ONE} ELSE 0 END"
     if name == "zero_one":
-        checks.append(Branch(f"{v} > {double(float(1 + NOISE))}", fault.OFF_SCALE.number))
         ends = [Branch(f"{v} <= 0e0", 0), Branch(f"{v} >= 1e0", NORM_ONE)]
         return checks, case(ends, _rising(v, 0, 1))
     if name in _LIKERT:
@@ -126,8 +124,6 @@ def _scored(criterion: BatchCriterion, cell: Cell | None) -> tuple[list[Branch],
         inside = f"{v} BETWEEN {double(low)} AND {double(low + span)}"
         checks.append(Branch(f"NOT {inside}", fault.OFF_SCALE.number))
         return checks, _rising(v, low, span)
-    if exact.ratio(criterion.params["slo_good"]).num >= 0:
-        checks.append(Branch(f"{v} < 0e0", fault.OFF_SCALE.number))
     return checks, _falling(v, criterion)
 
 

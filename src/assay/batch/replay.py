@@ -20,7 +20,7 @@ from assay.batch.layout import COUNTS, Cell, RowLayout, ScoreCells
 from assay.batch.norms import EXACT, MAX_COUNT, MAX_DIGITS, NUMBER, largest_n
 from assay.batch.source_rows import MAX_RUN_ID
 from assay.errors import FormulaError
-from assay.formulas import evidence_norm
+from assay.formulas import normalise
 from assay.grading.grade import grade
 from assay.grading.policy import Rules
 from assay.records.grade import Grade
@@ -284,7 +284,7 @@ def score_fault(score: RowScore, spec: ProfileCriterion, max_n: int) -> str | No
     if _is_too_long(score.raw, spec.formula):
         return fault.TOO_PRECISE.code
     try:
-        evidence_norm(score.raw, spec.formula, spec.params)
+        normalise(score.raw, spec.formula, spec.params)
     except FormulaError as error:
         return error.code
     return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 from assay import exact
@@ -68,9 +67,9 @@ def normalise(raw: Any, formula_id: str, params: Mapping[str, Any] | None = None
 
 
 def evidence_norm(raw: Any, formula_id: str, params: Mapping[str, Any] | None = None) -> int:
-    """The norm of a raw score under a profile. Where the formula clamps, a number beyond the good
-    end of the scale is refused, unless rounding put it there: an 85 meant as 85 %, or a -1 for a
-    latency that nobody measured, would count as perfect. Beyond the bad end it counts as 0, as a
+    """The norm of a score that a scorer returned. Where the formula clamps, a number beyond the
+    good end of the scale is refused, unless rounding put it there: an 85 meant as 85 %, or a -1 for
+    a latency that nobody measured, would count as perfect. Beyond the bad end it counts as 0, as a
     missing score does.
 
     >>> evidence_norm(1.0000000000000002, "zero_one"), evidence_norm(-0.2, "zero_one")
@@ -83,6 +82,8 @@ def evidence_norm(raw: Any, formula_id: str, params: Mapping[str, Any] | None = 
     norm, found = normalise(raw, formula_id, params), formula(formula_id)
     if norm < exact.NORM_ONE or not found.clamps:
         return norm
+    from fractions import Fraction
+
     value = Fraction(*exact.ratio(raw))
     if found.high is not None and value > Fraction(*found.high) + Fraction(NOISE):
         raise FormulaError(

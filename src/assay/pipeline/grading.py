@@ -38,7 +38,7 @@ from assay.records.scorecard import Scorecard
 from assay.records.systems import scored_under
 from assay.registry import near_miss
 from assay.scoring.profile import ScoringPlan, make_plan
-from assay.scoring.requirements import hold_to, on_scale
+from assay.scoring.requirements import hold_to
 from assay.scoring.scorecard import score as _score
 
 DEFAULT_POLICY = "workflow"
@@ -123,8 +123,7 @@ class Grader:
     def scorecard(self, run: Run) -> Scorecard:
         """A run, scored under the plan that fits it."""
         workflow = run.workflow
-        plan = self._planned(workflow.family, workflow.profile, workflow.rubric)
-        return on_scale(_score(run, plan))
+        return _score(run, self._planned(workflow.family, workflow.profile, workflow.rubric))
 
     def required(self, scorecard: Scorecard) -> Scorecard:
         """A scorecard; where a profile was asked for, or the card itself says it was scored by one,

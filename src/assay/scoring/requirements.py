@@ -17,7 +17,7 @@ from msgspec import structs
 
 from assay import exact
 from assay.errors import EvidenceError, Fault, FormulaError
-from assay.formulas import evidence_norm, floor_norm
+from assay.formulas import floor_norm
 from assay.records.scorecard import Criterion, FloorOverride, Scorecard
 from assay.registry import near_miss
 from assay.scoring.profile import ProfileCriterion, ScoringPlan
@@ -68,25 +68,6 @@ def hold_to(card: Scorecard, plan: ScoringPlan) -> Scorecard:
     )
 
 
-def on_scale(card: Scorecard) -> Scorecard:
-    """The card of a run. Raises `EvidenceError` with every raw score beyond its scale."""
-    faults = [
-        fault for item in card.criteria for fault in _scale_faults(item, f"scores.{item.name}")
-    ]
-    if faults:
-        raise EvidenceError(faults[0].code, faults[0].message, fix=faults[0].fix, faults=faults)
-    return card
-
-
-def _scale_faults(criterion: Criterion, path: str) -> list[Fault]:
-    if criterion.raw_score is not None:
-        try:
-            evidence_norm(criterion.raw_score, criterion.formula_id, criterion.params)
-        except FormulaError as error:
-            return [Fault(error.message, code=error.code, path=path, fix=error.fix)]
-    return []
-
-
 def _held(
     criterion: Criterion, spec: ProfileCriterion, profile: str, at: str, faults: list[Fault]
 ) -> Criterion:
@@ -113,8 +94,6 @@ def _held(
         if own is not None and own != required:
             differs(key, own, required)
     if criterion.formula_id == spec.formula:
-        held = structs.replace(criterion, params=spec.params)
-        faults += _scale_faults(held, f"{at}.raw_score")
         for key, own_floor, required_floor in (
             ("critical_floor", criterion.critical_floor, spec.critical_floor),
             ("floor_override", _value(criterion.floor_override), _value(spec.floor_override)),
