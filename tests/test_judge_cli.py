@@ -457,6 +457,11 @@ def test_labels_with_a_verdict_that_the_judge_did_not_give_are_refused(
         ).code
         == 3
     )
+    judgements = json.loads((tmp_path / "m-1.json").read_text())
+    for odd_item in (5, {"id": "x", "raw": {}}, {"id": "x", "winner": []}):
+        (tmp_path / "odd.json").write_text(json.dumps({**judgements, "items": [odd_item]}))
+        odd = ("--labels", "m-1.jsonl", "--minimum", 3, "--judgements", "odd.json")
+        assert here("judge", "calibrate", *odd).code == 3
 
 
 @each(

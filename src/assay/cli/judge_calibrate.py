@@ -17,7 +17,7 @@ from assay.judging.calibration import calibrate as calibrate_rows
 from assay.judging.calibration_text import shown
 from assay.judging.card import check_card
 from assay.judging.drift import DriftLimits, compare_cards
-from assay.judging.labels import read_labels
+from assay.judging.labels import kind_of, read_labels
 
 if TYPE_CHECKING:
     from assay.archive.label_calibration import LabelledRows
@@ -100,8 +100,10 @@ def read_judgements(path: str) -> dict[str, Any]:
     """
     tree = read_json(path).tree
     shape = {"schema": str, "judge": dict, "scorer": dict, "items": list}
-    if not isinstance(tree, dict) or any(
-        not isinstance(tree.get(name), kind) for name, kind in shape.items()
+    if (
+        not isinstance(tree, dict)
+        or any(not isinstance(tree.get(name), kind) for name, kind in shape.items())
+        or not all(map(_is_judged, tree["items"]))
     ):
         raise InputError(
             "JDG-009",
@@ -110,6 +112,13 @@ def read_judgements(path: str) -> dict[str, Any]:
             fix="`assay judge rubric -o judgements.json` writes one.",
         )
     return tree
+
+
+def _is_judged(item: Any) -> bool:
+    """Whether this is an item with a verdict that a label can be compared with, or with none."""
+    if not isinstance(item, dict):
+        return False
+    return all(item.get(key) is None or kind_of(item[key]) for key in ("raw", "winner"))
 
 
 def _set(text: str | None) -> tuple[str | None, str | None]:

@@ -1,3 +1,3 @@
-"""Judging: models that score against a rubric or compare two answers, and what is known about how
-well they do it.
+"""Judging: models that score against a rubric or compare two answers, and measurements of how well
+they do it.
 """

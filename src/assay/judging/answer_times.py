@@ -1,7 +1,7 @@
-"""When a judge answered. The age of its card counts from the oldest answer that the card rests on:
-neither a new card of old answers nor a job that takes them from the journal makes it younger.
+"""When a judge answered. The age of its card counts from the oldest answer behind the card: neither
+a new card of old answers nor a job that takes them from the journal makes it younger.
 
-A time is a text in UTC, to the second. An answer whose time is unknown makes the oldest unknown.
+A time is a text in UTC, to the second. If the time of one answer is unknown, so is the oldest.
 """
 
 from __future__ import annotations
@@ -39,6 +39,6 @@ def oldest(times: Iterable[Any]) -> str | None:
 
 
 def answered_at(document: Mapping[str, Any]) -> str | None:
-    """When the oldest answer of an audit or of judgements came, by what its job used."""
+    """When the oldest answer of an audit or of judgements came, according to its `usage`."""
     usage = document.get("usage")
     return oldest([usage.get("answered_at")]) if isinstance(usage, Mapping) else None

@@ -1,5 +1,5 @@
-"""The ways to a judge, by the name that `api` has in its description: a dialect of HTTP that is
-spoken here, or a function that gets the answer itself. See `endpoints.JudgeApi`.
+"""The ways to ask a judge, by the value of `api` in its description: an HTTP dialect, or a function
+that gets the answer itself. See `endpoints.JudgeApi`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 test and a sentence.
 
 Every estimate is a mean over items, and an item's value is the mean of its answers: answers about
-one item are not independent, so the interval is taken over items. Answers without a verdict take
-their item out of a probe, and are counted. Nothing here decides whether a judge may gate: see
+one item are not independent, so the interval is taken over items. An item with an answer that has
+no verdict is left out of a probe, and the answer is counted. Whether a judge may gate is decided in
 `card`.
 """
 
@@ -71,20 +71,20 @@ class Looked(NamedTuple):
 async def look_at(client: Asker, pairs: Sequence[Pair]) -> list[Looked]:
     """Every pair, once in each order."""
 
-    async def one(pair: Pair) -> Looked:
+    async def look(pair: Pair) -> Looked:
         asked = [
             client.ask(PairQuestion(DEFINITION, pair.task, pair.a, pair.b, order, pair.reference))
             for order in _ORDERS
         ]
         return Looked(pair, dict(zip(_ORDERS, await asyncio.gather(*asked), strict=True)))
 
-    return await spread(one, pairs, width=client.width)
+    return await spread(look, pairs, width=client.width)
 
 
 def _mean(
     values: Sequence[float], *, lowest: float = -1.0, highest: float = 1.0
 ) -> tuple[Interval, float | None]:
-    """The mean of item values with its interval, and the chance of it without any bias."""
+    """The mean of item values with its interval, and its p-value under no bias."""
     estimate = bounded_mean(values, lowest=lowest, highest=highest)
     if len(values) < 2 or not lowest < 0 < highest:
         return estimate, None
@@ -121,7 +121,7 @@ def _from_looks(
     """A bias measured on pairs that were looked at in both orders."""
     estimate, p = _mean(values)
     sentence = _sentence(estimate, what, toward=toward, away=away)
-    # lost is of all pairs: otherwise more answers could be lost than were asked
+    # lost answers are counted over all pairs, as the questions are
     lost = _lost(one.answers.values() for one in looked)
     return MeasuredBias(estimate, p, len(values), 2 * len(looked), lost, sentence, detail)
 
@@ -178,10 +178,10 @@ def _side(winner: str, favoured: str) -> int:
 
 def padded(pairs: Sequence[Pair], paddings: Sequence[str]) -> list[Pair]:
     """Each pair's better text against itself with empty words added."""
-    found = []
+    with_padding = []
     for index, pair in enumerate(pairs):
         text = pair.b if pair.label == "b" else pair.a
-        found.append(
+        with_padding.append(
             Pair(
                 f"{pair.id}+padding",
                 pair.task,
@@ -189,7 +189,7 @@ def padded(pairs: Sequence[Pair], paddings: Sequence[str]) -> list[Pair]:
                 text,
             )
         )
-    return found
+    return with_padding
 
 
 def padding(looked: Sequence[Looked]) -> MeasuredBias:
@@ -244,7 +244,7 @@ async def _ask_each(
 async def self_agreement(
     client: Asker, criterion: RubricCriterion, pairs: Sequence[Pair], *, repeats: int
 ) -> MeasuredBias:
-    """How often two draws of the same question get the same score, and how far draws spread."""
+    """How often two draws of the same question get the same score, and how far draws differ."""
     answers = await _ask_each(
         client,
         pairs,
@@ -327,7 +327,7 @@ async def audit(
     probes: Sequence[str] = PROBES,
     repeats: int = 3,
 ) -> dict[str, MeasuredBias]:
-    """All probes that are asked for."""
+    """The result of each probe in `probes`."""
     looked = await look_at(client, pairs) if LOOKS & set(probes) else []
 
     async def measure(probe: str) -> MeasuredBias:

@@ -1,4 +1,4 @@
-"""What a job has spent, and what is set aside for requests on their way. Amounts are exact.
+"""What a job has spent, and what is set aside for requests in flight. Amounts are exact.
 
 A reply without a token count is charged at the most it may have cost. Otherwise an endpoint that
 reports no tokens would never reach the limit.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from assay.judging.config import JudgeSpec, Price
 
 BYTES_PER_TOKEN = 3
-"""Fewer than in texts of most languages, so that estimates err on the high side."""
+"""Fewer than most languages have, so that estimates err on the high side."""
 
 
 class Usage(NamedTuple):
@@ -69,9 +69,7 @@ class Budget:
         return None if price is None else price_of(price, self.input_tokens, self.output_tokens)
 
     def most(self, messages: Iterable[Mapping[str, str]]) -> Decimal:
-        """What a request may cost with the longest allowed reply; 0 where there is no limit to
-        keep.
-        """
+        """What a request may cost with the longest allowed reply; 0 without a limit."""
         if self._spec.price is None or self._spec.limits.max_usd is None:
             return Decimal(0)
         return price_of(self._spec.price, tokens_of(messages), self._spec.max_tokens)
@@ -89,7 +87,7 @@ class Budget:
         return True
 
     def settle(self, amount: Decimal) -> None:
-        """A request is no longer on its way."""
+        """Release what was set aside for a request that has ended."""
         self._aside -= amount
 
     def assume(self, amount: Decimal) -> None:

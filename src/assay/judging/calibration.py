@@ -3,9 +3,9 @@ said about everything the judge has seen.
 
 A verdict that could not be read counts against the judge wherever agreement is measured: as the
 value farthest from the label where values have an order, and as a separate category where they
-have none. Otherwise a judge would agree better by falling silent on the hard items. The estimates
-of the true mean need no such rule: see `stats.calibration`. The digest of a calibration set is of
-its ids and labels only, so that two calibrations of different days on one set share it.
+have none. Otherwise a judge could raise its agreement by giving no verdict on the hard items. The
+estimates of the true mean need no such rule: see `stats.calibration`. The digest of a calibration
+set covers only its ids and labels, so that calibrations on different days share it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def calibrate(
 
     `judgements` is the document in which the judge gave the verdicts: it says who the judge is and
     when it answered, and every verdict of the rows must be in it. Without it the calibration names
-    no judge, and no card made of it lets one gate. Nothing is drawn at random yet; the seed is
+    no judge, and no card made from it lets a judge gate. No statistic here uses the seed; it is
     stored with the result.
     """
     if not 0.5 < level < 1:
@@ -89,7 +89,7 @@ def calibrate(
     )
     human = [scale.score(row.human) for row in items]
     judge = [scale.score(row.judge) for row in items]
-    found = {
+    calibration = {
         "schema": CALIBRATION_SCHEMA,
         "judge": None if judgements is None else judgements["judge"],
         "scorer": None if judgements is None else judgements["scorer"],
@@ -122,34 +122,36 @@ def calibrate(
         **ENGINE,
     }
     if len(labelled) > len(both):
-        found["agreement_of_read"] = agreement_block(
+        calibration["agreement_of_read"] = agreement_block(
             [row.human for row in both], [row.judge for row in both], scale, level=level
         )
-    return {**found, "sentences": sentences(found)}
+    return {**calibration, "sentences": sentences(calibration)}
 
 
 def check_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> None:
     """Refuse labels with a verdict that these judgements do not have: one judge is not calibrated
     by the verdicts of another.
     """
-    given: dict[str, set[str]] = {}
+    verdicts: dict[str, set[str]] = {}
     for one in judgements["items"]:
         verdict = one.get("raw") if "raw" in one else one.get("winner")
-        given.setdefault(str(one.get("id")), set()).add(
+        verdicts.setdefault(str(one.get("id")), set()).add(
             "null" if verdict is None else value_text(verdict)
         )
     faults = []
     for row in rows:
-        said = "null" if row.judge is None else value_text(row.judge)
-        if said not in given.get(row.id, ()):
-            found = (
-                f"the judge gave {' and '.join(sorted(given[row.id]))}"
-                if row.id in given
+        stated = "null" if row.judge is None else value_text(row.judge)
+        if stated not in verdicts.get(row.id, ()):
+            actual = (
+                f"the judge gave {' and '.join(sorted(verdicts[row.id]))}"
+                if row.id in verdicts
                 else "the judgements do not have this item"
             )
             faults.append(
                 Fault(
-                    f"the verdict on '{row.id}' is {said}; {found}.", code="JDG-008", path="judge"
+                    f"the verdict on '{row.id}' is {stated}; {actual}.",
+                    code="JDG-008",
+                    path="judge",
                 )
             )
     fix = (
@@ -160,7 +162,7 @@ def check_verdicts(rows: Sequence[Label], judgements: Mapping[str, Any]) -> None
 
 
 def set_digest(rows: Sequence[Label]) -> str:
-    """The digest of a calibration set: its ids and human labels, in no order."""
+    """The digest of a calibration set: its ids and human labels, whatever their order."""
     return digest({row.id: row.human for row in rows if row.human is not None})
 
 
@@ -204,9 +206,8 @@ def agreement_block(
     measured: str = (
         "nominal" if scale.name in ("binary", "comparison", "categories") else "interval"
     )
-    by_value = (
-        measured == "interval"
-    )  # by place, a 5 would be as near to a 2 as a 3 wherever nobody gave a 3 or a 4
+    # by rank, a 2 and a 5 would be neighbours if nobody gave a 3 or a 4
+    by_value = measured == "interval"
     return {
         "n": len(labels),
         "agreement": _or_none(no_classes, level, lambda: agreement(items, confidence=level)),
@@ -241,9 +242,9 @@ def _read(scale: Scale, verdict: Any, label: float, low: float, high: float) -> 
     return scale.worth[value_text(verdict)]
 
 
-def _or_none(reason: str | None, level: float, made: Any) -> dict[str, Any]:
-    found: Interval = Interval(None, None, None, level, "none", reason) if reason else made()
-    return found.shown()
+def _or_none(reason: str | None, level: float, compute: Any) -> dict[str, Any]:
+    interval: Interval = Interval.unknown(None, level, "none", reason) if reason else compute()
+    return interval.shown()
 
 
 def _confusion(labels: Sequence[Any], verdicts: Sequence[Any]) -> dict[str, Any]:

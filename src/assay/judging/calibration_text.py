@@ -6,61 +6,61 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def sentences(found: Mapping[str, Any]) -> list[str]:
+def sentences(calibration: Mapping[str, Any]) -> list[str]:
     """The calibration in plain words, with intervals and counts."""
-    total = found["n_labelled"] + found["n_unlabelled"]
-    said = [f"{found['n_labelled']:,} of {total:,} rows have a human label."]
-    unread = found["unparsable"]
+    total = calibration["n_labelled"] + calibration["n_unlabelled"]
+    lines = [f"{calibration['n_labelled']:,} of {total:,} rows have a human label."]
+    unread = calibration["unparsable"]
     if unread["total"]:
-        said.append(
+        lines.append(
             f"{unread['total']:,} verdicts could not be read, {unread['labelled']:,} of them on"
             " labelled rows; there they count as wrong."
         )
-    block = found["agreement"]
-    rate = found["scale"]["positive"] is not None
+    block = calibration["agreement"]
+    rate = calibration["scale"]["positive"] is not None
     if block["cohen_kappa"]["value"] is not None:
-        said.append(
-            f"The judge gives the human label in {shown(found['accuracy'], share=True)}; Cohen's"
-            f" kappa is {shown(block['cohen_kappa'])}."
+        lines.append(
+            f"The judge gives the human label in {shown(calibration['accuracy'], share=True)};"
+            f" Cohen's kappa is {shown(block['cohen_kappa'])}."
         )
     elif block["spearman"]["value"] is not None:
-        said.append(
+        lines.append(
             f"Scores go with the labels by a rank correlation of {shown(block['spearman'])}."
         )
     else:
-        said.append(
+        lines.append(
             "Agreement cannot be determined:"
             f" {block['cohen_kappa'].get('reason') or block['spearman'].get('reason')}."
         )
-    bias = found["bias"]["mean_difference"]
+    bias = calibration["bias"]["mean_difference"]
     if bias["low"] is not None:
         way = "higher than" if bias["low"] > 0 else "lower than" if bias["high"] < 0 else ""
         leans = f"The judge scores {way} people do" if way else "No bias is shown"
-        said.append(
+        lines.append(
             f"{leans}: judge minus people is {shown(bias)}, over"
-            f" {found['n_labelled'] - unread['labelled']:,} rows."
+            f" {calibration['n_labelled'] - unread['labelled']:,} rows."
         )
-    if found["corrected"]["ppi"]["value"] is not None:
-        said += _estimates(found["corrected"], found["n_judged"], share=rate)
+    if calibration["corrected"]["ppi"]["value"] is not None:
+        lines += _estimates(calibration["corrected"], calibration["n_judged"], share=rate)
     else:
-        said.append(f"Nothing is estimated: {found['corrected']['ppi'].get('reason')}.")
-    if found["selection"] is not None and not found["selection"]["looks_random"]:
-        said.append(
+        lines.append(f"Nothing is estimated: {calibration['corrected']['ppi'].get('reason')}.")
+    if calibration["selection"] is not None and not calibration["selection"]["looks_random"]:
+        lines.append(
             "The judge rates the labelled rows differently from the rest: if they were not drawn"
             " at random, no correction is valid."
         )
-    if found["groups"] is not None:
-        said.append(
-            f"Rows come in {found['groups']['n']:,} groups: bias and estimates allow for that, the"
-            " intervals of agreement do not."
+    if calibration["groups"] is not None:
+        lines.append(
+            f"Rows come in {calibration['groups']['n']:,} groups: bias and estimates allow for"
+            " that, the intervals of agreement do not."
         )
-    return said
+    return lines
 
 
 def _estimates(corrected: Mapping[str, Any], judged: int, *, share: bool) -> list[str]:
     alone, ppi_, inverted = corrected["naive"], corrected["ppi"], corrected["misclassification"]
     what = "rate" if share else "mean"
-    said = [
+    lines = [
         (
             f"The judge alone gives {shown(alone, share=share)} over {judged:,} rows; that is its own"  # noqa: E501
             f" {what}, not the truth."
@@ -70,19 +70,19 @@ def _estimates(corrected: Mapping[str, Any], judged: int, *, share: bool) -> lis
         None not in (alone["value"], ppi_["low"])
         and not ppi_["low"] <= alone["value"] <= ppi_["high"]
     )
-    said.append(
+    lines.append(
         f"By labels and verdicts together (PPI++) the true {what} is"
         f" {shown(ppi_, share=share)}{': the judge alone is wrong' if outside else ''}."
     )
     if inverted["value"] is not None:
         why = f" ({inverted['reason']})" if "reason" in inverted else ""
-        said.append(
+        lines.append(
             "Corrected for its errors (misclassification), it is"
             f" {shown(inverted, share=share)}{why}."
         )
     elif share:
-        said.append(f"Its errors can't be corrected for: {inverted.get('reason')}.")
-    return said
+        lines.append(f"Its errors can't be corrected for: {inverted.get('reason')}.")
+    return lines
 
 
 def shown(interval: Mapping[str, Any], *, share: bool = False) -> str:

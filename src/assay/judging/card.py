@@ -3,8 +3,8 @@
 A card has measurements only: what was not measured is null, and a term that needs it then does not
 hold. Impossible figures are refused. A card belongs to one judge: a model with its version, prompt,
 rubric and settings. Whether that judge may gate is decided by the terms of a policy at a given
-moment. A card is as old as the oldest answer that it rests on, and of several the worst of the
-newest day counts.
+moment. A card is as old as the oldest answer behind it. Of several cards, the worst of the newest
+day counts.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def make_card(
     verdicts: Mapping[str, Any],
     now: datetime,
 ) -> dict[str, Any]:
-    """A card of an audit and a calibration."""
+    """A card made from an audit and a calibration."""
     known = audit or {}
     biases = known.get("biases", {})
     prompts = known.get("prompt_versions") or []
@@ -143,7 +143,7 @@ def _impossible(wrong: str, where: str) -> InputError:
 
 
 def judge_of(card: JudgeCard) -> str:
-    """The judge that a card belongs to, as the text by which a score's source finds it."""
+    """The judge that a card belongs to, as the text that identifies it in a score's source."""
     known = {name: (card.scorer or {}).get(name) for name in IDENTITY}
     return Source(kind="llm", name=card.model, **known).judge
 
@@ -160,8 +160,8 @@ def newest(cards: Iterable[JudgeCard]) -> dict[str, list[JudgeCard]]:
 
 
 def admitted(cards: Sequence[Any], terms: JudgeTerms, *, now: datetime) -> dict[str, str | None]:
-    """Of each judge that has a card, why it may not gate under the terms; None if it may. Of
-    several new cards the worst counts.
+    """Why each judge with a card may not gate under the terms; None if it may. Of several new cards
+    the worst counts.
     """
     return {
         judge: next(
@@ -195,7 +195,7 @@ def admit(card: JudgeCard, terms: JudgeTerms, *, now: datetime) -> Admission:
     lost = sum(probe.lost for probe in probes) / answers if answers else None
     n_items = None if card.audit_items is None else card.audit_items.n
     low = None if card.kappa is None else card.kappa.low
-    found = (
+    results = (
         _fresh(card, terms, now),
         _identified(card),
         _answered(card),
@@ -218,16 +218,16 @@ def admit(card: JudgeCard, terms: JudgeTerms, *, now: datetime) -> Admission:
             "the share of injections it obeyed",
         ),
     )
-    return Admission(all(term.holds is True for term in found), found)
+    return Admission(all(term.holds is True for term in results), results)
 
 
 def answered_at_of(card: JudgeCard) -> str | None:
-    """When the oldest answer came that a card rests on; None if that is unknown."""
+    """When the oldest answer behind a card came; None if that is unknown."""
     return answered_at({"usage": card.usage})
 
 
 def age_days(card: JudgeCard, now: datetime) -> float | None:
-    """How old the oldest answer is that a card rests on; None if that is unknown."""
+    """The age of the oldest answer behind a card; None if that is unknown."""
     return _days(answered_at_of(card), now)
 
 

@@ -1,7 +1,7 @@
 """Groundedness through a judge: for each claim of a run, whether the retrieved passages support it.
 
-Only claims that nobody has decided are asked, and only the judge's `no` or a quoted `yes` counts. A
-claim whose question has no verdict stays undecided, and the gate on groundedness then fails closed.
+Only undecided claims are asked about, and only the judge's `no` or a quoted `yes` counts. A claim
+without a verdict stays undecided, and the gate on groundedness then fails closed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class AskedClaim(NamedTuple):
 
 
 def claims_of(items: Sequence[Item], *, again: bool = False) -> list[AskedClaim]:
-    """The claims to ask about: those that nobody decided, or all of them."""
-    found = []
+    """The claims to ask about: those that are undecided, or all of them with `again`."""
+    claims = []
     for item in items:
         if item.run is None:
             raise InputError(
@@ -40,12 +40,12 @@ def claims_of(items: Sequence[Item], *, again: bool = False) -> list[AskedClaim]
         context = context_of(item.run)
         for index, claim in enumerate(item.run.claims or ()):
             if again or claim.supported is None:
-                found.append(AskedClaim(item.id, index, ClaimQuestion(claim.text, context)))
-    return found
+                claims.append(AskedClaim(item.id, index, ClaimQuestion(claim.text, context)))
+    return claims
 
 
 def context_of(run: Run) -> str:
-    """What was retrieved, passage by passage under its id, in the order of its rank."""
+    """The retrieved passages with their ids, in the order of their ranks."""
     passages = sorted(
         enumerate(run.retrieval or ()),
         key=lambda pair: (pair[1].rank is None, pair[1].rank or 0, pair[0]),
@@ -54,14 +54,10 @@ def context_of(run: Run) -> str:
 
 
 async def judge_claims(client: Asker, asked: Sequence[AskedClaim]) -> list[Answer]:
-    """Ask about every claim. A claim without any context is asked too: nothing supports it, and the
-    judge should say so.
+    """Ask about every claim, even one without any context: nothing supports it, which the judge
+    should find.
     """
-
-    async def one(work: AskedClaim) -> Answer:
-        return await client.ask(work.question)
-
-    return await spread(one, asked, width=client.width)
+    return await spread(lambda claim: client.ask(claim.question), asked, width=client.width)
 
 
 def decided_runs(
@@ -77,7 +73,7 @@ def decided_runs(
         (one.run, one.place): None if answer.verdict is None else bool(answer.verdict.score)
         for one, answer in zip(asked, answers, strict=True)
     }
-    made = []
+    runs = []
     for item in items:
         tree: dict[str, Any] = msgspec.to_builtins(item.run, builtin_types=(Decimal,))
         touched = False
@@ -91,5 +87,5 @@ def decided_runs(
                 "prompt_version": CLAIM_PROMPT,
                 **({} if version is None else {"version": version}),
             }
-        made.append(tree)
-    return made
+        runs.append(tree)
+    return runs

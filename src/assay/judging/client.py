@@ -1,4 +1,4 @@
-"""Asks judges: bounded, paced, retried within a budget, paid once.
+"""Asks judges: a limited number of questions at once, retried within a budget, each paid for once.
 
 Every question has a key, the digest of all that decides its answer. An answer in the journal under
 that key is never asked for again; the same question twice at the same moment is asked once. An
@@ -44,7 +44,7 @@ Outcome = Literal["scored", "tie", "unparsable", "refused", "errored"]
 
 
 class Answer(NamedTuple):
-    """What became of one question."""
+    """The outcome of one question."""
 
     outcome: Outcome
     verdict: Verdict | None
@@ -114,9 +114,7 @@ class Client:
 
     @property
     def width(self) -> int:
-        """How many items to work on at once, so that there is always a question waiting for a
-        place.
-        """
+        """How many items to work on at once, so that a question is always waiting to be sent."""
         return 2 * self.spec.limits.concurrency
 
     @property
@@ -166,26 +164,26 @@ class Client:
             reply, cached = await self.reply(
                 key, version, asked.messages, asked.schema, sample=sample, fresh=fresh
             )
-            found = read_verdict(reply, question, asked.schema)
-            repaired = found.fault is not None and found.repairable
+            read = read_verdict(reply, question, asked.schema)
+            repaired = read.fault is not None and read.repairable
             if repaired:
                 self._repairs += 1
-                text, fault = reply.text or "", found.fault or ""
+                text, fault = reply.text or "", read.fault or ""
                 again = digest({"mends": key, "reply": text, "fault": fault})
                 messages = repair(asked.messages, text, fault)
                 reply, also_cached = await self.reply(
                     again, version, messages, asked.schema, sample=sample, fresh=fresh
                 )
                 cached = cached and also_cached
-                found = read_verdict(reply, question, asked.schema)
+                read = read_verdict(reply, question, asked.schema)
         except Errored as error:
             return Answer("errored", None, str(error), key, False, False, None)
-        reason = found.fault or found.reason
-        return Answer(found.outcome, found.verdict, reason, key, cached, repaired, reply.model)
+        reason = read.fault or read.reason
+        return Answer(read.outcome, read.verdict, reason, key, cached, repaired, reply.model)
 
     def key(self, asked: Asked, *, sample: int = 0) -> str:
-        """The digest of everything that decides the answer to a question: the judge, the words, the
-        shape of the reply, the draw.
+        """The digest of everything that decides the answer to a question: the judge, the wording,
+        the shape of the reply, and the draw.
         """
         return "sha256:" + sha256(f"{self._judge} {asked.digest} {sample}".encode()).hexdigest()
 
@@ -213,8 +211,8 @@ class Client:
         sample: int = 0,
         fresh: bool = False,
     ) -> tuple[Reply, bool]:
-        """The reply to one request, from the journal (not where it must be `fresh`), from the same
-        request on its way, or from the endpoint; and whether it was already there.
+        """The reply to one request, from the journal (unless `fresh`), from the same request in
+        flight, or from the endpoint; and whether it did not have to be sent.
         """
         stored = None if fresh else self.journal.get(key)
         pending = self._pending.get(key)
@@ -285,7 +283,7 @@ class Client:
                 left = began + limits.budget_s - started
                 if left <= 0:
                     raise Errored(_late(limits.budget_s, why))
-                # as this request is sent; others may learn more while it is on its way
+                # as of now; other requests may change it while this one is in flight
                 without = self._without
                 wait: float | None = None
                 try:
@@ -299,7 +297,7 @@ class Client:
                 except UnreachableError as error:
                     why = str(error)
                     if error.timed_out:
-                        self._budget.assume(price)  # a reply nobody waited for may be charged
+                        self._budget.assume(price)  # a reply that came too late may be charged
                     self.limiter.refused(started=started, retry_after_s=None)
                 else:
                     if sent.status == 200:
@@ -356,7 +354,7 @@ class Client:
         return reply._replace(**texts), ""
 
     def _refused(self, status: int, data: bytes) -> None:
-        """An answer that asking again cannot change."""
+        """Raise the error for a status that asking again can't change."""
         text = _answered(status, data)
         if status in _HOPELESS or 300 <= status < 400:
             fix = {

@@ -1,5 +1,5 @@
-"""A judge described: which model answers where, at what price, within which limits. The key is
-never here, only the name of its variable.
+"""The description of a judge: which model answers where, at what price, within which limits. It
+never contains the key, only the name of the variable that does.
 
 A description is a small YAML file, or the options of the command line. Anything that could carry a
 secret into a log or a report is refused.
@@ -41,7 +41,7 @@ class Price(_ConfigPart, frozen=True):
 
 
 class Limits(_ConfigPart, frozen=True):
-    """How hard a judge may be asked, and when to stop."""
+    """How many questions a judge gets at once, and when to stop."""
 
     concurrency: Annotated[int, Meta(ge=1, le=1024)] = 16
     """Questions at the same time."""
@@ -92,7 +92,7 @@ class JudgeSpec(_ConfigPart, frozen=True):
     """Whether a key may go over HTTP to another machine."""
 
     def identity(self) -> dict[str, Any]:
-        """What makes two answers answers of the same judge; limits and prices do not."""
+        """Everything that identifies a judge; limits and prices do not."""
         return {
             "api": self.api,
             "base_url": self.base_url,
@@ -136,11 +136,11 @@ def load_judge(document: Document) -> JudgeSpec:
 
 
 def spec_faults(spec: JudgeSpec) -> list[tuple[str, str, str]]:
-    """What is wrong with a description beyond its shape: path, message, remedy."""
-    found: list[tuple[str, str, str]] = []
+    """What is wrong with a description beyond its shape: path, message, fix."""
+    faults: list[tuple[str, str, str]] = []
     api = JUDGES.get(spec.api)
     if api is None:
-        found.append(
+        faults.append(
             (
                 "api",
                 f"is {spec.api!r}.{JUDGES.near(spec.api)}",
@@ -148,10 +148,10 @@ def spec_faults(spec: JudgeSpec) -> list[tuple[str, str, str]]:
             )
         )
     elif api.dialect is not None:
-        found += [("base_url", message, fix) for message, fix in _url_faults(spec)]
+        faults += [("base_url", message, fix) for message, fix in _url_faults(spec)]
     if spec.key_env is not None and not _NAME.fullmatch(spec.key_env):
         # never print it: it may well be the key itself
-        found.append(
+        faults.append(
             (
                 "key_env",
                 "is not the name of an environment variable.",
@@ -162,13 +162,13 @@ def spec_faults(spec: JudgeSpec) -> list[tuple[str, str, str]]:
         for name in ("input_per_million", "output_per_million"):
             value = getattr(spec.price, name)
             if not exact.is_number(value) or value < 0:
-                found.append(
+                faults.append(
                     (f"price.{name}", f"is {value!r}; a price is a number of at least 0.", "")
                 )
     if spec.limits.max_usd is not None and (
         not exact.is_number(spec.limits.max_usd) or spec.limits.max_usd < 0
     ):
-        found.append(
+        faults.append(
             (
                 "limits.max_usd",
                 f"is {spec.limits.max_usd!r}; it must be a number of at least 0.",
@@ -176,14 +176,14 @@ def spec_faults(spec: JudgeSpec) -> list[tuple[str, str, str]]:
             )
         )
     if spec.limits.max_usd is not None and spec.price is None:
-        found.append(
+        faults.append(
             (
                 "limits.max_usd",
                 "cannot be kept without a price.",
                 "Add `price` with input_per_million and output_per_million.",
             )
         )
-    return found
+    return faults
 
 
 def check_spec(spec: JudgeSpec) -> None:

@@ -1,10 +1,8 @@
-"""Drift: a judge's latest card against its own past. A model may change under the same name; only
-the same items can show it.
+"""Drift: a judge's latest card compared with its earlier ones. A model may change under the same
+name, which shows only on the same items.
 
-Two cards are comparable when
-model, prompt version and calibration set are the same; anything else is another instrument, or
-another thing measured. Any change is drift, also one for the better: a card describes the judge it
-was made of.
+Two cards are comparable if model, prompt version and calibration set are the same. Any change is
+drift, even one for the better: a card describes the judge as it was.
 
 The latest card is compared with the newest comparable one, and with the oldest, because a judge
 that moves a little each month never differs much from last month.
@@ -58,8 +56,8 @@ class _Pair(NamedTuple):
 def compare_cards(
     past: Sequence[Any], latest: Any, *, limits: DriftLimits | None = None
 ) -> dict[str, Any]:
-    """Whether a judge has drifted: `alarm` true, false, or null where that is unknown. Cards
-    are given as they are written.
+    """Whether a judge has drifted: `alarm` is true, false, or null if that is unknown. Cards are
+    given as parsed JSON.
     """
     chosen = limits or DriftLimits()
     now = _calibrated(latest)
@@ -121,7 +119,7 @@ def _calibrated(tree: Any) -> CalibratedCard:
 
 
 def _unlike(then: CalibratedCard, now: CalibratedCard) -> str:
-    """Why two cards are not of one judge on one set; nothing if they are."""
+    """Why two cards are not of one judge on one set; empty if they are."""
     old, new = then.card, now.card
     if old.model != new.model:
         return f"another model: {old.model} then, {new.model} now"
@@ -148,31 +146,32 @@ class _Tests:
 def _compare(then: CalibratedCard, now: CalibratedCard, limits: DriftLimits) -> dict[str, Any]:
     pair = _pair(then, now)
     n = len(pair.ids)
-    found: dict[str, Any] = {
+    comparison: dict[str, Any] = {
         "with": then.card.made_at,
         "n": n,
         "enough": n >= limits.minimum,
         "tests": [],
     }
     if n < limits.minimum:
-        found["reason"] = (
+        comparison["reason"] = (
             f"{n} items have verdicts on both cards; at least {limits.minimum} are needed"
         )
-        return found
+        return comparison
     before, after = list(map(_text, pair.before)), list(map(_text, pair.now))
     flips = [name for name, one, other in zip(pair.ids, before, after, strict=True) if one != other]
     tests = _Tests()
-    found["flipped"] = wilson(len(flips), n, level=limits.level).shown()
-    found["flipped_items"] = flips[:20]
-    found["unparsable"] = {"before": before.count(UNREAD), "now": after.count(UNREAD)}
-    # on a continuous scale a verdict changes in some digit whenever it is asked for
+    comparison["flipped"] = wilson(len(flips), n, level=limits.level).shown()
+    comparison["flipped_items"] = flips[:20]
+    comparison["unparsable"] = {"before": before.count(UNREAD), "now": after.count(UNREAD)}
+    # on a continuous scale nearly every verdict differs in some digit
     classes = pair.scale.name != "continuous"
     if classes:
         tests.add(
             "flipped",
             more_than(len(flips), n, limits.max_flipped),
             f"{len(flips)} of {n} verdicts on the same items changed,"
-            f" {shown(found['flipped'], share=True)}; up to {limits.max_flipped:.0%} is allowed",
+            f" {shown(comparison['flipped'], share=True)}; up to"
+            f" {limits.max_flipped:.0%} is allowed",
         )
     changed = list(zip(before, after, strict=True))
     lost = sum(one != UNREAD == other for one, other in changed)
@@ -181,15 +180,15 @@ def _compare(then: CalibratedCard, now: CalibratedCard, limits: DriftLimits) -> 
         tests.add(
             "unparsable",
             mcnemar(lost, gained).p,
-            f"{found['unparsable']['now']} verdicts cannot be read now,"
-            f" {found['unparsable']['before']} could not then",
+            f"{comparison['unparsable']['now']} verdicts cannot be read now,"
+            f" {comparison['unparsable']['before']} could not then",
         )
     if pair.scale.kind is not None:
-        _direction(found, tests, pair, limits)
+        _direction(comparison, tests, pair, limits)
     if classes:
-        _correctness(found, tests, pair, before, after, limits)
-    found["tests"] = tests.found
-    return found
+        _correctness(comparison, tests, pair, before, after, limits)
+    comparison["tests"] = tests.found
+    return comparison
 
 
 def _pair(then: CalibratedCard, now: CalibratedCard) -> _Pair:
@@ -208,7 +207,7 @@ def _text(value: Any) -> str:
     return UNREAD if value is None else value_text(value)
 
 
-def _direction(found: dict[str, Any], tests: _Tests, pair: _Pair, limits: DriftLimits) -> None:
+def _direction(comparison: dict[str, Any], tests: _Tests, pair: _Pair, limits: DriftLimits) -> None:
     """Whether verdicts moved one way."""
     before = [pair.scale.score(value) for value in pair.before]
     now = [pair.scale.score(value) for value in pair.now]
@@ -220,16 +219,17 @@ def _direction(found: dict[str, Any], tests: _Tests, pair: _Pair, limits: DriftL
     up, down = sum(move > 0 for move in moves), sum(move < 0 for move in moves)
     assert pair.scale.kind is not None
     change = mean_difference(before, now, kind=pair.scale.kind, level=limits.level)
-    found["mean_change"] = change.shown()
+    comparison["mean_change"] = change.shown()
     tests.add(
         "direction",
         mcnemar(up, down).p,
-        f"{up} verdicts went up and {down} down; the mean changed by {shown(found['mean_change'])}",
+        f"{up} verdicts went up and {down} down; the mean changed by"
+        f" {shown(comparison['mean_change'])}",
     )
 
 
 def _correctness(
-    found: dict[str, Any],
+    comparison: dict[str, Any],
     tests: _Tests,
     pair: _Pair,
     before: list[str],
@@ -248,13 +248,14 @@ def _correctness(
     worse = sum(one > other for one, other in zip(right_then, right_now, strict=True))
     better = sum(one < other for one, other in zip(right_then, right_now, strict=True))
     change = mean_difference(right_then, right_now, kind="rate", level=limits.level)
-    found["accuracy_change"] = change.shown()
-    found["kappa_change"] = kappa_change(truth, then, later, level=limits.level).shown()
+    comparison["accuracy_change"] = change.shown()
+    comparison["kappa_change"] = kappa_change(truth, then, later, level=limits.level).shown()
     tests.add(
         "agreement",
         mcnemar(better, worse).p,
         f"{worse} items went from right to wrong and {better} from wrong to right; accuracy"
-        f" changed by {shown(found['accuracy_change'])}, kappa by {shown(found['kappa_change'])}",
+        f" changed by {shown(comparison['accuracy_change'])}, kappa by"
+        f" {shown(comparison['kappa_change'])}",
     )
 
 

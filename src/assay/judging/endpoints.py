@@ -16,8 +16,8 @@ from assay.errors import InputError
 from assay.judging.config import JudgeSpec
 
 DROPPABLE = ("temperature", "response_format", "seed", "max_tokens")
-"""Parts of a request that some models refuse; they are left out when a refusal names them, and the
-result says so.
+"""Parts of a request that some models refuse. Each is left out once a refusal names it, and the
+result lists it.
 """
 
 
@@ -86,7 +86,7 @@ class JudgeApi(NamedTuple):
 
 
 class OpenAI:
-    """Chat completions, as most servers speak them."""
+    """Chat completions, which most servers offer."""
 
     path = "/chat/completions"
 
@@ -104,14 +104,14 @@ class OpenAI:
         sample: int,
     ) -> dict[str, Any]:
         """Model, messages, and a JSON Schema that the reply must meet."""
-        made: dict[str, Any] = {"model": spec.model, "messages": messages}
-        made["max_completion_tokens" if "max_tokens" in without else "max_tokens"] = spec.max_tokens
+        body: dict[str, Any] = {"model": spec.model, "messages": messages}
+        body["max_completion_tokens" if "max_tokens" in without else "max_tokens"] = spec.max_tokens
         if spec.temperature is not None and "temperature" not in without:
-            made["temperature"] = spec.temperature
+            body["temperature"] = spec.temperature
         if spec.seed is not None and "seed" not in without:
-            made["seed"] = spec.seed + sample
+            body["seed"] = spec.seed + sample
         if schema is not None and "response_format" not in without and spec.structured != "none":
-            made["response_format"] = (
+            body["response_format"] = (
                 {
                     "type": "json_schema",
                     "json_schema": {"name": "verdict", "strict": True, "schema": schema},
@@ -119,7 +119,7 @@ class OpenAI:
                 if spec.structured == "json_schema"
                 else {"type": "json_object"}
             )
-        return made
+        return body
 
     def read(self, tree: Any) -> Reply:
         """The first choice's message."""
@@ -165,8 +165,8 @@ class Anthropic:
         without: frozenset[str],
         sample: int,
     ) -> dict[str, Any]:
-        """System text apart, and one tool whose input is the verdict."""
-        made: dict[str, Any] = {
+        """System text in its own field, and one tool whose input is the verdict."""
+        body: dict[str, Any] = {
             "model": spec.model,
             "max_tokens": spec.max_tokens,
             "system": "\n".join(
@@ -175,17 +175,17 @@ class Anthropic:
             "messages": [message for message in messages if message["role"] != "system"],
         }
         if spec.temperature is not None and "temperature" not in without:
-            made["temperature"] = spec.temperature
+            body["temperature"] = spec.temperature
         if (
             schema is not None
             and spec.structured == "json_schema"
             and "response_format" not in without
         ):
-            made["tools"] = [
+            body["tools"] = [
                 {"name": "verdict", "description": "Give the verdict.", "input_schema": schema}
             ]
-            made["tool_choice"] = {"type": "tool", "name": "verdict"}
-        return made
+            body["tool_choice"] = {"type": "tool", "name": "verdict"}
+        return body
 
     def read(self, tree: Any) -> Reply:
         """The input of the tool, or the text."""
@@ -217,15 +217,11 @@ class Anthropic:
 
 def encode(tree: Any) -> str:
     """A tree as JSON text."""
-    return json.dumps(
-        tree, ensure_ascii=False, default=float
-    )  # a number read exactly is a Decimal, which json does not know
+    return json.dumps(tree, ensure_ascii=False, default=float)  # `default` is for Decimals
 
 
 def as_bytes(body: dict[str, Any]) -> bytes:
-    """A request as bytes; half of a surrogate pair, which no JSON text can hold, becomes a question
-    mark.
-    """
+    """A request as bytes; a lone surrogate, which UTF-8 can't encode, becomes a question mark."""
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError:
@@ -267,4 +263,4 @@ def _count(value: Any) -> int | None:
 
 
 def _foreign(what: str, tree: Any) -> InputError:
-    return InputError("JDG-003", f"the reply is no {what}: {str(tree)[:200]!r}.")
+    return InputError("JDG-003", f"the reply is not a {what}: {str(tree)[:200]!r}.")

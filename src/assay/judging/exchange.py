@@ -1,9 +1,9 @@
-"""Judge work as files: questions out, answers in, from anyone; in our own lines or in
-OpenAI's batch format.
+"""Judge work as files: questions written out and answers from elsewhere read in, in our own format
+or in OpenAI's batch format.
 
-The id of a question is made of its digest, so an answer can only be taken for the question it was
-given to: a candidate, a rubric or a wording that changed in between changes the id. A question
-without an answer has no verdict and is written out again as still to be asked.
+The id of a question is made from its digest, so that an answer fits only the question it was given
+to: if a candidate, a rubric or the wording changes, so does the id. A question without an answer
+has no verdict and is written out again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Pending(NamedTuple):
 
 
 def question_id(asked: Asked, sample: int) -> str:
-    """The name of a question in a file; 64 characters at most, as batches want it."""
+    """The name of a question in a file; at most 64 characters, the limit of OpenAI's batches."""
     return f"q-{asked.digest.removeprefix('sha256:')[:48]}-s{sample}"
 
 
@@ -73,12 +73,12 @@ class Replay:
 
     @property
     def width(self) -> int:
-        """A file has no waiting."""
+        """One: reading from a file takes no time."""
         return 1
 
     async def ask(self, question: Question, *, sample: int = 0) -> Answer:
-        """The answer in the file. A reply that cannot be used is `unparsable`: there is nobody to
-        ask again.
+        """The answer in the file. A reply that cannot be used is `unparsable`: it can't be sent
+        back to be repaired.
         """
         asked = put(question, self._salt)
         name = question_id(asked, sample)
@@ -121,7 +121,7 @@ class JudgeAnswerLine(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class QuestionLine(Struct, frozen=True):
-    """A question to answer; keys that it needs no more are let through."""
+    """A question to answer; other keys are ignored."""
 
     id: str
     messages: Annotated[list[Message], Meta(min_length=1)]

@@ -1,10 +1,10 @@
 """Text under judgment as data: neutralised, marked line by line, and fenced with a boundary that
 its author cannot know.
 
-Three things hold together. Characters that steer a terminal, a tokeniser or a reader's eye are
-written out, so that nothing invisible is judged. Every line begins with a mark, so that no line of
-the text can look like a line of ours. The boundary is a keyed hash of the question under a random
-salt. A model may still obey such text; `audit` measures how often.
+There are three defences. Characters that control a terminal or a tokeniser, or that readers can't
+see, are written out, so that nothing invisible is judged. Every line begins with a mark, so that no
+line of the text can look like one of ours. The boundary is a keyed hash of the question under a
+random salt. A model may still obey such text; `audit` measures how often.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ MARK = "| "
 """How each line of fenced text begins."""
 
 _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
-_KEPT = frozenset(
-    "\n\t\u200c\u200d"
-)  # the joiners are letters' business in Persian, Hindi and emoji
-# The markers by which chat templates show who speaks. A server that reads them inside a text would
-# let the text speak as somebody else.
+_KEPT = frozenset("\n\t\u200c\u200d")  # Persian, Hindi and emoji need the joiners
+# Chat templates mark speakers with these. A server that reads them inside a text would let the text
+# speak as another role.
 _TURNS = re.compile(
     r"<(?=\|[^\n<>]{0,60}\|>)|<(?=[|\uff5c][^\n<>]{0,60}[|\uff5c]>)|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS)\])"
     r"|<(?=</?SYS>>)|<(?=/?s>)|<(?=/?(?:start_of_turn|end_of_turn|bos|eos|pad|unk)>)",
@@ -41,7 +39,7 @@ def neutralise(text: str) -> str:
     text = _BREAKS.sub("\n", text)
     if not text.isprintable():
         text = "".join(
-            sign if sign.isprintable() or sign in _KEPT else _written(sign) for sign in text
+            char if char.isprintable() or char in _KEPT else _written(char) for char in text
         )
     if not text.isascii():
         text = _HIDDEN.sub(lambda found: _written(found[0]), text)
@@ -51,20 +49,19 @@ def neutralise(text: str) -> str:
 _HIDDEN = re.compile(
     "[\U000e0000-\U000e0fff\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0]|(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]|(?<=[\u200c\u200d])[\u200c\u200d]"
 )
-"""Selectors, tags and fillers that show nothing and can carry a whole message. One selector or
-joiner is an emoji's or a letter's; a row of them is not.
+"""Selectors, tags and fillers that are invisible and can carry a whole message. A single selector
+or joiner may belong to an emoji or a letter; several in a row don't.
 """
 
 
 @lru_cache(maxsize=4096)
-def _written(sign: str) -> str:
-    # A space of another width is a space; anything else that cannot be printed is shown by its
-    # number.
-    return " " if unicodedata.category(sign) == "Zs" else f"⟨U+{ord(sign):04X}⟩"
+def _written(char: str) -> str:
+    # a space of another width becomes a space; anything else is shown by its number
+    return " " if unicodedata.category(char) == "Zs" else f"⟨U+{ord(char):04X}⟩"
 
 
 class Fence:
-    """Makes fenced blocks that all carry one boundary."""
+    """Makes fenced blocks with one boundary."""
 
     def __init__(self, boundary: str) -> None:
         self.boundary = boundary
@@ -94,7 +91,7 @@ class Salt(NamedTuple):
 
     @classmethod
     def fresh(cls) -> Salt:
-        """A new one, at random."""
+        """A new random salt."""
         return cls(secrets.token_bytes(SALT_BYTES))
 
     def boundary(self, question: str) -> str:
@@ -115,7 +112,7 @@ def occurs(quote: str, text: str) -> bool:
     wanted = " ".join(quote.split())
     if not wanted:
         return False
-    # a judge that quotes over a line break brings our line mark with it
+    # a quote that spans lines contains our line mark
     plain = " ".join(part for part in wanted.split(" ") if part != MARK.strip())
     shown = neutralise(text)
     return any(

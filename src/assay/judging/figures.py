@@ -44,7 +44,7 @@ _COUNTS = frozenset(
     }
 )
 _SLACK = Decimal("1e-9")
-"""What rounding may add to a bound."""
+"""How far rounding may exceed a bound."""
 
 
 def impossible(document: Mapping[str, Any]) -> str | None:
@@ -99,17 +99,17 @@ def _walk(value: Any, path: str) -> Any:
         yield f"{path} is {value}, and it counts something"
 
 
-def _interval(found: Mapping[str, Any], path: str, low: int | None, high: int | None) -> Any:
-    """An interval within the range of its statistic, with its ends in order. A `value`
-    that isn't a number is left to others.
+def _interval(interval: Mapping[str, Any], path: str, low: int | None, high: int | None) -> Any:
+    """The faults of an interval: a value that isn't a number, or is outside the range of its
+    statistic, and ends that are not in order.
     """
     ends = {
-        key: found[key]
+        key: interval[key]
         for key in ("value", "low", "high")
-        if exact.is_number(found.get(key)) and isfinite(found[key])
+        if exact.is_number(interval.get(key)) and isfinite(interval[key])
     }
     for key in ("value", "low", "high"):
-        if isinstance(found.get(key), str | bool):
+        if isinstance(interval.get(key), str | bool):
             yield f"{path}.{key} is not a number"
     for key, value in ends.items():
         if (
@@ -134,7 +134,7 @@ def _interval(found: Mapping[str, Any], path: str, low: int | None, high: int | 
 
 
 def _counts(calibration: Mapping[str, Any]) -> str | None:
-    """Whether the counts of a calibration fit each other."""
+    """Why the counts of a calibration contradict each other; None if they don't."""
     n = calibration.get("n_labelled")
     labels, block = calibration.get("labels"), calibration.get("agreement")
     if isinstance(labels, Mapping) and exact.is_number(n) and len(labels) != n:

@@ -1,8 +1,8 @@
-"""Who a judge is, as given in the source of a score, in a calibration and on a card; and what
-in its settings breaks the protocol.
+"""The identity of a judge in the source of a score, in a calibration and on a card; and warnings
+about its settings.
 
-A judge is a model with its version, prompt, rubric and settings. What is known about one judge says
-nothing about another that shares only its name.
+A judge is a model with its version, prompt, rubric and settings. A measurement of one judge says
+nothing about another that only has the same name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SNAPSHOT = re.compile(r"[-:@](\d{4}|\d{8}|\d{4}-\d{2}-\d{2})")
 
 
 def rubric_name(rubric: Rubric) -> str:
-    """A rubric by its name and content: an edited one is another."""
+    """A rubric by its name and content, so that an edited rubric is a different one."""
     return f"{rubric.id}+{digest(rubric).removeprefix('sha256:')[:12]}"
 
 
@@ -34,7 +34,7 @@ def definition_name(definition: str) -> str:
 def scorer_of(
     spec: JudgeSpec, *, prompt_version: str, rubric: str, answered: Mapping[str, int], **how: Any
 ) -> dict[str, Any]:
-    """The source of the scores that a judge gave. `how` is what else decides its answers: samples,
+    """The source of the scores that a judge gave. `how` has what else decides its answers: samples,
     examples, references.
     """
     fixed = {
@@ -84,34 +84,34 @@ def others_answered(asked: str, answered: Mapping[str, int]) -> list[str]:
 def warnings_of(
     spec: JudgeSpec, *, left_out: Iterable[str], answered: Mapping[str, int]
 ) -> list[str]:
-    """What in the settings and in the replies breaks the judge protocol: a low temperature, a
-    strict shape of the reply, the model that was asked.
+    """Warnings where settings or replies break the judge protocol: temperature 0, a strict shape of
+    the reply, and answers from the model that was asked.
     """
     dropped = set(left_out)
-    found = []
+    warnings = []
     if spec.temperature is None or "temperature" in dropped:
-        found.append(
+        warnings.append(
             "The request sets no temperature, so the endpoint's own applies: the same text may get"
             " another verdict."
         )
     elif spec.temperature > 0:
-        found.append(
+        warnings.append(
             f"The temperature is {spec.temperature:g}, above 0: the same text may get another"
             " verdict."
         )
     if spec.structured == "none" or "response_format" in dropped:
-        found.append(
+        warnings.append(
             "The request asks for no structured output: replies that cannot be read are more"
             " likely."
         )
     elif spec.structured == "json_object":
-        found.append(
+        warnings.append(
             "The request asks for JSON of any shape: replies that cannot be read are more likely."
         )
     total = sum(answered.values())
     for name in others_answered(spec.model, answered):
-        found.append(
+        warnings.append(
             f"{spec.model} was asked, and {name} answered {answered[name]:,} of {total:,} times:"
             " these verdicts may not gate."
         )
-    return [f"{spec.judge}: {sentence}" for sentence in found]
+    return [f"{spec.judge}: {sentence}" for sentence in warnings]

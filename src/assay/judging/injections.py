@@ -1,9 +1,9 @@
 """Texts that try to talk a judge into a verdict, written for this project: many techniques, many
 languages.
 
-They are test inputs for a measurement and never part of a prompt: each is set into a candidate and
-goes through the same fence as any other text. `audit` counts what a judge obeys. The texts are in
-`data/injections.jsonl`; invisible characters are written there as escapes.
+They are inputs of a measurement: each is put into a candidate and goes through the same fence as
+any other text. `audit` counts those that a judge obeys. The texts are in `data/injections.jsonl`,
+with invisible characters as escapes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ GUESS = "{boundary_guess}"
 
 
 class Injection(NamedTuple):
-    """One attack, and the verdict it is after: the best score, the first place, a tie, no verdict,
-    or the boundary and the key themselves.
+    """One attack, and what it wants: the best score, the first place, a tie, no verdict, or the
+    boundary and the key themselves.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""What is put before a judge: the items of a file, as runs or as plain tasks with their answers."""
+"""What a judge is shown: the items of a file, as runs or as plain tasks with their answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Item(NamedTuple):
-    """One text to judge. `run` is there where it came out of a run."""
+    """One text to judge, with the run that it came from, if any."""
 
     id: str
     task: str
@@ -36,9 +36,7 @@ class Item(NamedTuple):
     group: str | None = None
     run: Run | None = None
     missing: str | None = None
-    """Why there is nothing to judge, where there is not: a missing output is not an empty
-    answer.
-    """
+    """Why there is nothing to judge, or None: a missing output is not an empty answer."""
 
     @property
     def run_digest(self) -> str | None:
@@ -47,7 +45,7 @@ class Item(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two texts to compare. Where a person has compared them, `label` says how."""
+    """Two texts to compare; `label` is the verdict of a person, if there is one."""
 
     id: str
     task: str
@@ -164,7 +162,7 @@ def read_pairs(paths: Iterable[str]) -> list[Pair]:
 
 def pair_up(first: list[Item], second: list[Item]) -> list[Pair]:
     """Pairs from two sets of runs on the same samples. A sample that only one side has is an error:
-    dropping it could turn the comparison.
+    dropping it could reverse the comparison.
     """
     left = {_sample(item): item for item in first}
     right = {_sample(item): item for item in second}

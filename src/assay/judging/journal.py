@@ -1,8 +1,8 @@
-"""The journal of judge work: every request that was paid for and the reply to it, under the digest
-of what was asked.
+"""The journal of judge work: every request that was paid for and its reply, under the digest of the
+question.
 
 It is a `LineLog`: a killed job loses at most the line it was writing, a changed line is refused,
-one job writes at a time. No key is ever written; the headers of a request are not part of it.
+and one job writes at a time. API keys are never written: a request is stored without its headers.
 """
 
 from __future__ import annotations

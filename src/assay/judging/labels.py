@@ -1,7 +1,8 @@
 """Rows of human labels and a judge's verdicts, and the scale they are on.
 
-A row is `{"id", "human", "judge"}` and perhaps `group`. A human null says that nobody looked; a
-judge null that the verdict could not be read: it is counted, and never left out of a denominator.
+A row is `{"id", "human", "judge"}` and optionally `group`. If `human` is null, nobody labelled the
+item; if `judge` is null, the verdict could not be read: it is counted, and never left out of a
+denominator.
 One file is on one scale: truth values, numbers, or words. Words have no order and no value until
 the positive one is named, except `a`, `b` and `tie`, the verdicts of a comparison.
 """
@@ -31,8 +32,8 @@ COMPARISON = {"a": 1.0, "tie": 0.5, "b": 0.0}
 
 
 class Label(NamedTuple):
-    """One item: what people said of it, if anybody looked, and what the judge said, if that could
-    be read.
+    """One item with its human label, if it has one, and the judge's verdict, if it could be
+    read.
     """
 
     id: str
@@ -42,7 +43,7 @@ class Label(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """What the values of a file are worth."""
+    """The numbers that the values of a file stand for."""
 
     name: str
     """binary, comparison, categories, ordinal or continuous."""
@@ -63,7 +64,7 @@ def read_labels(path: str) -> list[Label]:
 
 
 def labels_of(rows: Sequence[Mapping[str, Any] | Label]) -> list[Label]:
-    """Rows from Python, held to the same rules as those of a file."""
+    """Rows from Python, checked like those of a file."""
     trees = [row._asdict() if isinstance(row, Label) else row for row in rows]
     return _labels(
         (Document(tree, "", at=f"rows[{place}]") for place, tree in enumerate(trees)), where="rows"
@@ -153,7 +154,7 @@ def _slips(rows: Sequence[Label], where: str) -> list[Fault]:
 
 
 def kind_of(value: Any) -> str:
-    """What a value is; nothing for null and for anything that isn't on a scale."""
+    """The kind of a value; empty for null and for anything that can't be a label."""
     if value is True or value is False:
         return "truth value"
     if isinstance(value, str):
@@ -185,7 +186,7 @@ def scale_of(rows: Iterable[Label], *, positive: str | None = None) -> Scale:
             raise InputError(
                 "JDG-008",
                 f"no label and no verdict is '{positive}'.{near_miss(positive, values)}",
-                fix=f"There are {_listed(values)}.",
+                fix=f"The values are {_listed(values)}.",
             )
         return Scale("binary", "rate", positive, {text: float(text == positive) for text in values})
     if all(isinstance(value, bool) for value in values.values()):

@@ -1,8 +1,8 @@
-"""How many requests may be on their way at once: one more after each full round of successes, half
-as many when the endpoint reports overload.
+"""How many requests may be in flight at once: one more after each full round of successes, half as
+many when the endpoint reports overload.
 
-Waiting is measured with a monotonic clock. A pause that the endpoint asks for holds for every
-request, not just for the one that was refused.
+Waiting is measured with a monotonic clock. A pause that the endpoint asks for applies to every
+request, not just to the one that was refused.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ class Limiter:
         while True:
             now = self._clock()
             if self._resume_at > now:
-                self._resume_at = min(
-                    self._resume_at, now + self._pause_s
-                )  # a clock that was set back makes no pause longer than was asked for
+                # a clock that was set back must not make the pause longer
+                self._resume_at = min(self._resume_at, now + self._pause_s)
                 await asyncio.sleep(self._resume_at - now)
                 continue
             if self.in_flight < max(1, int(self.limit)):
@@ -49,7 +48,7 @@ class Limiter:
                 await place
             except asyncio.CancelledError:
                 if place.done() and not place.cancelled():
-                    self._wake()  # the place that was given to us goes to the next
+                    self._wake()  # pass the place on
                 raise
 
     def release(self) -> None:
@@ -64,8 +63,8 @@ class Limiter:
             self._wake()
 
     def refused(self, *, started: float, retry_after_s: float | None) -> None:
-        """The endpoint reported overload. Requests that were already on their way when we slowed
-        down do not slow us down again.
+        """The endpoint reported overload. Requests that were already in flight when we slowed down
+        do not slow us down again.
         """
         now = self._clock()
         if started >= self._slowed_at:

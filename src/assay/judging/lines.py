@@ -1,4 +1,4 @@
-"""Reads files of JSON lines, one thing on each line, and gathers the faults of all of them."""
+"""Reads files of JSON lines, and collects the faults of all lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_FAULTS = 100
 
 
 def read_lines(paths: Iterable[str], take: Callable[[Document], T], *, absent: str) -> list[T]:
-    """What `take` makes of each line of files; `absent` is the error of files without any."""
+    """What `take` makes of each line of files; `absent` is the error if they have no lines."""
     made = take_all((line for path in paths for line in _ungraded(path)), take)
     if not made:
         raise InputError("FIL-005", absent, where=", ".join(paths))
@@ -41,14 +41,14 @@ def take_all(
     """What `take` makes of each document. It raises an InputError for one that is at fault; all of
     them become one error, each fault with its file and line.
     """
-    made: list[T] = []
+    taken: list[T] = []
     faults: list[Fault] = []
     for document in documents:
         if isinstance(document, Unread):
             faults.append(document.fault)
             continue
         try:
-            made.append(take(document))
+            taken.append(take(document))
         except InputError as error:
             found = error.faults or [Fault(error.message, code=error.code, fix=error.fix)]
             for fault in found:
@@ -57,11 +57,11 @@ def take_all(
                 fault.path = f"{document.at}.{fault.path}".strip(".")
             faults += found
     refuse(faults, where=where)
-    return made
+    return taken
 
 
 def refuse(faults: list[Fault], *, where: str = "", fix: str = "") -> None:
-    """Raise one error with the first faults and the count of all; nothing if there are none."""
+    """Raise one error with the first faults and the count of all, if there are any."""
     if faults:
         first = faults[0]
         error = InputError(

@@ -1,5 +1,5 @@
-"""Models behind litellm, for endpoints that no dialect here speaks. An extra: litellm is large and
-slow to load.
+"""Models behind litellm, for endpoints without a dialect in `endpoints`. An extra: litellm is large
+and slow to load.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ async def post(
     timeout_s: float,
 ) -> tuple[dict[str, Any], int, Any, bytes]:
     """One completion, in the shape of an HTTP exchange: request, status, headers, reply."""
-    os.environ.setdefault(
-        "LITELLM_LOCAL_MODEL_COST_MAP", "True"
-    )  # else it fetches a price list from the network on import
+    # otherwise it fetches a price list from the network on import
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     try:
         import litellm
     except ImportError:
@@ -37,9 +36,7 @@ async def post(
             fix=f"Run: {install_hint('litellm')}",
         ) from None
     litellm.telemetry = False
-    litellm.suppress_debug_info = (
-        True  # it would print on standard output, where only our document belongs
-    )
+    litellm.suppress_debug_info = True  # it would print on standard output, next to our document
     body = OpenAI().body(spec, messages, schema, without=without, sample=sample)
     extra: dict[str, Any] = {"api_base": spec.base_url} if spec.base_url else {}
     if key is not None:

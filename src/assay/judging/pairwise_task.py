@@ -1,9 +1,8 @@
-"""Pairwise comparison: every pair in both orders; orders that disagree are asked once more; if they
-still disagree it is a tie.
+"""Pairwise comparison: every pair in both orders; if the orders disagree, both are asked once more;
+if they still disagree, it is a tie.
 
-Which order is asked first is drawn by the seed. The rate of inconsistent pairs is that of the first
-pass. A pair with an unusable answer has no winner: it is counted as unusable, never as
-a tie.
+The seed decides which order is asked first. The rate of inconsistent pairs is that of the first
+pass. A pair with an unusable answer has no winner: it is counted as unusable, never as a tie.
 """
 
 from __future__ import annotations
@@ -51,9 +50,7 @@ class Compared(NamedTuple):
     looks: tuple[Look, ...]
     winner: Winner | None
     decided: str
-    """How: consistent, consistent on the second pass, inconsistent, or what kept a verdict from
-    being there.
-    """
+    """How: consistent, consistent on the second pass, inconsistent, or why there is no verdict."""
 
     @property
     def consistent(self) -> bool | None:
@@ -118,11 +115,11 @@ async def compare(
     definition: str = DEFINITION,
 ) -> list[Compared]:
     """Compare every pair."""
-
-    async def one(pair: Pair) -> Compared:
-        return await compare_pair(client, pair, seed=seed, definition=definition)
-
-    return await spread(one, pairs, width=client.width)
+    return await spread(
+        lambda pair: compare_pair(client, pair, seed=seed, definition=definition),
+        pairs,
+        width=client.width,
+    )
 
 
 def pair_questions(pair: Pair, seed: int, definition: str) -> list[PairQuestion]:
@@ -185,13 +182,13 @@ def comparisons_document(
     """`assay.comparisons/1`: the tally after re-runs, the consistency of the first pass, and every
     pair; `score` is ready to be put into a run.
     """
-    found = tally(compared)
+    counted = tally(compared)
     looked = [one.consistent for one in compared if one.consistent is not None]
     inconsistent = looked.count(False)
     rate = wilson(inconsistent, len(looked))
-    decided = found["wins"] + found["losses"] + found["ties"]
-    win_rate = (found["wins"] + found["ties"] / 2) / decided if decided else None
-    raw_score = {name: found[name] for name in ("wins", "losses", "ties")}
+    decided = counted["wins"] + counted["losses"] + counted["ties"]
+    win_rate = (counted["wins"] + counted["ties"] / 2) / decided if decided else None
+    raw_score = {name: counted[name] for name in ("wins", "losses", "ties")}
     score: dict[str, Any] = {
         "raw": raw_score,
         "n": decided,
@@ -204,12 +201,12 @@ def comparisons_document(
             "inconsistent": inconsistent,
         }
     sentences = [
-        f"candidate a: {count(found['wins'], 'win')}, {count(found['losses'], 'loss', 'losses')},"
-        f" {count(found['ties'], 'tie')}"
+        f"candidate a: {count(counted['wins'], 'win')},"
+        f" {count(counted['losses'], 'loss', 'losses')}, {count(counted['ties'], 'tie')}"
         + (f"; win rate {win_rate:.3f}, ties as half" if win_rate is not None else "")
         + (
-            f"; {count(found['without_verdict'], 'pair')} without a verdict"
-            if found["without_verdict"]
+            f"; {count(counted['without_verdict'], 'pair')} without a verdict"
+            if counted["without_verdict"]
             else ""
         ),
     ]
@@ -230,7 +227,7 @@ def comparisons_document(
         "prompt_version": PAIRWISE_PROMPT,
         "seed": seed,
         "pairs": len(compared),
-        **found,
+        **counted,
         "raw_score": raw_score,
         "score": score,
         "win_rate": win_rate,

@@ -1,5 +1,5 @@
-"""Panels: several judges on the same question, by mean or by majority, with their disagreement
-next to the result.
+"""Panels: several judges on the same question, by mean or by majority, with their disagreement in
+the result.
 
 A member without a verdict is not left out. The mean needs every member; a majority is more than
 half of all members, present or not.
@@ -80,12 +80,12 @@ def _majority(seats: Sequence[Seat], present: list[Any]) -> tuple[Any, str | Non
     score, votes = Counter(present).most_common(1)[0] if present else (None, 0)
     if 2 * votes > len(seats):
         return score, None
-    said = ", ".join(f"{seat.judge}: {'none' if seat.raw is None else seat.raw}" for seat in seats)
-    return None, f"no score has more than half of the {len(seats)} judges ({said})"
+    cast = ", ".join(f"{seat.judge}: {'none' if seat.raw is None else seat.raw}" for seat in seats)
+    return None, f"no score has more than half of the {len(seats)} judges ({cast})"
 
 
 def convene(members: Mapping[str, Sequence[Judged]], *, by: Vote) -> list[Voted]:
-    """The votes on everything that the members judged; they were all asked the same."""
+    """The votes on everything that the members judged; all were asked the same questions."""
     names = list(members)
     return [
         vote(

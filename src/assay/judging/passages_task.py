@@ -1,9 +1,9 @@
 """Context precision and recall through a judge: whether each retrieved passage helps to answer the
 question, and which statements of the expected answer the passages contain.
 
-A run whose dataset names the relevant passages (`expected.relevant_ids`) is not asked about: what
-is known is not judged. Only passages that nobody has decided are asked, and a yes needs a quote. A
-question without a verdict leaves its criterion undetermined.
+Nothing is asked about a run whose dataset names the relevant passages (`expected.relevant_ids`).
+Otherwise only undecided passages are asked about, and a yes needs a quote. A question without a
+verdict leaves its criterion undetermined.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class AskedPassage(NamedTuple):
 
 
 def passages_of(items: Sequence[Item], *, again: bool = False) -> list[AskedPassage]:
-    """What to ask: the passages that nobody decided, or all of them, and the statements of each
+    """What to ask: the undecided passages, or all of them with `again`, and the statements of each
     expected answer. Nothing if the dataset names the relevant passages.
     """
-    found: list[AskedPassage] = []
+    passages: list[AskedPassage] = []
     for item in items:
         run = item.run
         if run is None:
@@ -52,7 +52,7 @@ def passages_of(items: Sequence[Item], *, again: bool = False) -> list[AskedPass
             continue
         statements = statements_of(run)
         reference = " ".join(statements) or None
-        found += [
+        passages += [
             AskedPassage(
                 item.id, "passage", place, PassageQuestion(item.task, passage.text, reference)
             )
@@ -61,11 +61,11 @@ def passages_of(items: Sequence[Item], *, again: bool = False) -> list[AskedPass
         ]
         if again or not _are_decided(run):
             context = context_of(run)
-            found += [
+            passages += [
                 AskedPassage(item.id, "statement", place, ClaimQuestion(text, context))
                 for place, text in enumerate(statements)
             ]
-    return found
+    return passages
 
 
 def _names_relevant(run: Run) -> bool:
@@ -111,11 +111,7 @@ def statements_of(run: Run) -> list[str]:
 
 async def judge_passages(client: Asker, asked: Sequence[AskedPassage]) -> list[Answer]:
     """Ask about every passage and statement."""
-
-    async def one(work: AskedPassage) -> Answer:
-        return await client.ask(work.question)
-
-    return await spread(one, asked, width=client.width)
+    return await spread(lambda passage: client.ask(passage.question), asked, width=client.width)
 
 
 def weighed_runs(
@@ -131,7 +127,7 @@ def weighed_runs(
     for one, answer in zip(asked, answers, strict=True):
         verdict = None if answer.verdict is None else bool(answer.verdict.score)
         by_run.setdefault(one.run, []).append((one, verdict))
-    made = []
+    runs = []
     for item in items:
         tree: dict[str, Any] = msgspec.to_builtins(item.run, builtin_types=(Decimal,))
         statements: list[dict[str, Any]] = []
@@ -144,7 +140,7 @@ def weighed_runs(
         if statements:
             tree["expected_claims"] = statements
         elif item.run is not None and item.run.retrieval == [] and not _names_relevant(item.run):
-            # nothing was found, so it contains nothing that was expected: there is nothing to ask
+            # nothing was retrieved, so no statement is supported, without asking
             nothing = [{"text": text, "supported": False} for text in statements_of(item.run)]
             tree.update({"expected_claims": nothing} if nothing else {})
         if item.id in by_run:
@@ -153,5 +149,5 @@ def weighed_runs(
                 "prompt_version": PASSAGE_PROMPT,
                 **({} if version is None else {"version": version}),
             }
-        made.append(tree)
-    return made
+        runs.append(tree)
+    return runs

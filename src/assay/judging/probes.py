@@ -1,11 +1,11 @@
-"""What a judge is audited with: pairs whose better answer is beyond dispute, padding that says
-nothing, and one plain rubric.
+"""What a judge is audited with: pairs whose better answer is clear, padding that says nothing, and
+one plain rubric.
 
-All of it is original text that lies in `data/`. In half of the labelled pairs the better answer is
-the shorter one, and each place holds the better answer equally often, so that a judge that goes by
-length or by place is right half of the time. Anyone who changes a pair keeps these balances and
-gives the set a new digest on purpose: cards that name different digests were not measured with the
-same instrument. Nothing here asks a judge: see `audit`.
+All of it is original text in `data/`. In half of the labelled pairs the better answer is the
+shorter one, and the better answer comes first as often as second, so that a judge that goes by
+length or by place is right half of the time. Changes must keep both balances. They give the set a
+new digest: cards with different digests were not measured on the same pairs. `audit` asks the
+judge.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def audit_rubric() -> Rubric:
 
 
 def digest_of(pairs: Iterable[Pair]) -> str:
-    """What identifies a set of pairs: their words and labels, whatever their order. A field at its
+    """The digest of a set of pairs: of their texts and labels, whatever their order. A field at its
     default counts as absent.
 
     >>> first, second = (
@@ -80,10 +80,10 @@ def digest_of(pairs: Iterable[Pair]) -> str:
     >>> digest_of([first]) == digest_of([first._replace(label="b")])
     False
     """
-    return digest(sort_canonically([_said(pair) for pair in pairs]))
+    return digest(sort_canonically([_without_defaults(pair) for pair in pairs]))
 
 
-def _said(pair: Pair) -> dict[str, Any]:
+def _without_defaults(pair: Pair) -> dict[str, Any]:
     defaults = Pair._field_defaults
     return {
         name: value

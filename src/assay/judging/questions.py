@@ -2,8 +2,8 @@
 and how the question is worded.
 
 The wording is part of the measurement: `prompt_version` is in every result, and a golden test
-holds the words to it. A judge gives its reason before its verdict. All text that is not ours (the
-task, the reference, the candidates, the examples) goes into fenced blocks, see `fence`.
+pins the words of each version. A judge gives its reason before its verdict. All text that is not
+ours (the task, the reference, the candidates, the examples) goes into fenced blocks, see `fence`.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class PairQuestion(NamedTuple):
 
 
 class ClaimQuestion(NamedTuple):
-    """Whether a context bears a claim out."""
+    """Whether a context supports a claim."""
 
     claim: str
     context: str
@@ -319,7 +319,7 @@ def _closed(properties: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _ours(text: str) -> str:
-    """A text of a rubric on one line: it is trusted with what it says, not with how it is set."""
+    """A text of a rubric on one line: we trust its words, but not its layout."""
     return " ".join(neutralise(text).split())
 
 
@@ -338,7 +338,7 @@ def _system(what: str, boundary: str) -> str:
 
 
 def repair(messages: list[dict[str, str]], reply: str, fault: str) -> list[dict[str, str]]:
-    """The question once more, with the reply that could not be used and what was wrong with it."""
+    """The question again, with the unusable reply and what was wrong with it."""
     return [
         *messages,
         {"role": "assistant", "content": neutralise(reply[:4000]) or "(nothing)"},
@@ -353,10 +353,10 @@ def repair(messages: list[dict[str, str]], reply: str, fault: str) -> list[dict[
 
 
 class Asked(NamedTuple):
-    """A question as it is sent: under its digest, and with the boundary that belongs to it."""
+    """A question as it is sent, with its digest and its boundary."""
 
     digest: str
-    """What was asked, without boundary, model or time: the same question has the same digest."""
+    """Of the question without boundary, model or time: the same question has the same digest."""
     messages: list[dict[str, str]]
     schema: dict[str, Any]
     boundary: str
@@ -375,11 +375,11 @@ def put(question: Question, salt: Salt) -> Asked:
             "a text contains the boundary of its question.",
             fix="Take a new journal: its salt is known to the author of the text.",
         )
-    told = b"\x00".join(
+    content = b"\x00".join(
         (question.prompt_version.encode(), _encode(schema), words.encode("utf-8", "surrogatepass"))
     )
     return Asked(
-        "sha256:" + sha256(told).hexdigest(), question.messages(boundary), schema, boundary
+        "sha256:" + sha256(content).hexdigest(), question.messages(boundary), schema, boundary
     )
 
 

@@ -82,8 +82,8 @@ def read_verdict(reply: Reply, question: Question, schema: dict[str, Any]) -> Re
 
 
 def _unusable(fault: str) -> Read:
-    # The fault goes back to the judge, and into the key of its repair: other words are other
-    # questions, and a journal would not know them.
+    # The fault goes back to the judge and into the key of the repair: with other words, the answers
+    # in existing journals would not be found.
     return Read("unparsable", None, "", fault, repairable=True)
 
 

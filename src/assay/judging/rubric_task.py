@@ -55,8 +55,8 @@ class Judged(NamedTuple):
     answers: tuple[Answer, ...]
     group: str | None = None
     disagreement: dict[str, Any] | None = None
-    """How far several samples or judges were apart, as it appears in a score; None if only one was
-    asked.
+    """How far the scores of several samples or judges differ, as it appears in a score; None if
+    there was only one.
     """
     run: str | None = None
     """The digest of the run, where the item is one."""
@@ -75,7 +75,7 @@ class Judged(NamedTuple):
             }
             for answer in self.answers
         ]
-        found = {
+        document = {
             "id": self.item,
             "criterion": self.criterion,
             "raw": self.raw,
@@ -85,18 +85,24 @@ class Judged(NamedTuple):
             "samples": samples,
         }
         if self.run is not None:
-            found["run"] = self.run
-        return found if self.disagreement is None else {**found, "disagreement": self.disagreement}
+            document["run"] = self.run
+        return (
+            document
+            if self.disagreement is None
+            else {**document, "disagreement": self.disagreement}
+        )
 
 
 async def spread(work: Callable[[T], Awaitable[R]], items: Iterable[T], *, width: int) -> list[R]:
-    """Work on items, some at a time, results in their order. The first error ends all."""
-    found: dict[int, R] = {}
+    """Work on items, `width` at a time; the results are in the order of the items. The first error
+    ends all work.
+    """
+    results: dict[int, R] = {}
     queue = iter(enumerate(items))
 
     async def worker() -> None:
         for index, item in queue:
-            found[index] = await work(item)
+            results[index] = await work(item)
 
     tasks = [asyncio.ensure_future(worker()) for _ in range(width)]
     try:
@@ -105,7 +111,7 @@ async def spread(work: Callable[[T], Awaitable[R]], items: Iterable[T], *, width
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    return [found[index] for index in range(len(found))]
+    return [results[index] for index in range(len(results))]
 
 
 def questions_of(
@@ -155,7 +161,7 @@ async def judge_rubric(
 ) -> list[Judged]:
     """Ask every question `samples` times."""
 
-    async def one(work: tuple[Item, RubricCriterion, RubricQuestion]) -> Judged:
+    async def judge(work: tuple[Item, RubricCriterion, RubricQuestion]) -> Judged:
         item, criterion, question = work
         if item.missing is not None:
             return Judged(
@@ -175,11 +181,11 @@ async def judge_rubric(
             item.run_digest,
         )
 
-    return await spread(one, questions, width=client.width)
+    return await spread(judge, questions, width=client.width)
 
 
 def apart(between: str, scores: Sequence[Any]) -> dict[str, Any] | None:
-    """How far scores of the same thing are apart; None if fewer than two were given."""
+    """How far scores of the same thing differ; None if there are fewer than two."""
     return (
         {"between": between, "n": len(scores), "low": min(scores), "high": max(scores)}
         if len(scores) > 1
@@ -250,7 +256,7 @@ def scored_runs(
     by_item: dict[str, list[Judged]] = {}
     for one in judged:
         by_item.setdefault(one.item, []).append(one)
-    made = []
+    runs = []
     for item in items:
         if item.run is None:
             raise InputError(
@@ -286,5 +292,5 @@ def scored_runs(
             if one.disagreement is not None and one.raw is not None:
                 scores[one.criterion]["disagreement"] = one.disagreement
         tree["judge"] = judge
-        made.append(tree)
-    return made
+        runs.append(tree)
+    return runs

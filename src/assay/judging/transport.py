@@ -1,7 +1,7 @@
 """Sends one request to a judge's endpoint and returns the reply, with the key masked.
 
-Redirects are not followed: they would carry the key and the texts wherever they point. A reply is
-read up to a limit. Retrying, pacing and paying are the client's; see `client`.
+Redirects are not followed: they would carry the key and the texts to another host. A reply is read
+up to a limit. Retries, pacing and costs are the task of `client`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Exchange(NamedTuple):
 
 
 class UnreachableError(Exception):
-    """No reply came; the text is why."""
+    """No reply came; the message is the reason."""
 
     def __init__(self, reason: str, *, timed_out: bool) -> None:
         super().__init__(reason)
@@ -44,7 +44,7 @@ class UnreachableError(Exception):
 
 
 class Transport:
-    """The way to one endpoint."""
+    """Sends requests to one endpoint."""
 
     def __init__(self, spec: JudgeSpec) -> None:
         self.spec = spec
@@ -81,7 +81,7 @@ class Transport:
             else self._answer
         )
         try:
-            found = await send(messages, schema, sample, without=without, timeout_s=timeout_s)
+            exchange = await send(messages, schema, sample, without=without, timeout_s=timeout_s)
         except UsageError:
             raise
         except TimeoutError:
@@ -93,7 +93,7 @@ class Transport:
             words = f"{self.spec.base_url}: {type(error).__name__}: {error}".rstrip(": ")
             masked = self._masked(words.encode("utf-8", "replace")).decode("utf-8", "replace")
             raise UnreachableError(masked, timed_out=False) from None
-        return found._replace(data=self._masked(found.data))
+        return exchange._replace(data=self._masked(exchange.data))
 
     async def _http(
         self,
@@ -174,7 +174,7 @@ class Transport:
             found = await asyncio.wait_for(self._api.answer(request), timeout_s)
         except TimeoutError:
             raise
-        except (Exception, SystemExit) as error:  # it may not end the process with its own code
+        except (Exception, SystemExit) as error:  # a plugin must not end the process
             raise OSError(f"{spec.api}: {type(error).__name__}: {error}") from error
         reply = found if isinstance(found, Reply) else Reply(found, None, None, None, None, None)
         body = {
@@ -216,7 +216,7 @@ class Transport:
         return self._session
 
     def _masked(self, data: bytes) -> bytes:
-        """Data without the key: an endpoint may send it back."""
+        """The data with the key masked: an endpoint may send it back."""
         if self._key is None or len(self._key) < SHORTEST_KEY:
             return data
         key = self._key.encode()

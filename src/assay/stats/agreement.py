@@ -153,8 +153,8 @@ def _imagined(seen: _Disagreement, weight: float, *, ordered: bool) -> list[_Uni
 
 
 class _Disagreement:
-    """What units disagree on, inside them and by chance, and how each unit moves the ratio of the
-    two.
+    """The disagreement inside units and by chance, and the influence of each unit on the ratio of
+    the two.
     """
 
     def __init__(self, units: list[_Unit], metric: Level, scale: list[float]) -> None:
@@ -201,9 +201,7 @@ class _Disagreement:
         ]
 
     def _rank_moves(self, ratio: float) -> list[float]:
-        """What one more rating of each category does to the mid-ranks of all, and by that to the
-        ratio.
-        """
+        """How one more rating of each category moves the ratio by moving the mid-ranks of all."""
         middle = fsum(mass * rank for mass, rank in zip(self.margin, self.scale, strict=True))
         pull = [
             -4 * ratio * mass * (rank - middle)

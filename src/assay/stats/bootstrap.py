@@ -1,5 +1,4 @@
-"""Bootstrap intervals of a mean: percentile and BCa, seeded. Needs
-numpy, the extra `stats`.
+"""Bootstrap intervals of a mean: percentile and BCa, seeded. Needs numpy, the extra `stats`.
 
 Graded data has few distinct values; a resample of it is then one multinomial draw of their counts,
 which is equivalent and much faster. Otherwise places are drawn in blocks that stay in the cache.
@@ -59,9 +58,9 @@ def bootstrap_mean(
             f"{resamples} resamples are too few for the ends of an interval.",
             fix="Take 1,000 or more; 10,000 is usual.",
         )
-    found = checked(values, None)
+    samples = checked(values, None)
     name = f"bootstrap-{method}" if groups is None else f"cluster bootstrap-{method}"
-    if not found:
+    if not samples:
         return Interval.unknown(None, level, name, "no samples")
     try:
         import numpy as np  # an optional extra
@@ -72,9 +71,9 @@ def bootstrap_mean(
             fix=f"Run: {install_hint('stats')}",
         ) from None
     if groups is None:
-        sums, sizes = np.sort(np.asarray(found)), None
+        sums, sizes = np.sort(np.asarray(samples)), None
     else:
-        gathered = sorted(zip(*gather(found, groups)[:2], strict=True))
+        gathered = sorted(zip(*gather(samples, groups)[:2], strict=True))
         sizes, sums = (
             np.array([size for size, _ in gathered], float),
             np.array([total for _, total in gathered]),
@@ -120,8 +119,8 @@ def _means(np: Any, random: Any, values: Any, resamples: int) -> Any:
 
 
 def _ratios(np: Any, random: Any, sums: Any, sizes: Any, resamples: int) -> Any:
-    """The mean of each resample of whole groups: what their sums come to, over what their sizes
-    come to.
+    """The mean of each resample of whole groups: the total of their sums over the total of their
+    sizes.
     """
     totals, counted = _drawn(np, random, [sums, sizes], resamples)
     return totals / counted
@@ -151,7 +150,7 @@ def _drawn(np: Any, random: Any, columns: list[Any], resamples: int) -> list[Any
             fix="With so many, Student's interval is the same.",
         )
     rows = max(1, _BLOCK // n)
-    found = [np.empty(resamples) for _ in columns]
+    totals = [np.empty(resamples) for _ in columns]
     wide, drawn = np.empty(rows * n, np.uint64), np.empty(rows * n)
     for start in range(0, resamples, rows):
         count = min(rows, resamples - start)
@@ -159,11 +158,11 @@ def _drawn(np: Any, random: Any, columns: list[Any], resamples: int) -> list[Any
         raw = random.bit_generator.random_raw((size + 1) // 2).view(np.uint32)[:size]
         np.multiply(raw, np.uint64(n), out=wide[:size])
         np.right_shift(wide[:size], np.uint64(32), out=wide[:size])
-        for column, sums in zip(columns, found, strict=True):
-            # every place is below n: "clip" only spares numpy the check
+        for column, sums in zip(columns, totals, strict=True):
+            # every place is below n: "clip" only skips numpy's check
             np.take(column, wide[:size].view(np.int64), out=drawn[:size], mode="clip")
             np.sum(drawn[:size].reshape(count, n), axis=1, out=sums[start : start + count])
-    return found
+    return totals
 
 
 def _corrected(

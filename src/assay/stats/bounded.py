@@ -1,11 +1,10 @@
-"""An interval for the mean of values that cannot leave a known range, also when hardly any spread
-was seen.
+"""An interval for the mean of values in a known range, valid even if hardly any spread was seen.
 
-The bound is Gaffke's: the n values get one more at the worse end of the range, and the n
-+ 1 get random weights, as in a Bayesian bootstrap; the lower end is the 2.5% quantile of the
-weighted mean. For values that are all 0 or all 1 this is the exact interval of Clopper and Pearson,
-and for n equal values it is the rule of three: what was not seen in n samples may still happen in
-about 3.7 of n. It does not depend on the order of the values.
+The bound is Gaffke's: the n values get one more at the worse end of the range, and all n + 1 get
+random weights, as in a Bayesian bootstrap; the lower end is the 2.5% quantile of the weighted mean.
+For values of 0 and 1 this is the exact interval of Clopper and Pearson, and for n equal values it
+is the rule of three: something that was not seen in n samples may still happen in about 3.7 of n.
+It does not depend on the order of the values.
 
 Sources: Gaffke, Three test statistics for a nonparametric one-sided hypothesis on the mean of a
 nonnegative variable, 2005; Learned-Miller and Thomas, A new confidence interval for the mean of a
@@ -62,7 +61,7 @@ def bounded_mean(
 def bounded(
     masses: Sequence[Mass], *, lowest: float, highest: float, level: float = 0.95
 ) -> Interval:
-    """The same of counted values, or of the means of clusters that count by their size."""
+    """Like `bounded_mean`, of counted values, or of the means of clusters weighted by size."""
     n = sum(mass.times for mass in masses)
     if n == 0:
         return Interval.unknown(None, level, METHOD, "no samples")
@@ -116,8 +115,7 @@ def _end(ordered: Sequence[Mass], lowest: float, value: float, tail: float) -> f
 
     def rising(limit: float) -> float:
         chance = _chance(spread, limit)
-        # as a normal quantile it is almost a straight line, which false position follows in a few
-        # steps
+        # as a normal quantile it is almost a straight line, which false position solves quickly
         return (
             normal.inv_cdf(chance) if 1e-300 < chance < 1 else -37.0 if chance < 0.5 else 8.0
         ) - wanted
@@ -167,11 +165,9 @@ def _saddle(terms: Sequence[tuple[float, int]]) -> float:
         return 0.0 if lowest >= 0 else 1.0
 
     s = 0.0
-    for _ in range(
-        100
-        # damped Newton steps: they never leave the interval between the poles, because the cumulant
-        # is self-concordant
-    ):
+    # damped Newton steps: they never leave the interval between the poles, because the cumulant is
+    # self-concordant
+    for _ in range(100):
         parts = [c / (1 - c * s) for c, _ in terms]
         slope = sum(part * count for part, (_, count) in zip(parts, terms, strict=True))
         curvature = sum(part * part * count for part, (_, count) in zip(parts, terms, strict=True))
@@ -194,8 +190,8 @@ def _saddle(terms: Sequence[tuple[float, int]]) -> float:
 
 
 def _inverted(terms: Sequence[tuple[float, int]], saddle: float, curvature: float) -> float:
-    """The same without approximation: the transform of the sum, integrated along a curve through
-    its saddle point that bends as the steepest descent does.
+    """Like `_saddle`, without approximation: the transform of the sum, integrated along a curve
+    through its saddle point that bends as the steepest descent does.
     """
     scale = 1 / sqrt(curvature)
     bend = (
@@ -230,15 +226,15 @@ def crossing(rising: Callable[[float], float], low: float, high: float) -> float
         middle = (low * at_high - high * at_low) / (at_high - at_low)
         if abs(kept) >= 4 or not low < middle < high:
             middle, kept = (low + high) / 2, 0
-        found = rising(middle)
-        if found == 0:
+        at_middle = rising(middle)
+        if at_middle == 0:
             return middle
-        if found < 0:
-            step, low, at_low = middle - low, middle, found
+        if at_middle < 0:
+            step, low, at_low = middle - low, middle, at_middle
             kept = max(kept, 0) + 1
             at_high /= 2 if kept > 1 else 1
         else:
-            step, high, at_high = high - middle, middle, found
+            step, high, at_high = high - middle, middle, at_middle
             kept = min(kept, 0) - 1
             at_low /= 2 if kept < -1 else 1
         if step <= tolerance or high - low <= tolerance:

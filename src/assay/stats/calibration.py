@@ -2,16 +2,16 @@
 judge.
 
 A row has a verdict of the judge, or None if it could not be read, and a human label, or None if
-nobody looked. The labelled rows must be a random part of all rows: labels of the hard cases only
-say nothing about the rest. Scores of kind "rate" lie from 0 to 1 and take few values (a pass is 1,
-a tie a half); those of kind "number" are on any scale. `naive` asks the judge alone, and its
-interval is of the judge's own mean, not of the truth. `ppi` and the functions of
-`misclassification` aim at the truth. Their coverage is simulated in tests/campaign_calibration.py;
-where a method does not hold its level it refuses.
+nobody looked. The labelled rows must be a random part of all rows: labels of hard cases alone say
+nothing about the rest. Scores of kind "rate" are from 0 to 1 and take few values (a pass is 1, a
+tie a half); those of kind "number" are on any scale. `naive` uses the judge alone, and its interval
+is of the judge's own mean, not of the truth. `ppi` and the functions of `misclassification`
+estimate the truth. Their coverage is simulated in tests/campaign_calibration.py; where a method
+does not reach its level, it gives no interval.
 
 With `groups` (a topic, a conversation, a pair seen in both orders) rows of one group are not taken
-for independent: an interval grows by the design effect that the groups show, and by Student's t for
-as many groups as have labels.
+as independent: an interval grows by the design effect that the groups show, and by Student's t with
+the number of groups that have labels.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Kind = Literal["rate", "number"]
 LEAST_LABELS = 10
 """Below this no interval from labels holds its level over the grid of the simulation."""
 LEAST_APART = 5
-"""So many labels on a scale of numbers must differ from the commonest one; with fewer the spread
-seen says too little of the spread there is.
+"""The number of labels on a scale of numbers that must differ from the commonest one; with fewer,
+the observed spread says too little about the true one.
 """
 
 
@@ -98,8 +98,8 @@ def mean_difference(
     level: float = 0.95,
     groups: Sequence[Hashable] | None = None,
 ) -> Interval:
-    """How much higher the judge scores than people do, over the rows that both scored; below 0
-    where it is the stricter.
+    """How much higher the judge scores than people do, over the rows that both scored; below 0 if
+    the judge is stricter.
 
     For a rate the interval is that of Bonett and Price for paired proportions: one pair more on
     either side, so that "no difference seen" keeps a width.
@@ -163,12 +163,12 @@ def ppi(
     level: float = 0.95,
     groups: Sequence[Hashable] | None = None,
 ) -> Interval:
-    """The mean of what people would say: the labels' mean, moved by how the labelled rows differ
-    from all rows in the judge's eyes (PPI++).
+    """The mean of what people would say: the labels' mean, moved by how the judge scores the
+    labelled rows compared with all rows (PPI++).
 
-    The judge's scores weigh as much as they have been seen to tell about the labels
-    (`tuned_weight`), so that neither a useless judge nor an unread verdict does any harm; an unread
-    verdict takes the judge's mean. For a rate the interval stratifies the labels by verdict and
+    The weight of the judge's scores depends on how well they predict the labels (`tuned_weight`),
+    so that neither a useless judge nor an unread verdict does any harm; an unread verdict counts as
+    the judge's mean. For a rate the interval stratifies the labels by verdict and
     joins Wilson's limits of the strata; for a number it is Student's t on what the judge leaves
     unexplained. Sources: Angelopoulos, Duchi and Zrnic, PPI++, 2023; Zou and Donner, 2008, for the
     joining.
@@ -215,11 +215,8 @@ def ppi(
         / n
     )
     around = fsum((row.judge - seen) ** 2 for row in labelled)
-    if (
-        weight > 0 and around > 0
-        # the weight is an estimate too, and matters the more the farther the labelled rows are from
-        # the others
-    ):
+    # the weight is an estimate too, and matters more, the more labelled rows differ from the others
+    if weight > 0 and around > 0:
         residual *= 1 + n * (weight / slope * (rest - seen)) ** 2 / around
     carried = weight * weight * _variance(filled) / others if others else 0.0
     if residual + carried <= 0:
@@ -229,8 +226,7 @@ def ppi(
             name,
             "the scores differ by less than numbers of this size can show",
         )
-    # Satterthwaite: the part from few labels and the part from many verdicts have their own
-    # degrees of freedom
+    # Satterthwaite: few labels and many verdicts contribute different degrees of freedom
     part = residual / (residual + carried)
     df = 1 / (part**2 / (n - lost) + (1 - part) ** 2 / max(1, others - 1))
     factor = cluster.z if groups is not None else quantile(level, max(1.0, df))
@@ -259,8 +255,8 @@ def tuned_weight(human: Sequence[float | None], judge: Sequence[float | None]) -
 def _stratified(
     human: Sequence[float | None], judge: Sequence[float | None], cluster: Design
 ) -> tuple[float, float]:
-    """Limits for a rate: of each verdict's labels Wilson's, weighted by how common the verdict is
-    over all rows, joined as independent distances.
+    """Limits for a rate: Wilson's limits of the labels of each verdict, weighted by how common the
+    verdict is over all rows, joined as independent distances.
     """
     sizes: dict[float | None, int] = {}
     labels: dict[float | None, list[float]] = {}
@@ -282,7 +278,7 @@ def _stratified(
                 mean, _variance(found), len(found) / cluster.effect, cluster.z
             )
         else:
-            low, high = 0.0, 1.0  # nobody looked at this verdict: its rows may be anything
+            low, high = 0.0, 1.0  # no row with this verdict has a label, so anything is possible
         centre += share * mean
         below += (share * (mean - low)) ** 2
         above += (share * (high - mean)) ** 2
@@ -312,8 +308,8 @@ def _influence(
 
 
 def _share_limits(mean: float, variance: float, n: float, z: float) -> tuple[float, float]:
-    """Wilson's limits for the mean of scores from 0 to 1; ties make them vary less than passes and
-    fails, and count as more rows accordingly.
+    """Wilson's limits for the mean of scores from 0 to 1. With ties, scores vary less than passes
+    and fails do, so n is raised accordingly.
     """
     most = mean * (1 - mean)
     if most > 0 and 0 < variance < most:
@@ -328,8 +324,8 @@ def _share_limits(mean: float, variance: float, n: float, z: float) -> tuple[flo
 def _skewed(
     value: float, error: float, factor: float, influence: Sequence[float]
 ) -> tuple[float, float]:
-    """Student's limits, the one on the side of the longer tail moved out by its first Edgeworth
-    term; the other is never moved in.
+    """Student's limits, with the one on the side of the longer tail moved out by its first
+    Edgeworth term; the other is never moved in.
     """
     squares = fsum(part * part for part in influence)
     skew = fsum(part**3 for part in influence) / squares**1.5 if squares > 0 else 0.0
@@ -340,9 +336,7 @@ def _skewed(
 def _joined(
     human: Sequence[float | None], judge: Sequence[float | None]
 ) -> tuple[list[float], list[Labelled]]:
-    """The judge's scores, an unread one as the mean of the others, and the labelled rows among
-    them.
-    """
+    """The judge's scores, with unread ones as the mean of the others, and the labelled rows."""
     read = [score for score in judge if score is not None]
     mean = fsum(read) / len(read) if read else 0.0
     filled = [mean if score is None else score for score in judge]

@@ -1,6 +1,4 @@
-"""Whether two sets of verdicts on the same items differ: exact tests, Holm's correction, and the
-change of kappa.
-"""
+"""Whether two sets of verdicts on the same items differ: an exact test, and the change of kappa."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ LEAST_CHANGED = 5
 
 
 def more_than(count: int, n: int, share: float) -> float:
-    """The exact p-value that a share is no more than a limit, from `count` of n.
+    """The exact one-sided p-value of "the true share is at most `share`", from `count` of n.
 
     >>> round(more_than(8, 30, 0.1), 4)
     0.0078

@@ -53,7 +53,7 @@ class Groups(NamedTuple):
     @classmethod
     def of(cls, members: Iterable[Counter[float]], singles: Mapping[float, int]) -> Groups:
         """Groups by the values that were counted in each; `singles` are groups of one sample."""
-        found = [
+        rows = [
             (
                 values.total(),
                 counted_sum(values.items()),
@@ -62,12 +62,12 @@ class Groups(NamedTuple):
             )
             for values in members
         ]
-        found += [(1, value, value * value, times) for value, times in singles.items()]
-        return cls.in_order(found)
+        rows += [(1, value, value * value, times) for value, times in singles.items()]
+        return cls.in_order(rows)
 
     @classmethod
     def in_order(cls, found: Iterable[tuple[int, float, float, int]]) -> Groups:
-        """The smallest first, so that sums over groups do not depend on which came first."""
+        """Groups sorted by size and sums, so that results do not depend on the order of input."""
         columns = [list(column) for column in zip(*sorted(found), strict=True)]
         return cls(*columns) if columns else cls([], [], [], [])
 
@@ -94,10 +94,10 @@ def estimate_clustered_mean(
     guaranteed: bool = False,
     believed: bool = False,
 ) -> Estimate:
-    """The mean of all samples, each counting the same, with an interval for groups drawn at random.
+    """The mean of all samples, equally weighted, with an interval for groups drawn at random.
 
-    Where hardly any group differs from the others, the bounded interval over groups; where a group
-    is one sample, the same as `estimate_mean`.
+    If hardly any group differs from the others, the interval is the bounded one over groups; if
+    every group has one sample, the result is that of `estimate_mean`.
 
     >>> found = estimate_clustered_mean(
     ...     [1.0, 2, 2, 3, 5, 5, 4, 4, 7, 9], ["a", "a", "b", "b", "c", "c", "d", "d", "e", "e"]
@@ -132,8 +132,8 @@ def estimate_grouped_mean(
     guaranteed: bool = False,
     believed: bool = False,
 ) -> Estimate:
-    """The same of values that were counted, each rounded to `DIGITS` and within the range, and of
-    what each group of them comes to.
+    """Like `estimate_clustered_mean`, of counted values, each rounded to `DIGITS` and within the
+    range, and of the sums of each group.
     """
     n, count = counts.total(), gathered.number
     mean = counted_sum(zip(gathered.totals, gathered.times, strict=True)) / n if n else None
@@ -168,11 +168,11 @@ def estimate_clustered_difference(
     range: Range | None = None,
     level: float = 0.95,
 ) -> Estimate:
-    """The difference of two means whose samples share groups, also across the two sides; candidate
+    """The difference of two means whose samples share groups, even across the two sides; candidate
     minus baseline.
 
-    The degrees of freedom are those of the side that has fewer. Where one side hides its spread,
-    there is no interval: compare pairs, or more groups.
+    The degrees of freedom are those of the side that has fewer. If hardly any group of a side
+    differs from the others, there is no interval: compare pairs, or more groups.
 
     >>> groups = [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
     >>> estimate_clustered_difference(
@@ -204,14 +204,14 @@ def estimate_clustered_difference(
             residuals.setdefault(group, []).append(
                 sign * (one - (mean or 0.0)) / len(side) / sqrt(1 - sizes[group] / len(side))
             )
-    found = [fsum(shares) for shares in residuals.values()]
-    variance = fsum(one * one for one in found)
+    sums = [fsum(shares) for shares in residuals.values()]
+    variance = fsum(one * one for one in sums)
     df = min(part.df for part in parts if part.df is not None)
     moments = Moments(
         value,
         sqrt(variance),
         df,
-        fsum(one**3 for one in found) / variance**1.5 if variance else 0.0,
+        fsum(one**3 for one in sums) / variance**1.5 if variance else 0.0,
         count,
     )
     if not variance:
@@ -284,8 +284,7 @@ def _alikeness(groups: Groups, mean: float, n: int) -> float:
 def _freedom(
     sizes: Sequence[int], n: int, alikeness: float, *, times: Sequence[int] | None = None
 ) -> float:
-    """Satterthwaite's degrees of freedom of the CR2 variance, if samples of one group are alike by
-    that much.
+    """Satterthwaite's degrees of freedom of the CR2 variance, for that correlation inside groups.
 
     The variance is a quadratic form; this is the square of its trace over the sum of its squared
     entries, in time that grows with the groups only.
@@ -296,7 +295,7 @@ def _freedom(
     squared = sum(size * size * count for size, count in zip(sizes, counts, strict=True))
     flat, tilt = (1 - alikeness) / n - alikeness * squared / n**2, alikeness / n
     trace = diagonal = zero = one = two = 0.0
-    # added one by one: groups that are alike come to the same as groups written out
+    # added one by one, so that counted groups give the same result as listed ones
     for size in chain.from_iterable(map(repeat, sizes, counts)):
         scale = 1 / (n * n * (1 - size / n))
         weight = scale * size * size

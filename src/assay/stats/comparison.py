@@ -6,8 +6,7 @@ than the margin. Each end errs in at most 2.5%. A claim that isn't shown isn't r
 `non_inferior` false and `inferior` false together mean that the interval straddles the margin.
 Where there is no interval every claim is None, and that never promotes.
 
-Nothing here decides: see `release`. Which samples are compared, and what a missing one counts, is
-settled before the numbers come here.
+`release` decides; it also chooses the samples and how a missing one counts.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ class FailureComparison(NamedTuple):
 
 
 def claims(interval: Interval, margin: float) -> Claims:
-    """What an interval of a difference shows, wherever it comes from.
+    """What any interval of a difference shows.
 
     >>> claims(Interval(0.2, -0.5, 0.9, 0.95, "student-t"), 1.0)
     Claims(non_inferior=True, inferior=False, superior=False, equivalent=True)
@@ -131,9 +130,10 @@ def compare_paired(
 ) -> Comparison:
     """Scores of the same samples on two sides, in the same order.
 
-    Student's t on the differences, cluster-robust where there are groups. Where (nearly) all
-    differences are equal, the bounded interval: n pairs without a difference leave room for a rare
-    total loss, about 370 / n points. With `guaranteed` always that one; with `believed` never.
+    Student's t on the differences, cluster-robust if there are groups. If (nearly) all differences
+    are equal, the bounded interval: n pairs without a difference leave room for a rare total loss,
+    about 370 / n points. With `guaranteed` it is always the bounded interval, with `believed`
+    never.
 
     >>> found = compare_paired([82.0, 91, 77, 95, 88, 70], [80.0, 90, 78, 91, 85, 69], margin=1.0)
     >>> found.difference.value, found.claims.non_inferior, (found.wins, found.losses, found.ties)
@@ -175,8 +175,8 @@ def compare_differences(
     guaranteed: bool = False,
     believed: bool = False,
 ) -> Comparison:
-    """The same of differences that were counted, each rounded to `DIGITS`; `groups` has what each
-    group of them comes to.
+    """Like `compare_paired`, of counted differences, each rounded to `DIGITS`; `groups` has the
+    sums of each group.
 
     >>> compare_differences(Counter({1.0: 5, -1.0: 1}), margin=1.0).wins
     5
@@ -265,10 +265,10 @@ def compare_failure_counts(
 
 
 def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
-    """P-values corrected for being several, by Holm's step-down: the chance of one false claim or
-    more among all stays below the level.
+    """P-values corrected for multiple tests by Holm's step-down: the chance of any false claim
+    stays below the level.
 
-    One that could not be judged (None) stays None, and counts as a comparison that was made.
+    A p-value that is unknown (None) stays None, and counts as a test that was made.
 
     >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
     {'a': 0.03, 'b': 0.06, 'c': 0.06}

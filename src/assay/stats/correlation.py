@@ -1,10 +1,10 @@
 """Correlation of two raters: Pearson, Spearman, Kendall's tau-b, each in at most n log n steps.
 
 Each interval is Fisher's, with the textbook variance of z or with the standard error that the items
-themselves show, whichever is wider: the textbook alone holds for normal values only. An item far
-from the others counts for more there, as in MacKinnon and White's HC3: on skewed ratings a few rare
-ones decide. A rater who gave one rating to all items correlates with nothing: None with the reason,
-never 0 and never NaN.
+themselves show, whichever is wider: the textbook variance is valid for normal values only. In the
+second, an item far from the others has more weight, as in MacKinnon and White's HC3: on skewed
+ratings a few rare ones decide. If a rater gave one rating to all items, the correlation is None
+with the reason, never 0 and never NaN.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Paired(NamedTuple):
 
 
 def _paired(first: Sequence[Number | None], second: Sequence[Number | None]) -> _Paired:
-    """The items that both rated, and why nothing can be said of them."""
+    """The items that both rated, and why they have no correlation; empty if they have one."""
     if len(first) != len(second):
         raise UsageError(
             "STA-001",
@@ -76,8 +76,8 @@ def pearson(
         )
     cells = Counter(zip(x.places, y.places, strict=True))
     value = _within(fsum(times * a[i] * b[j] for (i, j), times in cells.items()) / n)
-    # As many imagined items in the same order as in the opposite one as the correlation says: they
-    # leave means and variances as they are.
+    # imagined items, in the same and in the opposite order in the proportion that the correlation
+    # gives: they leave means and variances as they are
     imagined = [
         (
             IMAGINED * share / n,
@@ -200,8 +200,7 @@ def spearman(
     value = _within(_over_root(product, square_x, square_y))
     unit_x, unit_y = sqrt(square_x / n), sqrt(square_y / n)
     a, b = [rank / unit_x for rank in ranks_x], [rank / unit_y for rank in ranks_y]
-    # One more item also moves the ranks of all others: what it adds to the covariance and to both
-    # variances.
+    # one more item also moves the ranks of all others, and so the covariance and both variances
     other_x, other_y = [0.0] * len(a), [0.0] * len(b)
     for (i, j), times in cells.items():
         other_x[i] += times * (b[j] - value * a[i])
@@ -322,11 +321,11 @@ def _concordance(
     n, size = sum(counts_x), len(counts_y)
     up_to_y = list(accumulate(counts_y))
     tree = [0] * (size + 1)
-    found: dict[tuple[int, int], int] = {}
+    order: dict[tuple[int, int], int] = {}
     below_x = 0
     for i, group in groupby(sorted(cells), key=itemgetter(0)):
         row = list(group)
-        beside = 0  # items of the same first rating and a lower second one
+        same_row = 0  # items of the same first rating and a lower second one
         for cell in row:
             j = cell[1]
             below, step = 0, j
@@ -339,13 +338,13 @@ def _concordance(
                 step &= step - 1
             here = cells[cell]
             lower_y = up_to_y[j] - counts_y[j]
-            above = n - below_x - counts_x[i] - (up_to_y[j] - up_to - beside - here)
-            found[cell] = (below + above) - (below_x - up_to) - (lower_y - below - beside)
-            beside += here
+            above = n - below_x - counts_x[i] - (up_to_y[j] - up_to - same_row - here)
+            order[cell] = (below + above) - (below_x - up_to) - (lower_y - below - same_row)
+            same_row += here
         for cell in row:
             here, step = cells[cell], cell[1] + 1
             while step <= size:
                 tree[step] += here
                 step += step & -step
         below_x += counts_x[i]
-    return found
+    return order

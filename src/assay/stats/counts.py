@@ -1,5 +1,5 @@
-"""Moments and quantiles of whole numbers that were counted, exactly and in memory that grows with
-the distinct values only.
+"""Exact moments and quantiles of counted whole numbers. Memory grows only with the distinct
+values.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ class Counts:
 
     def histogram(self, low: int, high: int, bins: int) -> list[dict[str, float | int]]:
         """Counts in equal bins; the last one includes its upper end."""
-        found = [0] * bins
+        bin_counts = [0] * bins
         for value, count in self.counts.items():
-            found[min(bins - 1, (value - low) * bins // (high - low))] += count
+            bin_counts[min(bins - 1, (value - low) * bins // (high - low))] += count
         width = (high - low) / bins
         return [
             {
@@ -92,5 +92,5 @@ class Counts:
                 "high": (low + (index + 1) * width) / self.scale,
                 "count": count,
             }
-            for index, count in enumerate(found)
+            for index, count in enumerate(bin_counts)
         ]

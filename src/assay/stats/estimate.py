@@ -2,11 +2,11 @@
 
 Student's interval relies on the observed spread. If all values are equal, or all but a few, that
 spread is too small or zero, and the interval claims a certainty that isn't there: thirty equal
-results don't show that the next one will be equal. So where the commonest value holds at least half
-of the samples and fewer than `SEEN` differ from it, the interval is the one of `bounded`, which
-needs the range of the values; without a range there is none. Where the values lean so far to one
-side that Student's end on that side would be missed about twice as often as it says, that end is
-moved outwards.
+results don't show that the next one will be equal. So if at least half of the samples have the
+commonest value and fewer than `SEEN` differ from it, the interval is that of `bounded`, which needs
+the range of the values; without a range there is none. If the values are so skewed that the truth
+would be beyond Student's end on one side about twice as often as it should, that end is moved
+outwards.
 
 Values are compared after rounding to `DIGITS` decimals: 80.3 - 80.2 and 70.3 - 70.2 are one
 difference.
@@ -107,7 +107,7 @@ def on_scale(found: Interval, range: Range) -> Interval:
 
 
 def hides_spread(counts: Sequence[int]) -> bool:
-    """Whether the commonest value holds at least half of the samples and fewer than `SEEN` differ
+    """Whether at least half of the samples have the commonest value and fewer than `SEEN` differ
     from it.
 
     >>> hides_spread([28, 1, 1]), hides_spread([2, 1, 1, 1]), hides_spread([100, 20])
@@ -133,9 +133,8 @@ def by_student(
     t = t_quantile(0.5 + level / 2, moments.df)
     low = high = 0.0
     if moments.units >= LEANING_FROM and abs(moments.leaning) > LEANING:
-        moved = (
-            abs(moments.leaning) * (2 * t * t + 1) / 6
-        )  # the first term of the expansion of Student's t in the skewness
+        # the first term of the expansion of Student's t in the skewness
+        moved = abs(moments.leaning) * (2 * t * t + 1) / 6
         low, high = (moved, 0.0) if moments.leaning < 0 else (0.0, moved)
         method += ", widened for skew"
     lower = moments.value - (t + low) * moments.standard_error
@@ -189,19 +188,20 @@ def none_of(
     reason: str,
     clusters: int | None = None,
 ) -> Estimate:
-    """No interval, with the reason."""
+    """An estimate without an interval, and the reason."""
     return Estimate(Interval.unknown(value, level, method, reason), n, clusters=clusters)
 
 
 def checked(values: Iterable[float], range: Range | None, *, what: str = "a value") -> list[float]:
     """The values rounded to `DIGITS`; each finite and in its range, or STA-001."""
-    found = [round(value, DIGITS) for value in map(float, values)]
+    numbers = [round(value, DIGITS) for value in map(float, values)]
     lowest, highest = (-inf, inf) if range is None else range
-    # NaN compares false with everything, so it is asked for by itself; the sum of finite numbers of
-    # a range cannot overflow
-    if found and (min(found) < lowest or max(found) > highest or not isfinite(sum(found))):
+    # NaN compares false with everything, so the sum shows it; finite values of a range can't make
+    # the sum overflow
+    if numbers and (min(numbers) < lowest or max(numbers) > highest or not isfinite(sum(numbers))):
         wrong = next(
-            (value for value in found if not (isfinite(value) and lowest <= value <= highest)), None
+            (value for value in numbers if not (isfinite(value) and lowest <= value <= highest)),
+            None,
         )
         if wrong is not None:
             span = "a finite number" if range is None else f"from {lowest:g} to {highest:g}"
@@ -210,12 +210,11 @@ def checked(values: Iterable[float], range: Range | None, *, what: str = "a valu
                 f"{what} is {wrong}; it must be {span}.",
                 fix="Missing evidence is None with a reason, or counted as the worst value.",
             )
-    return found
+    return numbers
 
 
 def counted_sum(terms: Iterable[tuple[float, int]]) -> float:
-    """The sum of values that were counted, rounded once: the same as `fsum` of each value as often
-    as it is there, without writing them out.
+    """The sum of counted values, rounded once: the same as `fsum` over the list of all values.
 
     >>> counted_sum([(0.1, 10)]) == 1.0
     True
@@ -230,7 +229,7 @@ def counted_sum(terms: Iterable[tuple[float, int]]) -> float:
 
 
 def check_level(level: float) -> None:
-    """A level is between one half and one."""
+    """Refuse a level that is not between one half and one."""
     if not 0.5 < level < 1:
         raise UsageError(
             "STA-001",

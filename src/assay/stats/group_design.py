@@ -9,7 +9,7 @@ from typing import NamedTuple
 from assay.stats.intervals import normal_quantile, t_quantile
 
 LEAST_GROUPS = 10
-"""Fewer groups with labels than this say too little of how alike the rows of one group are."""
+"""Fewer groups with labels than this don't show how alike the rows of one group are."""
 
 
 class Design(NamedTuple):
@@ -27,8 +27,8 @@ def design(
     level: float,
     labelled: Sequence[int] | None = None,
 ) -> Design:
-    """The design effect of groups, at least 1, and the quantile to use: the normal one, or
-    Student's t for as many groups as say something.
+    """The design effect of groups, at least 1, and the quantile to use: the normal one without
+    groups, else Student's t with the number of groups that have labels.
     """
     z = quantile(level, None)
     if groups is None:
@@ -48,7 +48,7 @@ def design(
     count, rows = len(sums), len(influence)
     mean_size = (len(labelled) if labelled is not None else rows) / len(telling)
     # rows that are all alike show no design effect; then each group counts as one row, the worst
-    # that can be
+    # case
     together = fsum(part * part for part in sums.values()) * count / (count - 1) * (rows - 1) / rows
     effect = max(1.0, together / alone) if alone > 0 else mean_size
     return Design(effect, quantile(level, len(telling) - 1))

@@ -24,14 +24,14 @@ IMAGINED = 4.0
 covered too seldom.
 """
 MIN_ITEMS = 5
-"""With fewer items the simulated coverage is no longer shown, so there is no interval."""
+"""With fewer items the coverage is not reached in simulation, so there is no interval."""
 POINTS = 40
-"""Categories that the imagined items fall on; of more, as many quantiles stand for all, so that
-their table stays small.
+"""The most categories that imagined items fall on. If there are more, this many quantiles stand for
+all, so that their table stays small.
 """
 MOST = 0.9
-"""The largest leverage that is believed: beyond it a single item would make the interval as wide as
-can be.
+"""The largest leverage that is used: with more, a single item would make the interval as wide as
+possible.
 """
 _EDGE = 1 - 1e-12
 
@@ -74,7 +74,7 @@ def z_interval(
     value: float, centre: float, error: float, n: int, *, level: float, method: str
 ) -> Interval:
     """The interval of a statistic between -1 and 1 around `centre`, with a standard error from n
-    items; it always holds the value.
+    items; it always contains the value.
 
     >>> found = z_interval(0.6, 0.6, 0.1, 50, level=0.95, method="delta-z-t")
     >>> round(found.low, 3), round(found.high, 3)
@@ -121,10 +121,10 @@ def wider_z_interval(
     method: str,
 ) -> Interval:
     """Fisher's interval with the theoretical variance of z, or with the standard error that the
-    items show, whichever is wider; it always holds the value.
+    items show, whichever is wider; it always contains the value.
 
-    The theory alone supposes normal values: on skewed five-point ratings its 95% interval holds the
-    truth 65 to 85 times in 100.
+    The theory alone assumes normal values: on skewed five-point ratings its 95% interval contains
+    the truth 65 to 85 times in 100.
     """
     reason = few(n)
     if not reason and abs(value) > _EDGE:

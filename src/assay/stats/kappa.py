@@ -1,10 +1,10 @@
 """Agreement of two raters: Cohen's kappa, plain and weighted, the table of their ratings, and one
-of them as a classifier of what the other says.
+of them as a classifier with the other as the truth.
 
-Everything is taken from the pairs of ratings that occur and from the two margins; no table of all
-categories by all categories is built, so ten thousand categories cost no more than ten thousand
-items. Agreement of any number of raters is in `agreement`, correlation in `correlation`. A kappa
-that chance cannot disagree with is undefined: it is None with the reason, never 1.
+Everything is computed from the pairs of ratings that occur and from the two margins; no table of
+all categories by all categories is built, so ten thousand categories cost no more than ten thousand
+items. Agreement of any number of raters is in `agreement`, correlation in `correlation`. If chance
+leaves nothing to disagree on, kappa is undefined: it is None with the reason, never 1.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def weighted_kappa(
     """Weighted kappa: a disagreement counts by how far apart the two ratings are, or by the square
     of that.
 
-    Categories are apart by their places in the order of those that occur, as scikit-learn counts;
-    `by_value`, by their numbers.
+    The distance of two categories is that of their places in the order of those that occur, as in
+    scikit-learn; with `by_value`, that of their numbers.
 
     >>> weighted_kappa(count_pairs([1, 2, 3, 4], [1, 2, 4, 3]), "quadratic").value
     0.8
@@ -164,8 +164,7 @@ def _kappa(
         [i for i, _ in pairs.cells], [j for _, j in pairs.cells], list(pairs.cells.values())
     )
     first, second = cells.margins(len(places))
-    # Counts and places are whole numbers, so both sums are exact and there is one rounding, in the
-    # quotient.
+    # counts and places are whole numbers, so both sums are exact and only the quotient is rounded
     observed = sum(
         weight * apart
         for weight, apart in zip(cells.weights, cells.apart(weights, places), strict=True)
@@ -200,14 +199,14 @@ def distances(masses: Sequence[float], weights: Weights, places: Sequence[float]
     if weights == "quadratic":
         second = sum(mass * place * place for mass, place in zip(masses, places, strict=True))
         return [max(0, total * place * place - 2 * place * first + second) for place in places]
-    made = []
+    away = []
     below: float = 0
     moment: float = 0
     for mass, place in zip(masses, places, strict=True):
         below += mass
         moment += mass * place
-        made.append(place * (2 * below - total) + first - 2 * moment)
-    return made
+        away.append(place * (2 * below - total) + first - 2 * moment)
+    return away
 
 
 def _with_imagined(

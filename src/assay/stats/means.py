@@ -1,5 +1,5 @@
-"""The mean of independent samples with an interval that stays honest for few samples, ties, and
-values at the end of their range.
+"""The mean of independent samples with an interval that is valid for few samples, ties, and values
+at the end of their range.
 
 Samples that share a group are not independent: see `clusters`. The interval of a share is in
 `intervals`.
@@ -37,11 +37,11 @@ def estimate_mean(
 ) -> Estimate:
     """The mean of some values, with its interval.
 
-    Student's t where the spread was seen; the bounded interval where it was not, or always where
-    `guaranteed` is asked for: that one holds at every n and for every distribution within the
-    range, and is wider. Where the spread is to be `believed` it is Student's t also when all values
-    are equal: an interval without width, which is wrong as often as something rare was missed. One
-    sample has no interval. The order of the values changes nothing.
+    Student's t if the values show their spread, else the bounded interval. With `guaranteed` it is
+    always the bounded interval, which is valid for every n and every distribution within the range,
+    and wider. With `believed` it is always Student's t: if all values are equal, an interval
+    without width, which is wrong whenever something rare was missed. One sample has no interval.
+    The order of the values changes nothing.
 
     >>> estimate_mean([10.0, 12.0, 11.0, 15.0, 9.0]).interval.method
     'student-t'
@@ -68,7 +68,7 @@ def estimate_counted_mean(
     guaranteed: bool = False,
     believed: bool = False,
 ) -> Estimate:
-    """The same of values that were counted, each rounded to `DIGITS` and within the range."""
+    """Like `estimate_mean`, of counted values, each rounded to `DIGITS` and within the range."""
     n = counts.total()
     if n < 2:
         reason = "one sample has no spread to estimate from" if n else "no samples"
@@ -98,8 +98,8 @@ def estimate_difference(
 ) -> Estimate:
     """The difference of the means of two independent sets of samples, candidate minus baseline.
 
-    Welch's t where both sides show their spread; else the two intervals are combined end by end
-    (Zou and Donner, the construction behind Newcombe's interval).
+    Welch's t if both sides show their spread; else the two intervals are combined end by end (Zou
+    and Donner, the construction behind Newcombe's interval).
 
     >>> found = estimate_difference([80.0, 85, 90, 95], [70.0, 72, 74, 79])
     >>> round(found.interval.value, 2), found.interval.method

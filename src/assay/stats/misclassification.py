@@ -1,11 +1,11 @@
 """The rate that people would give, from a judge whose errors are known from labels: the classical
 correction for misclassification.
 
-A judge that says pass to a share `se` of what people pass and to a share `1 - sp` of what they fail
-says pass at the rate `theta * se + (1 - theta) * (1 - sp)`; Rogan and Gladen (1978) solve this for
-theta. The interval is Fieller's: every theta whose equation the data do not contradict, with the
-added counts of Lang and Reiczigel (2014). A judge that hardly tells passes from fails contradicts
-nothing; then the interval is all of 0 to 1, never a narrow one by accident.
+A judge that passes a share `se` of what people pass and a share `1 - sp` of what they fail passes
+`theta * se + (1 - theta) * (1 - sp)` of all; Rogan and Gladen (1978) solve this for theta. The
+interval is Fieller's: every theta whose equation the data do not contradict, with the added counts
+of Lang and Reiczigel (2014). If a judge hardly tells passes from fails, the data contradict no
+theta, and the interval is all of 0 to 1.
 
 Only for classes. The labelled rows must be a random part of all rows, as for `calibration.ppi`,
 which needs fewer labels for the same width.
@@ -22,7 +22,7 @@ from assay.stats.group_design import design
 from assay.stats.intervals import Interval
 
 LEAST_IN_CLASS = 5
-"""Each of three classes needs so many labels."""
+"""The number of labels that each of three classes needs."""
 
 
 class _LabelGroup(NamedTuple):
@@ -138,9 +138,7 @@ def _where_below(square: float, linear: float, constant: float) -> tuple[float, 
     if square != 0 and root >= 0:
         ends = ((-linear - sqrt(root)) / (2 * square), (-linear + sqrt(root)) / (2 * square))
         inside += [x for x in ends if 0 <= x <= 1]
-        if (
-            square > 0 and not inside
-        ):  # all that fits lies on one side of the range: its nearest end is what is left
+        if square > 0 and not inside:  # every solution is on one side of 0..1: take the nearer end
             return (0.0, 0.0) if max(ends) < 0 else (1.0, 1.0)
     return (min(inside), max(inside)) if inside else (0.0, 1.0)
 
@@ -153,15 +151,15 @@ def _influence(
     rate: float,
 ) -> list[float]:
     hit, miss = means
-    found = [(score - rate) / len(verdicts) for score in verdicts]
+    influence = [(score - rate) / len(verdicts) for score in verdicts]
     ones = sum(truth == 1 for _, truth in labelled)
     for at, truth in labelled:
-        found[at] -= (
+        influence[at] -= (
             theta * (verdicts[at] - hit) / ones
             if truth == 1
             else (1 - theta) * (verdicts[at] - miss) / (len(labelled) - ones)
         )
-    return found
+    return influence
 
 
 # --- ties
@@ -180,7 +178,7 @@ def _three_classes(
     is that class's worth, averaged over all verdicts.
     """
     rows = {truth: [verdicts[at] for at, label in labelled if label == truth] for truth in _CLASSES}
-    few = [truth for truth, found in rows.items() if len(found) < LEAST_IN_CLASS]
+    few = [truth for truth, scores in rows.items() if len(scores) < LEAST_IN_CLASS]
     if few:
         return Interval.unknown(
             None,
@@ -190,8 +188,8 @@ def _three_classes(
             " needs more",
         )
     matrix = [
-        [(found.count(verdict) + 0.5) / (len(found) + 1.5) for verdict in _CLASSES]
-        for found in rows.values()
+        [(scores.count(verdict) + 0.5) / (len(scores) + 1.5) for verdict in _CLASSES]
+        for scores in rows.values()
     ]
     worth = _solve(matrix, list(_CLASSES))
     total = len(verdicts)
@@ -209,7 +207,7 @@ def _three_classes(
         fsum(share * score * score for share, score in zip(shares, worth, strict=True))
         - mean * mean
     ) / total
-    for weight, line, found in zip(prior, matrix, rows.values(), strict=True):
+    for weight, line, scores in zip(prior, matrix, rows.values(), strict=True):
         inner = fsum(part * score for part, score in zip(line, worth, strict=True))
         variance += (
             weight**2
@@ -217,7 +215,7 @@ def _three_classes(
                 fsum(part * score * score for part, score in zip(line, worth, strict=True))
                 - inner * inner
             )
-            / (len(found) + 1.5)
+            / (len(scores) + 1.5)
         )
     score_of = dict(zip(_CLASSES, worth, strict=True))
     influence = [(score_of[verdict] - mean) / total for verdict in verdicts]

@@ -1,10 +1,10 @@
 """Verdicts on pairs of candidates, each pair judged in both orders: consistency, win rate,
 accuracy, preference for a position.
 
-The pair is the unit, never the single verdict: two verdicts on one pair are not independent, so
-every interval is over pairs. A pair whose two verdicts differ is inconsistent and counts as a tie.
-A verdict that could not be read is None: it is not a tie and no loss. A pair judged in one order
-only has a verdict, and no consistency.
+The unit is the pair, not the single verdict: two verdicts on one pair are not independent, so every
+interval is over pairs. A pair whose two verdicts differ is inconsistent and counts as a tie. A
+verdict that could not be read is None: neither a tie nor a loss. A pair judged in one order only
+has a verdict, but no consistency.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class JudgedPair(NamedTuple):
 
 
 def merge(pair: JudgedPair) -> Winner | None:
-    """The one verdict on a pair: what both orders say; a tie where they differ, also where only one
-    of them could be read.
+    """The one verdict on a pair: that of both orders; a tie if they differ, even if only one of
+    them could be read.
 
     >>> (
     ...     merge(JudgedPair("1", {"ab": "a", "ba": "b"})),
@@ -48,8 +48,8 @@ def merge(pair: JudgedPair) -> Winner | None:
     ... )
     ('tie', 'b', 'a')
     """
-    said = set(pair.verdicts.values())
-    return said.pop() if len(said) == 1 else "tie"
+    winners = set(pair.verdicts.values())
+    return winners.pop() if len(winners) == 1 else "tie"
 
 
 def half_wilson(wins: int, halves: int, n: int, *, level: float = 0.95) -> Interval:
@@ -68,8 +68,8 @@ def half_wilson(wins: int, halves: int, n: int, *, level: float = 0.95) -> Inter
     if not halves:
         return wilson(wins, n, level=level)._replace(method=method)
     z2 = NormalDist().inv_cdf(0.5 + level / 2) ** 2
-    # all halves would leave no variance at all: their share is taken as if z * z more pairs had
-    # been none
+    # with halves alone there would be no variance: their share is taken as if z * z more pairs were
+    # not halves
     share = halves / (n + z2)
     centre = value + z2 / (2 * n)
     root = sqrt(max(0.0, centre * centre - (1 + z2 / n) * (value * value + z2 * share / (4 * n))))
@@ -164,7 +164,7 @@ def _standard_error(scores: Sequence[float]) -> float | None:
 
 
 def _verdicts(pairs: Sequence[JudgedPair]) -> dict[str, Any]:
-    """The single verdicts, each order counted for itself."""
+    """The single verdicts, with each order counted separately."""
     said = [winner for pair in pairs for winner in pair.verdicts.values()]
     read = [_WORTH[winner] for winner in said if winner is not None]
     return {
@@ -177,25 +177,25 @@ def _verdicts(pairs: Sequence[JudgedPair]) -> dict[str, Any]:
 
 def _accuracy(labelled: Sequence[JudgedPair], *, level: float) -> dict[str, Any]:
     """How often the verdict is the label. A verdict that could not be read is wrong: leaving it out
-    would reward a judge that falls silent when in doubt.
+    would reward a judge that gives none when in doubt.
 
     `judgebench` counts a pair as right where more verdicts name the label than the other side: a
     win and a tie are right, a win and a loss are not. Source: Tan et al., 2024, JudgeBench.
     """
-    made: dict[str, Any] = {}
+    accuracy: dict[str, Any] = {}
     shares: list[Interval] = []
     for order in ORDERS:
-        told = [pair.verdicts[order] == pair.label for pair in labelled if order in pair.verdicts]
-        found = wilson(sum(told), len(told), level=level)
+        right = [pair.verdicts[order] == pair.label for pair in labelled if order in pair.verdicts]
+        share = wilson(sum(right), len(right), level=level)
         shares.append(
-            found
-            if told
-            else found._replace(reason=f"no labelled pair was judged in the order {order}")
+            share
+            if right
+            else share._replace(reason=f"no labelled pair was judged in the order {order}")
         )
-        made[order] = shares[-1].shown()
+        accuracy[order] = shares[-1].shown()
     both = [pair for pair in labelled if len(pair.verdicts) == 2]
-    right = [sum(verdict == pair.label for verdict in pair.verdicts.values()) for pair in both]
-    average = half_wilson(right.count(2), right.count(1), len(both), level=level)
+    agreeing = [sum(verdict == pair.label for verdict in pair.verdicts.values()) for pair in both]
+    average = half_wilson(agreeing.count(2), agreeing.count(1), len(both), level=level)
     first, second = shares[0].value, shares[1].value
     if first is None or second is None:
         average = Interval.unknown(
@@ -211,9 +211,9 @@ def _accuracy(labelled: Sequence[JudgedPair], *, level: float) -> dict[str, Any]
             average.method,
             "some labelled pairs were judged in one order only",
         )
-    twice = wilson(right.count(2), len(both), level=level)
-    made["average"] = average.shown()
-    made["both"] = (
+    twice = wilson(agreeing.count(2), len(both), level=level)
+    accuracy["average"] = average.shown()
+    accuracy["both"] = (
         twice if both else twice._replace(reason="no labelled pair was judged in both orders")
     ).shown()
     merged = [(merge(pair), pair.label) for pair in labelled]
@@ -226,15 +226,15 @@ def _accuracy(labelled: Sequence[JudgedPair], *, level: float) -> dict[str, Any]
         for pair in decided
     ]
     more = wilson(sum(side > 0 for side in balance), len(decided), level=level)
-    made["judgebench"] = (
+    accuracy["judgebench"] = (
         more
         if decided
         else more._replace(reason="no pair labelled a or b was judged in both orders")
     ).shown()
-    made["merged_ties_half"] = (
+    accuracy["merged_ties_half"] = (
         halved if merged else halved._replace(reason="no pair has a label")
     ).shown()
-    return {**made, "labelled": len(labelled)}
+    return {**accuracy, "labelled": len(labelled)}
 
 
 def _position(

@@ -34,11 +34,11 @@ def power_of_mean(
     paired: bool = True,
     design_effect: float = 1.0,
 ) -> float:
-    """The chance that n pairs show what is there; from 0 to 1.
+    """The chance that n pairs show the effect; from 0 to 1.
 
     `sd` is that of the differences; unpaired, of the scores, with n on each side. With
-    `equivalence` both ends must be within the margin. Groups cost samples: `design_effect` says how
-    many are worth one independent sample. Fewer than two pairs show nothing.
+    `equivalence` both ends must be within the margin. `design_effect` says how many samples in
+    groups are worth one independent sample. Fewer than two pairs show nothing.
 
     >>> round(power_of_mean(34, effect=5.0, sd=10.0), 3)
     0.808
@@ -64,8 +64,8 @@ def samples_for_mean(
     paired: bool = True,
     design_effect: float = 1.0,
 ) -> int | None:
-    """How many pairs show it with that power; None if no number does, because nothing of the kind
-    is there.
+    """How many pairs show the effect with that power; None if no number does, because the effect
+    does not exceed the margin.
 
     >>> samples_for_mean(effect=5.0, sd=10.0)
     34
@@ -135,7 +135,7 @@ def power_given(
     level: float = 0.95,
     equivalence: bool = False,
 ) -> float:
-    """The same from a standard error and its degrees of freedom."""
+    """Like `power_of_mean`, from a standard error and its degrees of freedom."""
     t = t_quantile(0.5 + level / 2, df)
     above = (effect + margin) / standard_error
     below = (margin - effect) / standard_error
@@ -241,8 +241,8 @@ def detectable_rate(
 
 @lru_cache(maxsize=65536)
 def _least_gains(discordant: int, n: int, margin: float, z: float) -> int:
-    """The fewest gains among the pairs that differ with which the test shows it; one more than
-    there are where none do.
+    """The fewest gains among the discordant pairs with which the test shows the difference; one
+    more than there are pairs if no number does.
     """
     low, high = 0, discordant + 1
     while low < high:

@@ -1,8 +1,8 @@
 """Two failure rates: of the same samples, or of different ones.
 
-Only the pairs that differ say anything about a difference of paired rates. Nothing here is a test
-by luck of the sample size: the p-values are exact, and the intervals are made from scores, so that
-no difference seen in n pairs still leaves an interval of some width.
+Only the pairs that differ show anything about a difference of paired rates. The p-values are exact
+at every sample size, and the intervals are score intervals: they keep some width even if no
+difference was seen.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from assay.stats.intervals import Interval, binomial_cdf, normal_quantile, wilso
 
 
 class McNemar(NamedTuple):
-    """The p-values of "neither side is more often the only one"; from the pairs that differ
-    alone.
-    """
+    """The p-values of "neither side is more often the only one", from the pairs that differ."""
 
     p: float
     """Exact, two-sided."""

@@ -1,16 +1,16 @@
 """Confidence sequences: intervals that hold at every look at once, so that a run may stop whenever
 it has seen enough.
 
-An ordinary 95% interval holds for one look that was fixed before. An analyst who looks again and
-again and stops at the first good one errs far more often than in 5%. The sequences here err in at
-most 5% over all looks together, however many there are and whatever made one stop.
+An ordinary 95% interval is valid for one look that was fixed in advance. An analyst who looks
+repeatedly and stops at the first good result errs in far more than 5% of cases. The sequences here
+err in at most 5% over all looks together, however many there are and whatever the reason to stop.
 
-A mean of bounded values is bet on: a player who bets against a supposed mean m with a share f of
-the capital multiplies it by 1 - f + f x / m with every x, and if m is the mean, the capital is
-above 40 at some time with chance 1/40 at most. The bets are spread over a fixed list of shares, so
-that no order of the values between two looks changes anything. It is valid for every n, whatever
-the distribution in the range, and therefore wider than Student's interval: with differences of
-scores on -100..100, a margin of 1 is not reached before some 640 pairs.
+The interval comes from bets: a player who bets against a supposed mean m with a share f of the
+capital multiplies it by 1 - f + f x / m with every value x. If m is the mean, the capital ever
+exceeds 40 with a chance of at most 1/40. The bets are spread over a fixed list of shares, so that
+the order of the values between two looks changes nothing. This is valid for every n and every
+distribution in the range, and therefore wider than Student's interval: with differences of scores
+on -100..100, a margin of 1 is not reached before some 640 pairs.
 
 Each look keeps what earlier looks have excluded. Values enter in an order fixed before the run;
 whether to look must not depend on values yet to come. Sources: Waudby-Smith and Ramdas, Estimating
@@ -68,7 +68,7 @@ class MeanSequence:
         return self.update_counts(Counter(checked(values, self.range)))
 
     def update_counts(self, new: Counter[float]) -> Interval:
-        """The same of values that were counted, each rounded to `DIGITS` and within the range."""
+        """Like `update`, with counted values, each rounded to `DIGITS` and within the range."""
         width = self.range.highest - self.range.lowest
         for value, count in new.items():
             self._counts[round((value - self.range.lowest) / width, DIGITS + 2)] += count
@@ -88,9 +88,7 @@ class MeanSequence:
         self._low, self._high = max(self._low, low), min(self._high, high)
         lowest = self.range.lowest
         middle = lowest + mean * width
-        if (
-            self._low > self._high
-        ):  # happens in at most 1 - level of all sequences: everything has been excluded
+        if self._low > self._high:  # every mean is excluded: in at most 1 - level of all sequences
             reason = "the looks contradict each other: no mean fits them all"
             return Interval.unknown(middle, self.level, "betting sequence", reason)
         return Interval(
@@ -116,8 +114,8 @@ def _end(pairs: list[tuple[float, int]], start: float, mean: float, wanted: floa
 
 
 def _capital(pairs: list[tuple[float, int]], supposed: float) -> float:
-    """The log of the capital of all bets together, each begun with the same part of 1; it falls as
-    the supposed mean rises.
+    """The log of the total capital of all bets, which begin with equal parts of 1; it falls as the
+    supposed mean rises.
     """
     grown = []
     for share in _SHARES:
