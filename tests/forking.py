@@ -44,13 +44,16 @@ PARENT = """
 import asyncio, atexit, ctypes, difflib, email, faulthandler, gc, http.client, importlib, io, json, logging, os, pkgutil, platform, runpy, signal, socket
 import sqlite3, ssl, sys, threading
 from contextlib import suppress
-for name in ("aiohttp", "alembic.command", "jinja2", "jsonschema_rs", "msgspec", "numpy", "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite", "yaml", "zoneinfo", *sys.argv[2:]):
-    with suppress(ModuleNotFoundError):  # an extra that is not installed here
-        importlib.import_module(name)
-for name in ("assay.cli", "assay.scoring.metrics", "assay.store") if sys.argv[2:] else ():
-    for found in pkgutil.iter_modules(importlib.import_module(name).__path__, name + "."):
-        importlib.import_module(found.name)
-gc.freeze()
+
+
+def load(*names):
+    for name in names:
+        with suppress(ModuleNotFoundError):  # an extra that is not installed here
+            importlib.import_module(name)
+    gc.freeze()
+
+
+load("aiohttp", "alembic.command", "jinja2", "jsonschema_rs", "msgspec", "numpy", "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite", "yaml", "zoneinfo")
 asked = socket.socket(fileno=int(sys.argv[1]))
 libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
@@ -96,6 +99,16 @@ while True:
     if not data:
         break
     message = json.loads(data)
+    if "loads" in message:
+        if os.fork() == 0:
+            asked.close()
+            asked = socket.socket(fileno=streams[0])
+            load(*message["loads"])
+            for name in ("assay.cli", "assay.scoring.metrics", "assay.store"):
+                load(*(found.name for found in pkgutil.iter_modules(importlib.import_module(name).__path__, name + ".")))
+        else:
+            os.close(streams[0])
+        continue
     if "ended" in message:
         pid, status = os.waitpid(message["ended"], os.WNOHANG)
         answer(os.waitstatus_to_exitcode(status) if pid else None)
@@ -240,16 +253,22 @@ def run_here(
 
 
 class Parent:
-    """A process that becomes the command, once for each call, and has loaded `more` for it and what
-    the verbs load; without `more`, nothing of ours. It ends with the process that made it, however
-    that ends.
+    """A process that becomes the command, once for each call, and has loaded nothing of ours;
+    forked from one of these, it has loaded `more` and what the verbs load. It ends with the process
+    that made it, however that ends.
     """
 
-    def __init__(self, *more: str) -> None:
+    def __init__(self, bare: Parent | None = None, *more: str) -> None:
         self._here, there = socket.socketpair()
         self._lock = threading.Lock()
+        self._started: subprocess.Popen[bytes] | None = None
         with there:
-            command = [sys.executable, "-c", PARENT, str(there.fileno()), *more]
+            if bare:
+                socket.send_fds(
+                    bare._here, [json.dumps({"loads": more}).encode()], [there.fileno()]
+                )
+                return
+            command = [sys.executable, "-c", PARENT, str(there.fileno())]
             self._started = subprocess.Popen(
                 command, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
             )
@@ -335,13 +354,14 @@ class Parent:
 
     def close(self) -> None:
         self._here.close()
-        self._started.wait()
+        if self._started:
+            self._started.wait()
 
 
 @cache
 def parent() -> Parent:
     """What becomes a command or a server, once for each process of the test run."""
-    made = Parent("uvicorn", "assay.server.app")
+    made = Parent(bare_parent(), "uvicorn", "assay.server.app")
     atexit.register(made.close)
     return made
 

@@ -15,14 +15,12 @@ import pytest
 
 from test_batch_tables import GATES, PROFILE
 
-ROWS = pa.table(
-    {
-        "run": ["a", "b", "gone"],
-        "right": [1.0, 1.0, 0.0],
-        "rated": [5.0, 4.0, 1.0],
-        **{gate: [True, True, True] for gate in GATES},
-    }
-)
+ROWS = {
+    "run": ["a", "b", "gone"],
+    "right": [1.0, 1.0, 0.0],
+    "rated": [5.0, 4.0, 1.0],
+    **{gate: [True, True, True] for gate in GATES},
+}
 
 
 def need_extension(name: str) -> None:
@@ -47,7 +45,7 @@ def graded(assay: Any, folder: Path, name: str) -> list[str]:
 def test_a_delta_table_is_read_by_its_log(assay: Any, tmp_path: Path) -> None:
     need_extension("delta")
     deltalake = pytest.importorskip("deltalake", reason="pip install deltalake")
-    deltalake.write_deltalake(str(tmp_path / "scores"), ROWS)
+    deltalake.write_deltalake(str(tmp_path / "scores"), pa.table(ROWS))
     deltalake.DeltaTable(str(tmp_path / "scores")).delete("run = 'gone'")
     assert graded(assay, tmp_path, "scores") == ["a", "b"]
 
@@ -62,8 +60,9 @@ def test_an_iceberg_table_is_read_at_the_version_that_is_named(assay: Any, tmp_p
         "lake", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/lake"
     )
     catalog.create_namespace("n")
-    table = catalog.create_table("n.scores", ROWS.schema)
-    table.append(ROWS)
+    rows = pa.table(ROWS)
+    table = catalog.create_table("n.scores", rows.schema)
+    table.append(rows)
     table.delete("run = 'gone'")
     metadata = Path(table.metadata_location.removeprefix("file://"))
     assert graded(assay, tmp_path, str(metadata.relative_to(tmp_path))) == ["a", "b"]

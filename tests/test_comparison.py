@@ -11,13 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.optimize
-import scipy.stats
+import scipy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from statsmodels.stats.contingency_tables import mcnemar as reference_mcnemar
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 import campaign_statistics as campaign
 from assay.errors import UsageError
@@ -97,6 +93,8 @@ def test_the_unpaired_interval_is_welchs(seed: int, n: int, m: int) -> None:
 
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_mcnemars_test_is_exact(first: int, second: int) -> None:
+    from statsmodels.stats.contingency_tables import mcnemar as reference_mcnemar
+
     found = mcnemar(first, second)
     assert found.p == pytest.approx(
         reference_mcnemar([[5, first], [second, 5]], exact=True).pvalue, rel=1e-9
@@ -170,6 +168,8 @@ def test_tangos_interval_ends_where_the_score_reaches_the_quantile(
 
 @given(st.integers(2, 200), st.integers(2, 200), st.data())
 def test_the_difference_of_two_rates_is_newcombes(n: int, m: int, data: st.DataObject) -> None:
+    from statsmodels.stats.proportion import confint_proportions_2indep
+
     first, second = data.draw(st.integers(0, n)), data.draw(st.integers(0, m))
     found = rate_difference(first, n, second, m)
     low, high = confint_proportions_2indep(first, n, second, m, method="newcomb", compare="diff")
@@ -179,6 +179,8 @@ def test_the_difference_of_two_rates_is_newcombes(n: int, m: int, data: st.DataO
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 @settings(max_examples=share(30))
 def test_holms_correction_is_statsmodels(p_values: list[float]) -> None:
+    from statsmodels.stats.multitest import multipletests
+
     found = holm({str(place): p for place, p in enumerate(p_values)})
     assert list(found.values()) == pytest.approx(
         multipletests(p_values, method="holm")[1].tolist(), abs=1e-12
@@ -207,6 +209,8 @@ def test_the_distributions_behind_agree_with_scipy(df: float) -> None:
 
 @given(st.integers(2, 400), st.data())
 def test_the_bounded_interval_of_failures_is_the_exact_one(n: int, data: st.DataObject) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     failed = data.draw(st.integers(0, n))
     found = bounded_mean([0.0] * failed + [1.0] * (n - failed), lowest=0.0, highest=1.0)
     low, high = proportion_confint(n - failed, n, method="beta")

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("langgraph.graph", reason="the langgraph extra is not installed")
+pytest.importorskip("langgraph.version", reason="the langgraph extra is not installed")
 pytest.importorskip("agent_framework", reason="the agent-framework extra is not installed")
 pytest.importorskip("opentelemetry.sdk.trace", reason="the agent-framework extra is not installed")
 pytest.importorskip(

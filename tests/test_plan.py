@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import statsmodels.stats.power
-from statsmodels.stats.proportion import proportion_confint
 
 import campaign_release as campaign
 from assay.errors import InputError
@@ -44,7 +42,9 @@ BASE = drawn(60, seed=7, low=75)
 def test_the_number_of_pairs_agrees_with_statsmodels(
     effect: float, sd: float, power: float
 ) -> None:
-    wanted = statsmodels.stats.power.TTestPower().solve_power(
+    from statsmodels.stats.power import TTestPower
+
+    wanted = TTestPower().solve_power(
         effect_size=(effect + 1) / sd, alpha=0.025, power=power, alternative="larger"
     )
     assert needed_samples(RULES, effect=effect, power=power, sd=sd) == pytest.approx(
@@ -332,6 +332,8 @@ def test_the_same_plan_has_the_same_digest() -> None:
 
 @pytest.mark.req("X-63")
 def test_a_candidate_that_is_worse_by_the_margin_is_promoted_in_at_most_five_of_a_hundred() -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     rates = []
     for kind in campaign.KINDS:
         for n, often in ((30, repeats(75, 150)), (100, repeats(30, 60))):

@@ -8,10 +8,9 @@ import math
 
 import numpy as np
 import pytest
-import scipy.stats
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from statsmodels.stats.power import TTestIndPower, TTestPower
 
 import campaign_statistics as campaign
 from assay.errors import UsageError
@@ -50,6 +49,8 @@ def test_power_is_the_tail_of_the_noncentral_t(
 @each("size", [0.2, 0.5, 1.0])
 @each("power", [0.8, 0.9])
 def test_sample_sizes_are_statsmodels(size: float, power: float) -> None:
+    from statsmodels.stats.power import TTestIndPower, TTestPower
+
     wanted = math.ceil(
         TTestPower().solve_power(effect_size=size, alpha=0.025, power=power, alternative="larger")
     )

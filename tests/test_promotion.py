@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.stats
+import scipy
 
 from assay.errors import InputError
 from assay.exact import Ratio

@@ -20,7 +20,7 @@ import pytest
 from assay.pytest_plugin import Assay
 from conftest import ROOT
 from documents import run, scorecard
-from forking import Parent, Result
+from forking import Parent, Result, bare_parent
 
 LOAD = ["-p", "assay.pytest_plugin"]
 HEAD = (
@@ -35,7 +35,7 @@ PYTEST = "import pytest, sys\nsys.exit(int(pytest.main(sys.argv[1:])))"
 @pytest.fixture(scope="module")
 def forked() -> Iterator[Parent]:
     """A process that has loaded pytest and becomes a session of it."""
-    made = Parent("pytest", "_pytest.pytester", "pdb")
+    made = Parent(bare_parent(), "pytest", "_pytest.pytester", "pdb")
     yield made
     made.close()
 

@@ -15,10 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
-from schemathesis.config import SchemathesisConfig
-from schemathesis.core import NotSet
 
 from assay.errors.codes import CODES
 from assay.server.app import create_app
@@ -307,6 +304,8 @@ def send_case(api: Api, case: Any, digest: str) -> Any:
     """A generated request, as near to what was generated as a client can send it; None where it
     cannot be sent.
     """
+    from schemathesis.core import NotSet
+
     path = case.operation.path
     for name, value in (case.path_parameters or {}).items():
         known = digest if name in ("run_id", "digest") and len(str(value)) % 2 else str(value)
@@ -358,6 +357,9 @@ def explore(api: Api, operation: Any, digest: str, *, examples: int) -> list[str
 
 @pytest.mark.slow
 def test_schemathesis_finds_no_fault_of_ours_and_no_undocumented_status(tmp_path: Path) -> None:
+    import schemathesis
+    from schemathesis.config import SchemathesisConfig
+
     found: list[str] = []
     operations = 0
     (tmp_path / "workflows").mkdir()

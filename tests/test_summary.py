@@ -18,7 +18,7 @@ from typing import Any
 import jsonschema_rs
 import numpy as np
 import pytest
-import scipy.stats
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

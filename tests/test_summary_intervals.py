@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.stats
+import scipy
 
 from assay.release.summary import PLAIN, Intervals, Summary
 from assay.views.documents import encode, plain
