@@ -324,9 +324,9 @@ def test_the_family_of_the_policy_decides_what_a_row_is(tmp_path: Path) -> None:
     refused = assay.grade_table(str(path), policy="flowmcp@1", rejects=True)
     assert refused.fetchall() == []
     for policy, options, match in (
-        ("flowmcp@1", {"profile": "rag@2"}, "--profile means nothing"),
-        ("flowmcp@1", {"exams": ["e.yaml"]}, "--exam means nothing"),
-        ("workflow@1", {}, "a profile says"),
+        ("flowmcp@1", {"profile": "rag@2"}, "doesn.t use --profile"),
+        ("flowmcp@1", {"exams": ["e.yaml"]}, "doesn.t use --exam"),
+        ("workflow@1", {}, "which need a profile"),
         ("exam@2", {}, "needs the capstone exam"),
     ):
         with pytest.raises(AssayError, match=match):

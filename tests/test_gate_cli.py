@@ -457,6 +457,7 @@ def test_grades_say_the_same_as_the_evidence_they_were_made_from(assay: Any, fil
         lambda one: one["hard_gates"]["looks_right"].update(status="fail"),
         lambda one: one.pop("criteria"),
         lambda one: one.update(criteria="none"),
+        lambda one: one.update(weighted_score=10**400),
     ],
 )
 def test_forged_grades_are_refused(assay: Any, files: Path, forge: Any) -> None:
@@ -478,6 +479,39 @@ def test_grades_that_were_made_although_inputs_were_malformed_are_refused(
     (files / "grades.json").write_text(json.dumps(document))
     done = assay("gate", "grades.json", "--baseline", "base.jsonl")
     assert (done.code, "REL-008" in done.err) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"faults": 3}, "`results` and `faults` of the grades must be lists"),
+        ({"results": [{"digests": {"rubric": [1]}}]}, "digests.rubric: must be a string"),
+        (
+            {"results": [{"criteria": [{"critical_floor": {"from": "criterion", "norm": "x"}}]}]},
+            "criteria[0].critical_floor: a floor must be a number",
+        ),
+    ],
+)
+def test_a_fault_of_malformed_grades_is_reported_with_its_file(
+    assay: Any, files: Path, change: dict[str, Any], message: str
+) -> None:
+    assay("grade", "better.jsonl", "-o", "grades.json")
+    document = json.loads((files / "grades.json").read_text())
+    (files / "grades.json").write_text(json.dumps(_changed(document, change)))
+    done = assay("gate", "grades.json", "--baseline", "base.jsonl")
+    assert (done.code, done.out) == (3, "")
+    assert done.err.startswith("assay: grades.json: 1 fault")
+    assert message in done.err
+
+
+def _changed(tree: Any, change: Any) -> Any:
+    """The tree with the values of another one in the same places."""
+    if isinstance(change, dict):
+        tree = tree or {}
+        return {**tree, **{key: _changed(tree.get(key), change[key]) for key in change}}
+    if isinstance(change, list) and isinstance(tree, list):
+        return [_changed(*pair) for pair in zip(tree, change, strict=False)]
+    return change
 
 
 # --- unpaired

@@ -943,6 +943,16 @@ def test_a_forbidden_tool_in_disguise_does_not_open_the_gate(name: str) -> None:
     assert disguised[0] is not True, disguised[1]
 
 
+def test_a_tool_name_of_many_unusual_characters_is_compared_in_bounded_time() -> None:
+    passed, reason = said(
+        "no_forbidden_tool",
+        "tool-use",
+        tool_calls=[call("é" * 150 + "x", valid=True)],
+        forbidden_tools=["delete_everything_that_can_be_deleted"],
+    )
+    assert passed is True, reason
+
+
 def test_a_tool_with_a_foreign_name_of_its_own_is_not_called_forbidden() -> None:
     for name in ("búsqueda", "поиск", "検索", "delete_one", "undelete_all"):
         passed, reason = said(

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assay
-from assay.errors import EvidenceError
+from assay.errors import EvidenceError, InputError
 from assay.files.json_files import Document
 from assay.grading.grade import grade as grade_card
 from assay.grading.policy import CardTerms, make_rules
@@ -519,6 +519,16 @@ def test_a_floor_of_its_own_raises_the_roles_and_a_cards_own_override_does_not_l
     assert shown["floor_failed"] is (floor > 0.5)
     said = [f["text"] for f in found["findings"] if f["rule"] == "floor_override"]
     assert (len(said) == 1 and "does not count" in said[0]) is (override is not None)
+
+
+def test_a_card_can_not_lower_its_floor_by_naming_a_profile() -> None:
+    override = {"value": {"norm": 0}, "reason": "not needed here"}
+    correctness = {"name": "correctness", "role": "correctness", "norm": 0.1, "weight": 0.01}
+    card = scorecard({**correctness, "floor_override": override}, {"norm": 1})
+    assert assay.grade(card).floor_failures == ("correctness",)
+    for name in ("dag-review@2", "unknown@1"):
+        with pytest.raises(InputError):
+            assay.grade({**card, "profile": {"id": name, "why": "named by the card"}})
 
 
 @pytest.mark.req("X-53")

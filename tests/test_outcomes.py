@@ -394,6 +394,8 @@ def test_operations_are_read_off_the_steps() -> None:
     assert take("tokens", steps=steps, tokens=7) == 7
     assert take("retries", steps=steps) == 20
     assert take("retry_amplification", steps=steps) == 2
+    beyond = take("retry_amplification", steps=[step(retries=10**400)])
+    assert isinstance(beyond, Undetermined)
     assert take("step_duration_p50", steps=steps) == 10
     assert take("step_duration_p95", steps=steps) == 19
     mixed = [

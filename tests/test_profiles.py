@@ -478,6 +478,7 @@ def test_a_scorecard_under_a_profile_has_its_criteria_roles_layers_and_floors_wh
         ("role", "style"),
         ("layer", 3),
         ("params", {"slo_good": 1, "slo_bad": 2}),
+        ("params", {"slo_good": Decimal("1.5"), "slo_bad": 2}),
         ("critical_floor", {"norm": 0.01}),
         ("floor_override", {"value": {"norm": 0}, "reason": "tuned"}),
     ],
@@ -503,6 +504,14 @@ def test_what_a_scorecard_says_otherwise_than_its_profile_is_a_fault(
         graded(card, shelf, profile="own")
     assert refused.value.code == "SCO-014"
     assert refused.value.faults[0].path.endswith(key)
+    assert "Decimal(" not in refused.value.message
+
+
+def test_a_malformed_name_of_an_added_criterion_is_refused_as_a_criterion_that_is_missing() -> None:
+    tree = {**run("rag"), "metadata": {"added_criteria": [["tone"]]}}
+    with pytest.raises(EvidenceError) as refused:
+        graded(tree)
+    assert refused.value.code == "SCO-016"
 
 
 def test_a_criterion_that_the_profile_lacks_does_not_count_and_is_named() -> None:

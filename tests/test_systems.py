@@ -154,6 +154,18 @@ def test_a_scorecard_that_is_held_to_a_profile_carries_the_profiles_system(tmp_p
     )
 
 
+def test_why_a_profile_was_selected_does_not_depend_on_the_order_of_the_documents() -> None:
+    made = under_first(run("dag-review"))
+    made["workflow"] = {"id": "w", "version": "1", "profile": "dag-review@1"}
+    card = {**CARD, "profile": {"id": "dag-review@1", "why": "chosen by hand"}}
+    whys = []
+    for trees in ((made, card), (card, made)):
+        grader = Grader(Shelf())
+        graded = [grader.grade(_document(tree)).grade.scorecard.profile for tree in trees]
+        whys.append({profile.why for profile in graded if profile is not None})
+    assert whys == [{"named by the run's workflow", "named by the scorecard"}] * 2
+
+
 def test_a_system_version_of_thousands_of_digits_is_compared_like_any_other() -> None:
     system = f"scoringSystem/{'9' * 5000}.0.0"
     card = {**CARD, "scoringSystem": system}

@@ -58,7 +58,7 @@ class _RecordedGrader(Grader):
             self._required = self._planned(None, None, None)
 
     def _plan(
-        self, family: str | None, profile: str | None, rubric: str | None, *, said_by: str
+        self, family: str | None, profile: str | None, rubric: str | None, *, named_by: str
     ) -> ScoringPlan:
         chosen, over = self._selection["profile"], self._selection["rubric"]
         if chosen is None:

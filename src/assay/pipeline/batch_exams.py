@@ -1,4 +1,4 @@
-"""The batch plan of an exam: its items, its rubric's weights and the policy's limits as sums."""
+"""The batch plan of an exam: its items, its rubric's weights and the policy's limits as counts."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ from assay.library.shelf import Shelf
 def plan_exams(
     shelf: Shelf, rules: ExamRules, exams: Sequence[str], *, baseline: str | None = None
 ) -> ExamBatchPlan:
-    """The plan for the files of a capstone exam, and of a regression set where there is one, with
-    the graded exam that sittings may not fall behind.
-    """
+    """The plan for a capstone exam and, with a graded baseline, a regression set."""
     by_set: dict[str, list[str]] = {}
     for path in exams:
         by_set.setdefault(read_exam([path]).set, []).append(path)
@@ -59,7 +57,7 @@ def plan_exams(
 def make_exam_plan(
     capstone: Exam, marking: Marking, rules: ExamRules, *, baseline: CheckedExam | None = None
 ) -> ExamBatchPlan:
-    """The plan of exams that were read."""
+    """The plan for a parsed capstone exam and the checked baseline of its regression set."""
     items = tuple(item.id for item in capstone.items)
     if len(items) + (len(baseline.bits) if baseline else 0) > MAX_ITEMS:
         raise InputError(

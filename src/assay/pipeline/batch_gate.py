@@ -1,8 +1,8 @@
-"""A decision on two batches: their records name what they were graded by, an engine counts their
-pairs, and the rules are those of every other decision.
+"""Decide on two batches: an engine counts their pairs, and the rules are those of every other
+decision. Also the summary of one batch.
 
-A batch is held to the plan on the shelf, never to what its record claims. The summary of one batch
-is what `release.summary` makes of grades, counted by an engine.
+The plan on the shelf decides how a batch was graded; a record that claims something else is
+refused.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from assay.release.sides import Side
 
 
 class BatchSide(NamedTuple):
-    """A batch output with its record, its files checked against it."""
+    """A batch output whose files match its record."""
 
     path: str
     record: BatchRecord
@@ -56,7 +56,7 @@ def _target(path: str) -> BatchTarget:
 
 
 def read_batch_side(path: str) -> BatchSide:
-    """A batch by its path. A file that isn't the one that was written is refused."""
+    """The batch at a path. Raises an error if a file was changed after the batch wrote it."""
     target = _target(path)
     if not os.path.isfile(target.record):
         raise InputError(
@@ -80,23 +80,23 @@ def read_batch_side(path: str) -> BatchSide:
             fix="Grade all runs: `assay batch` without --sample.",
         )
     folder, files = os.path.dirname(target.record), []
-    for one in record.outputs:
-        if not one.is_inside or one.digest is None:
+    for output in record.outputs:
+        if not output.is_inside or output.digest is None:
             raise InputError(
                 "BAT-060",
-                f"the record names {one.name!r}, which isn't a file next to it with a digest.",
+                f"the record names {output.name!r}, which isn't a file next to it with a digest.",
                 where=target.record,
             )
-        file = os.path.join(folder, one.name)
-        found = file_digest(file)
-        if f"sha256:{found}" != one.digest:
+        file = os.path.join(folder, output.name)
+        sha256 = file_digest(file)
+        if f"sha256:{sha256}" != output.digest:
             raise InputError(
                 "BAT-060",
                 "isn't the file that the batch wrote: its digest is not the record's.",
                 where=file,
                 fix="Grade again with `assay batch`.",
             )
-        files.append((file, found))
+        files.append((file, sha256))
     if other := target.unrecorded(record):
         raise InputError(
             "BAT-060",
@@ -110,7 +110,7 @@ def read_batch_side(path: str) -> BatchSide:
 
 
 def fingerprint_of(record: BatchRecord) -> dict[str, list[str]]:
-    """What a batch shares with another one that it can be compared with."""
+    """What two batches must share to be compared."""
     return {
         "profile": [record.profile or ""],
         "profile_digest": [record.digests.get("profile", "")],
@@ -124,14 +124,14 @@ def fingerprint_of(record: BatchRecord) -> dict[str, list[str]]:
 
 
 def check_plan(plan: BatchPlan, side: BatchSide) -> None:
-    """Refuse a batch that was graded by other numbers than the plan has."""
+    """Refuse a batch that was graded by a plan with other numbers."""
     if plan.digest != side.record.plan:
         raise InputError(
             "BAT-060",
             f"was graded by other numbers than {plan.profile} and {plan.policy} have here.",
             where=side.path,
-            fix="Name what graded it, with the file of its profile: `--profile FILE`. Or grade"
-            " again with `assay batch`.",
+            fix="Pass the profile that graded it with `--profile FILE`, or grade again with"
+            " `assay batch`.",
         )
 
 
@@ -143,12 +143,12 @@ def check_slices(side: BatchSide, columns: Sequence[str]) -> None:
             raise UsageError(
                 "BAT-061",
                 f"{side.path} has no kept column '{column}'.{near_miss(column, side.record.keep)}",
-                fix=f"It kept: {kept}. `assay batch ... --keep {column}` carries a column through.",
+                fix=f"It kept: {kept}. Grade again with `assay batch ... --keep {column}`.",
             )
 
 
 def view_of(engine: BatchEngine, side: BatchSide) -> BatchView:
-    """The rows of a batch, as the engine reads them."""
+    """The rows of a batch as a view of the engine."""
     view = engine.attach([file for file, _ in side.files])
     return BatchView(view, frozenset(one.name for one in engine.columns(view)))
 
@@ -166,9 +166,9 @@ def decide_batches(
     looks: int = 1,
     slices: Sequence[str] = (),
 ) -> Decision:
-    """The decision on two batches, as `assay.decision/1`. `plan` is what the shelf makes of the
-    baseline's profile and policy, and `roles` has the role of each criterion that has one.
-    `slices` are columns that the baseline kept.
+    """The decision on two batches, as `assay.decision/1`. `plan` is that of the baseline's profile
+    and policy on the shelf, `roles` has the role of each criterion that has one, and `slices` are
+    columns that the baseline kept.
     """
     prints = [fingerprint_of(side.record) for side in (candidate, baseline)]
     empty: Any = None
@@ -263,7 +263,7 @@ def _check_names(engine: BatchEngine, query: PairQuery, quarantine: Sequence[str
 
 
 def _same(engine: BatchEngine, query: PairQuery) -> str | None:
-    """A warning where both sides came to the same: a comparison with itself shows nothing."""
+    """A warning if both sides have equal results: a comparison with itself shows nothing."""
     columns = ["score", *(f"n{index}" for index in range(len(query.plan.criteria)))]
     columns += [f"g{index}" for index, _ in query.gates]
     columns += [f"h{index}" for index, _ in query.extra]
@@ -281,7 +281,7 @@ def _same(engine: BatchEngine, query: PairQuery) -> str | None:
 
 
 def _rejects_note(name: str, record: BatchRecord) -> str | None:
-    """That rows of a batch were rejected although every run of it was graded."""
+    """A note that rows of a batch were rejected while its runs were graded."""
     rejects = record.counts.rejects
     if not rejects:
         return None
@@ -303,8 +303,8 @@ def _flaky_note(summed: Sequence[SideSums]) -> str | None:
 def summarise_batch(
     engine: BatchEngine, side: BatchSide, plan: BatchPlan, *, slices: Sequence[str] = ()
 ) -> SummaryBlock:
-    """The summary of a batch and of each slice of it by the kept columns that `slices` names.
-    `plan` is what the shelf makes of its profile and policy.
+    """The summary of a batch, also by each kept column in `slices`. `plan` is that of its profile
+    and policy on the shelf.
     """
     check_plan(plan, side)
     check_slices(side, slices)

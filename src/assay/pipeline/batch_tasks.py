@@ -1,4 +1,4 @@
-"""What a batch computes, from names on the shelf: a plan, as queries over any view."""
+"""The task of a batch, from names on the shelf: a plan, and its queries over any view."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def batch_task(
     names: Mapping[str, str] | None = None,
     keep: Sequence[str] = (),
 ) -> BatchTask:
-    """Rows graded under a policy, whose family says what they are; or the norms of an earlier
-    batch, where that is the input.
+    """The task of grading the inputs by a policy, whose family decides what the rows are. If the
+    input is the output of an earlier batch, its norms are graded again.
     """
     earlier = _earlier(inputs)
     if earlier is not None:
@@ -60,7 +60,7 @@ def batch_task(
 
 
 def plan_task(plan: FamilyPlan, names: Mapping[str, str], keep: Sequence[str]) -> BatchTask:
-    """The rows that a plan reads, graded by it."""
+    """The task of a plan of any family."""
     if isinstance(plan, BatchPlan):
         return grading_task(plan, names, keep)
     return _family_task(plan, dict(names), tuple(keep))
@@ -69,7 +69,7 @@ def plan_task(plan: FamilyPlan, names: Mapping[str, str], keep: Sequence[str]) -
 def _family_task(
     plan: ToolBatchPlan | ExamBatchPlan, names: dict[str, str], keep: tuple[str, ...]
 ) -> BatchTask:
-    """Answers about tools, or marks of exams."""
+    """The task of grading answers about tools, or marks of exams."""
     tools = isinstance(plan, ToolBatchPlan)
     roles = (
         TOOL_NUMBERS
@@ -98,7 +98,7 @@ def _family_task(
 
 
 def grading_task(plan: BatchPlan, names: Mapping[str, str], keep: Sequence[str]) -> BatchTask:
-    """Rows of scores and verdicts, graded by a plan."""
+    """The task of grading rows of scores and verdicts."""
     roles = mapped_columns(ROLES, names)
     numbers = {name for role, name in roles.items() if role not in _WORDS}
     for item in plan.criteria:
@@ -124,19 +124,19 @@ _WORDS = ("run", "criterion", "gate", "verdict")
 def _regrading(
     plan: BatchPlan, earlier: Earlier, names: Mapping[str, str], keep: Sequence[str]
 ) -> BatchTask:
-    """The norms of an earlier batch under this plan. They are the profile's, so it has to be the
-    one that made them.
+    """The task of grading the norms of an earlier batch again. The plan must have the profile that
+    made them.
     """
     record = earlier.record
     if names or keep:
         raise UsageError(
             "CLI-001",
             "--map and --keep don't go with the output of an earlier batch.",
-            fix="It keeps the columns that it has.",
+            fix="Omit them: the output keeps the columns that it has.",
         )
-    made = {name: value for name, value in record.digests.items() if name != "policy"}
-    own = {name: value for name, value in plan.digests.items() if name != "policy"}
-    if made != own or record.scoring_system != plan.scoring_system:
+    before = {name: value for name, value in record.digests.items() if name != "policy"}
+    now = {name: value for name, value in plan.digests.items() if name != "policy"}
+    if before != now or record.scoring_system != plan.scoring_system:
         raise InputError(
             "BAT-027",
             f"its norms are those of {record.profile}, {record.scoring_system}, and not of"
@@ -160,23 +160,23 @@ def _regrading(
 
 
 def _earlier(inputs: Sequence[str]) -> Earlier | None:
-    """The earlier batch that the input is; None for evidence."""
-    found = {name: made for name in inputs if (made := earlier_batch(name)) is not None}
-    if not found:
+    """The earlier batch whose output the input is; None for evidence."""
+    batches = {name: batch for name in inputs if (batch := earlier_batch(name)) is not None}
+    if not batches:
         return None
-    name, made = next(iter(found.items()))
+    name, batch = next(iter(batches.items()))
     if len(inputs) > 1:
         raise UsageError(
             "CLI-001",
             f"'{name}' is the output of a batch.",
             fix="Grade it again by itself, without other inputs.",
         )
-    return made
+    return batch
 
 
 def earlier_batch(name: str) -> Earlier | None:
-    """The batch that wrote what a name stands for; None for anything else, such as evidence with
-    the same name as an output next to it but another extension.
+    """The batch that wrote the named output; None for anything else, such as evidence that only
+    shares the name of an output, without its extension.
     """
     path = record_of(name)
     if not os.path.exists(path):
@@ -192,7 +192,7 @@ def earlier_batch(name: str) -> Earlier | None:
 def _task(
     plan: BatchPlan, queried: BatchPlan, names: dict[str, str], keep: tuple[str, ...]
 ) -> BatchTask:
-    """The task of a plan, which asks its engine by the plan `queried`."""
+    """The task of a plan, with the queries of the plan `queried`."""
 
     def queries(view: str, columns: Sequence[SourceColumn], dialect: str) -> Queries:
         return batch_queries(queried, view, columns, dialect, names=names, keep=keep)

@@ -1,4 +1,4 @@
-"""The batch plan of a policy for tool schemas: its rules as whole millionths."""
+"""The batch plan of a policy for tool schemas, with its numbers in millionths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the output of a batch is what its record says, and what Python makes of the evidence."""
+"""Verify the output of a batch against its record, and rows of it by recomputing them in Python."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class BatchCheck(NamedTuple):
 
     name: str
     faults: tuple[str, ...]
-    """What differs; empty if it is as the record says."""
+    """What differs from the record; empty if nothing does."""
     note: str
     """What was compared."""
 
@@ -61,8 +61,8 @@ def verify_batch(
     rubric: str | None = None,
     runs: Sequence[str] = (),
 ) -> list[BatchCheck]:
-    """Check the files, the plan and the counts of an output against its record, and make rows again
-    by the Python engine: those of the runs that are named, or of a sample that is always the same.
+    """Check the files, the plan and the counts of an output against its record, and recompute rows
+    in Python: those of the named runs, or of a fixed sample.
     """
     record = _record(target, inputs)
     plan = scoring_plan(shelf, profile=profile or record.profile or "", rubric=rubric)
@@ -130,29 +130,27 @@ def _outputs(record: BatchRecord, target: BatchTarget) -> BatchCheck:
 
 
 def _inputs(record: BatchRecord, paths: Iterable[str]) -> BatchCheck:
-    """The files by their digests: a copy in another folder is the same evidence."""
-    recorded = Counter(file.digest for file in record.inputs if file.digest is not None)
+    """Compare the files by digest: a copy in another folder is the same evidence."""
+    left = Counter(file.digest for file in record.inputs if file.digest is not None)
     given = digest_files(paths)
-    left = Counter(recorded)
     faults = []
     for file in given:
         if left[file.digest] > 0:
             left[file.digest] -= 1
         else:
             faults.append(f"{file.path} isn't a file that was graded, or was changed since")
-    lost = left
-    for one in record.inputs:
-        if one.digest is not None and lost[one.digest] > 0:
-            lost[one.digest] -= 1
-            faults.append(f"{one.name} was graded, and no input has its bytes")
-    tables = [one for one in record.inputs if one.digest is None]
+    for recorded in record.inputs:
+        if recorded.digest is not None and left[recorded.digest] > 0:
+            left[recorded.digest] -= 1
+            faults.append(f"{recorded.name} was graded, and no input has its bytes")
+    tables = [recorded for recorded in record.inputs if recorded.digest is None]
     return BatchCheck("input", tuple(faults), count(len(given), "file") + _undigested(tables))
 
 
 def _undigested(tables: Sequence[BatchFile]) -> str:
     if not tables:
         return ""
-    names = ", ".join(one.name for one in tables)
+    names = ", ".join(table.name for table in tables)
     return f"; {names} has no digest, so only the recomputed rows verify it"
 
 
@@ -199,8 +197,8 @@ def _listed(grades: Mapping[str, int]) -> str:
 def _runs(
     engine: BatchEngine, record: BatchRecord, evidence: str, grades: str, files: Sequence[str]
 ) -> BatchCheck:
-    """Whether exactly the runs of the input, or of the sample that is drawn from it, have a row
-    each.
+    """Check that each run of the input, or of the sample drawn from it, has one row, and no other
+    run has any.
     """
     run = record.columns.get("run", "run")
     note = "every run of the input has a row"
@@ -229,19 +227,19 @@ def _rows(
     chosen = list(dict.fromkeys(runs)) or sample_of_runs(
         engine, evidence, record.columns.get("run", "run"), size
     )
-    found = row_differences(
+    differences = row_differences(
         engine, evidence, grades, chosen, plan, rules, names=record.columns, keep=record.keep
     )
-    faults = [_difference(one) for one in found[:SHOWN]]
-    if len(found) > SHOWN:
-        faults.append(f"{count(len(found) - SHOWN, 'more row')} with differences")
-    made = f"{count(len(chosen), 'row')} recomputed in Python"
-    return BatchCheck("rows", tuple(faults), made)
+    faults = [_difference_text(difference) for difference in differences[:SHOWN]]
+    if len(differences) > SHOWN:
+        faults.append(f"{count(len(differences) - SHOWN, 'more row')} with differences")
+    return BatchCheck("rows", tuple(faults), f"{count(len(chosen), 'row')} recomputed in Python")
 
 
-def _difference(one: RowDifference) -> str:
-    if not one.column:
-        if not one.recomputed:
-            return f"the input has no run '{one.run}'"
-        return f"the run '{one.run}' has {one.stored} rows in the output"
-    return f"{one.run}: {one.column} is {one.stored}, and Python makes it {one.recomputed}"
+def _difference_text(difference: RowDifference) -> str:
+    run, column, stored, recomputed = difference
+    if not column:
+        if not recomputed:
+            return f"the input has no run '{run}'"
+        return f"the run '{run}' has {stored} rows in the output"
+    return f"{run}: {column} is {stored}, and Python makes it {recomputed}"

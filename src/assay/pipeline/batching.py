@@ -1,5 +1,5 @@
-"""From names on the shelf to the plan of a batch. The family of the policy says which kind of rows
-a batch reads: scorecards, answers about tools, or marks of exams.
+"""The plan of a batch from names on the shelf. The family of the policy decides which rows a batch
+reads: scorecards, answers about tools, or marks of exams.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ class FamilyQueries(NamedTuple):
     rejects: str
     """One row for each entry that was refused."""
     unused: tuple[str, ...]
-    """The columns that mean nothing to the plan."""
+    """The columns that the plan doesn't use."""
 
 
 def plan_batch(
     shelf: Shelf, *, profile: str, policy: str = DEFAULT_POLICY, rubric: str | None = None
 ) -> BatchPlan:
-    """The plan of a profile, perhaps with a rubric over it, under a policy."""
+    """The plan of a profile and a policy; a rubric overrides criteria of the profile."""
     plan = scoring_plan(shelf, profile=profile, rubric=rubric)
     return make_batch_plan(plan, make_rules(shelf.policy(policy)))
 
 
 def scoring_plan(shelf: Shelf, *, profile: str, rubric: str | None = None) -> ScoringPlan:
-    """How a profile scores, perhaps with a rubric over it."""
-    chosen, why = select_profile(shelf, profile, None, None, said_by=WORKFLOW)
-    own, rubric_why = select_rubric(shelf, rubric, None, said_by=WORKFLOW)
-    return make_plan(chosen, why=why, rubric=own, rubric_why=rubric_why)
+    """The scoring plan of a profile; a rubric overrides its criteria."""
+    chosen, why = select_profile(shelf, profile, None, None, named_by=WORKFLOW)
+    over, rubric_why = select_rubric(shelf, rubric, None, named_by=WORKFLOW)
+    return make_plan(chosen, why=why, rubric=over, rubric_why=rubric_why)
 
 
 def plan_family(
@@ -63,8 +63,8 @@ def plan_family(
     exams: Sequence[str] = (),
     baseline: str | None = None,
 ) -> FamilyPlan:
-    """The plan for the family that a policy belongs to. Scorecards need a profile; exams need their
-    files, and a graded baseline where one of them is a regression set.
+    """The plan for the family of a policy. Scorecards need a profile; exams need their files, and a
+    graded baseline if one of them is a regression set.
     """
     rules = shelf.load("policies", policy)
     if isinstance(rules, SchemaPolicy | ExamPolicy):
@@ -77,7 +77,7 @@ def plan_family(
     if profile is None:
         raise UsageError(
             "CLI-001",
-            f"the policy {rules.id} grades scorecards, and a profile says what belongs on them.",
+            f"the policy {rules.id} grades scorecards, which need a profile.",
             fix="Name one with --profile; `assay library list profiles` shows them.",
         )
     return plan_batch(shelf, profile=profile, policy=policy, rubric=rubric)
@@ -102,12 +102,12 @@ def family_queries(
     return FamilyQueries(grades, rejects, query.unused)
 
 
-def _refuse(policy: str, **given: object) -> None:
+def _refuse(policy: str, **options: object) -> None:
     """Refuse options that the policy's family doesn't use: if ignored, they would seem to count."""
-    for name, value in given.items():
+    for name, value in options.items():
         if value:
             raise UsageError(
                 "CLI-001",
-                f"--{name} means nothing to the policy {policy}.",
-                fix=f"Leave --{name} out, or choose another policy.",
+                f"the policy {policy} doesn't use --{name}.",
+                fix=f"Omit --{name}, or choose another policy.",
             )

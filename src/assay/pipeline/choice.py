@@ -1,5 +1,5 @@
-"""Which profile, policy, rubric and library runs are graded by, as plain values that a worker
-process can be sent.
+"""The choice of profile, policy, rubric and library that runs are graded by, as plain values that
+can be sent to a worker process.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from assay.pipeline.grading import Grader
 
 
 class Choice(NamedTuple):
-    """What a person chose to grade by."""
+    """What the user chose to grade by."""
 
     policy: str
     profile: str | None
     rubric: str | None
     library: str | None
     cards: tuple[str, ...] = ()
-    """Files with the cards of judges."""
+    """Files with judge cards."""
     now: datetime | None = None
     stored: bool = False
-    """Whether the grades go into a ledger: they are made from evidence as a replay reads it."""
+    """Whether the grades go into a ledger; then evidence is read as a replay reads it."""
 
     def grader(self) -> Grader:
         """A grader for this choice."""
@@ -38,18 +38,18 @@ class Choice(NamedTuple):
         )
 
     def read_cards(self) -> list[dict[str, Any]]:
-        """The cards of judges."""
+        """The judge cards."""
         return read_cards(self.cards, now=self.now)
 
     def dated(self) -> Choice:
-        """The choice with the moment from which the age of cards is counted: it is stored with the
-        grades, so that they can be replayed.
+        """The choice with the time at which the age of cards is measured, which is stored with the
+        grades so that they can be replayed.
         """
         return self._replace(now=self.now or (datetime.now(UTC) if self.cards else None))
 
 
 def read_cards(paths: Iterable[str], *, now: datetime | None = None) -> list[dict[str, Any]]:
-    """The cards of judges, each checked to be complete, and not to be made after `now`."""
+    """Judge cards from files. Each must be complete and not made after `now`."""
     if not paths:
         return []
     from assay.judging.card import check_card

@@ -1,5 +1,5 @@
-"""A decision from documents: the two sides of a comparison, made from runs, scorecards or grades
-wherever they come from, and the promotion on them.
+"""Decide from documents: build the two sides of a comparison from runs, scorecards or grades, and
+apply the release rules to them.
 
 This module orders the stages after grading, as `grading` orders those before. It opens no file and
 stores nothing.
@@ -52,11 +52,11 @@ class Terms(NamedTuple):
     looks: int = 1
     slices: tuple[str, ...] = ()
     plan: Mapping[str, Any] | None = None
-    """What was declared beforehand, as the decision records it."""
+    """The declared plan, as the decision records it."""
     samples: tuple[str, ...] | None = None
     """The samples that the plan declares."""
     regraded: tuple[str, ...] = ()
-    """What was graded by something else when it was stored, in the words of `regraded_note`."""
+    """A `regraded_note` for each side that was graded by something else when it was stored."""
 
 
 _REGRADED = "when it was stored; this"
@@ -65,13 +65,13 @@ _REGRADED = "when it was stored; this"
 def regraded_note(
     name: str, before: str, now: str, word: str = "decision", *, kind: str = "evaluation"
 ) -> str:
-    """That an evaluation or a baseline was graded by something else when it was stored."""
+    """The note that an evaluation or a baseline was graded by something else when it was stored."""
     sides = "both sides" if word == "decision" else "it"
     return f"{kind} {name} was graded by {before} {_REGRADED} {word} grades {sides} by {now}."
 
 
 def is_regraded_note(note: str) -> bool:
-    """Whether a note of a stored decision is one of those."""
+    """Whether a note of a stored decision is a `regraded_note`."""
     return note.startswith(("evaluation ", "baseline ")) and _REGRADED in note
 
 
@@ -85,9 +85,7 @@ class Declared(NamedTuple):
 def declared(
     plan: Mapping[str, Any] | None, rules: ReleaseRules, *, looks: int, slices: Sequence[str]
 ) -> Declared:
-    """How a decision compares with its plan: every field that differs from the plan is named.
-    Without a plan nothing was declared.
-    """
+    """The plan of a decision, with every field that differs from what was declared."""
     now = {**rules.declared(), "looks": looks, "slices": sorted(slices)}
     if plan is None:
         return Declared({"declared": False, "changed": [], **now}, None)
@@ -101,9 +99,7 @@ def declared(
 def check_kept_age(
     record: Mapping[str, Any], rules: ReleaseRules, *, where: str, now: datetime | None = None
 ) -> None:
-    """Apply the age limit to a baseline in a ledger, as to one in a folder; one without a date is
-    refused.
-    """
+    """Refuse a baseline in a ledger that is too old or has no date, like one in a folder."""
     made_at = moment_of(str(record.get("made_at")), where)
     check_age(
         StoredBaseline(str(record.get("name")), where, "runs", made_at, dict(record)),
@@ -123,7 +119,7 @@ def side_of(
     where: str = "",
     seen: Seen | None = None,
 ) -> Side:
-    """One side of a comparison. An unreadable document stops everything, since its content is
+    """One side of a comparison. A document that can't be read is an error, since its content is
     unknown. `seen` receives each grade as it is made.
     """
     builder, summary = SideBuilder(name), Summary()
@@ -135,25 +131,28 @@ def side_of(
             continue
         try:
             for graded in grades_of(document, grader):
-                run, one = graded.run, graded.grade
-                evidence = run_digest(run) if run is not None else scorecard_digest(one.scorecard)
-                content = (
-                    run_digest(unnamed(run))
-                    if run is not None
-                    else scorecard_digest(structs.replace(one.scorecard, run_id=""))
-                )
-                stated = declared_by(run) if run is not None else None
-                sample = content_of(run) if run is not None else None
-                builder.add(
-                    one,
-                    attempt=run.attempt if run is not None else None,
-                    digest=evidence,
-                    content=content,
-                    declared=stated,
-                    sample=sample,
-                    imported=run is not None and IMPORTED in run.metadata,
-                )
-                summary.add(one)
+                run, grade = graded.run, graded.grade
+                if run is None:
+                    builder.add(
+                        grade,
+                        attempt=None,
+                        digest=scorecard_digest(grade.scorecard),
+                        content=scorecard_digest(structs.replace(grade.scorecard, run_id="")),
+                        declared=None,
+                        sample=None,
+                        imported=False,
+                    )
+                else:
+                    builder.add(
+                        grade,
+                        attempt=run.attempt,
+                        digest=run_digest(run),
+                        content=run_digest(unnamed(run)),
+                        declared=declared_by(run),
+                        sample=content_of(run),
+                        imported=IMPORTED in run.metadata,
+                    )
+                summary.add(grade)
                 count += 1
                 if seen is not None:
                     seen(document, graded)
@@ -175,9 +174,9 @@ def side_of(
 
 
 def unnamed(run: Run) -> Run:
-    """A run without what tells it from another run of the same behaviour: its id, version, times
-    and notes. The notes of an imported run are what its tool reported; only its line goes, and the
-    workflow, which may have its name from the file.
+    """A run without what differs between runs of the same behaviour: its id, version, times and
+    metadata. An imported run keeps its metadata, which is what its tool reported, without the line;
+    it loses the workflow's id, which may come from the file's name.
     """
     workflow, metadata = structs.replace(run.workflow, version=""), dict[str, Any]()
     if isinstance(imported := run.metadata.get(IMPORTED), dict):
@@ -252,7 +251,7 @@ def decide(
 
 
 def shared_groups(promotion: Promotion) -> str | None:
-    """A note where samples share too few groups."""
+    """A note if the samples share too few groups."""
     if promotion.tally is None:
         return None
     scores = promotion.tally.compared.scores
@@ -260,13 +259,13 @@ def shared_groups(promotion: Promotion) -> str | None:
 
 
 def _same(candidate: Side, baseline: Side) -> str | None:
-    """A warning where both sides hold the same evidence: a comparison with itself shows nothing."""
+    """A warning if both sides have the same evidence: a comparison with itself shows nothing."""
     same, shared = same_evidence(candidate, baseline), candidate.rows.keys() & baseline.rows.keys()
     if not same:
         return None
     if len(same) < len(shared) and all(row.declared is None for row in candidate.rows.values()):
-        return None  # two scorecards may well come to the same; two runs do not
-    imported = candidate.imported or baseline.imported  # a tool may know more than it writes
+        return None  # two scorecards may well be equal by chance; two runs are not
+    imported = candidate.imported or baseline.imported  # the tool's file may lack differences
     what = "the same answers, scores and verdicts" if imported else "exactly the same evidence"
     if len(same) == len(shared):
         return (
@@ -304,7 +303,7 @@ def _unpaired(
     if terms.looks > 1 or terms.slices or terms.quarantine:
         raise UsageError(
             "CLI-001",
-            "looks, slices and quarantine are about paired samples, and these sets are not paired.",
+            "looks, slices and quarantine need paired samples, and these sets are not paired.",
         )
     if terms.samples is not None:
         plan["changed"] = [
@@ -326,38 +325,38 @@ def _unpaired(
 
 
 def _unnoticed(candidate: Side, baseline: Side) -> str:
-    """What an unpaired comparison cannot see."""
-    said = "The sets are not paired, so a sample that the candidate left out cannot be noticed."
+    """A note on what an unpaired comparison can't notice."""
+    note = "The sets are not paired, so a sample that the candidate left out cannot be noticed."
     shared, gone = (
         candidate.rows.keys() & baseline.rows.keys(),
         sorted(baseline.rows.keys() - candidate.rows.keys()),
     )
     if not shared or not gone:
-        return said
+        return note
     return (
-        f"{said} {len(shared)} names of samples are on both sides, and {len(gone)} of the"
+        f"{note} {len(shared)} names of samples are on both sides, and {len(gone)} of the"
         f" baseline's are missing here, for example {gone[0]}."
     )
 
 
 def full_names(names: Iterable[str], known: Collection[str]) -> list[str]:
-    """The samples to leave out as a decision calls them, `DATASET/SAMPLE`; `SAMPLE` alone will do
-    where one dataset has it.
+    """The full names, `DATASET/SAMPLE`, of samples to leave out; `SAMPLE` alone is enough if only
+    one dataset has it.
     """
-    found = []
+    resolved = []
     for name in names:
-        meant = [name] if name in known else [one for one in known if one.endswith(f"/{name}")]
-        if len(meant) > 1:
+        matches = [name] if name in known else [full for full in known if full.endswith(f"/{name}")]
+        if len(matches) > 1:
             raise UsageError(
                 "CLI-001",
-                f"'{name}' is several samples: {', '.join(sorted(meant)[:5])}.",
-                fix="Name the one to leave out in full.",
+                f"'{name}' matches several samples: {', '.join(sorted(matches)[:5])}.",
+                fix="Give the full name of the one to leave out.",
             )
-        if not meant:
-            short = [one.partition("/")[2] for one in known if "/" in one]
+        if not matches:
+            short = [full.partition("/")[2] for full in known if "/" in full]
             raise UsageError(
                 "CLI-001",
                 f"there is no sample '{name}' to leave out.{near_miss(name, [*known, *short])}",
             )
-        found += meant
-    return found
+        resolved += matches
+    return resolved

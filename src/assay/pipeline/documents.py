@@ -1,5 +1,5 @@
 """The registry of documents: every JSON or YAML document with a published schema, what it is, and
-which command reads or writes it. `assay schema-of`, the server and the reference go by it.
+which commands read or write it. `assay schema-of`, the server and the reference use it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class DocumentKind(NamedTuple):
     """A kind of document."""
 
     home: str
-    """Where its record or its schema is, as `module:name`; a name in brackets is a key of it."""
+    """The import path of its record or schema, as `module:name` or `module:name[key]`."""
     title: str
     """What it is, in a sentence."""
     used: str
@@ -25,7 +25,7 @@ class DocumentKind(NamedTuple):
 
     @property
     def record(self) -> type | None:
-        """The record that reads it; None if only its schema is known."""
+        """The record class; None if there is only a schema."""
         value = home_value(self.home) if "[" not in self.home else None
         return value if isinstance(value, type) else None
 
@@ -49,7 +49,7 @@ def _tools(name: str, title: str, used: str, *, is_input: bool = False) -> Docum
 DOCUMENTS: dict[str, DocumentKind] = {
     "run": DocumentKind(
         "assay.records.evidence:Run",
-        "Evidence: what was seen of one run of a workflow on one sample.",
+        "The evidence of one run of a workflow on one sample.",
         "`assay run` and `assay import` write it; `assay grade`, `gate` and most others read it.",
     ),
     "scorecard": DocumentKind(
@@ -114,7 +114,7 @@ DOCUMENTS: dict[str, DocumentKind] = {
     ),
     "batch": DocumentKind(
         "assay.records.batch:BatchRecord",
-        "What a batch was made from, and what it came to.",
+        "The inputs, the rules, the engine and the totals of a batch.",
         "`assay batch` writes it next to its output.",
         is_input=False,
     ),
@@ -126,19 +126,19 @@ DOCUMENTS: dict[str, DocumentKind] = {
     ),
     "label": DocumentKind(
         "assay.records.label:HumanLabel",
-        "What one person says of one sample.",
+        "One person's label on one sample.",
         "The label pages of `assay view` store it; `assay label export` writes it.",
         is_input=False,
     ),
     "label-set": DocumentKind(
         "assay.records.label:LabelSet",
-        "Samples that people label.",
+        "A set of samples for people to label.",
         "`assay label new` stores it.",
         is_input=False,
     ),
     "exam": DocumentKind(
         "assay.exams.exam:ExamFile",
-        "The questions of an exam, and what is expected.",
+        "The questions of an exam, and the expected answers.",
         "`assay exam grade` reads it.",
     ),
     "exam-rubric": DocumentKind(
@@ -183,8 +183,8 @@ DOCUMENTS: dict[str, DocumentKind] = {
     ),
     "grading-entry-extended": _tools(
         "grading-entry-extended",
-        "The same with what the published form has no room for.",
-        "`assay tools record` writes it where the published form does not fit.",
+        "A grading entry with fields that the published form lacks.",
+        "`assay tools record` writes it where the published form doesn't fit.",
     ),
     "index": _tools(
         "index",
@@ -193,7 +193,7 @@ DOCUMENTS: dict[str, DocumentKind] = {
     ),
     "index-extended": _tools(
         "index-extended",
-        "The same with the scoring and the grading system at the top.",
+        "The index with the scoring and the grading system at the top.",
         "`assay tools index` writes it into the tree.",
     ),
 }

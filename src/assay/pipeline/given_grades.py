@@ -1,5 +1,5 @@
-"""Documents to grades: a run or a scorecard is graded, a given grade is recomputed from its own
-numbers and refused if they disagree.
+"""Turn documents into grades: grade runs and scorecards, and recompute given grades, which are
+refused if their numbers disagree.
 """
 
 from __future__ import annotations
@@ -7,37 +7,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from msgspec import structs
-
-from assay.errors import Fault, InputError
+from assay.errors import EvidenceError, Fault, InputError, count
 from assay.files.json_files import Document
 from assay.formulas import formula
-from assay.pipeline.grading import Graded, Grader
+from assay.pipeline.grading import Graded, Grader, located
 from assay.records.grade import Grade, is_graded
 from assay.records.reading import read_scorecard
 from assay.records.scorecard import SCORECARD_SCHEMA
 
 
 def grades_of(document: Document, grader: Grader) -> Iterator[Graded]:
-    """The grades of one document: a run or a scorecard is graded, a grade is recomputed from its
-    own numbers.
+    """The grades of one document: of a run or a scorecard, or those of a document of grades,
+    recomputed.
     """
     tree = document.tree
     if not is_graded(tree):
         yield grader.grade(document)
     elif "schema" not in tree:
-        yield Graded(again(tree, grader, where=document.file), None)
+        yield Graded(recompute(tree, grader, where=document.file), None)
     else:
-        if tree.get("faults"):
+        results, faults = tree.get("results"), tree.get("faults") or []
+        if not isinstance(results, list) or not isinstance(faults, list):
+            raise _refused(document, "`results` and `faults` of the grades must be lists.")
+        if faults:
             raise _refused(
                 document,
-                f"the grades were made although {len(tree['faults'])} inputs could not be read;"
-                " what they held is not known.",
+                f"the grades are incomplete: {count(len(faults), 'input')} could not be read.",
             )
-        if not isinstance(tree.get("results"), list):
-            raise _refused(document, "the grades have no results.")
-        for result in tree["results"]:
-            yield Graded(again(result, grader, where=document.file), None)
+        for result in results:
+            yield Graded(recompute(result, grader, where=document.file), None)
 
 
 def _refused(document: Document, message: str) -> InputError:
@@ -49,53 +47,53 @@ def _refused(document: Document, message: str) -> InputError:
     )
 
 
-def again(result: Any, grader: Grader, *, where: str) -> Grade:
-    """A grade recomputed from its own result. A result that its numbers don't support is
-    refused.
-    """
+def recompute(result: Any, grader: Grader, *, where: str) -> Grade:
+    """A grade recomputed from its result. Raises an error if the result states another grade."""
     run_id = result.get("run_id") if isinstance(result, dict) else None
     try:
-        card = _card(result, run_id)
-        named = (result["grade"], result["weighted_score"], result["passed"], result["policy"])
-        said = (named[0], float(named[1]), named[2])
-        known = dict(result.get("digests") or {})
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        digests = dict(result.get("digests") or {})
+        document = Document(_card(result, run_id, digests), where)
+        named = (result["grade"], result["weighted_score"], result["passed"])
+        stated = (named[0], float(named[1]), named[2])
+        policy = result["policy"]
+    except KeyError as error:
         raise InputError("REL-008", f"a result of the grades lacks {error}.", where=where) from None
-    if named[3] != grader.rules.policy:
+    except (TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise InputError(
+            "REL-008", f"a result of the grades is malformed: {error}.", where=where
+        ) from None
+    if policy != grader.rules.policy:
         raise InputError(
             "REL-008",
-            f"the grade of {run_id!r} was made by {named[3]}, not by {grader.rules.policy}.",
+            f"the grade of {run_id!r} was made by {policy}, not by {grader.rules.policy}.",
             where=where,
-            fix="Name that grading policy.",
+            fix="Pass that policy with --policy.",
         )
-    scorecard = read_scorecard(Document(card, where))
-    scorecard = grader.required(
-        structs.replace(
-            scorecard, digests={key: known[key] for key in ("profile", "rubric") if key in known}
-        )
-    )
-    for name, now in scorecard.digests.items():
-        if name.startswith("plugin:") and known.get(name) != now:
-            raise InputError(
-                "REL-008",
-                f"the grade of {run_id!r} was made with another version of"
-                f" '{name.partition('/')[2]}' than the one that is installed.",
-                where=where,
-                fix="Grade its runs again.",
-            )
-    made = grader.grade_card(scorecard)
-    if (made.grade, made.weighted_score, made.passed) != said:
-        recomputed = f"recomputed {made.grade}, {made.weighted_score}"
+    try:
+        scorecard = grader.required(read_scorecard(document))
+        for name, now in scorecard.digests.items():
+            if name.startswith("plugin:") and digests.get(name) != now:
+                raise InputError(
+                    "REL-008",
+                    f"the grade of {run_id!r} was made with another version of"
+                    f" '{name.partition('/')[2]}' than the one that is installed.",
+                    where=where,
+                    fix="Grade its runs again.",
+                )
+        grade = grader.grade_card(scorecard)
+    except EvidenceError as error:
+        raise located(error, document) from None
+    if (grade.grade, grade.weighted_score, grade.passed) != stated:
         raise InputError(
             "REL-008",
-            f"the grade of {run_id!r} does not follow from its own numbers: {named[:3]},"
-            f" {recomputed}.",
+            f"the grade of {run_id!r} does not follow from its own numbers: {named},"
+            f" recomputed {grade.grade}, {grade.weighted_score}.",
             where=where,
         )
-    return made
+    return grade
 
 
-def _card(result: Mapping[str, Any], run_id: Any) -> dict[str, Any]:
+def _card(result: Mapping[str, Any], run_id: Any, digests: Mapping[str, Any]) -> dict[str, Any]:
     card = {
         "schema": SCORECARD_SCHEMA,
         "run_id": run_id,
@@ -113,6 +111,7 @@ def _card(result: Mapping[str, Any], run_id: Any) -> dict[str, Any]:
         "sample_id": result.get("sample_id"),
         "group": result.get("group"),
         "tags": result.get("tags") or [],
+        "digests": {key: digests[key] for key in ("profile", "rubric") if key in digests},
         **{
             key: result[key]
             for key in ("workflow", "dataset", "status", "judge", "scoringSystem")
@@ -148,11 +147,12 @@ _KEPT = (
 
 def _criterion(item: Mapping[str, Any]) -> dict[str, Any]:
     formula(item["formula_id"])
-    found: dict[str, Any] = {key: item[key] for key in _KEPT if item.get(key) is not None}
-    found.setdefault("raw_score", None)
+    criterion: dict[str, Any] = {key: item[key] for key in _KEPT if item.get(key) is not None}
+    criterion.setdefault("raw_score", None)
     floor = item.get("critical_floor")
     if floor is not None and floor.get("from") == "criterion":
-        found["critical_floor"] = {"norm": floor["norm"]}
+        criterion["critical_floor"] = {"norm": floor["norm"]}
     elif floor is not None and floor.get("from") == "override":
-        found["floor_override"] = {"value": {"norm": floor["norm"]}, "reason": "as the grades say"}
-    return found
+        value = {"norm": floor["norm"]}
+        criterion["floor_override"] = {"value": value, "reason": "as the grades say"}
+    return criterion

@@ -1,8 +1,8 @@
-"""The stages in order: evidence, scoring, grading, and the payload in which a result leaves. The
-only module that knows the order.
+"""The stages in order: evidence, scoring, grading, and the payload of the result. Only this module
+knows the order.
 
-`Grader` is one configured way through; `score`, `grade` and `explain` are the public functions over
-it.
+`Grader` runs the stages under one configuration; `score`, `grade` and `explain` are the public
+functions over it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ R = TypeVar("R")
 
 
 class Grader:
-    """Runs and scorecards to grades, under one choice of profile, rubric and policy."""
+    """Grades runs and scorecards under one choice of profile, rubric and policy."""
 
     def __init__(
         self,
@@ -63,13 +63,13 @@ class Grader:
         self.judges = _admitted(cards, self.rules, now)
         self._profile = profile
         self._rubric = rubric
-        self._plans: dict[tuple[str | None, str | None, str | None], ScoringPlan] = {}
+        self._plans: dict[tuple[str | None, ...], ScoringPlan] = {}
         self._by_profile: dict[str, ScoringPlan | None] = {}
         self._required = None if profile is None else self._planned(None, None, None)
 
     def grade(self, document: Document) -> Graded:
-        """A parsed document, graded. Raises `InputError` for one that is neither a run nor a
-        scorecard, or is malformed.
+        """Grade a parsed document. Raises `InputError` for one that is malformed or is neither a
+        run nor a scorecard.
         """
         tree = document.tree
         kind = tree.get("schema") if isinstance(tree, dict) else None
@@ -84,12 +84,12 @@ class Grader:
             if isinstance(error, ShelfError) and error.where:
                 error.of_shelf = True
                 raise
-            raise _located(error, document) from None
-        raise _located(_unknown_kind(document, kind), document)
+            raise located(error, document) from None
+        raise located(_unknown_kind(document, kind), document)
 
     def grade_card(self, card: Scorecard, *, scored: bool = False) -> Grade:
-        """Grade a scorecard unchanged. `scored`: our own scoring made it from a run, so the
-        measured criteria of its profile are known not to come from a judge.
+        """Grade a scorecard unchanged. If Assay `scored` it from a run, the measured criteria of
+        its profile are known not to come from a judge.
         """
         plan = self._plan_of(card)
         if plan is None:
@@ -106,8 +106,8 @@ class Grader:
         )
 
     def _plan_of(self, card: Scorecard) -> ScoringPlan | None:
-        """The plan of the profile that a card was scored by; None if it names none, or none that is
-        on the shelf.
+        """The plan of the profile that a card names; None if it names none, or one that is not on
+        the shelf.
         """
         if card.profile is None:
             return None
@@ -121,23 +121,22 @@ class Grader:
         return self._by_profile[name]
 
     def scorecard(self, run: Run) -> Scorecard:
-        """A run, scored under the plan that fits it."""
+        """Score a run by its plan."""
         workflow = run.workflow
         return _score(run, self._planned(workflow.family, workflow.profile, workflow.rubric))
 
     def required(self, scorecard: Scorecard) -> Scorecard:
-        """A scorecard; where a profile was asked for, or the card itself says it was scored by one,
-        the card is held to that profile.
+        """A scorecard, held to the chosen profile or else the one that it names, if any.
 
-        Otherwise a card could carry the name of a profile into its result and leave out what goes
-        with it.
+        Otherwise a card could carry the name of a profile into its result and leave out what the
+        profile requires.
         """
         plan = self._required
         if plan is None:
             if scorecard.profile is None:
                 return scorecard
             rubric = scorecard.rubric.id if scorecard.rubric is not None else None
-            plan = self._planned(None, scorecard.profile.id, rubric, said_by="the scorecard")
+            plan = self._planned(None, scorecard.profile.id, rubric, named_by="the scorecard")
         return hold_to(
             structs.replace(
                 scorecard,
@@ -152,13 +151,13 @@ class Grader:
         profile: str | None,
         rubric: str | None,
         *,
-        said_by: str = WORKFLOW,
+        named_by: str = WORKFLOW,
     ) -> ScoringPlan:
-        """The plan for what evidence names, made once."""
-        key = (family, profile, rubric)
+        """The plan for what the evidence names, made once."""
+        key = (family, profile, rubric, named_by)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = self._plan(*key, said_by=said_by)
+            plan = self._plans[key] = self._plan(family, profile, rubric, named_by=named_by)
             self._by_profile.setdefault(plan.profile.id, plan)
         return plan
 
@@ -168,26 +167,25 @@ class Grader:
         profile: str | None,
         rubric: str | None,
         *,
-        said_by: str,
+        named_by: str,
     ) -> ScoringPlan:
-        chosen, why = select_profile(self.shelf, self._profile, family, profile, said_by=said_by)
-        own, rubric_why = select_rubric(
-            self.shelf, self._rubric, None if self._profile is not None else rubric, said_by=said_by
-        )
-        return make_plan(chosen, why=why, rubric=own, rubric_why=rubric_why)
+        chosen, why = select_profile(self.shelf, self._profile, family, profile, named_by=named_by)
+        named = rubric if self._profile is None else None
+        over, rubric_why = select_rubric(self.shelf, self._rubric, named, named_by=named_by)
+        return make_plan(chosen, why=why, rubric=over, rubric_why=rubric_why)
 
     def plan_for(self, workflow: Workflow) -> WorkflowPlan:
-        """The profile of a workflow, the plan that its runs are scored by, and the rubric that a
-        judge scores them by, where there is one.
+        """The profile of a workflow, the plan that its runs are scored by, and the judge's rubric,
+        if there is one.
         """
         profile, _ = select_profile(
-            self.shelf, self._profile, workflow.family, workflow.profile, said_by=WORKFLOW
+            self.shelf, self._profile, workflow.family, workflow.profile, named_by=WORKFLOW
         )
         plan = self._planned(workflow.family, workflow.profile, workflow.rubric)
-        own, _ = select_rubric(
-            self.shelf, self._rubric, workflow.rubric or profile.rubric, said_by=WORKFLOW
+        rubric, _ = select_rubric(
+            self.shelf, self._rubric, workflow.rubric or profile.rubric, named_by=WORKFLOW
         )
-        return WorkflowPlan(profile, plan, own)
+        return WorkflowPlan(profile, plan, rubric)
 
 
 def _admitted(
@@ -203,9 +201,8 @@ def _admitted(
 
 
 class Graded:
-    """A grade and the evidence it came from: a run, or a scorecard as it was given. A grade that
-    was made again from its own numbers has none. A reader of documents may record which one it came
-    from.
+    """A grade with its evidence: a run, or the scorecard as it was read. A recomputed grade has no
+    evidence. Readers may set `document`.
     """
 
     __slots__ = ("document", "evidence", "grade", "run")
@@ -221,8 +218,8 @@ class Graded:
         return payload(self.grade, self.run)
 
 
-def _located(error: InputError, document: Document) -> InputError:
-    """The same error with the file and line of the document it came from."""
+def located(error: InputError, document: Document) -> InputError:
+    """The same error with the file and line of its document."""
     faults = list(error.faults) or [Fault(error.message, code=error.code, fix=error.fix)]
     lines = locate(document.source) if document.source is not None else {}
     for fault in faults:
@@ -235,7 +232,7 @@ def _located(error: InputError, document: Document) -> InputError:
 
 
 def _line(path: str, lines: dict[str, int]) -> int | None:
-    """The line of a path, or of the nearest part around it."""
+    """The line of a path, or of its nearest parent."""
     while path and path not in lines:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
     return lines.get(path)
@@ -275,8 +272,8 @@ def _grader(policy: str, profile: str | None, rubric: str | None, *library: str)
 
 
 def _from_python(value: Any, what: str, read: Callable[[Document], R]) -> R:
-    """A mapping as a document. Values that JSON can't represent (keys other than text, half a
-    surrogate pair, an object) are refused by name.
+    """A record from a mapping. Raises an error for values that JSON can't represent, such as keys
+    that aren't text, half a surrogate pair, or an object.
     """
     if not isinstance(value, Mapping):
         raise EvidenceError(
@@ -334,7 +331,7 @@ def grade(
     """Grade a scorecard by a policy: gates, floors, bands and threshold, in exact arithmetic.
 
     `scorecard` is a `Scorecard` or a mapping of the shape `assay.scorecard/1`. Its `hard_gates` is
-    the complete list; null fails.
+    the complete list; null fails. A mapping that names a profile must meet that profile.
 
     >>> import assay
     >>> result = assay.grade(
@@ -362,15 +359,13 @@ def grade(
         raise EvidenceError(
             "API-001", "this is a run, not a scorecard.", fix="Call assay.score(run) first."
         )
-    record = (
-        scorecard
-        if isinstance(scorecard, Scorecard)
-        else _from_python(scorecard, "scorecard", read_scorecard)
-    )
-    # only the caller's own program can hand over a Scorecard; a mapping may have been read from
-    # anywhere
     grader = _grader(policy, None, None, *filter(None, [library]))
-    return grader.grade_card(record, scored=isinstance(scorecard, Scorecard))
+    if isinstance(scorecard, Scorecard):
+        return grader.grade_card(scorecard, scored=True)
+    # Only the caller's program can pass a Scorecard; a mapping may have been read from anywhere,
+    # and the name of a profile alone must not lower a floor.
+    record = _from_python(scorecard, "scorecard", read_scorecard)
+    return grader.grade_card(grader.required(record))
 
 
 def explain(grade: Grade) -> Explanation:

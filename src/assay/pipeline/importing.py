@@ -1,8 +1,8 @@
-"""Another tool's files on the way to grades: an importer reads them and writes their runs to a
-temporary file, one run in memory at a time.
+"""Import another tool's files: an importer reads them and writes their runs to a temporary file,
+with one run in memory at a time.
 
-Every later stage reads that file like any other runs. The totals that the tool stated are compared
-with those counted. This module grades nothing and stores nothing.
+Later stages read that file like any other runs. The totals that the tool states are compared with
+those counted. This module grades nothing and stores nothing.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from assay.scoring.profile import Profile
 from assay.views.documents import encode
 
 COUNTS = ("samples", "passed")
-"""The totals that have to be the same."""
+"""The totals that must be equal."""
 _CLOSE = Fraction(1, 10_000)
-"""How far two means may be apart by rounding."""
+"""How far rounding may move a mean."""
 
 
 class ImportedRuns(NamedTuple):
@@ -41,7 +41,7 @@ class ImportedRuns(NamedTuple):
     files: tuple[str, ...]
     importer: Importer
     spool: str
-    """Where the runs are, one on each line."""
+    """The .jsonl file of the runs."""
     n: int
     tally: ImportTally
 
@@ -61,8 +61,8 @@ class ImportedRuns(NamedTuple):
         return made.profile
 
     def score_verdicts(self) -> None:
-        """Give each run the score `passed`, which is the tool's verdict. For results without a
-        metric that can be graded, and for those that are compared with them.
+        """Give each run the tool's verdict as the score `passed`, for results without a metric that
+        can be graded and for those compared with them.
         """
         if not self.tally.verdicts or PASSED in self.tally.metrics:
             return
@@ -82,14 +82,14 @@ class ImportedRuns(NamedTuple):
 def import_runs(
     paths: Sequence[str], folder: str, *, kind: str | None = None, wanted: Wanted | None = None
 ) -> ImportedRuns:
-    """Read files that belong together. Their runs go into a new file in `folder`; where anything is
-    wrong, an error says so and the caller has nothing.
+    """Read files that belong together, and write their runs to a new file in `folder`. Any fault is
+    an error.
     """
     if "-" in paths and (len(paths) > 1 or kind is None):
         raise UsageError(
             "CLI-001",
-            "standard input can be read only once, so its kind cannot be detected.",
-            fix="Give it alone, with --from KIND.",
+            "standard input can be read only once, so its kind can't be detected.",
+            fix="Pass it alone, with --from KIND.",
         )
     wanted = wanted or Wanted()
     where = ", ".join("<stdin>" if path == "-" else path for path in paths)
@@ -99,7 +99,7 @@ def import_runs(
     try:
         importer = importer_of_all(read_from, kind, wanted.mapping)
         tally.apart = importer.apart
-        if importer.name != "table":  # which maps all of its columns
+        if importer.name != "table":  # a table maps all of its columns
             tally.scales.update(scales_of(wanted.mapping))
         with open(spool, "xb", buffering=1024 * 1024) as stream:
             for run in importer.read(read_from, wanted, tally):
@@ -107,14 +107,14 @@ def import_runs(
                 stream.write(encode(run) + b"\n")
                 _note_id(run["run_id"], seen, where)
     except AssayError as error:
-        for path, file in zip(paths, read_from, strict=True):  # nobody knows what stands in for it
+        for path, file in zip(paths, read_from, strict=True):  # users don't know the copy's name
             if file != path:
                 error.where = error.where.replace(file, "<stdin>" if path == "-" else path)
         raise
     if not seen:
         read = tally.read_text()
         raise NotEnoughEvidence(
-            "FIL-005", f"there is no run in it{f' ({read})' if read else ''}.", where=where
+            "FIL-005", f"contains no runs{f' ({read})' if read else ''}.", where=where
         )
     _compare(tally, importer.name, where)
     if importer.name != "table":
@@ -128,7 +128,7 @@ def import_runs(
 
 
 def _file(path: str, folder: str) -> str:
-    """The file to read: a pipe is copied to one, because an importer may read its input twice."""
+    """The file to read; a pipe is copied to one, because an importer may read its input twice."""
     if path != "-" and not (os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode)):
         return path
     name = "stdin" if path == "-" else os.path.basename(path)
@@ -139,8 +139,8 @@ def _file(path: str, folder: str) -> str:
 
 
 def _note_id(run_id: str, seen: set[bytes], where: str) -> None:
-    """Refuse a second run with the same id: later readers would see only one. Ids are remembered as
-    128 bits.
+    """Refuse a second run with the same id: later readers would see only one. Ids are kept as
+    128-bit digests.
     """
     digest = blake2b(run_id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     if digest in seen:
@@ -148,13 +148,13 @@ def _note_id(run_id: str, seen: set[bytes], where: str) -> None:
             "FIL-007",
             f"two runs have the id {run_id[:80]!r}.",
             where=where,
-            fix="Give each its own id, and put two versions into two files, read one by one.",
+            fix="Give each run a different id, and import two versions from two files, one by one.",
         )
     seen.add(digest)
 
 
-def ours(tally: ImportTally, total: str) -> int | Fraction | None:
-    """What was counted here, for a total that the tool states."""
+def _counted(tally: ImportTally, total: str) -> int | Fraction | None:
+    """The counted value of a total that the tool states."""
     if total in COUNTS:
         return int(getattr(tally, total))
     metric = tally.metrics.get(total)
@@ -162,11 +162,11 @@ def ours(tally: ImportTally, total: str) -> int | Fraction | None:
 
 
 def _compare(tally: ImportTally, tool: str, where: str) -> None:
-    """Refuse counts that differ from what the tool states, and plain means over whole samples; note
-    other means that do: a tool may weigh or leave out samples in those.
+    """Refuse counts, and plain means over all samples, that differ from what the tool states. Other
+    means that differ are only noted: the tool may weigh samples or leave some out.
     """
     for total, stated in tally.stated.items():
-        counted = ours(tally, total)
+        counted = _counted(tally, total)
         if total in COUNTS and counted != stated:
             raise InputError(
                 "FIL-010",
@@ -200,7 +200,7 @@ def _is_close(counted: int | Fraction | None, stated: Fraction) -> bool:
 
 
 def totals(tally: ImportTally) -> list[dict[str, Any]]:
-    """The tool's totals next to ours, each with the number of samples behind it."""
+    """The tool's totals and the counted ones, with the number of samples behind them."""
     rows: list[dict[str, Any]] = [
         {"total": "samples", "theirs": tally.stated.get("samples"), "ours": tally.samples}
     ]
@@ -214,7 +214,7 @@ def totals(tally: ImportTally) -> list[dict[str, Any]]:
             }
         )
     for name, metric in tally.metrics.items():
-        if name in COUNTS:  # a verdict as a score: its count says it
+        if name in COUNTS:  # a verdict as a score, which is counted above
             continue
         mean = metric.mean
         rows.append(

@@ -1,10 +1,10 @@
-"""The profile that is made from the metrics of another tool's results: one criterion for each, with
-equal weights, no floors and no roles; the tool's own verdict is a gate.
+"""Make a profile from the metrics of another tool's results: one criterion for each, with equal
+weights, no floors and no roles; the tool's verdict is a gate.
 
-A metric counts where all of its values are from 0 to 1, the one scale that needs no explanation, or
-where somebody says its scale. One that has other values, or where less may be better, is named and
-not graded; one with values of both kinds is refused. A metric without any value counts as well, as
-missing from every sample: a judge that failed every time must not be ignored.
+A metric is graded if all its values are from 0 to 1, the only scale that needs no explanation, or
+if its scale is stated. A metric with other values, or for which lower may be better, is not graded,
+with a note; one with values of both kinds is refused. A metric without any value counts as missing
+from every sample: a judge that failed every time must not be ignored.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ from assay.scoring.gates import GATES
 from assay.scoring.profile import GateRef, Profile, ProfileCriterion
 
 PREFIX = "imported-"
-"""How the names of these profiles begin."""
+"""The prefix of the names of these profiles."""
 SHOWN = 200
-"""Characters of an error that a message shows."""
+"""How many characters of an error a message shows."""
 PASSED = "passed"
-"""The criterion of results that have a verdict and no metric."""
+"""The criterion of results with a verdict and no metric."""
 
 
 class MadeProfile(NamedTuple):
-    """A profile made from metrics, with notes on what it leaves out and takes for granted."""
+    """A profile made from metrics, with notes on what it leaves out and assumes."""
 
     profile: Profile
     notes: tuple[str, ...]
 
 
 def reasons_not_to_grade(tool: str, tally: ImportTally, *, where: str) -> dict[str, str]:
-    """Why metrics can't be graded, by the names of their criteria. Raises InputError for one with
-    a few values beyond the scale of the others: they are of two scales, or wrong.
+    """Why metrics can't be graded, by the names of their criteria. Raises InputError for a metric
+    with a few values beyond the scale of the others: they are on another scale, or wrong.
     """
-    found = {name: _why_not(name, tally, gate_name(tool)) for name in tally.metrics}
+    reasons = {name: _why_not(name, tally, gate_name(tool)) for name in tally.metrics}
     for name, metric in tally.metrics.items():
-        if not found[name] and metric.first_outside is not None:
+        if not reasons[name] and metric.first_outside is not None:
             value, sample = metric.first_outside
             raise InputError(
                 "SCO-011",
                 f"{metric.label} is {value} on the sample {sample!r}, and from 0 to 1 on"
                 f" {metric.n - metric.outside:,} others.",
                 where=where,
-                fix=f"Correct it, or give the scale with {map_option(tally, [name])}, or give a"
+                fix=f"Correct it, set the scale with {map_option(tally, [name])}, or pass a"
                 " profile with --profile P.",
             )
-    return {name: why for name, why in found.items() if why}
+    return {name: reason for name, reason in reasons.items() if reason}
 
 
 def map_option(tally: ImportTally, names: Iterable[str]) -> str:
-    """The `--map` that would state the scales of these metrics; "" where all are words. For a table
-    it has the other columns too, because it replaces what was guessed.
+    """The `--map` option that would state the scales of these metrics; empty if all are words. For
+    a table it has the other columns too, because it replaces the guessed ones.
     """
     entries = dict(tally.mapping)
     scaled = [name for name in names if tally.metrics[name].n or not tally.metrics[name].words]
@@ -74,7 +74,7 @@ def map_option(tally: ImportTally, names: Iterable[str]) -> str:
 
 
 def make_profile(tool: str, tally: ImportTally, *, where: str) -> MadeProfile:
-    """The profile for what one import counted."""
+    """The profile for one import."""
     gate = gate_name(tool)
     metrics = "the columns of a table" if tool == "table" else f"the metrics that {tool} wrote"
     reasons = reasons_not_to_grade(tool, tally, where=where)

@@ -1,4 +1,4 @@
-"""The document of a grade: `assay.grades/1`, with everything that explains it."""
+"""The document of a grade, a result of `assay.grades/1`, with everything that explains it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from assay.records.grade import Grade, GradedCriterion, Payload
 
 
 def payload(grade: Grade, run: Run | None = None, *, identity: str | None = None) -> Payload:
-    """A grade as a JSON-ready document with everything that explains it. `identity` is the digest
-    of the run, where it is known already.
-    """
+    """A grade as a JSON-ready document. `identity` is the digest of the run, if already known."""
     explanation = explain(grade)
     card = grade.scorecard
     layers: dict[str, Any] = {"1": None, "2": None, "3": None}
@@ -47,7 +45,7 @@ def payload(grade: Grade, run: Run | None = None, *, identity: str | None = None
     }
     if run is not None:
         digests["run"] = identity or run_digest(run)
-    found: Payload = {
+    return {
         "run_id": grade.run_id,
         "passed": grade.passed,
         "grade": grade.grade,
@@ -80,7 +78,9 @@ def payload(grade: Grade, run: Run | None = None, *, identity: str | None = None
                 "weight": item.criterion.weight,
                 "contribution": item.contribution,
                 "maximum": maximum,
-                "critical_floor": None if item.floor_units is None else _floor(item),
+                "critical_floor": (
+                    None if item.floor_units is None else _floor(item, item.floor_units)
+                ),
                 "floor_failed": item.floor_failed,
                 "missing": item.criterion.missing,
                 **_judged(item),
@@ -129,7 +129,6 @@ def payload(grade: Grade, run: Run | None = None, *, identity: str | None = None
         "gradingSystem": grade.grading_system,
         "digests": digests,
     }
-    return found
 
 
 @lru_cache(maxsize=256)
@@ -143,13 +142,13 @@ def _maxima(weights: tuple[int, ...]) -> tuple[float, ...]:
 
 
 def _judged(item: GradedCriterion) -> dict[str, Any]:
-    """Who gave a score, how far they disagreed, and why they may not gate; only what there is."""
-    found = {
+    """Who gave a score, how far they disagreed, and why they may not gate, as far as known."""
+    fields = {
         "source": item.criterion.source,
         "disagreement": item.criterion.disagreement,
         "judge_fault": item.judge_fault,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _gate_reason(passed: bool | None) -> str:
@@ -162,11 +161,11 @@ def _gate_reason(passed: bool | None) -> str:
     )
 
 
-def _floor(item: Any) -> dict[str, Any]:
+def _floor(item: GradedCriterion, floor_units: int) -> dict[str, Any]:
     criterion = item.criterion
-    raw = raw_of(item.floor_units, criterion.formula_id, criterion.raw_score, criterion.params)
+    raw = raw_of(floor_units, criterion.formula_id, criterion.raw_score, criterion.params)
     return {
         "raw": raw if not isinstance(raw, dict) else None,
-        "norm": exact.shown(item.floor_units, exact.NORM_DIGITS),
+        "norm": exact.shown(floor_units, exact.NORM_DIGITS),
         "from": item.floor_from,
     }

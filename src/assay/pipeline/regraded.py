@@ -1,4 +1,4 @@
-"""Whether an evaluation is graded by something else than when it was stored, in words."""
+"""The note that an evaluation is now graded by something other than when it was stored."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _BY = ("profile", "rubric", "policy")
 def regraded(
     name: str, before: Mapping[str, Any], now: Mapping[str, Any], word: str = "decision"
 ) -> str:
-    """How a run of an evaluation was graded and how it is graded now; empty if that is the same."""
-    other = [kind for kind in _BY if _graded_by(before, kind) != _graded_by(now, kind)]
-    if not other:
+    """The note for a run's grade before and now; empty if both were made by the same."""
+    differing = [kind for kind in _BY if _graded_by(before, kind) != _graded_by(now, kind)]
+    if not differing:
         return ""
     then, today = (
-        ", ".join(_words(one, kind, before, now) for kind in other) for one in (before, now)
+        ", ".join(_words(grade, kind, before, now) for kind in differing) for grade in (before, now)
     )
     return regraded_note(name, then, today, word)
 
@@ -31,9 +31,9 @@ def _graded_by(grade: Mapping[str, Any], kind: str) -> tuple[str | None, str | N
 
 
 def _words(
-    one: Mapping[str, Any], kind: str, before: Mapping[str, Any], now: Mapping[str, Any]
+    grade: Mapping[str, Any], kind: str, before: Mapping[str, Any], now: Mapping[str, Any]
 ) -> str:
-    name, digest = _graded_by(one, kind)
+    name, digest = _graded_by(grade, kind)
     label = "" if kind == "profile" else f"{kind} "
     if name is None:
         return f"no {kind}"

@@ -1,5 +1,5 @@
-"""Which profile and which rubric evidence is scored by: what a person asked for, else what the
-evidence names, else what serves its family.
+"""Select the profile and the rubric that evidence is scored by: the user's choice, else the one
+that the evidence names, else the one for its family.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ class WorkflowPlan(NamedTuple):
     profile: Profile
     plan: ScoringPlan
     rubric: Rubric | None
-    """What a judge scores them by."""
+    """The rubric that a judge scores them by."""
 
     @property
     def reported(self) -> tuple[str, ...]:
-        """The gates and criteria that only a verdict or a score in the run fills."""
+        """The gates and criteria that Assay can't compute, so that the run must report them."""
         plan = self.plan
-        gates = (one.id for one in plan.gates if one.gate is None or not one.gate.is_computed)
-        return (*gates, *(one.spec.id for one in plan.criteria if one.spec.id not in plan.measured))
+        gates = (item.id for item in plan.gates if item.gate is None or not item.gate.is_computed)
+        criteria = (item.spec.id for item in plan.criteria)
+        return (*gates, *(name for name in criteria if name not in plan.measured))
 
 
 def select_profile(
-    shelf: Shelf, asked: str | None, family: str | None, named: str | None, *, said_by: str
+    shelf: Shelf, chosen: str | None, family: str | None, named: str | None, *, named_by: str
 ) -> tuple[Profile, str]:
-    """The profile, and why it is that one."""
-    if asked is not None:
-        profile = shelf.profile(asked)
+    """The profile, and why it was selected."""
+    if chosen is not None:
+        profile = shelf.profile(chosen)
         made = profile.made_from
         return profile, "asked for with --profile" if made is None else f"made from {made}"
     if named is not None:
-        return shelf.profile(shelf_name(named, "profile")), f"named by {said_by}"
+        return shelf.profile(shelf_name(named, "profile")), f"named by {named_by}"
     if family is not None:
         return shelf.profile_for_family(family), f"serves the workflow's family '{family}'"
     raise ShelfError(
@@ -52,23 +53,23 @@ def select_profile(
 
 
 def select_rubric(
-    shelf: Shelf, asked: str | None, named: str | None, *, said_by: str
+    shelf: Shelf, chosen: str | None, named: str | None, *, named_by: str
 ) -> tuple[Rubric | None, str]:
-    """The rubric, and why it is that one; None if neither a person nor the evidence names one.
+    """The rubric, and why it was selected; None if neither the user nor the evidence names one.
 
-    A run's rubric is not passed here where a profile was asked for: with an explicit profile, the
-    run doesn't choose the weights and floors.
+    With a chosen profile, callers don't pass the run's rubric: the run must not choose weights and
+    floors then.
     """
-    if asked is not None:
-        return shelf.rubric(asked), "asked for with --rubric"
+    if chosen is not None:
+        return shelf.rubric(chosen), "asked for with --rubric"
     if named is not None:
-        return shelf.rubric(shelf_name(named, "rubric")), f"named by {said_by}"
+        return shelf.rubric(shelf_name(named, "rubric")), f"named by {named_by}"
     return None, ""
 
 
 def shelf_name(name: str, kind: str) -> str:
-    """A name on the shelf. Evidence is untrusted: it may name an item there, but never a file to
-    open.
+    """A name that evidence gives, which must not be a path: evidence is untrusted and may not open
+    files.
     """
     if is_yaml_name(name) or "/" in name or "\\" in name or name.startswith("."):
         raise ShelfError(

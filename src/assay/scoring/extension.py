@@ -1,9 +1,9 @@
-"""A profile with gates and criteria of a team's own: what the scorers of a configuration fill is
+"""Extend a profile with a team's gates and criteria: what the scorers of a configuration fill is
 required like everything else in the profile.
 
-The result is a separate, complete profile. Its version ends in the digest of its
-content, `rag@2+0123456789ab`, so that no result under it can be taken for one under the profile
-that it came from. Nothing is ever taken away, and nothing that the profile measures is replaced.
+The result is a separate, complete profile. Its version ends in the digest of its content,
+`rag@2+0123456789ab`, so that no result under it can be taken for one under the original profile.
+Nothing is removed, and nothing that the profile measures is replaced.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from assay.scoring.gates import GATES
 from assay.scoring.profile import GateRef, Profile, ProfileCriterion
 
 ADDED = "added_criteria"
-"""Where the metadata of a run names the criteria that were added when it was made."""
+"""The key in a run's metadata for the criteria that were added when it was made."""
 
 
 class Additions(NamedTuple):
-    """What is added to a profile."""
+    """Gates and criteria to add to a profile."""
 
     gates: tuple[str, ...] = ()
     """Gates whose verdicts come with the run."""
@@ -33,8 +33,8 @@ class Additions(NamedTuple):
 
 
 def extended(profile: Profile, additions: Additions) -> Profile:
-    """The profile with what is added to it; itself where it has all of that already. Raises
-    `ShelfError` for a name that means something else there.
+    """The profile with the additions; the profile itself if it has all of them. Raises `ShelfError`
+    for a name that the profile uses for something else.
     """
     gates, criteria = list(profile.gates), list(profile.criteria)
     known = {item.id: item for item in criteria}
@@ -69,20 +69,21 @@ def extended(profile: Profile, additions: Additions) -> Profile:
         known[item.id] = item
     if gates == profile.gates and criteria == profile.criteria:
         return profile
-    version = str(profile.version).partition("+")[0]  # what is added in steps is added
-    made = structs.replace(profile, version=version, gates=gates, criteria=criteria, alias=None)
-    return marked(made)
+    version = str(profile.version).partition("+")[0]  # without the digest of earlier additions
+    return marked(
+        structs.replace(profile, version=version, gates=gates, criteria=criteria, alias=None)
+    )
 
 
 def marked(profile: Profile) -> Profile:
     """The profile with the digest of its content in its version; the order of its gates and
-    criteria means nothing.
+    criteria doesn't count.
     """
     mark = digest(
         structs.replace(
             profile,
             gates=sorted(profile.gates, key=lambda ref: ref.id),
-            criteria=sorted(profile.criteria, key=lambda one: one.id),
+            criteria=sorted(profile.criteria, key=lambda item: item.id),
         )
     )
     version = f"{profile.version}+{mark.removeprefix('sha256:')[:12]}"
@@ -90,7 +91,7 @@ def marked(profile: Profile) -> Profile:
 
 
 def _is_same(one: ProfileCriterion, other: ProfileCriterion) -> bool:
-    """Whether two criteria are one: a number may be written in several ways."""
+    """Whether two criteria are equal; their weights compare as numbers."""
     return structs.replace(one, weight=0) == structs.replace(other, weight=0) and (
         exact.ratio(one.weight) == exact.ratio(other.weight)
     )

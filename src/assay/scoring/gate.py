@@ -1,4 +1,4 @@
-"""What a gate is and what it answers. The gates themselves are in `gates`."""
+"""The definition of a gate and its result. The gates themselves are in `gates`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class GateResult(NamedTuple):
-    """A verdict: True, False, or None for undetermined; and why."""
+    """Whether a gate passed, None for undetermined, and why."""
 
     passed: bool | None
     reason: str
@@ -40,7 +40,7 @@ ABSENT = {
     "steps": "the run lists no `steps` (an empty list says there were none)",
     "tool_calls": "the run lists no `tool_calls` (an empty list says there were none)",
 }
-"""Why a gate cannot tell without a field of the run."""
+"""Why a gate is undetermined, by the field that the run lacks."""
 
 _GUIDE = "Workflow Scoring & Evaluation Reference Guide, sections 3 and 6"
 
@@ -51,9 +51,9 @@ class Gate(NamedTuple):
     id: str
     title: str
     group: str
-    """`required` (every run), `optional` (where a profile or a run names it) or `profile`."""
+    """`required` (every run), `optional` (if a profile or a run names it) or `profile`."""
     evidence: str
-    """What it looks at; for a verdict gate, that the verdict comes with the run."""
+    """The fields it reads; for a verdict gate, that the verdict comes with the run."""
     rule: Callable[[Run, Mapping[str, Any]], GateResult] | None
     """None for a verdict gate. It may raise `Undetermined`."""
     needs: tuple[str, ...] = ()
@@ -63,11 +63,11 @@ class Gate(NamedTuple):
 
     @property
     def is_computed(self) -> bool:
-        """Whether it looks at evidence; a verdict gate does not."""
+        """Whether it reads evidence, unlike a verdict gate."""
         return self.rule is not None
 
     def check(self, run: Run, params: Mapping[str, Any]) -> GateResult:
-        """What the evidence says; undetermined where it is missing."""
+        """The result for the evidence of a run; undetermined if it is missing."""
         assert self.rule is not None
         try:
             for name in self.needs:
@@ -79,7 +79,7 @@ class Gate(NamedTuple):
 
     def sheet(self) -> dict[str, Any]:
         """The data sheet, as `assay library show gate ID` prints it."""
-        from assay.scoring.gate_examples import EXAMPLES  # nothing but a sheet needs them
+        from assay.scoring.gate_examples import EXAMPLES  # only a data sheet needs them
 
         example = EXAMPLES.get(self.id)
         return {

@@ -1,4 +1,4 @@
-"""For each gate, evidence that passes it and evidence that does not. The data sheet of a gate shows
+"""For each gate, evidence that passes it and evidence that doesn't. The data sheet of a gate shows
 both; a test checks the verdicts.
 """
 

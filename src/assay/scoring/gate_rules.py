@@ -1,6 +1,6 @@
-"""The rules of the computed gates, one pure function each. Which gate has which rule: see `gates`.
+"""The rules of the computed gates, one pure function each; `gates` assigns them to gates.
 
-A rule may raise `Undetermined`; the fields that its gate needs are there when it runs.
+A rule may raise `Undetermined`. The fields that its gate `needs` are present when it runs.
 """
 
 from __future__ import annotations
@@ -25,31 +25,18 @@ if TYPE_CHECKING:
 _TEMPLATE = re.compile(
     r"(?:\s*(?:\$\{[^}]*\}|\{\{(?:(?!\}\}).)*\}\}|\{%(?:(?!%\}).)*%\}))+\s*", re.DOTALL
 )
-
-
 _REASON = 300
-"""Characters of a stated reason that a gate repeats."""
+"""The longest stated reason that a gate repeats, in characters."""
 
 
 def is_absent(value: Any) -> bool:
-    """Whether a value stands for nothing: null, an empty text, list or object, a template that
-    nobody filled in, or a list of only such things.
+    """Whether a value is empty: null, an empty text, list or object, an unresolved template, or a
+    list of only such values.
 
-    >>> [
-    ...     is_absent(x)
-    ...     for x in (
-    ...         None,
-    ...         " ",
-    ...         [],
-    ...         [None],
-    ...         "${steps.plan.output}",
-    ...         "{{ answer }}",
-    ...         0,
-    ...         False,
-    ...         "a {{b}} c",
-    ...     )
-    ... ]
-    [True, True, True, True, True, True, False, False, False]
+    >>> [is_absent(x) for x in (None, " ", [], [None], "${steps.plan.output}", "{{ answer }}")]
+    [True, True, True, True, True, True]
+    >>> [is_absent(x) for x in (0, False, "a {{b}} c")]
+    [False, False, False]
     """
     if isinstance(value, str):
         return not value.strip() or _TEMPLATE.fullmatch(value) is not None
@@ -62,16 +49,16 @@ def resolve(name: str, values: Mapping[str, Any]) -> Any:
     """The value of a name, or of a dotted path into nested objects; None if there is none."""
     if name in values:
         return values[name]
-    found: Any = values
+    value: Any = values
     for part in name.split("."):
-        if not isinstance(found, dict) or part not in found:
+        if not isinstance(value, dict) or part not in value:
             return None
-        found = found[part]
-    return found
+        value = value[part]
+    return value
 
 
 def required_outputs(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    """Whether every required output is there."""
+    """Whether every required output is present."""
     outputs = run.outputs or {}
     absent = [name for name in run.required_outputs or () if is_absent(resolve(name, outputs))]
     if absent:
@@ -82,7 +69,7 @@ def required_outputs(run: Run, _params: Mapping[str, Any]) -> GateResult:
 
 
 def status(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    """Whether the run ended well. Why it did not is stated where the run says so."""
+    """Whether the run succeeded, with the run's reason if it did not."""
     ended = f"the run ended with status '{run.status}'"
     why = (run.metadata or {}).get("reason")
     if run.status != "success" and isinstance(why, str) and why.strip():
@@ -107,7 +94,7 @@ def critical_steps(run: Run, _params: Mapping[str, Any]) -> GateResult:
 
 def schema_contract(run: Run, _params: Mapping[str, Any]) -> GateResult:
     """Whether the outputs keep their JSON Schema."""
-    # the validator costs as much to load as all the rest, and many runs need none
+    # imported late: the validator takes as long to load as all the rest, and many runs need none
     from assay.records.contract import check
 
     assert run.output_schema is not None
@@ -116,7 +103,7 @@ def schema_contract(run: Run, _params: Mapping[str, Any]) -> GateResult:
 
 
 def compatible(run: Run, _params: Mapping[str, Any]) -> GateResult:
-    """Whether the sample gives every required input."""
+    """Whether the sample has every required input."""
     inputs = run.inputs or {}
     absent = {name for name in run.required_inputs or () if is_absent(resolve(name, inputs))}
     if absent:
@@ -130,7 +117,7 @@ def _minimum(value: Any) -> exact.Ratio:
 
 
 def _all(n: int, singular: str, plural: str) -> str:
-    """Every one of n, in words.
+    """All of n things, in words.
 
     >>> _all(1, "claim cites", "claims cite"), _all(3, "claim cites", "claims cite")
     ('the only claim cites', 'all 3 claims cite')
@@ -200,7 +187,7 @@ def _parses(text: str, kinds: list[str]) -> bool:
 
 
 def parseable(run: Run, params: Mapping[str, Any]) -> GateResult:
-    """Whether required outputs are there and parse to their declared types."""
+    """Whether required outputs are present and parse to their declared types."""
     present = required_outputs(run, params)
     if present.passed is not True:
         return present
@@ -219,10 +206,10 @@ def parseable(run: Run, params: Mapping[str, Any]) -> GateResult:
 
 
 def _declared_types(properties: Any, name: str) -> list[str]:
-    """The structured types that a schema declares for an output; none if text will do."""
+    """The structured types that a schema declares for an output; none if it may be a text."""
     declared = properties.get(name) if isinstance(properties, dict) else None
-    found = declared.get("type") if isinstance(declared, dict) else None
-    kinds = found if isinstance(found, list) else [found]
+    types = declared.get("type") if isinstance(declared, dict) else None
+    kinds = types if isinstance(types, list) else [types]
     return (
         [kind for kind in kinds if isinstance(kind, str) and kind in _STRUCTURED]
         if "string" not in kinds
@@ -303,11 +290,11 @@ def hallucination(run: Run, _params: Mapping[str, Any]) -> GateResult:
 
 def contradiction(run: Run, _params: Mapping[str, Any]) -> GateResult:
     """Whether every claim keeps to the numbers and denials of the passages it cites."""
-    # only profiles without a judge read words, and reading them takes a while to load
+    # imported late: it takes a while to load, and only profiles without a judge need it
     from assay.scoring.metrics.grounding import lexical_support
 
     claims, _ = sourced(run)
-    # any share of the words will do: a paraphrase contradicts nothing
+    # any share of the words is enough: a paraphrase contradicts nothing
     read = zip(claims, lexical_support(run, threshold=0), strict=True)
     broken = [(claim, support) for claim, support in read if support.is_contradicted]
     if broken:
@@ -348,31 +335,35 @@ def _is_plain(name: str) -> bool:
 
 
 def _could_be(name: str, other: str) -> bool:
-    """Whether two names are one once each unusual character of either stands for any character or
-    for none.
+    """Whether two names may look alike: an unusual character in one of them may look like any
+    character of the other, or like none.
     """
     if _is_plain(name) and _is_plain(other):
         return False  # they were compared as they are
-    return any(
-        re.fullmatch(
-            "".join(re.escape(sign) if _is_plain(sign) else ".?" for sign in _folded(one)[:200]),
-            _folded(two)[:200],
-            re.DOTALL,
-        )
-        for one, two in ((name, other), (other, name))
-    )
+    one, two = _folded(name)[:200], _folded(other)[:200]
+    return _may_look_like(one, two) or _may_look_like(two, one)
+
+
+def _may_look_like(name: str, other: str) -> bool:
+    places = {0}
+    """The lengths of the other name's beginning that the characters so far may look like."""
+    for character in name:
+        steps = {at + 1 for at in places if at < len(other)}
+        if _is_plain(character):
+            places = {at for at in steps if other[at - 1] == character}
+        else:
+            places |= steps
+    return len(other) in places
 
 
 def forbidden(run: Run, _params: Mapping[str, Any]) -> GateResult:
     """Whether no forbidden tool was called, however its name is written."""
-    calls, barred = run.tool_calls or [], run.forbidden_tools or []
+    names, barred = sorted({call.name for call in run.tool_calls or ()}), run.forbidden_tools or []
     folded = {_folded(name) for name in barred}
-    called = sorted({call.name for call in calls if _folded(call.name) in folded})
+    called = [name for name in names if _folded(name) in folded]
     if called:
         return GateResult(False, f"forbidden tool called: {', '.join(called)}")
-    posing = sorted(
-        {call.name for call in calls if any(_could_be(call.name, name) for name in barred)}
-    )
+    posing = [name for name in names if any(_could_be(name, other) for other in barred)]
     if posing:
         return GateResult(
             None,

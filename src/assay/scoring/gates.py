@@ -1,10 +1,9 @@
-"""The hard gates: conditions on evidence that no score can buy off.
+"""The hard gates: conditions on evidence that no score can outweigh.
 
-A gate answers pass, fail, or undetermined, each with its reason; undetermined fails closed, later,
-in grading. There are two kinds, and a gate is of one: a *computed* gate looks at evidence in the
-run, and a verdict that comes with the run can only worsen it; a *verdict* gate has nothing to look
-at, and the run's verdict is its evidence. So leaving evidence out never opens a gate. No gate has a
-weight.
+A gate passes, fails or is undetermined, each with a reason; grading treats undetermined as failed.
+There are two kinds: a *computed* gate reads evidence in the run, and a verdict that comes with the
+run can only worsen its result; a *verdict* gate takes the run's verdict as its evidence. So leaving
+evidence out never opens a gate. No gate has a weight.
 """
 
 from __future__ import annotations
@@ -156,8 +155,8 @@ REQUIRED = tuple(name for name in GATES if GATES[name].group == "required")
 def evaluate(
     gate: Gate | None, run: Run, params: Mapping[str, Any], verdict: Verdict | None
 ) -> GateResult:
-    """The gate's own finding, worsened by the verdict that came with the run, never improved by it.
-    `gate` None is a gate only the run knows.
+    """The gate's result. A verdict that came with the run can worsen a computed result, never
+    improve it. `gate` is None for a gate that only the run knows.
     """
     if gate is None or not gate.is_computed:
         if verdict is None or verdict.passed is None:
@@ -169,24 +168,22 @@ def evaluate(
             verdict.passed,
             f"reported with the run{': ' + verdict.reason if verdict.reason else ''}",
         )
-    found = gate.check(run, params)
+    computed = gate.check(run, params)
     if verdict is None:
-        return found
+        return computed
     if verdict.passed is True:
-        if found.passed is True:
-            return found
+        if computed.passed is True:
+            return computed
         return GateResult(
-            found.passed,
-            f"{found.reason} (the run reports a pass; a reported verdict cannot improve a computed"
-            " gate)",
+            computed.passed,
+            f"{computed.reason} (the run reports a pass; a reported verdict cannot improve a"
+            " computed gate)",
         )
     why = verdict.reason or "no reason given"
     if verdict.passed is False:
-        return (
-            found if found.passed is False else GateResult(False, f"reported with the run: {why}")
-        )
-    return (
-        GateResult(None, f"reported as undetermined with the run: {why}")
-        if found.passed is True
-        else found
-    )
+        if computed.passed is False:
+            return computed
+        return GateResult(False, f"reported with the run: {why}")
+    if computed.passed is not True:
+        return computed
+    return GateResult(None, f"reported as undetermined with the run: {why}")

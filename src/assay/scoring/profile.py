@@ -1,9 +1,9 @@
-"""Profiles: how a family of workflows is scored; and the plan that a profile and a rubric make
-together.
+"""Profiles, which define how a family of workflows is scored, and the plan that a profile and a
+rubric make together.
 
-A profile names gates (next to the five that every run needs) and weighted criteria. A rubric that
-overrides it changes scale, weight, floor and wording of the criteria it names, adds those the
-profile lacks, and removes none; gates are never touched. `ScoringPlan` is what scoring runs.
+A profile names gates (besides the five that every run needs) and weighted criteria. A rubric that
+overrides it changes the scale, weight, floor and label of the criteria it names, adds those that
+the profile lacks, and removes none; it never touches gates. Scoring runs a `ScoringPlan`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _VERDICT = "; one whose verdict comes with the run says `verdict: true`"
 
 
 def load_profile(document: Document) -> Profile:
-    """A profile from its file, or an error with every fault and its line."""
+    """A profile from its file. Raises an error that lists every fault with its line."""
     faults = Faults(document)
     profile = read_shelf_record(document, Profile, faults)
     faults.check_names(
@@ -91,22 +91,22 @@ def load_profile(document: Document) -> Profile:
                 f"'{item.id}' is a gate; a gate carries no weight.",
                 "Name it under `gates`.",
             )
-        found = FORMULAS.get(item.formula)
-        if found is None:
+        formula = FORMULAS.get(item.formula)
+        if formula is None:
             faults.add(
                 (*at, "formula"),
                 f"no formula is named '{item.formula}'.{FORMULAS.near(item.formula)}",
             )
             continue
-        if set(item.params) != set(found.params):
+        if set(item.params) != set(formula.params):
             faults.add(
                 (*at, "params"),
-                f"{found.id} takes the parameters {', '.join(found.params) or 'none'}, not"
+                f"{formula.id} takes the parameters {', '.join(formula.params) or 'none'}, not"
                 f" {', '.join(item.params) or 'none'}.",
             )
         else:
             try:
-                found.check_params(item.params)
+                formula.check_params(item.params)
             except FormulaError as error:
                 faults.add((*at, "params"), error.message)
                 continue
@@ -121,13 +121,9 @@ def load_profile(document: Document) -> Profile:
                 (*at, "formula"),
                 f"the measure '{measure.id}' is read by {measure.formula}, not by {item.formula}.",
             )
-        for found_fault in (
-            param_faults(measure, item.measure_params) if measure is not None else ()
-        ):
-            faults.add(
-                (*at, "measure_params", *([] if found_fault.name is None else [found_fault.name])),
-                found_fault.message,
-            )
+        for fault in param_faults(measure, item.measure_params) if measure is not None else ():
+            place = () if fault.name is None else (fault.name,)
+            faults.add((*at, "measure_params", *place), fault.message)
         if item.measure is None and item.measure_params:
             faults.add(
                 (*at, "measure_params"),
@@ -148,7 +144,7 @@ def load_profile(document: Document) -> Profile:
 
 
 def _is_share(value: Any) -> bool:
-    return exact.is_number(value) and 0 < (found := exact.ratio(value)).num <= found.den
+    return exact.is_number(value) and 0 < (share := exact.ratio(value)).num <= share.den
 
 
 class PlannedGate(NamedTuple):
@@ -160,7 +156,7 @@ class PlannedGate(NamedTuple):
 
 
 class PlannedCriterion(NamedTuple):
-    """A criterion to score, and the measure that reads it off the evidence, if any."""
+    """A criterion to score, and the measure that computes it from the evidence, if any."""
 
     spec: ProfileCriterion
     measure: Measure | None
@@ -175,14 +171,14 @@ def _planned(item: ProfileCriterion) -> PlannedCriterion:
 
 
 def _planned_gate(ref: GateRef) -> PlannedGate:
-    # A gate that nobody knows may not become one whose verdict the run brings: a profile whose
-    # plugin is not installed would then believe the run.
+    # An unknown gate must not become one whose verdict comes with the run: a profile whose plugin
+    # is not installed would then trust the run.
     gate = GATES.get(ref.id) if ref.verdict else GATES.named(ref.id)
     return PlannedGate(ref.id, gate, {**({} if gate is None else gate.params), **ref.params})
 
 
 class ScoringPlan(NamedTuple):
-    """What scoring runs: a profile, perhaps with a rubric over it, resolved once."""
+    """A profile, with a rubric's overrides if there is one, resolved for scoring."""
 
     profile: Selection
     rubric: Selection | None
@@ -194,8 +190,8 @@ class ScoringPlan(NamedTuple):
     digests: dict[str, str]
     scoring_system: str
     measured: frozenset[str]
-    """The criteria whose scores our own code reads off the evidence; a judge's verdicts, counted,
-    are not among them.
+    """The criteria that Assay computes from the evidence, without those that only count a judge's
+    verdicts.
     """
     judge: ProfileJudgeTerms | None
 
@@ -203,7 +199,7 @@ class ScoringPlan(NamedTuple):
 def make_plan(
     profile: Profile, *, why: str, rubric: Rubric | None = None, rubric_why: str = ""
 ) -> ScoringPlan:
-    """Resolve a profile, and a rubric over it, into what scoring runs."""
+    """Resolve a profile, and a rubric that overrides it, into a plan."""
     refs = {name: GateRef(id=name) for name in REQUIRED} | {ref.id: ref for ref in profile.gates}
     gates = tuple(map(_planned_gate, refs.values()))
     criteria, notes = _overridden(profile, rubric)
@@ -212,7 +208,7 @@ def make_plan(
         **MEASURES.fingerprints(item.measure for item in criteria if item.measure),
         **FORMULAS.fingerprints(item.formula for item in criteria),
     }
-    # the order of gates and criteria in the file means nothing
+    # the order of gates and criteria in the file doesn't count
     digests = {
         "profile": digest(
             structs.replace(
@@ -227,7 +223,7 @@ def make_plan(
             structs.replace(rubric, criteria=sorted(rubric.criteria, key=lambda item: item.name))
         )
     published = is_published(digest(profile)) and (rubric is None or is_published(digest(rubric)))
-    # another behaviour of a plugin is another system, whatever the profile says
+    # a plugin with other behaviour is another system, whatever the profile states
     own = digests["profile"] if rubric is None and not plugins else digest({**digests, **plugins})
     return ScoringPlan(
         Selection(id=profile.id, why=why),

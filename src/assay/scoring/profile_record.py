@@ -1,4 +1,4 @@
-"""The shape of a profile's YAML file. `profile` checks it and makes the plan of it."""
+"""The record of a profile's YAML file. `profile` checks it and makes a plan from it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 class GateRef(ClosedRecord, frozen=True):
-    """A gate that a profile demands. `verdict: true` declares one whose verdict always comes with
-    the run.
-    """
+    """A gate that a profile requires."""
 
     id: str
     """The gate."""
     params: dict[str, Any] = {}
-    """Its parameters, where they differ from the defaults."""
+    """Parameters that differ from the gate's defaults."""
     verdict: bool = False
     """Whether its verdict always comes with the run."""
     title: str | None = None
@@ -40,15 +38,17 @@ class ProfileCriterion(ClosedRecord, frozen=True):
     layer: Literal[1, 2, 3]
     """1 objective, 2 rubric or judge, 3 operations."""
     formula: str
-    """The formula that brings the raw score onto 0..1."""
+    """The formula that maps the raw score to 0..1."""
     params: dict[str, Any] = {}
     """The parameters of the formula."""
     measure: str | None = None
-    """The measure that reads the raw score off the evidence; without one, it comes with the run."""
+    """The measure that computes the raw score from the evidence; without one, the score comes with
+    the run.
+    """
     measure_params: dict[str, Any] = {}
     """The parameters of the measure."""
     role: str | None = None
-    """What it stands for, such as `correctness`; the policy has floors by role."""
+    """What it measures, such as `correctness`; policies set floors by role."""
     critical_floor: Floor = None
     """The score below which the run fails, as `{raw: x}` or `{norm: x}`."""
     floor_override: FloorOverride | None = None
@@ -72,11 +72,11 @@ class ProfileCriterion(ClosedRecord, frozen=True):
 
 
 class ProfileJudgeTerms(ClosedRecord, frozen=True):
-    """What is asked of the judges behind the scores that the profile does not measure.
+    """What is required of the judges behind scores that the profile doesn't measure.
 
-    `calibration: required`: no score passes a floor without an admitted card of its judge, under
-    any policy; `by_policy` leaves that to the policy's terms. `order: both`: a pairwise score
-    passes no floor unless it says how often the two orders disagreed.
+    With `calibration: required`, no score passes a floor without an admitted card of its judge,
+    under any policy; `by_policy` leaves that to the policy's terms. With `order: both`, a pairwise
+    score passes no floor unless the evidence has how often the two orders disagreed.
     """
 
     calibration: Literal["required", "by_policy"]
@@ -111,9 +111,11 @@ class Profile(ClosedRecord, frozen=True):
     description: str | None = None
     """What it is for."""
     made_from: str | None = None
-    """What a profile was made from that nobody wrote, such as the metrics of a result file."""
+    """What Assay made the profile from, such as the metrics of a result file; null if somebody
+    wrote it.
+    """
     not_graded: list[str] = []
-    """The metrics there that it leaves out, because their scale or direction is not known."""
+    """The metrics that a made profile leaves out, because their scale or direction is unknown."""
 
     @property
     def id(self) -> str:

@@ -1,10 +1,8 @@
-"""Hold a scorecard to the plan of its profile: what a card says of itself never decides what is
-required of it.
+"""Hold a scorecard to the plan of its profile: a card never decides what is required of it.
 
-Gates and criteria that the plan has and the card lacks come back as missing evidence. A role,
-layer, floor or parameter that the card leaves out is the plan's; a criterion that the plan lacks
-does not count, as with a run. Any difference from the plan is a fault; only a higher floor is
-allowed.
+Gates and criteria of the plan that the card lacks count as missing evidence. A role, layer, floor
+or parameter that the card leaves out is the plan's. A criterion that the plan lacks does not count,
+as with a run. Any other difference from the plan is a fault, except a higher floor.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from assay import exact
+from assay.canon import canonical
 from assay.errors import EvidenceError, Fault, FormulaError
 from assay.formulas import floor_norm
 from assay.records.scorecard import Criterion, FloorOverride, Scorecard
@@ -24,8 +23,8 @@ from assay.scoring.profile import ProfileCriterion, ScoringPlan
 
 
 def hold_to(card: Scorecard, plan: ScoringPlan) -> Scorecard:
-    """The card under its plan. Raises `EvidenceError` with every place where the two contradict
-    each other.
+    """The card with everything that its plan requires. Raises `EvidenceError` with every place
+    where the two contradict each other.
     """
     specs = {planned.spec.id: planned.spec for planned in plan.criteria}
     why = f"no evidence: {plan.profile.id} requires this %s and the scorecard does not have it"
@@ -62,7 +61,7 @@ def hold_to(card: Scorecard, plan: ScoringPlan) -> Scorecard:
         profile=plan.profile,
         rubric=plan.rubric,
         digests={
-            **{name: found for name, found in card.digests.items() if name != "rubric"},
+            **{name: text for name, text in card.digests.items() if name != "rubric"},
             **plan.digests,
         },
     )
@@ -71,15 +70,15 @@ def hold_to(card: Scorecard, plan: ScoringPlan) -> Scorecard:
 def _held(
     criterion: Criterion, spec: ProfileCriterion, profile: str, at: str, faults: list[Fault]
 ) -> Criterion:
-    """One criterion with what the plan says of it; where it says otherwise of itself, a fault."""
+    """One criterion with the plan's values; a fault for each of its values that differs."""
 
     def differs(key: str, own: Any, required: Any) -> None:
         faults.append(
             Fault(
-                f"is {own!r}; {profile} has {required!r} for '{spec.id}'.",
+                f"is {_json(own)}; {profile} has {_json(required)} for '{spec.id}'.",
                 code="SCO-014",
                 path=f"{at}.{key}",
-                fix="Leave it out, or correct it.",
+                fix="Omit it, or correct it.",
             )
         )
 
@@ -114,23 +113,27 @@ def _held(
     )
 
 
+def _json(value: Any) -> str:
+    return value if isinstance(value, str) else canonical(value).decode()
+
+
 def _value(override: FloorOverride | None) -> Any:
     return override and override.value
 
 
 def _lowers(own: Any, required: Any, spec: ProfileCriterion, *, is_override: bool) -> bool:
-    """Whether the card's own floor asks for less than the plan's. A floor that cannot be read is
-    reported where it is used.
+    """Whether the card's floor is lower than the plan's. Grading reports a floor that can't be
+    read.
     """
     if own is None:
         return False
     if required is None:
         return is_override
     try:
-        found, wanted = (floor_norm(floor, spec.formula, spec.params) for floor in (own, required))
+        norm, least = (floor_norm(floor, spec.formula, spec.params) for floor in (own, required))
     except FormulaError:
         return False
-    return found != wanted if is_override else found < wanted
+    return norm != least if is_override else norm < least
 
 
 def _same_numbers(own: dict[str, Any], required: dict[str, Any]) -> bool:
@@ -145,7 +148,9 @@ def _same_numbers(own: dict[str, Any], required: dict[str, Any]) -> bool:
 def _weight_faults(
     criteria: Sequence[Criterion], specs: dict[str, ProfileCriterion], profile: str
 ) -> list[Fault]:
-    """Weights are relative, so they are the plan's if all of them have one ratio to it."""
+    """The first weight that differs from the plan's; weights are relative, so a common factor is
+    allowed.
+    """
     proportion: Fraction | None = None
     for index, criterion in enumerate(criteria):
         spec = specs.get(criterion.name)

@@ -1,7 +1,7 @@
-"""Rubrics: what a judge looks for, in the YAML shape of the scoring guide, section 7.
+"""Rubrics, which define what a judge looks for, in the YAML format of the scoring guide, section 7.
 
-Every criterion has a definition, the evidence it asks for, and an anchor text for each point of its
-scale; a rubric without them is refused with all its faults. A bare floor is on the criterion's own
+Every criterion has a definition, the evidence it requires, and an anchor text for each point of its
+scale; a rubric that lacks any is refused with all its faults. A bare floor is on the criterion's
 scale.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import Meta, Struct, ValidationError
 
 from assay.errors import FormulaError
 from assay.files.json_files import Document
@@ -17,6 +17,7 @@ from assay.formulas import SCALES, floor_norm
 from assay.records.evidence import Number
 from assay.records.scorecard import Floor, FloorOverride
 from assay.records.shape import Faults, read_shelf_record
+from assay.records.typed import convert
 from assay.scoring.gates import GATES
 
 Text = Annotated[str, Meta(pattern=r"\S", description="a text that says something")]
@@ -42,7 +43,7 @@ class RubricCriterion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     floor_override: FloorOverride | None = None
     """A floor below the one that the role demands, with its reason."""
     role: str | None = None
-    """What it stands for, such as `correctness`."""
+    """What it measures, such as `correctness`."""
     label: str | None = None
     """The name that people see."""
 
@@ -52,13 +53,13 @@ class RubricCriterion(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return SCALES[self.scale]
 
     def floor(self) -> dict[str, Any] | None:
-        """The floor with its unit: a bare number is on the criterion's own scale."""
+        """The floor with its unit; a bare number is on the criterion's scale."""
         if self.critical_floor is None or isinstance(self.critical_floor, dict):
             return self.critical_floor
         return {"raw": self.critical_floor}
 
     def override(self) -> FloorOverride | None:
-        """The override with its unit, read the same way."""
+        """The override with its unit; a bare number is on the criterion's scale."""
         if self.floor_override is None or isinstance(self.floor_override.value, dict):
             return self.floor_override
         return FloorOverride(
@@ -87,7 +88,7 @@ class Rubric(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 def load_rubric(document: Document) -> Rubric:
-    """A rubric from its file, or an error with every fault and its line."""
+    """A rubric from its file. Raises an error that lists every fault with its line."""
     faults = Faults(document)
     if isinstance(document.tree, dict):
         _check_meaning(document.tree.get("criteria"), faults)
@@ -101,8 +102,8 @@ def load_rubric(document: Document) -> Rubric:
 
 
 def _check_meaning(criteria: Any, faults: Faults) -> None:
-    """What the shape alone cannot tell, of each criterion that has its shape; a fault of shape in
-    one must not hide what is wrong with another.
+    """Add the faults that the shape doesn't show, for each well-formed criterion; a malformed one
+    must not hide the faults of the others.
     """
     for index, tree in enumerate(criteria if isinstance(criteria, list) else ()):
         try:

@@ -1,9 +1,9 @@
-"""Run -> Scorecard: every gate evaluated, every criterion given its raw score or the reason why
-there is none.
+"""Score a run: evaluate every gate, and give every criterion its raw score or the reason why it has
+none.
 
-Each criterion has one source, which the profile names: a measure reads it off the evidence, or its
-score comes with the run. Were there two, leaving out the worse one would help. A criterion whose
-source is silent stays on the card with a null raw score. Nothing here weighs or grades.
+Each criterion has one source, which the profile names: a measure computes it from the evidence, or
+its score comes with the run. With two sources, leaving out the worse one would help. A criterion
+without evidence stays on the card with a null raw score. Nothing here weighs or grades.
 """
 
 from __future__ import annotations
@@ -91,18 +91,18 @@ def score(run: Run, plan: ScoringPlan) -> Scorecard:
 
 
 def _has_added(run: Run, plan: ScoringPlan) -> None:
-    """Refuse a profile without a criterion that the team's scorers added when the run was made:
-    leaving it out would drop a score, however bad.
+    """Refuse a profile that lacks a criterion which the team's scorers added when the run was made:
+    dropping it could hide a bad score.
     """
     added = run.metadata.get(ADDED)
-    for name in added if isinstance(added, list) else ():
+    for name in map(str, added if isinstance(added, list) else ()):
         if name not in plan.known:
             raise EvidenceError(
                 "SCO-016",
                 f"the run has the criterion '{name}', which a scorer or assertions added, and"
                 f" {plan.profile.id} doesn't have it.",
-                fix="Give the profile that `assay run` wrote to `profiles/` in its work folder,"
-                " with --profile FILE.",
+                fix="Pass the profile that `assay run` wrote to `profiles/` in its work folder:"
+                " --profile FILE.",
             )
 
 

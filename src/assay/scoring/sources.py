@@ -1,9 +1,9 @@
-"""Where the evidence for each criterion and gate of a profile comes from when our own runner runs
-the workflow: measured from the run, decided by a judge, returned by a scorer, or nowhere.
+"""Where the evidence for each criterion and gate of a profile comes from when `assay run` runs the
+workflow: measured from the run, decided by a judge, returned by a scorer, or nowhere.
 
-This looks at the profile and the configuration, never at a run: it is what `assay run` checks
-before it spends anything, and what `assay library check` proves of the shipped profiles. Whether a
-particular run carries the evidence is decided when that run is scored.
+This depends on the profile and the configuration, not on a run: `assay run` checks it before it
+spends anything, and `assay library check` proves it for the shipped profiles. Whether a particular
+run has the evidence is decided when that run is scored.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ GIVERS: dict[str, str] = {
     "patch_applies": REPOSITORY,
     "gates.no_sandbox_violation": REPOSITORY,
 }
-"""Who puts each field of `assay.run/1` there; a longer path comes before a shorter one."""
+"""Who provides each field of `assay.run/1`; the longest matching path counts."""
 
 _OTHERWISE = re.compile(r";\s*without \w+,\s*")
 _FIELD = re.compile(r"[a-z_]+(?:\[\])?(?:\.[a-z_]+(?:\[\])?)*")
@@ -82,7 +82,7 @@ class EvidenceSource(NamedTuple):
     reads: tuple[str, ...] = ()
     """The fields of the run that it reads."""
     lacks: str = ""
-    """What the configuration lacks, where the kind is `nowhere`."""
+    """What the configuration lacks, if the kind is `nowhere`."""
 
     @property
     def sentence(self) -> str:
@@ -98,8 +98,8 @@ class EvidenceSource(NamedTuple):
 
 
 def evidence_fields(evidence: str) -> list[tuple[str, ...]]:
-    """The fields that the data sheet of a measure or a gate names: one tuple, or two where the
-    second serves without the first.
+    """The fields that the data sheet of a measure or a gate names: one tuple, or several if there
+    are alternatives.
 
     >>> evidence_fields("handoffs, expected.handoffs; without it, handoffs[].expected")
     [('handoffs', 'expected.handoffs'), ('handoffs[].expected',)]
@@ -111,7 +111,7 @@ def evidence_fields(evidence: str) -> list[tuple[str, ...]]:
 
 
 def giver_of(field: str) -> str:
-    """Who gives a field; a part of a field that is not listed comes with the field.
+    """Who provides a field; a part that is not listed comes with its parent.
 
     >>> giver_of("retrieval[].text") == RECORDED, giver_of("retrieval[].relevant") == JUDGE
     (True, True)
@@ -132,49 +132,49 @@ def criterion_sources(
     scorers: Collection[str] = (),
     absent: Collection[str] = (),
 ) -> list[EvidenceSource]:
-    """The source of each gate, the required ones first, and of each criterion.
+    """The source of each gate, required ones first, and of each criterion.
 
-    `rubric` is what the judge scores by (the profile's own, unless another was chosen); `scorers`
-    are the criteria and gates that scorers and assertions give; `absent` are fields that this
-    configuration is known not to give, such as `expected.relevant_ids` or `tests`.
+    `rubric` is what the judge scores by (the profile's, unless another was chosen); `scorers` are
+    the criteria and gates that scorers and assertions fill; `absent` are fields that this
+    configuration is known not to provide, such as `expected.relevant_ids` or `tests`.
     """
-    asked = {item.name for item in rubric.criteria} if rubric is not None else set()
-    found: list[EvidenceSource] = []
+    judged = {item.name for item in rubric.criteria} if rubric is not None else set()
+    sources: list[EvidenceSource] = []
     for name in dict.fromkeys((*REQUIRED, *(ref.id for ref in profile.gates))):
         gate = GATES.get(name)
         field = f"gates.{name}"
         if gate is not None and gate.is_computed:
-            found.append(_read(name, "gate", name, gate.evidence, judge, absent))
+            sources.append(_read(name, "gate", name, gate.evidence, judge, absent))
         elif field in GIVERS and not _is_absent(field, absent):
-            found.append(EvidenceSource(name, "gate", "measured", name, (field,)))
+            sources.append(EvidenceSource(name, "gate", "measured", name, (field,)))
         elif name in scorers:
-            found.append(EvidenceSource(name, "gate", "scorer", name))
+            sources.append(EvidenceSource(name, "gate", "scorer", name))
         else:
             lacks = f"its verdict comes from a scorer or an assertion, and none gives '{name}'"
             if field in GIVERS:
                 lacks = f"{GIVERS[field]}, and this workflow names none"
-            found.append(EvidenceSource(name, "gate", "nowhere", "", (field,), lacks))
+            sources.append(EvidenceSource(name, "gate", "nowhere", "", (field,), lacks))
     for item in profile.criteria:
         if item.measure is not None:
             sheet = MEASURES[item.measure].evidence
-            found.append(_read(item.id, "criterion", item.measure, sheet, judge, absent))
+            sources.append(_read(item.id, "criterion", item.measure, sheet, judge, absent))
         elif item.id in scorers:
-            found.append(EvidenceSource(item.id, "criterion", "scorer", item.id))
-        elif item.id in asked:
-            found.append(
+            sources.append(EvidenceSource(item.id, "criterion", "scorer", item.id))
+        elif item.id in judged:
+            sources.append(
                 EvidenceSource(item.id, "criterion", "judge", "judge rubric")
                 if judge
                 else _nowhere(item.id, "criterion", (), "a judge scores it, and none is configured")
             )
         else:
-            found.append(
+            sources.append(
                 _nowhere(item.id, "criterion", (), "no measure, rubric or scorer gives this score")
             )
-    return found
+    return sources
 
 
 def without_source(sources: Iterable[EvidenceSource]) -> list[EvidenceSource]:
-    """Those that no run of this configuration can fill."""
+    """The gates and criteria that no run of this configuration can fill."""
     return [source for source in sources if source.kind == "nowhere"]
 
 
@@ -186,7 +186,7 @@ def _read(
     judge: bool,
     absent: Collection[str],
 ) -> EvidenceSource:
-    """The source of what is read off the run: the first of its alternatives that can be filled."""
+    """The source of a computed value: the first of its alternatives that can be filled."""
     problem = ""
     wanted: tuple[str, ...] = ()
     for fields in evidence_fields(evidence):
@@ -218,7 +218,7 @@ def _is_absent(field: str, absent: Collection[str]) -> bool:
 
 
 def expected_names(profile: Profile) -> set[str]:
-    """What `expected` may have for any measure, and what the profile's own parameters name."""
+    """The keys of `expected` that any measure reads or the profile's parameters name."""
     fields = (
         field
         for name in MEASURES

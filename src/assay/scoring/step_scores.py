@@ -1,8 +1,8 @@
 """Per-step and per-agent scores: what each part of a run did.
 
-A step's own scores are normalised where the plan knows the criterion, and shown raw where it does
-not. A sum over an agent's steps is null when a step did not report its part: a total that leaves
-something out would look cheaper than it was.
+A step's scores are normalised if the plan has the criterion, and shown raw otherwise. A sum over an
+agent's steps is null if a step did not report its part: a total that leaves something out would
+look cheaper than the run was.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _scores(step: Step, plan: ScoringPlan) -> dict[str, Any]:
 
 
 def agent_scores(run: Run, plan: ScoringPlan) -> list[AgentScore]:
-    """One entry for each agent, by name; steps without an agent are not counted to any."""
+    """One entry for each agent, by name; steps without an agent don't count."""
     by_agent: dict[str, list[Step]] = {}
     for step in run.steps or ():
         if step.agent is not None:
@@ -122,7 +122,7 @@ def _sum(name: str, steps: list[Step], unreported: dict[str, int]) -> Any:
 
 
 def _means(steps: Iterable[Step], plan: ScoringPlan) -> dict[str, Any]:
-    """Per criterion, the mean norm over the agent's steps that were scored on it, and how many
+    """The mean norm of each criterion over the agent's steps that have a score for it, and how many
     those are.
     """
     norms: dict[str, list[int]] = {}

@@ -1,9 +1,8 @@
-"""Measures: raw scores read off the evidence itself, one file per family.
+"""Measures: raw scores computed from the evidence, one file per family.
 
-A measure says what it looks at and which formula reads its raw value. Where it cannot tell, it
-returns `Undetermined` with the reason, never 0 and never NaN. It runs no code and asks no model. A
-family is loaded when one of its measures is asked for: a profile of two measures need not load
-forty.
+A measure declares the fields it reads and the formula for its raw value. Without enough evidence it
+is `Undetermined` with the reason, never 0 and never NaN. It runs no code and calls no model. A
+family is loaded when one of its measures is used: a profile with two measures needn't load forty.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     ),
     "verdicts.VERDICTS": ("claims_supported", "context_coverage", "severity_weighted_support"),
 }
-"""Where each built-in measure is defined; a test holds it against the files."""
+"""Where each built-in measure is defined; a test checks it against the files."""
 
 
 MEASURES: Registry[Measure] = Registry(

@@ -1,6 +1,6 @@
-"""Whether a patch applies to a tree, and what it makes of the files it names.
+"""Whether a patch applies to a tree, and the files that it names afterwards.
 
-git tries it on a copy of those files alone, without any configuration; the tree is only read.
+git applies it to a copy of only those files, without any configuration; the tree is only read.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ class Applies(NamedTuple):
 
 
 class Patched(NamedTuple):
-    """Whether a patch applies, and what it makes of the files it names."""
+    """Whether a patch applies, and the files that it names afterwards."""
 
     applies: Applies
     files: dict[str, PatchedFile | None]
-    """By path; None if there is no file afterwards. Empty if the patch does not apply."""
+    """By path; None for a file that is gone. Empty if the patch does not apply."""
 
 
 class PatchedFile(NamedTuple):
-    """A file after a patch: its bytes, or where it points to as a symbolic link (text)."""
+    """A file after a patch: its bytes, or the target of a symbolic link as text."""
 
     data: bytes | str
     executable: bool
 
 
 def applies_cleanly(patch: str, tree: str, *, seconds: float = GIT_SECONDS) -> Applies:
-    """Whether `git apply --check` takes the patch on a copy of the files it names.
+    """Whether `git apply --check` accepts the patch on a copy of the files it names.
 
-    The tree is never written to, nor read as a repository: a hostile `.git/config` in it could have
-    git run programs. Paths are one level deep (`a/x`, `b/x`), as git writes them.
+    The tree is never written to, nor read as a repository: a hostile `.git/config` in it could make
+    git run programs. Paths have one prefix (`a/x`, `b/x`), as git writes them.
     """
     return _on_a_copy(patch, tree, seconds, ["--check"]).applies
 
 
 def apply_patch(patch: str, tree: str, *, seconds: float = GIT_SECONDS) -> Patched:
-    """What a patch makes of the files it names; on a copy of them, as in `applies_cleanly`."""
+    """Apply a patch to a copy of the files it names, as `applies_cleanly` does."""
     return _on_a_copy(patch, tree, seconds, [])
 
 
@@ -74,12 +74,12 @@ def _on_a_copy(patch: str, tree: str, seconds: float, options: list[str]) -> Pat
             fault = _copy(tree, copy, path)
             if fault:
                 return _refused(fault)
-        found = _git_apply(
+        applies = _git_apply(
             data if data.endswith(b"\n") else data + b"\n", copy, home, seconds, options
         )
-        if not found.clean or options:
-            return Patched(found, {})
-        return Patched(found, {path: _after(copy, path) for path in paths})
+        if not applies.clean or options:
+            return Patched(applies, {})
+        return Patched(applies, {path: _after(copy, path) for path in paths})
 
 
 def _refused(reason: str) -> Patched:
@@ -87,11 +87,11 @@ def _refused(reason: str) -> Patched:
 
 
 def _after(copy: str, path: str) -> PatchedFile | None:
-    """What is at a path after the patch. Nothing is followed: the patch may have made links."""
+    """The file at a path after the patch. Links are not followed: the patch may have made them."""
     parts = path.split("/")
     for count in range(1, len(parts)):
         if os.path.islink(os.path.join(copy, *parts[:count])):
-            return None  # git writes nothing through a link; what was below the folder is gone
+            return None  # git writes nothing through a link; the files below the folder are gone
     target = os.path.join(copy, path)
     if os.path.islink(target):
         return PatchedFile(os.readlink(target), False)
@@ -102,7 +102,7 @@ def _after(copy: str, path: str) -> PatchedFile | None:
 
 
 def _copy(tree: str, copy: str, path: str) -> str:
-    """Copy what is at a path of the tree, if anything; the reason why it can't be copied, or ""."""
+    """Copy the file at a path of the tree, if any. Returns why it can't be copied, or ""."""
     source, target = tree, copy
     parts = path.split("/")
     for index, part in enumerate(parts):
@@ -152,7 +152,7 @@ def _git_apply(patch: bytes, copy: str, home: str, seconds: float, options: list
         return Applies(False, f"git took longer than {seconds:g} s")
     if done.returncode == 0:
         return Applies(True, "git applies it cleanly")
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    errors = done.stderr.decode("utf-8", "replace").strip().splitlines()
     return Applies(
-        False, f"git says: {said[0][:300]}" if said else f"git ended with {done.returncode}"
+        False, f"git says: {errors[0][:300]}" if errors else f"git ended with {done.returncode}"
     )

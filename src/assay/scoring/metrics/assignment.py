@@ -1,9 +1,9 @@
-"""Pairing rows with columns so that the weights add up to the most: the Hungarian algorithm, on
+"""Pair rows with columns so that the sum of the weights is largest: the Hungarian algorithm on
 whole numbers.
 
-Own and small, because the weights are exact and the matrices are tiny: one cell for each pair of
-calls of one tool. Deterministic: of several best assignments, the order of rows and columns
-chooses. O(rows^2 * columns) at worst; ties cost little, because a free column is taken first.
+It is written here because the weights are exact and the matrices tiny: one cell for each pair of
+calls of one tool. The order of rows and columns decides between several best assignments.
+O(rows^2 * columns) at worst; ties cost little, because a free column is taken first.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 
 def assign(weights: Sequence[Sequence[int]]) -> list[int | None]:
-    """The column of each row, None if there are more rows than columns. Every row is paired as long
-    as there are columns.
+    """The column of each row; None for rows without one, if there are more rows than columns.
 
     >>> assign([[3, 2], [3, 0]]), assign([[1], [5]]), assign([])
     ([1, 0], [None, 0], [])
@@ -36,7 +35,7 @@ def _assign(weights: Sequence[Sequence[int]], rows: int, columns: int) -> list[i
     """
     of_row, of_column = [0] * (rows + 1), [0] * (columns + 1)
     holder = [0] * (columns + 1)
-    """Which row holds a column, 0 for none."""
+    """The row that each column is assigned to, 0 for none."""
     came_from = [0] * (columns + 1)
     # no reduced cost reaches it: a potential moves by at most the largest weight for each row
     far = 4 * (rows + columns + 2) * (1 + max(max(map(abs, row)) for row in weights))
@@ -70,8 +69,8 @@ def _assign(weights: Sequence[Sequence[int]], rows: int, columns: int) -> list[i
             before = came_from[at]
             holder[at] = holder[before]
             at = before
-    found = [0] * rows
+    column_of = [0] * rows
     for column in range(1, columns + 1):
         if holder[column]:
-            found[holder[column] - 1] = column - 1
-    return found
+            column_of[holder[column] - 1] = column - 1
+    return column_of

@@ -1,10 +1,10 @@
-"""The matching rules of the Berkeley Function-Calling Leaderboard: its checker's verdicts and its
-names for what went wrong.
+"""The matching rules of the Berkeley Function-Calling Leaderboard: its checker's verdicts and error
+names.
 
-Each argument has a list of possible answers; "" in it says that the argument may be left out. Texts
+Each argument has a list of possible answers; "" in it means that the argument is optional. Texts
 are compared folded, types strictly. Two things differ from the leaderboard's code, neither on its
-data: `true` is never 1, and parallel calls are paired by the best assignment, where the leaderboard
-takes the first that fits and so fails some right answers by their order. Source:
+data: `true` never equals 1, and parallel calls are paired by the best assignment, where the
+leaderboard takes the first fit and so fails some right answers because of their order. Source:
 https://github.com/ShishirPatil/gorilla, berkeley-function-call-leaderboard, ast_checker (2024).
 """
 
@@ -58,8 +58,8 @@ def fold(text: str) -> str:
 
 
 def tool_named(name: str, tools: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The tool that an expected call means. The data numbers repeated calls ("play_1", "play 2"),
-    and where there is one tool it is meant.
+    """The tool of an expected call. The data numbers repeated calls ("play_1", "play 2"), and if
+    there is only one tool, every call is of that tool.
 
     >>> tool_named("play_2", [{"name": "pause"}, {"name": "play"}])
     {'name': 'play'}
@@ -80,8 +80,8 @@ def tool_named(name: str, tools: Sequence[Mapping[str, Any]]) -> Mapping[str, An
 
 
 def called_name(name: str, tools: Iterable[Mapping[str, Any]]) -> str:
-    """The tool that a call names: some models may not write dots, so "a_b" calls "a.b" where no
-    tool is "a_b" itself.
+    """The tool that a call names. Some models can't write dots, so "a_b" calls "a.b" unless there
+    is a tool "a_b".
 
     >>> called_name("math_hypot", [{"name": "math.hypot"}])
     'math.hypot'
@@ -100,7 +100,7 @@ def _kind(value: Any) -> str:
 
 
 def _declared(details: Any) -> str | None:
-    """The type a parameter declares, in the leaderboard's words; None if it declares none."""
+    """The leaderboard's name for the declared type of a parameter; None if it declares none."""
     declared = details.get("type") if isinstance(details, dict) else None
     if isinstance(declared, list):
         declared = next((name for name in declared if name != "null"), None)
@@ -108,7 +108,7 @@ def _declared(details: Any) -> str | None:
 
 
 def _answer_kind(possible: Any) -> str | None:
-    """The type of the first possible answer that is one."""
+    """The type of the first possible answer besides ""."""
     if not isinstance(possible, list):
         return None
     for answer in possible:
@@ -122,8 +122,7 @@ def _folded(value: Any) -> Any:
 
 
 def argument_fault(value: Any, details: Any, possible: Sequence[Any]) -> str | None:
-    """What is wrong with the value of one argument, in the leaderboard's words; None if it is
-    right.
+    """The leaderboard's name for the error in one argument; None if it is right.
 
     >>> (
     ...     argument_fault("New York", {"type": "string"}, ["new-york", "NYC"]),
@@ -164,8 +163,8 @@ def argument_fault(value: Any, details: Any, possible: Sequence[Any]) -> str | N
 
 
 def _text_fault(value: str, possible: Sequence[Any]) -> str | None:
-    """What is wrong with a text that is not possible as it is. Where the answers are not texts,
-    it is not folded.
+    """The error in a text that is not literally a possible answer; None if it is one after folding.
+    It is not folded if the answers are not texts.
     """
     if _answer_kind(possible) not in (None, "string"):
         return "value_error:others"
@@ -177,8 +176,8 @@ def _text_fault(value: str, possible: Sequence[Any]) -> str | None:
 
 
 def _items_fit(value: Sequence[Any], inner: str, answer: Any) -> bool:
-    """Whether the types inside a list are those of the schema or of the answer. An int is not
-    a float here.
+    """Whether the types in a list are those of the schema or of the answer. An int is not a float
+    here.
     """
     if not isinstance(answer, list):
         return True
@@ -189,7 +188,7 @@ def _items_fit(value: Sequence[Any], inner: str, answer: Any) -> bool:
 def _list_fault(value: Sequence[Any], possible: Sequence[Any]) -> str | None:
     given = [_folded(item) for item in value]
     for answer in possible:
-        # "" says that the argument may be left out, and an empty list leaves it out
+        # "" means that the argument is optional, and an empty list counts as leaving it out
         if (isinstance(answer, list) and same(given, [_folded(item) for item in answer])) or (
             answer == "" and not given
         ):
@@ -268,7 +267,7 @@ def call_fault(
     required: frozenset[str],
     possible: Mapping[str, Sequence[Any]],
 ) -> str | None:
-    """What is wrong with a call of the right tool; None if it is right."""
+    """The error in a call of the right tool; None if it is right."""
     if not required <= arguments.keys():
         return f"{_SIMPLE}:missing_required"
     for name, value in arguments.items():
@@ -285,8 +284,8 @@ def call_fault(
 def item_fault(
     calls: int, expected: int, tools: int, *, right_tool: bool, fault: str | None
 ) -> str:
-    """The leaderboard's name for what is wrong with an item: it checks one call of the only tool by
-    itself, and all else as parallel calls.
+    """The leaderboard's name for the error in an item: it checks a single call of a single tool by
+    itself, and anything else as parallel calls.
     """
     family = _SIMPLE if tools == 1 and expected == 1 else _PARALLEL
     if calls != expected:

@@ -1,9 +1,8 @@
 """Whether a call keeps the JSON Schema of its tool, and why not.
 
-A tool is `{"name", "description", "parameters": JSON Schema}`. The leaderboard's dialect of types
-("dict", "float", "tuple", "any") is read as JSON Schema's. The schema is hostile: see
-`records.contract`. One that is not a schema, or that takes too long to evaluate, makes the call
-undetermined, never valid.
+A tool is `{"name", "description", "parameters": JSON Schema}`. The leaderboard's types ("dict",
+"float", "tuple", "any") are read as JSON Schema's. The schema is untrusted: see `records.contract`.
+If it is invalid or takes too long to evaluate, the call is undetermined, never valid.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ _SCHEMAS = (
     "else",
 )
 _IN_PLACE = {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas"}
-"""Where other schemas may declare a property."""
+"""Keywords through which other schemas may declare a property."""
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
 class Validity(NamedTuple):
-    """Whether a call is valid: True, False, or None for undetermined; and why."""
+    """Whether a call is valid, None for undetermined, and why."""
 
     valid: bool | None
     reason: str
@@ -63,8 +62,8 @@ _VALID = Validity(True, "the arguments keep the tool's schema")
 
 
 def standard_schema(schema: Any, *, depth: int = 0) -> Any:
-    """A schema with the dialect's types as JSON Schema's. Only where a type belongs: a parameter may
-    well be called "type".
+    """A schema with the leaderboard's types replaced by JSON Schema's, only where a type belongs: a
+    parameter may be called "type".
 
     >>> standard_schema(
     ...     {
@@ -81,28 +80,28 @@ def standard_schema(schema: Any, *, depth: int = 0) -> Any:
         return schema
     if depth > MAX_DEPTH:
         raise ValueError("the schema nests too deep")
-    made: dict[str, Any] = {}
+    standard: dict[str, Any] = {}
     for name, value in schema.items():
         if name == "type":
             listed = value if isinstance(value, list) else [value]
             if "any" in listed:
                 continue
-            made[name] = (
-                [_typed(one) for one in value] if isinstance(value, list) else _typed(value)
+            standard[name] = (
+                [_typed(kind) for kind in value] if isinstance(value, list) else _typed(value)
             )
         elif name in _SCHEMAS_BY_NAME and isinstance(value, dict):
-            made[name] = {
-                inner: standard_schema(one, depth=depth + 1) for inner, one in value.items()
+            standard[name] = {
+                inner: standard_schema(part, depth=depth + 1) for inner, part in value.items()
             }
-        elif name == "items" and isinstance(value, list):  # as drafts before 2020 wrote a tuple
-            made["prefixItems"] = [standard_schema(one, depth=depth + 1) for one in value]
+        elif name == "items" and isinstance(value, list):  # a tuple in drafts before 2020
+            standard["prefixItems"] = [standard_schema(part, depth=depth + 1) for part in value]
         elif name in _SCHEMA_LISTS and isinstance(value, list):
-            made[name] = [standard_schema(one, depth=depth + 1) for one in value]
+            standard[name] = [standard_schema(part, depth=depth + 1) for part in value]
         elif name in _SCHEMAS:
-            made[name] = standard_schema(value, depth=depth + 1)
+            standard[name] = standard_schema(value, depth=depth + 1)
         else:
-            made[name] = value
-    return made
+            standard[name] = value
+    return standard
 
 
 def _typed(name: Any) -> Any:
@@ -112,8 +111,8 @@ def _typed(name: Any) -> Any:
 def check_call(
     call: WrittenCall, tools: Sequence[Mapping[str, Any]], *, closed: bool = False
 ) -> Validity:
-    """Whether a call names a tool and its arguments keep that tool's schema. `closed` refuses
-    arguments that the schema does not declare.
+    """Whether a call names a tool and its arguments keep that tool's schema; with `closed`,
+    undeclared arguments are invalid.
 
     >>> from assay.scoring.metrics.calls import WrittenCall
     >>> tool = {
@@ -151,13 +150,13 @@ def check_call(
 
 def _check(name: str, arguments: dict[str, Any], schema: Any, *, closed: bool) -> Validity:
     try:
-        found = _contract(_ENCODER.encode(schema), closed)
-        problem = found.problem
+        contract = _contract(_ENCODER.encode(schema), closed)
+        problem = contract.problem
     except (ValueError, TypeError, RecursionError) as error:
         problem = str(error)[:160] or type(error).__name__
     if problem:
         return Validity(None, f"the schema of {name!r} is not a usable JSON Schema: {problem}")
-    checked = found.check(arguments)
+    checked = contract.check(arguments)
     if checked.valid:
         return _VALID
     if checked.valid is None or not checked.broken:
@@ -173,9 +172,8 @@ def _check(name: str, arguments: dict[str, Any], schema: Any, *, closed: bool) -
 
 @lru_cache(maxsize=1024)
 def _contract(text: bytes, closed: bool) -> Contract:
-    from assay.records.contract import (
-        Contract,
-    )  # the validator costs as much to load as all the rest, and many runs need none
+    # imported late: the validator takes as long to load as all the rest, and many runs need none
+    from assay.records.contract import Contract
 
     schema = standard_schema(parse_json(text))
     if closed and isinstance(schema, dict) and "additionalProperties" not in schema:

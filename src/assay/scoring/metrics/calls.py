@@ -1,9 +1,8 @@
-"""Calls against expected calls: which tool was chosen, which arguments are right, which path was
-taken.
+"""Compare calls with expected calls: tool selection, arguments, trajectory.
 
-Calls are paired with expected calls of the same tool so that the most arguments are right; a call
-too many counts against precision, a missing one against recall. A call without arguments counts as
-one thing to get right, so that extra ones are not free. All scores are exact quotients.
+Calls are paired with expected calls of the same tool so that the most arguments are right; an extra
+call counts against precision, a missing one against recall. A call without arguments counts as one
+argument, so that extra calls are not free. All scores are exact fractions.
 """
 
 from __future__ import annotations
@@ -19,43 +18,43 @@ from assay.scoring.metrics.assignment import assign
 from assay.scoring.metrics.equality import is_among, key
 
 MAX_CELLS = 250_000
-"""Pairs of calls of one tool that are compared: five hundred different calls against five hundred
-take seconds, and nobody expects more.
+"""The most pairs of calls of one tool that are compared: five hundred different calls against five
+hundred take seconds.
 """
 Mode = Literal["strict", "unordered", "subset", "superset"]
 Over = Literal["names", "arguments"]
 
 
 class WrittenCall(NamedTuple):
-    """One call as it was made. `arguments` None could not be read: such a call matches nothing."""
+    """One call. `arguments` is None if it can't be read, which matches nothing."""
 
     name: str
     arguments: dict[str, Any] | None
 
 
 class Expected(NamedTuple):
-    """One call as it should be: for each argument the values that will do. `declared` and `named`
-    are the tool's, where the rules look at it.
-    """
+    """One expected call. `declared` and `named` are set if the rules look at the tool."""
 
     name: str
     accepted: Mapping[str, list[Any]] | None
-    """None if nothing can match: the expectation itself is broken."""
+    """The acceptable values of each argument; None if the expectation is malformed and nothing can
+    match.
+    """
     required: int
-    """How many arguments may not be left out."""
+    """How many arguments are required."""
     declared: Mapping[str, Any] | None = None
     """The parameters that its tool declares."""
     named: frozenset[str] = frozenset()
-    """Those that the tool requires."""
+    """The parameters that its tool requires."""
 
 
 class CallPair(NamedTuple):
-    """How a call fits an expected call of the same tool."""
+    """How well a call matches an expected call of the same tool."""
 
     right: int
     """Arguments that are right."""
     wanted: int
-    """Arguments to get right: the required ones, and those given that may be left out; at least
+    """Arguments to get right: the required ones, and the optional ones that the call has; at least
     1.
     """
     is_whole: bool
@@ -63,7 +62,7 @@ class CallPair(NamedTuple):
 
 
 class Pairing(NamedTuple):
-    """A pair, and where its call and its expected call are."""
+    """A pair, with the indexes of its call and its expected call."""
 
     call: int
     expected: int
@@ -76,7 +75,7 @@ class Matching(NamedTuple):
     calls: int
     expected: int
     selected: int
-    """Calls that name an expected tool, each expected call counted once."""
+    """Calls of an expected tool, each expected call counted once."""
     right: int
     given: int
     wanted: int
@@ -85,9 +84,7 @@ class Matching(NamedTuple):
 
     @property
     def selection(self) -> Ratio:
-        """Tools chosen right, of all that were called or should have been. No call where none is
-        expected is 1.
-        """
+        """The share of right tools among all called or expected ones; 1 if there are none."""
         return (
             Ratio(self.selected, max(self.calls, self.expected))
             if self.calls or self.expected
@@ -96,7 +93,7 @@ class Matching(NamedTuple):
 
     @property
     def argument_f1(self) -> Ratio:
-        """2 right / (given + wanted). No call where none is expected is 1."""
+        """2 right / (given + wanted); 1 if no call was made or expected."""
         return (
             Ratio(2 * self.right, self.given + self.wanted)
             if self.calls or self.expected
@@ -115,13 +112,13 @@ class MatchingRules(NamedTuple):
     name: str
     compare: Callable[[WrittenCall, Expected], CallPair]
     is_transitive: bool
-    """Whether two calls that are right for one single-valued expectation are right for the same
-    ones: then equal calls are paired without comparing all.
+    """Whether two calls that match one single-valued expectation match exactly the same
+    expectations; then equal calls are paired without comparing all.
     """
 
 
 def right_arguments(given: Mapping[str, Any], accepted: Mapping[str, Any]) -> int:
-    """How many of the given arguments have a value from their list of acceptable ones.
+    """How many of the arguments have one of their acceptable values.
 
     >>> right_arguments({"x": 1, "y": "a", "z": 0}, {"x": [1.0], "y": ["b"]})
     1
@@ -158,7 +155,7 @@ def _compare_bfcl(call: WrittenCall, expected: Expected) -> CallPair:
         if listed is not None and name in declared:
             optional += "" in listed and name not in expected.named
             right += bfcl.argument_fault(value, declared[name], listed) is None
-    # as many right ones as there are to get right leave none missing
+    # if as many are right as there are to get right, none is missing
     return CallPair(
         right,
         expected.required + optional or 1,
@@ -181,10 +178,10 @@ def match(
     """Pair calls with expected calls of the same tool, so that the most arguments are right.
 
     >>> lookup = Expected("lookup", {"city": ["Oslo"], "day": [1]}, 2)
-    >>> found = match(
+    >>> matching = match(
     ...     [WrittenCall("lookup", {"city": "Oslo", "day": 2}), WrittenCall("wipe", {})], [lookup]
     ... )
-    >>> found.selection, found.argument_f1
+    >>> matching.selection, matching.argument_f1
     (Ratio(num=1, den=2), Ratio(num=2, den=5))
     """
     wishes: dict[str, list[int]] = {}
@@ -197,7 +194,7 @@ def match(
     pairs: list[Pairing] = []
     for name, rows in made.items():
         pairs += _pair_up(calls, expected, rows, wishes[name], rules)
-    pairs.sort(key=lambda found: found.expected)
+    pairs.sort(key=lambda pairing: pairing.expected)
     right = whole = 0
     wanted = sum(wish.required or 1 for wish in expected)
     for _, at, pair in pairs:
@@ -215,18 +212,18 @@ def _pair_up(
     columns: list[int],
     rules: MatchingRules,
 ) -> list[Pairing]:
-    """The best pairs among calls and expected calls of one tool: most right arguments, then fewest
-    optional ones wrong, then most calls wholly right.
+    """The best pairs of calls and expected calls of one tool: most right arguments, then fewest
+    wrong optional ones, then most calls that are wholly right.
     """
     if len(rows) == 1 and len(columns) == 1:
         return [Pairing(rows[0], columns[0], rules.compare(calls[rows[0]], expected[columns[0]]))]
-    found: list[Pairing] = []
+    pairings: list[Pairing] = []
     if rules.is_transitive:
-        rows, columns = _take_equal(calls, expected, rows, columns, rules, found)
+        rows, columns = _take_equal(calls, expected, rows, columns, rules, pairings)
     if not rows or not columns:
-        return found
+        return pairings
     keys = {row: key(calls[row].arguments, typed=not rules.is_transitive) for row in rows}
-    # of equal calls no more can be paired than there are expected calls
+    # no more of several equal calls can be paired than there are expected calls
     copies: Counter[Any] = Counter()
     kept = []
     for row in rows:
@@ -256,8 +253,8 @@ def _pair_up(
     }
     for row, at in zip(rows, assign([weights[keys[row]] for row in rows]), strict=True):
         if at is not None:
-            found.append(Pairing(row, columns[at], compared[keys[row]][at]))
-    return found
+            pairings.append(Pairing(row, columns[at], compared[keys[row]][at]))
+    return pairings
 
 
 def _take_equal(
@@ -266,12 +263,13 @@ def _take_equal(
     rows: list[int],
     columns: list[int],
     rules: MatchingRules,
-    found: list[Pairing],
+    pairings: list[Pairing],
 ) -> tuple[list[int], list[int]]:
-    """Pair each single-valued expectation with the first free call that equals it; what is left is
-    handed back.
+    """Pair each single-valued expectation with the first free call that equals it. Returns the rows
+    and columns that are left.
 
-    Such a pair may be made at once: swapping the call away gains at most what it loses.
+    Such a pair is always part of a best assignment: giving the call to another expectation gains at
+    most what it loses.
     """
     left = []
     free: dict[Any, list[int]] = {}
@@ -287,10 +285,10 @@ def _take_equal(
         )
         if alike:
             row = alike.pop()
-            found.append(Pairing(row, column, rules.compare(calls[row], wish)))
+            pairings.append(Pairing(row, column, rules.compare(calls[row], wish)))
         else:
             left.append(column)
-    taken = {pair.call for pair in found}
+    taken = {pairing.call for pairing in pairings}
     return [row for row in rows if row not in taken], left
 
 
@@ -299,8 +297,8 @@ def _is_single(wish: Expected) -> bool:
 
 
 def _weight(pair: CallPair, expected: Expected, pairs: int, optional: int) -> int:
-    """One whole number in which a right argument outweighs all optional ones, and those outweigh
-    all whole calls.
+    """An integer in which one right argument outweighs all optional ones, and one of those
+    outweighs all whole calls.
     """
     return (pair.right * (optional + 1) - (pair.wanted - (expected.required or 1))) * (
         pairs + 1
@@ -315,11 +313,11 @@ def trajectory_match(
     over: Over = "names",
     rules: MatchingRules = PLAIN,
 ) -> bool:
-    """Whether the path of calls is the expected one.
+    """Whether the sequence of calls is the expected one.
 
     `strict`: the same calls in the same order. `unordered`: the same calls. `subset`: no call
-    beyond the expected ones. `superset`: every expected call, and perhaps more. `over` says whether
-    calls are the same by tool name, or by name and arguments.
+    beyond the expected ones. `superset`: every expected call, and maybe more. `over` decides
+    whether calls are compared by tool name, or by name and arguments.
 
     >>> path = [WrittenCall("plan", {}), WrittenCall("write", {})]
     >>> [

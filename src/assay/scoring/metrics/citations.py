@@ -1,8 +1,8 @@
-"""Which citations count: those of a passage that was retrieved and whose text is in the run.
+"""Which citations count: those of a retrieved passage whose text is in the run.
 
-Gates and measures share this rule. A claim's `supported` says what somebody concluded; the passage
-is what they concluded it from. Without the passage nobody can check the verdict, so a `supported:
-true` counts only for a claim that cites one. Ids are compared character by character.
+Gates and measures share this rule. A claim's `supported` is somebody's verdict, and the passage is
+its basis. Nobody can check the verdict without the passage, so `supported: true` counts only for a
+claim that cites one. Ids are compared character by character.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Sourced(NamedTuple):
 
 
 def sourced(run: Run) -> Sourced:
-    """What there is to check; raises `Undetermined` where nothing can be checked."""
+    """The claims and citable ids of a run. Raises `Undetermined` if nothing can be checked."""
     if run.claims is None:
         raise Undetermined("the run lists no `claims`")
     if not run.claims:
@@ -38,13 +38,12 @@ def sourced(run: Run) -> Sourced:
 
 
 def cited_ids(claim: Claim) -> list[str]:
-    """What a claim cites, each id once; blanks cite nothing."""
+    """The ids that a claim cites, each once and without blank ones."""
     return list(dict.fromkeys(citation for citation in claim.citations if citation.strip()))
 
 
 def citable_ids(retrieval: Sequence[Retrieved] | None) -> frozenset[str]:
-    """The ids that a citation may name. An id without text, or with two texts, names no passage
-    that anybody could look up.
+    """The ids that a citation may name: those with exactly one text, which can be looked up.
 
     >>> from assay.records.evidence import Retrieved
     >>> sorted(
@@ -62,16 +61,14 @@ def citable_ids(retrieval: Sequence[Retrieved] | None) -> frozenset[str]:
     for passage in retrieval or ():
         if passage.id.strip() and passage.text is not None and any(map(str.isalnum, passage.text)):
             texts.setdefault(passage.id, set()).add(passage.text)
-    return frozenset(passage_id for passage_id, found in texts.items() if len(found) == 1)
+    return frozenset(passage_id for passage_id, listed in texts.items() if len(listed) == 1)
 
 
 def is_cited(claim: Claim, citable: frozenset[str]) -> bool:
-    """Whether a claim says something and cites at least one passage for it."""
+    """Whether a claim has text and cites at least one passage."""
     return bool(claim.text.strip()) and not citable.isdisjoint(claim.citations)
 
 
 def is_supported(claim: Claim, citable: frozenset[str]) -> bool | None:
-    """The verdict on a claim; a yes without a passage behind it is None, as if nobody had judged
-    the claim.
-    """
+    """The verdict on a claim; a yes without a cited passage is None, as if nobody had judged it."""
     return None if claim.supported and not is_cited(claim, citable) else claim.supported

@@ -1,8 +1,8 @@
-"""Bringing two texts together by named steps, and comparing them: the same text, a part of it, or a
-whole word of it.
+"""Normalise two texts by named steps, and compare them: as equal, as a substring, or as whole
+words.
 
-A step is a name, so that a rubric can say in data how texts are normalised before they are
-compared; the steps run in the order given. The measures built of this are in `text`.
+Steps have names, so that a rubric can list how texts are normalised before they are compared; they
+run in that order. The measures that use this are in `text`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ STEPS: dict[str, Callable[[str], str]] = {
     "collapse_whitespace": lambda text: " ".join(text.split()),
     "strip_punctuation": _strip_punctuation,
 }
-"""Every step by its name. `drop_period` drops one full stop at the end, and leaves an ellipsis."""
+"""Every step by its name. `drop_period` drops one full stop at the end, but not an ellipsis."""
 
 
 def normalised(text: str, steps: Iterable[str]) -> str:
-    """The text after the steps, in their order. An unknown step is refused: a comparison without it
-    would be another one.
+    """The text after the steps, in order. Raises for an unknown step: without it, the comparison
+    would be a different one.
 
     >>> normalised("  Yes. ", ["strip", "drop_period", "casefold"])
     'yes'
@@ -64,8 +64,8 @@ def is_exact(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
 
 
 def has_substring(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
-    """Whether the other text contains the expected one. An empty expectation is refused:
-    every text contains it.
+    """Whether the actual text contains the expected one. Raises for an empty expectation, which
+    every text contains.
 
     >>> has_substring("He went home", "went")
     True
@@ -74,7 +74,7 @@ def has_substring(actual: str, expected: str, *, steps: Sequence[str] = ()) -> b
 
 
 def has_word(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
-    """Whether the expected text is in the other with no letter or digit directly before or
+    """Whether the actual text contains the expected one with no letter or digit directly before or
     after it.
 
     >>> has_word("He went home", "we"), has_word("He went home", "went home")
@@ -85,7 +85,7 @@ def has_word(actual: str, expected: str, *, steps: Sequence[str] = ()) -> bool:
 
 
 def wanted_text(expected: str, steps: Sequence[str]) -> str:
-    """What must be there, after the steps; an empty text is refused."""
+    """The expected text after the steps. Raises if it is empty."""
     wanted = normalised(expected, steps)
     if not wanted:
         raise InputError(
@@ -101,4 +101,4 @@ COMPARE: dict[str, Callable[..., bool]] = {
     "word": has_word,
     "exact": is_exact,
 }
-"""What `match` may be."""
+"""The comparisons by the value of `match`."""

@@ -1,9 +1,8 @@
-"""When two JSON values are the same, and a key under which equal values meet.
+"""Equality of JSON values, and a hashable key that is equal for equal values.
 
-Numbers compare as numbers (1 is 1.0), `true` is not a number, the order of an object's keys means
-nothing, texts compare character by character. What is not JSON (NaN, the infinities, what nests
-beyond the limit) equals nothing, not even itself: a value that nobody can write down is never the
-expected one.
+Numbers compare by value (1 equals 1.0), `true` is not a number, the order of an object's keys
+doesn't count, texts compare character by character. A value that is not JSON (NaN, infinities,
+nesting beyond the limit) equals nothing, not even itself.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _NUMBERS = frozenset((int, float, Decimal))
 
 
 def _number(value: Any) -> int | Decimal | None:
-    """The number as it was written; None for what is not finite."""
+    """The number as it was written; None if it is not finite."""
     if type(value) is int:
         return value
     if type(value) is float:
@@ -66,7 +65,7 @@ def same(one: Any, other: Any, *, depth: int = 0) -> bool:
 
 
 def is_among(value: Any, listed: Iterable[Any]) -> bool:
-    """Whether a value is the same as one of a list.
+    """Whether a value equals one of a list.
 
     >>> is_among(1, [True, 1.0]), is_among(1, [True])
     (True, False)
@@ -78,8 +77,8 @@ def is_among(value: Any, listed: Iterable[Any]) -> bool:
 
 
 def key(value: Any, *, typed: bool = False, depth: int = 0) -> Hashable:
-    """A hashable stand-in: two keys are equal exactly when the values are the `same`; `typed` keeps
-    1 and 1.0 apart.
+    """A hashable key: two keys are equal exactly if the values are the `same`; `typed` keeps 1 and
+    1.0 apart.
 
     >>> key({"a": [1, {"b": None}]}) == key({"a": [1.0, {"b": None}]}), key(True) == key(1)
     (True, False)

@@ -1,7 +1,7 @@
-"""An example of each measure: evidence of a run, and the raw score that the measure reads off it.
+"""An example of each measure: evidence of a run, and its raw score.
 
-Shown with a measure's data sheet; a test runs every one, so that none can say what is not true. The
-numbers are worked out by hand, not taken from the code.
+Data sheets show them, and a test runs every one. The numbers are worked out by hand, not taken from
+the code.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 
 class MeasureExample(NamedTuple):
-    """Evidence, the parameters that are not the default ones, and the raw score."""
+    """Evidence, the parameters that differ from the defaults, and the raw score."""
 
     evidence: dict[str, Any]
     value: Any

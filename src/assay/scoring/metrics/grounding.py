@@ -1,9 +1,9 @@
-"""Retrieval-augmented answers without a model: was the right context found, does every claim cite
-it, and do its words support the claim.
+"""Measures of retrieval-augmented answers without a model: was the right context found, does every
+claim cite it, and do its words support the claim.
 
-Citations are ids of retrieved passages, compared character by character. Whether a passage entails
-a claim cannot be seen from words; each sheet says what its measure does not see. The verdicts of a
-judge are in `claims[].supported`, and the gates read those: nothing here replaces them.
+Citations are ids of retrieved passages, compared character by character. Words alone don't show
+whether a passage entails a claim; each data sheet states what its measure can't see. A judge's
+verdicts are in `claims[].supported`, which the gates read: nothing here replaces them.
 """
 
 from __future__ import annotations
@@ -30,27 +30,25 @@ def _shown(value: Ratio) -> float:
 
 
 def average_precision(relevant: Sequence[bool]) -> Ratio:
-    """The mean of precision@k over the ranks k that hold a relevant passage; 0 where none does.
-    Right to 10**-30.
+    """The mean of precision@k over the ranks k of relevant passages, accurate to 10**-30; 0 if
+    there are none.
 
-    >>> found = average_precision([True, False, True])
-    >>> found.num / found.den
+    >>> precision = average_precision([True, False, True])
+    >>> precision.num / precision.den
     0.8333333333333334
     """
     hits = total = 0
     for rank, is_relevant in enumerate(relevant, 1):
         if is_relevant:
             hits += 1
-            # As a count of 10**-30, finer than any digit shown: the exact sum over a hundred
-            # thousand ranks is a fraction of a hundred thousand bits.
+            # In units of 10**-30, finer than any digit shown: the exact sum over a hundred thousand
+            # ranks is a fraction of a hundred thousand bits.
             total += (2 * hits * _FINE + rank) // (2 * rank)
     return Ratio(total, hits * _FINE) if hits else Ratio(0, 1)
 
 
 def ranked(retrieval: Sequence[Retrieved]) -> list[Retrieved]:
-    """Passages in their order: by `rank` where every one has its own, as listed where none has
-    one.
-    """
+    """Passages in order: by `rank` if each has a different one, as listed if none has one."""
     ranks = [passage.rank for passage in retrieval if passage.rank is not None]
     if not ranks:
         return list(retrieval)
@@ -64,7 +62,7 @@ def ranked(retrieval: Sequence[Retrieved]) -> list[Retrieved]:
 
 
 def _relevant_ids(run: Run) -> frozenset[str] | None:
-    """The ids that `expected.relevant_ids` names; None if it is not there."""
+    """The ids in `expected.relevant_ids`; None if it is absent."""
     if not isinstance(run.expected, dict) or "relevant_ids" not in run.expected:
         return None
     listed = run.expected["relevant_ids"]
@@ -77,9 +75,9 @@ def _relevant_ids(run: Run) -> frozenset[str] | None:
 
 def relevance(run: Run) -> list[bool]:
     """For each retrieved passage in rank order, whether it is relevant: by `expected.relevant_ids`,
-    else by its own `relevant`.
+    else by its `relevant`.
 
-    A passage that comes again is not relevant again: else a run would gain by retrieving one good
+    A repeated passage is not relevant again: otherwise a run would gain by retrieving one good
     passage ten times.
     """
     if run.retrieval is None:
@@ -112,7 +110,7 @@ def _context_share(run: Run, _params: Mapping[str, Any]) -> Any:
 
 
 def found_of_relevant(run: Run) -> Ratio | None:
-    """How many of `expected.relevant_ids` were retrieved; None if there are no such ids."""
+    """The share of `expected.relevant_ids` that was retrieved; None without such ids."""
     ids = _relevant_ids(run)
     if ids is None:
         return None
@@ -147,8 +145,8 @@ def _resolution(run: Run, _params: Mapping[str, Any]) -> Any:
 
 
 def _cited_passages(run: Run) -> list[tuple[Claim, list[lexical.ReadPassage]]]:
-    """Each claim with the passages it cites; a citation that resolves to nothing has none. An id
-    with two texts is undetermined: either could support a citation of it.
+    """Each claim with the retrieved passages that it cites. Raises `Undetermined` for an id with
+    two texts: either could be the one that is cited.
     """
     claims, _ = sourced(run)
     texts: dict[str, str | None] = {}
@@ -188,8 +186,8 @@ def _quotes(run: Run, _params: Mapping[str, Any]) -> Any:
 
 
 def lexical_support(run: Run, *, threshold: Any = 0.6) -> list[lexical.Support]:
-    """For each claim of a run, whether the words of the passages it cites support it; one that
-    cites nothing retrieved is not supported.
+    """For each claim of a run, whether the words of the passages it cites support it; a claim that
+    cites no retrieved passage is not supported.
     """
     limit = exact.ratio(threshold)
     if not 0 <= limit.num <= limit.den:

@@ -1,6 +1,6 @@
-"""Agents passing work on: whether it went to the right one.
+"""Handoff accuracy: whether work went to the right agents.
 
-Whether the rules allow a handoff is the gate `handoff_graph_respected`: see `scoring.gates`.
+The gate `handoff_graph_respected` checks whether the rules allow a handoff: see `scoring.gates`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class HandoffEdge(NamedTuple):
 
 
 def accuracy(handoffs: Sequence[tuple[str, str]], expected: Sequence[tuple[str, str]]) -> Ratio:
-    """Expected handoffs that were made, each as often as it was expected, of all that were made or
-    expected.
+    """The share of expected handoffs that were made, each as often as expected, among all that were
+    made or expected.
 
     >>> accuracy([("a", "b"), ("b", "c"), ("b", "c")], [("a", "b"), ("b", "c")])
     Ratio(num=2, den=3)
@@ -37,8 +37,8 @@ def accuracy(handoffs: Sequence[tuple[str, str]], expected: Sequence[tuple[str, 
 
 
 def run_accuracy(run: Run) -> Ratio:
-    """Handoff accuracy of a run: against `expected.handoffs` where it is there, else each handoff
-    against its own `expected`.
+    """Handoff accuracy of a run: against `expected.handoffs` if present, else each handoff against
+    its `expected`.
     """
     if run.handoffs is None:
         raise Undetermined("the run lists no `handoffs` (an empty list says there were none)")
@@ -54,7 +54,7 @@ def run_accuracy(run: Run) -> Ratio:
         raise Undetermined(
             "the run made no handoff, and `expected.handoffs` does not say that none was due"
         )
-    # One without a label is not left out of the count: a run could then label only what went well.
+    # An unlabelled handoff is not left out: a run could then label only what went well.
     unlabelled = sum(handoff.expected is None for handoff in run.handoffs)
     if unlabelled:
         raise Undetermined(

@@ -1,8 +1,8 @@
-"""Words, numbers, negations and quotations in a text, as far as they can be found without a model.
+"""Words, numbers, negations and quotations in a text, found without a model.
 
-Texts are compared after Unicode compatibility folding, case folding and with one kind of quotation
-mark and dash. Nothing here understands: a paraphrase shares no words, and a denial is a word from a
-list (English).
+Texts are compared after Unicode compatibility folding and case folding, with one kind of quotation
+mark and dash. Nothing here understands meaning: a paraphrase shares no words, and a denial is a
+word from an English list.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from assay.exact import Ratio
 _MARKS = str.maketrans(
     "’‘ʼ‐‑–—−", "'''-----", "\u00ad\u200b\u2060\ufeff"
 )  # curly marks and dashes; signs that cannot be seen
-# Patterns are compiled when they are first used: most commands read no claims, and compiling all
-# takes as long as starting does.
+# Patterns are compiled on first use: most commands read no claims, and compiling all of them takes
+# as long as starting.
 _NUMBER = r"\d+(?:[.,]\d+)*"
-# Scripts written without spaces are compared sign by sign.
+# Scripts written without spaces are compared character by character.
 _UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _TOKEN = rf"{_NUMBER}|[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+(?:'[^\W\d_]+)*"
 _SIGNED = rf"(?:(?<![\w.,)])-)?{_NUMBER}"
@@ -91,7 +91,7 @@ _RAISED = {
 
 
 def folded(text: str) -> str:
-    r"""A text as it is compared.
+    r"""A text in the form in which it is compared.
 
     >>> folded("Ｃａｆｅ\u0301 — “L’ÉTÉ”") == folded("café - “l'été”")
     True
@@ -112,8 +112,8 @@ def tokens(text: str) -> list[str]:
 
 
 def number(written: str) -> str:
-    """A number in one way of writing: no thousands commas, no zeros that say nothing. A single
-    comma before other than three digits is a decimal point.
+    """A number in one spelling: no thousands commas, no redundant zeros. A single comma that isn't
+    before three digits is a decimal point.
 
     >>> [number(text) for text in ("1,000", "007", "3.50", "3,5", "-0", "1.2.3")]
     ['1000', '7', '3.5', '3.5', '0', '1.2.3']
@@ -126,15 +126,15 @@ def number(written: str) -> str:
     elif digits.count(",") == 1 and "." not in digits:
         digits = digits.replace(",", ".")
     if digits.count(".") > 1 or "," in digits:
-        return sign + digits  # a version, a date or a list: no single number
+        return sign + digits  # a version, a date or a list, not a single number
     whole, _, part = digits.partition(".")
     whole, part = whole.lstrip("0") or "0", part.rstrip("0")
-    made = f"{whole}.{part}" if part else whole
-    return made if made == "0" else sign + made
+    spelled = f"{whole}.{part}" if part else whole
+    return spelled if spelled == "0" else sign + spelled
 
 
 def numbers(text: str) -> frozenset[str]:
-    """The numbers of a text; a minus counts where it stands for itself, not in a range or a name.
+    """The numbers of a text; a minus counts only outside ranges and names.
 
     >>> sorted(numbers("From 1990-1995 it fell to -4 or 1,200 (COVID-19)."))
     ['-4', '1200', '19', '1990', '1995']
@@ -143,25 +143,25 @@ def numbers(text: str) -> frozenset[str]:
 
 
 def words(text: str) -> frozenset[str]:
-    """The words that carry something: no numbers, articles, pronouns or negations.
+    """The content words: no numbers, articles, pronouns or negations.
 
     >>> sorted(words("The 3 gates are not open"))
     ['gates', 'open']
     """
     return frozenset(
-        one
-        for one in tokens(text)
-        if not one[0].isdecimal() and one not in _EMPTY_WORDS and not is_negation(one)
+        word
+        for word in tokens(text)
+        if not word[0].isdecimal() and word not in _EMPTY_WORDS and not is_negation(word)
     )
 
 
 def is_negation(word: str) -> bool:
-    """Whether a folded word denies."""
+    """Whether a folded word is a negation."""
     return word in _NEGATIONS or word.endswith("n't")
 
 
 def negates(text: str) -> bool:
-    """Whether a text holds a denial. Two of them are still one: nothing here knows what they deny.
+    """Whether a text contains a negation. Two don't cancel out: nothing here knows their scope.
 
     >>> negates("It isn't open."), negates("It is open.")
     (True, False)
@@ -170,12 +170,12 @@ def negates(text: str) -> bool:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, roughly."""
+    """The sentences of a text, approximately."""
     return [part for part in re.split(_SENTENCE, text) if part and part.strip()]
 
 
 def quotations(text: str) -> list[str]:
-    """What is in quotation marks and contains a word. Single marks are not read: an apostrophe
+    """The texts in quotation marks that contain a word. Single marks are ignored: an apostrophe
     looks the same.
 
     >>> quotations('He said "yes, it is" and „nein“, «oui»; "!".')
@@ -186,7 +186,7 @@ def quotations(text: str) -> list[str]:
 
 
 class Sentence(NamedTuple):
-    """What is compared of a sentence."""
+    """The parts of a sentence that are compared."""
 
     words: frozenset[str]
     numbers: frozenset[str]
@@ -194,10 +194,10 @@ class Sentence(NamedTuple):
 
 
 class ReadPassage(NamedTuple):
-    """What is compared of a passage, read once."""
+    """The parts of a passage that are compared, read once."""
 
     text: str
-    """Its words and numbers, with a space before and after each."""
+    """Its words and numbers, with a space around each."""
     words: frozenset[str]
     numbers: frozenset[str]
     sentences: list[Sentence]
@@ -214,7 +214,7 @@ def read_passage(text: str) -> ReadPassage:
 
 
 def occurs(quote: str, passage: ReadPassage) -> bool:
-    """Whether a quotation is word for word in a passage; parts around an ellipsis in their
+    """Whether a passage contains a quotation word for word, with the parts around an ellipsis in
     order.
 
     >>> (
@@ -235,8 +235,8 @@ def occurs(quote: str, passage: ReadPassage) -> bool:
 
 
 class Support(NamedTuple):
-    """Whether passages support a claim by their words: how many of its words they hold, and what
-    speaks against it, or nothing.
+    """Whether passages support a claim by their words: how many of its words they contain, and what
+    speaks against it, or an empty text.
     """
 
     shared: int
@@ -252,9 +252,9 @@ class Support(NamedTuple):
 
 
 def support(claim: str, passages: Sequence[ReadPassage], *, threshold: Ratio) -> Support:
-    """Whether passages hold enough words of a claim, every number of it, and deny where it denies.
+    """Whether passages contain enough words of a claim and all its numbers, and agree on denial.
 
-    The denial is looked for in the sentence that shares the most words with the claim, the first of
+    Denials are compared with the sentence that shares the most words with the claim, the first of
     several.
 
     >>> support(

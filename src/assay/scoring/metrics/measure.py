@@ -1,4 +1,4 @@
-"""What a measure is, and what it says when it cannot tell."""
+"""The definition of a measure, and the exception for missing evidence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Undetermined(Exception):
-    """Raised by a measure that the evidence does not allow to take; the message says why."""
+    """Raised by a measure or a gate that the evidence doesn't decide; the message is the reason."""
 
     @property
     def reason(self) -> str:
@@ -20,7 +20,7 @@ class Undetermined(Exception):
 
 
 class Measure(NamedTuple):
-    """A raw score read off a run's evidence, with its data sheet."""
+    """A raw score computed from a run's evidence, with its data sheet."""
 
     id: str
     version: str
@@ -28,14 +28,14 @@ class Measure(NamedTuple):
     unit: str
     direction: str
     formula: str
-    """The formula that brings the raw score onto 0..1."""
+    """The formula that maps the raw score to 0..1."""
     evidence: str
-    """What it looks at in a run."""
+    """The fields of a run that it reads."""
     absence: str
-    """What it says when that is not there."""
+    """Its result without them."""
     read: Callable[[Run, Mapping[str, Any]], Any]
-    """The raw score; raises `Undetermined`. The second argument is `params` with what the criterion
-    overrides.
+    """Returns the raw score or raises `Undetermined`. The second argument is `params` with the
+    criterion's overrides.
     """
     range: str = "0..1"
     params: Mapping[str, Any] = {}
@@ -44,10 +44,10 @@ class Measure(NamedTuple):
     """Where the definition comes from."""
     determinism: str = "deterministic"
     limits: str = ""
-    """What it cannot see."""
+    """What it can't see."""
     reads_verdicts: bool = False
-    """Whether it only counts verdicts that a judge or a person put into the evidence: then the
-    score is theirs, not measured.
+    """Whether it only counts verdicts of a judge or a person in the evidence; then the score is
+    theirs, not measured.
     """
 
     def take(self, run: Run, params: Mapping[str, Any]) -> Any:
@@ -59,7 +59,7 @@ class Measure(NamedTuple):
 
     def sheet(self) -> dict[str, Any]:
         """The data sheet, as `assay library show measure ID` prints it."""
-        from assay.scoring.metrics.examples import EXAMPLES  # nothing but a sheet needs them
+        from assay.scoring.metrics.examples import EXAMPLES  # only a data sheet needs them
 
         example = EXAMPLES.get(self.id)
         shown = {name: getattr(self, name) for name in self._fields if name != "read"}

@@ -1,9 +1,7 @@
-"""What a run cost: time, money, tokens and repetitions, against a service level that the profile
-names.
+"""What a run cost: time, money, tokens and retries, against a service level that the profile sets.
 
-A step that was skipped took nothing and failed at nothing: it is left out of the shares, unless it
-is critical, which leaves them undetermined. Otherwise a workflow that skips its hard steps would
-look the most stable.
+A skipped step doesn't count in the shares, unless it is critical, which makes them undetermined.
+Otherwise a workflow that skips its hard steps would look the most stable.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ def _carried(name: str) -> Callable[[Run, Mapping[str, Any]], Any]:
 
 
 def _summed(name: str) -> Callable[[Run, Mapping[str, Any]], int]:
-    """The run's own count, or the sum over its steps where every step has one."""
+    """A measure that is the run's count, or the sum over its steps if every step has one."""
 
     def read(run: Run, _params: Mapping[str, Any]) -> int:
         whole: int | None = getattr(run, name)
@@ -70,7 +68,10 @@ def _ran(run: Run) -> list[Step]:
 
 def _amplification(run: Run, params: Mapping[str, Any]) -> Any:
     ran = len(_ran(run))
-    return (ran + _retries(run, params)) / ran
+    try:
+        return (ran + _retries(run, params)) / ran
+    except OverflowError:
+        raise Undetermined("`retries` is too large") from None
 
 
 def _failure_rate(run: Run, _params: Mapping[str, Any]) -> Any:
@@ -91,15 +92,15 @@ def _duration(percent: int) -> Callable[[Run, Mapping[str, Any]], Any]:
         if unknown is not None:
             raise Undetermined(f"the step '{unknown}' carries no `duration_ms`")
         ordered = sorted(step.duration_ms for step in ran)
-        # the nearest rank: a duration that was seen, not one between two
+        # the nearest rank: a duration that occurred, not one between two
         return ordered[-(-percent * len(ordered) // 100) - 1]
 
     return read
 
 
 def _norm(raw: Any, name: str, params: Mapping[str, Any]) -> int:
-    """How well one of latency and cost keeps its service level, in billionths; 0 where nobody
-    recorded it.
+    """The norm of a latency or cost against its service level, in billionths; 0 if it was not
+    recorded.
     """
     if raw is None:
         return 0
@@ -116,8 +117,7 @@ def _efficiency(run: Run, params: Mapping[str, Any]) -> Any:
         cost = _norm(run.cost_usd, "cost_usd", params)
     except (FormulaError, ValueError) as error:
         raise Undetermined(str(error)) from None
-    # The part that nobody recorded counts as 0: were it left out, a run would gain by keeping its
-    # cost to itself.
+    # A part that was not recorded counts as 0: otherwise a run would gain by hiding its cost.
     whole = Ratio(latency * (share.den - share.num) + cost * share.num, share.den * exact.NORM_ONE)
     return exact.shown(exact.norm_of(whole), exact.NORM_DIGITS)
 

@@ -1,10 +1,10 @@
 """Tests that must pass: how much of an issue is resolved, as SWE-bench counts it.
 
 `fail_to_pass` are the tests that failed before and must pass now, `pass_to_pass` those that passed
-and must still. An instance is resolved in full where all of both pass, partially where all of the
+and must still pass. An instance is fully resolved if all of both pass, partially if all of the
 second and some of the first pass, and not at all otherwise. An empty list of tests counts as
-passed, as in SWE-bench; how many instances have no tests at all is counted, so that nobody takes
-them for solved. What was not generated or did not apply resolves nothing.
+passed, as in SWE-bench; instances without any tests are counted, so that nobody takes them for
+solved. A patch that was not generated or did not apply resolves nothing.
 
 Source: SWE-bench (swebench 5, harness/grading.py).
 """
@@ -32,7 +32,7 @@ class Share(NamedTuple):
     total: int
 
     def value(self) -> float:
-        """The share; 1 of no tests."""
+        """The share; 1 if there are no tests."""
         return self.passed / self.total if self.total else 1.0
 
 
@@ -74,8 +74,8 @@ def summarise(instances: Iterable[Instance]) -> dict[str, Any]:
     """The JSON form of `assay measure tests`. A rate whose denominator is 0 is null, with its
     reason under `reasons`.
 
-    `resolved` is the share of all instances; of those that were generated, and of those that
-    applied, it is another number under another name.
+    `resolved` is the share of all instances; the shares of generated and of applied patches have
+    other names.
     """
     listed = list(instances)
     if not listed:
@@ -140,7 +140,7 @@ def _shown(item: Instance, status: Status) -> dict[str, Any]:
 def resolution_rates(
     resolved: int, everything: int, generated: int, applied: int
 ) -> tuple[dict[str, float | None], dict[str, str]]:
-    """The resolved share of three denominators, and why one is null."""
+    """The resolved share over three denominators, and why one is null."""
     rates: dict[str, float | None] = {}
     reasons = {}
     for name, count, what in (
@@ -161,27 +161,27 @@ def read_instances(documents: Iterable[Document | Unread], *, where: str = "") -
     """Instances from lines `{"instance_id", "fail_to_pass": {"passed": [names], "failed": [names]},
     "pass_to_pass": {...}}`.
 
-    `generated` and `applied` may be given too, and are true otherwise. SWE-bench's own `{id:
+    `generated` and `applied` are optional and true by default. SWE-bench's format `{id:
     {"FAIL_TO_PASS": {"success", "failure"}, ...}}`, with or without `tests_status` around it, is
-    read too. A test that is named among the passed and the failed, or twice, is a fault; so is a
-    `resolved` that the lists do not support.
+    read too. A test that is listed twice, or as both passed and failed, is a fault; so is a
+    `resolved` that the lists don't support.
     """
-    found: dict[str, Instance] = {}
+    instances: dict[str, Instance] = {}
     faults = FaultList(where, code="SCO-034")
     for document in documents:
         if isinstance(document, Unread):
             faults.take(document.fault)
             continue
         for name, tree in _entries(document.tree):
-            made = _instance(name, tree)
-            if not isinstance(made, str) and made.instance_id in found:
-                made = f"instance '{name}' appears twice."
-            if isinstance(made, str):
-                faults.add(made, line=document.line, path=document.at, file=document.file)
+            read = _instance(name, tree)
+            if not isinstance(read, str) and read.instance_id in instances:
+                read = f"instance '{name}' appears twice."
+            if isinstance(read, str):
+                faults.add(read, line=document.line, path=document.at, file=document.file)
             else:
-                found[made.instance_id] = made
+                instances[read.instance_id] = read
     faults.raise_if_any()
-    return list(found.values())
+    return list(instances.values())
 
 
 _OURS = {"instance_id", "fail_to_pass", "pass_to_pass"}

@@ -1,5 +1,5 @@
-"""What the parameters of measures accept. A name means the same in every measure, so that a profile
-is checked before anything is graded.
+"""The values that the parameters of measures accept. A name means the same in every measure, so
+that a profile is checked before anything is graded.
 """
 
 from __future__ import annotations
@@ -83,14 +83,14 @@ ACCEPTED: dict[str, Accepted] = {
 
 
 class ParamFault(NamedTuple):
-    """What is wrong with a parameter; without a name it was not given."""
+    """What is wrong with a parameter; `name` is None if a required parameter is missing."""
 
     name: str | None
     message: str
 
 
 def param_faults(measure: Measure, given: Mapping[str, Any]) -> Iterator[ParamFault]:
-    """What is wrong with the parameters that a criterion gives to a measure."""
+    """The faults of the parameters that a criterion passes to a measure."""
     for name, value in given.items():
         if name not in measure.params:
             yield ParamFault(
@@ -117,12 +117,12 @@ def _names(accepted: Accepted) -> list[str]:
 
 
 def _accepted(name: str, default: Any) -> Accepted:
-    """What a parameter accepts; one of an outsider's measure, whose name is not known here,
-    whatever is of the kind of its default.
+    """The values that a parameter accepts. An unknown name, of a plugin's measure, accepts values
+    of the same type as its default.
     """
-    found = ACCEPTED.get(name)
-    if found is not None or default is None:
-        return found or Accepted("anything", lambda _value: True)
+    known = ACCEPTED.get(name)
+    if known is not None or default is None:
+        return known or Accepted("anything", lambda _value: True)
     if exact.is_number(default):
         return Accepted("a number", exact.is_number)
     kind = (list, tuple) if isinstance(default, list | tuple) else type(default)

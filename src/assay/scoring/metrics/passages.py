@@ -1,8 +1,8 @@
 """What one run retrieved: measures on its `retrieval` list.
 
-The order is that of `rank`, which must run 0..n-1 or 1..n without a gap; a passage is relevant
-where it says so. Measures over many queries, from TREC files, are in `retrieval`. A passage that
-nobody judged makes a measure undetermined: to count it as wrong or as right would be a guess.
+The order is that of `rank`, which must run 0..n-1 or 1..n without a gap; `relevant` marks the
+relevant passages. Measures over many queries, from TREC files, are in `retrieval`. A passage that
+nobody judged makes a measure undetermined: counting it as right or wrong would be a guess.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _ranked(run: Run) -> list[Retrieved]:
     unranked = next((passage.id for passage in run.retrieval if passage.rank is None), None)
     if unranked is not None:
         raise Undetermined(f"the passage '{unranked}' of `retrieval` has no rank")
-    # else one good passage, repeated, would fill the whole list
+    # otherwise one good passage, repeated, could fill the whole list
     if len({passage.id for passage in run.retrieval}) < len(run.retrieval):
         raise Undetermined("a passage appears twice in `retrieval`")
     ordered = sorted(run.retrieval, key=lambda passage: passage.rank or 0)

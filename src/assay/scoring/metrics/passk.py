@@ -1,8 +1,8 @@
-"""pass@k and pass^k: would one of k attempts succeed, would all of them.
+"""pass@k and pass^k: the chance that at least one of k attempts succeeds, and that all do.
 
-Both are exact: a fraction of binomial coefficients for each task, and their mean over tasks of any
-number of attempts. A k above some task's number of attempts has no estimate, and is null with the
-reason; leaving such tasks out would compare different sets of tasks under one name.
+Both are exact: a fraction of binomial coefficients for each task, and their mean over tasks. A k
+above some task's number of attempts has no estimate, and is null with the reason; leaving such
+tasks out would compare different sets of tasks under one name.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from assay.errors import FaultList, NotEnoughEvidence, UsageError, count
 from assay.files.json_files import Document, Unread
 
 MAX_ATTEMPTS = 20_000
-"""Of one task. The coefficients of more have more digits than anybody waits for."""
+"""Attempts at one task. The coefficients for more have too many digits to compute."""
 
 
 class AttemptedTask(NamedTuple):
-    """A task, how often it was attempted, and how often that went well."""
+    """A task, its number of attempts, and how many of them passed."""
 
     task_id: str
     n: int
@@ -29,8 +29,8 @@ class AttemptedTask(NamedTuple):
 
 
 class Means(NamedTuple):
-    """Both estimates for one k, averaged over tasks; None, with the reason, where some task has
-    fewer attempts.
+    """Both estimates for one k, averaged over tasks; None, with the reason, if some task has fewer
+    attempts.
     """
 
     k: int
@@ -66,7 +66,7 @@ def mean_pass(tasks: Sequence[AttemptedTask], k: int) -> Means:
     groups: dict[int, Counter[int]] = {}
     for task in tasks:
         groups.setdefault(task.n, Counter())[task.c] += 1
-    # tasks of as many attempts share a denominator: one fraction for each n
+    # tasks with the same number of attempts share a denominator: one fraction for each n
     for n, counts in groups.items():
         ways = comb(n, k)
         missed += Fraction(sum(comb(n - c, k) * count for c, count in counts.items()), ways)
@@ -78,17 +78,17 @@ def report(tasks: Sequence[AttemptedTask], ks: Iterable[int]) -> dict[str, Any]:
     """The JSON form of `assay measure pass-at-k`: a value for each k, null with its reason under
     `reasons` if there is none.
     """
-    made: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     for k in dict.fromkeys(ks):
         if type(k) is not int or k < 1:
             raise UsageError("SCO-033", f"k is {k!r}; it must be a whole number from 1 on.")
         means = mean_pass(tasks, k)
         for name, value in ((f"pass@{k}", means.pass_at), (f"pass^{k}", means.pass_hat)):
-            made[name] = None if value is None else float(value)
+            values[name] = None if value is None else float(value)
             if value is None:
                 reasons[name] = means.reason
-    return {**made, "tasks": len(tasks), **({"reasons": reasons} if reasons else {})}
+    return {**values, "tasks": len(tasks), **({"reasons": reasons} if reasons else {})}
 
 
 # --- reading
@@ -96,9 +96,9 @@ def report(tasks: Sequence[AttemptedTask], ks: Iterable[int]) -> dict[str, Any]:
 
 def read_tasks(documents: Iterable[Document | Unread], *, where: str = "") -> list[AttemptedTask]:
     """Tasks from lines `{"task_id", "n", "c"}`, one for each task, or `{"task_id", "passed"}`, one
-    for each attempt; other keys are not looked at.
+    for each attempt; other keys are ignored.
 
-    A task is given in one of the two ways. Every fault is named with its line.
+    A task must use one of the two forms. Every fault is reported with its line.
     """
     counted: dict[str, AttemptedTask] = {}
     attempts: dict[str, list[int]] = {}
@@ -118,7 +118,7 @@ def read_tasks(documents: Iterable[Document | Unread], *, where: str = "") -> li
 
 
 def _take(tree: Any, counted: dict[str, AttemptedTask], attempts: dict[str, list[int]]) -> str:
-    """Take one line; what is wrong with it, or nothing."""
+    """Take one line. Returns what is wrong with it, or an empty text."""
     if not isinstance(tree, dict):
         return 'must be an object {"task_id", "n", "c"} or {"task_id", "passed"}.'
     name = tree.get("task_id")
@@ -146,8 +146,7 @@ def _take(tree: Any, counted: dict[str, AttemptedTask], attempts: dict[str, list
         return ""
     passed = tree.get("passed")
     if passed is not True and passed is not False:
-        # null is an attempt that nobody checked: neither a success nor a failure, and so no attempt
-        # that can be counted
+        # null is an attempt that nobody checked: it can't count as a success or as a failure
         return (
             f"task '{name}': `passed` must be true or false, not"
             f" {'missing' if 'passed' not in tree else 'null' if passed is None else 'something else'}."  # noqa: E501

@@ -1,10 +1,10 @@
-"""Patches as unified diffs: reading them, and how alike two are. Applying one: see `applying`.
+"""Unified diffs: parsing them, and how similar two are. `applying` applies them.
 
-The parser reads what git and diff write, and trusts nothing: a hunk must hold as many lines as it
-announces, and a path must stay inside the tree. Two patches are compared by the lines they add and
-remove, file by file and in order; where a hunk begins, how much context it shows, and white space
-do not count. Likeness is not correctness: a good patch may look quite different, and a wrong one
-differ by a single character. Only tests say whether a patch works.
+The parser reads what git and diff write, and trusts nothing: a hunk must contain as many lines as
+it announces, and a path must stay inside the tree. Two patches are compared by the lines they add
+and remove, file by file and in order; where a hunk begins, how much context it has, and white space
+don't count. Similarity is not correctness: a good patch may look quite different, and a wrong one
+may differ by a single character. Only tests show whether a patch works.
 """
 
 from __future__ import annotations
@@ -39,23 +39,22 @@ _SIGNS = {
 
 
 class PatchError(ValueError):
-    """A text that is not a usable unified diff; the message says where and why."""
+    """A text that is not a usable unified diff, with the place and the reason."""
 
 
 class FilePatch(NamedTuple):
     """What a patch does to one file."""
 
     path: str
-    """After the patch, or before it where the file is removed; without the prefix `a/` or `b/`."""
+    """Its path after the patch, or before it if the file is removed; without `a/` or `b/`."""
     paths: tuple[str, ...]
     """Every path the patch names for this file."""
     hunks: tuple[tuple[str, ...], ...]
-    """The lines of each hunk that are added or removed, with their sign."""
+    """The added and removed lines of each hunk, with their `+` or `-`."""
 
 
 def parse_patch(text: str) -> list[FilePatch]:
-    r"""The files of a unified diff, in its order. Prose before a file's header is passed over, as
-    git does.
+    r"""The files of a unified diff, in order. Text before a file's header is skipped, as git does.
 
     >>> [
     ...     (found.path, found.hunks)
@@ -136,7 +135,7 @@ def _hunk(lines: list[str], at: int, removed: int, added: int) -> tuple[int, tup
 
 
 def _unquoted(name: str) -> str:
-    """A path as git writes it, perhaps in quotes with C escapes."""
+    """A path as git writes it, without quotes and C escapes."""
     if len(name) < 2 or name[0] != '"' or name[-1] != '"':
         return name
     inner = re.sub(_ESCAPE, lambda found: _SIGNS.get(found[1]) or chr(int(found[1], 8)), name[1:-1])
@@ -171,7 +170,7 @@ def _git_names(field: str) -> list[str]:
 
 
 def _checked(name: str) -> str:
-    """The path inside the tree, without git's prefix; one that leads out of it is refused."""
+    """The path inside the tree, without git's prefix. Raises for one that leads out of the tree."""
     path = name[2:] if name.startswith(("a/", "b/")) else name
     parts = path.split("/")
     if name.startswith("/") or path.startswith("/") or re.match(r"[A-Za-z]:", path) or "\\" in path:
@@ -183,11 +182,11 @@ def _checked(name: str) -> str:
     return path
 
 
-# --- likeness
+# --- similarity
 
 
 class PatchLikeness(NamedTuple):
-    """How alike two patches are, and in what."""
+    """How similar two patches are, and in what."""
 
     score: Ratio
     """Twice the changed lines both have in order, file by file, over the changed lines of both:
@@ -195,11 +194,11 @@ class PatchLikeness(NamedTuple):
     """
     shared_files: int
     files: int
-    """In either."""
+    """Files in either patch."""
     shared_hunks: int
-    """Hunks of the second that are in the first, line for line."""
+    """Hunks of the second patch that are in the first, line for line."""
     hunks: int
-    """Of the second."""
+    """Hunks of the second patch."""
 
 
 def _lines_of(hunk: tuple[str, ...]) -> list[str]:
@@ -210,9 +209,9 @@ def _lines_of(hunk: tuple[str, ...]) -> list[str]:
 def patch_likeness(actual: str, expected: str) -> PatchLikeness:
     r"""Compare two unified diffs.
 
-    It is symmetric in its score, 1 for the same changes however they are cut into hunks, and 0
-    where no changed line is shared. A file that only one of them touches counts in full against it;
-    so does a file that is only renamed or changes its mode.
+    The score is symmetric: 1 for the same changes, whatever their hunks, and 0 if no changed line
+    is shared. A file that only one of them touches counts in full against the score; so does a file
+    that only one of them renames or changes the mode of.
 
     >>> patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
     >>> patch_likeness(patch, patch.replace("new", "other")).score
@@ -242,14 +241,14 @@ def patch_likeness(actual: str, expected: str) -> PatchLikeness:
 
 
 def _by_path(files: list[FilePatch]) -> dict[str, list[list[str]]]:
-    found: dict[str, list[list[str]]] = {}
+    by_path: dict[str, list[list[str]]] = {}
     for item in files:
-        found.setdefault(item.path, []).extend(
+        by_path.setdefault(item.path, []).extend(
             lines for lines in map(_lines_of, item.hunks) if lines
         )
-    if sum(len(hunk) for hunks in found.values() for hunk in hunks) > MAX_LENGTH:
+    if sum(len(hunk) for hunks in by_path.values() for hunk in hunks) > MAX_LENGTH:
         raise PatchError(f"more than {MAX_LENGTH:,} lines are changed, too many to compare")
-    return found
+    return by_path
 
 
 # --- the measure of one run

@@ -1,14 +1,13 @@
-"""Ranked retrieval, as trec_eval measures it: order, names and digits.
+"""Ranked retrieval with the order, names and digits of trec_eval.
 
 Documents are ranked by score, highest first; equal scores by document id, highest first, whatever
 rank a file claims. A document that nobody judged, or that is judged below 0, is not relevant and
-gains nothing. nDCG gains are the grades themselves; `ndcg_exp` has the gain 2**grade - 1. Per-query
-sums run in rank order, so that they are trec_eval's to the last digit; means are summed exactly, so
-that no order of queries changes them. Scores are compared as they are, like trec_eval 10 does;
+has no gain. The gain in nDCG is the grade; in `ndcg_exp` it is 2**grade - 1. Per-query sums run in
+rank order, so that they equal trec_eval's to the last digit; means are summed exactly, so that they
+don't depend on the order of queries. Scores are compared in full precision, as in trec_eval 10;
 pytrec_eval and trec_eval 9 first round them to single precision, and see more ties.
 
-Files are read in `files.trec_files`. For what a single run of a workflow retrieved, see
-`passages`.
+`files.trec_files` reads the files. `passages` measures what a single run of a workflow retrieved.
 """
 
 from __future__ import annotations
@@ -39,19 +38,19 @@ MAX_GRADE = 1_000
 
 
 class RetrievalResult(NamedTuple):
-    """What was measured, and what each mean leaves out."""
+    """The metrics of each query, their means, and what the means leave out."""
 
     mean: dict[str, float]
     queries: dict[str, dict[str, float]]
-    """By query in the order of their ids."""
+    """The metrics by query, in the order of their ids."""
     missing: tuple[str, ...]
-    """Judged queries that the run does not answer: each counts 0 with `complete`, and is left out
-    otherwise.
+    """Judged queries that the run does not answer: each counts as 0 with `complete`, and is left
+    out otherwise.
     """
     unjudged: tuple[str, ...]
-    """Queries of the run without judgements, left out always."""
+    """Queries of the run without judgements, which are always left out."""
     without_relevant: tuple[str, ...]
-    """Queries with no relevant document: trec_eval gives them 0, and so they count here."""
+    """Queries with no relevant document, which count as 0, as in trec_eval."""
 
     def as_dict(self) -> dict[str, object]:
         """The JSON form of `assay measure retrieval`."""
@@ -65,12 +64,12 @@ class RetrievalResult(NamedTuple):
 
 
 class _Ranking(NamedTuple):
-    """One query's ranking, seen through its judgements."""
+    """One query's ranking and its judgements."""
 
     gains: Mapping[int, int]
     """The grade by rank, from 1, of each retrieved document with a grade above 0."""
     ranks: Sequence[int]
-    """Of the relevant documents, in order."""
+    """The ranks of the relevant documents, in order."""
     relevant: int
     """How many relevant documents there are, retrieved or not."""
     best: Sequence[int]
@@ -85,10 +84,10 @@ class _Ranking(NamedTuple):
 def _placed(
     scores: Mapping[str, float], judged: Mapping[str, int], ascending: Sequence[float], least: int
 ) -> dict[int, int]:
-    """The grade by rank of each retrieved document of at least that grade: found among the sorted
-    scores, without sorting the documents.
+    """The grade by rank of each retrieved document with at least that grade, found in the sorted
+    scores without sorting the documents.
     """
-    found = {}
+    grades = {}
     count = len(ascending)
     places: dict[str, int] | None = None
     for document in scores.keys() & judged.keys():
@@ -97,13 +96,12 @@ def _placed(
             score = scores[document]
             at = bisect_left(ascending, score)
             rank = count - at
-            if (
-                rank > 1 and ascending[at + 1] == score
-            ):  # another document has the same score, so their ids decide
+            if rank > 1 and ascending[at + 1] == score:
+                # another document has the same score, so their ids decide
                 places = places or {name: place for place, name in enumerate(ranking(scores), 1)}
                 rank = places[document]
-            found[rank] = grade
-    return found
+            grades[rank] = grade
+    return grades
 
 
 def _ascending(query: str, scores: Mapping[str, float]) -> list[float]:
@@ -130,9 +128,8 @@ def evaluate(
 ) -> RetrievalResult:
     """Every metric for every judged query of the run, and its mean.
 
-    A query with judgements that the run lacks counts 0 with `complete` (trec_eval's `-c`) and is
-    left out otherwise; either way it is named. Where no query is left to average, the mean is
-    empty: there is nothing to say.
+    A query with judgements that the run lacks counts as 0 with `complete` (trec_eval's `-c`) and is
+    left out otherwise; either way it is listed. If no query is left, the mean is empty.
 
     >>> found = evaluate({"q": {"a": 1, "b": 0}}, {"q": {"b": 2.0, "a": 1.0}}, ["map", "P_1"])
     >>> found.mean
@@ -176,9 +173,7 @@ def _mean(name: str, values: list[float]) -> float:
 
 @lru_cache(maxsize=32)
 def _discounts(bits: int) -> tuple[float, ...]:
-    """log2(rank + 1) at the place of the rank. A few sizes, so that the table is made a few
-    times.
-    """
+    """log2(rank + 1) by rank, in tables whose sizes are powers of two, so that few are made."""
     return tuple(log2(rank + 1) for rank in range((1 << bits) + 1))
 
 
@@ -186,7 +181,7 @@ def _average_precision(ranked: _Ranking, cutoff: int | None = None) -> float:
     if not ranked.ranks:
         return 0.0
     ranks = ranked.ranks if cutoff is None else ranked.ranks[: _within(ranked, cutoff)]
-    # not sum(): from Python 3.12 on it compensates, and the last digit would depend on the version
+    # not sum(): since Python 3.12 it compensates, and the last digit would depend on the version
     return reduce(add, map(truediv, range(1, len(ranks) + 1), ranks), 0.0) / ranked.relevant
 
 
@@ -269,8 +264,8 @@ def _set_f(ranked: _Ranking) -> float:
 
 
 def _judged(ranked: _Ranking, cutoff: int | None = None) -> float:
-    """The share of the first documents that somebody judged: how far the other numbers can be
-    trusted.
+    """The share of the first documents that somebody judged, which shows how far the other metrics
+    can be trusted.
     """
     first = ranked.retrieved if cutoff is None else min(cutoff, ranked.retrieved)
     return (
@@ -306,12 +301,12 @@ _CUT: dict[str, Callable[[_Ranking, int], float]] = {
     "judged": _judged,
 }
 METRIC_NAMES = (*_WHOLE, *(f"{name}_K" for name in _CUT))
-"""Every name; K stands for a cutoff. Besides trec_eval's own: `ndcg_exp` and `judged`."""
+"""Every name, with K for a cutoff. trec_eval lacks `ndcg_exp` and `judged`."""
 _NAME = re.compile(r"(\w+?)[_.]([1-9][0-9]{0,6})", re.ASCII)
 
 
 def metric(name: str) -> Callable[[_Ranking], float]:
-    """The metric of a name such as `ndcg_cut_10`; an unknown name is refused with its near miss.
+    """The metric with a name such as `ndcg_cut_10`. Raises for an unknown name, with the near miss.
 
     >>> metric("ndgc_cut_10")  # doctest: +ELLIPSIS
     Traceback (most recent call last):

@@ -1,10 +1,9 @@
-"""How alike two texts are: edit distance, shared tokens, and the two overlaps that are advice only
-(BLEU, ROUGE-L).
+"""How similar two texts are: edit distance, shared tokens, and two advisory overlaps (BLEU,
+ROUGE-L).
 
-Distances run on whole machine words at once (Myers 1999, Hyyrö 2004), in plain Python and with a
-limit on length; no library is needed, and none gives other digits. BLEU and ROUGE-L say how many
-words two texts share, not whether either is right: no gate and no floor may rest on them
-(`ADVISORY`).
+Distances use bit-parallel algorithms (Myers 1999, Hyyrö 2004) in plain Python, with a limit on
+length. BLEU and ROUGE-L show how many words two texts share, not whether either is right: no gate
+or floor may depend on them (`ADVISORY`).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import NamedTuple
 from assay.exact import Ratio
 
 MAX_LENGTH = 20_000
-"""Longest text or list compared: the time grows with the product of both lengths."""
+"""The longest text or list that is compared: the time grows with the product of both lengths."""
 ADVISORY = frozenset({"bleu", "rouge_l"})
 """Measures that never decide anything."""
 
@@ -50,7 +49,7 @@ def edit_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
     """
     _check_length(first, second)
     if len(first) < len(second):
-        first, second = second, first  # the longer one is held in the bits of one integer
+        first, second = second, first  # the longer one goes into the bits of one integer
     if not second:
         return len(first)
     masks, size = _masks(first), len(first)
@@ -84,7 +83,7 @@ def common_length(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
 
 
 def edit_similarity(first: str, second: str) -> Ratio:
-    """1 minus the edit distance over the longer length: from 0 (nothing in common) to 1 (equal).
+    """1 minus the edit distance over the longer length, from 0 (nothing in common) to 1 (equal).
     Two empty texts are equal.
 
     >>> edit_similarity("kitten", "sitting")
@@ -104,7 +103,7 @@ def tokens(text: str) -> list[str]:
 
 
 class Overlap(NamedTuple):
-    """Shared tokens, each counted as often as both have it, over those of each side."""
+    """The number of shared tokens, each counted as often as both have it, and of all tokens."""
 
     shared: int
     actual: int
@@ -124,7 +123,7 @@ class Overlap(NamedTuple):
 
 
 def token_overlap(actual: str, expected: str) -> Overlap:
-    """The tokens both texts share, whatever their order.
+    """The tokens that both texts share, in any order.
 
     >>> token_overlap("the cat sat", "The cat sat on the mat.").recall()
     Ratio(num=3, den=6)

@@ -1,6 +1,6 @@
-"""Run reports of SWE-bench, old and new: counts and rates of instances named by id.
+"""Run reports of SWE-bench, old and new: counts and rates of instances.
 
-A report claims; the lists of tests show. `check_report` holds the one against the other.
+`check_report` checks a report's claims against the lists of tests.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ def read_report(tree: Any, *, where: str = "") -> dict[str, Any]:
     """Counts and rates of a run report: lists of instance ids under `generated`, `applied`,
     `resolved`, `no_generation` and more.
 
-    The newer report of swebench, with `submitted_ids`, `completed_ids` and `resolved_ids`, is read
-    too; its counts must be those of its lists. `all` are the instances named anywhere, once each:
-    an id may be in two of the lists. A newer report may count more (`total_instances`).
+    The newer format, with `submitted_ids`, `completed_ids` and `resolved_ids`, is read too; its
+    counts must match its lists. `all` counts each instance in any list once; a newer report may
+    have a larger count (`total_instances`).
     """
     lists = report_lists(tree, where=where)
     sets = {key: set(ids) for key, ids in lists.ids.items()}
@@ -35,9 +35,7 @@ def read_report(tree: Any, *, where: str = "") -> dict[str, Any]:
 
 
 def check_report(tree: Any, document: Mapping[str, Any], *, where: str = "") -> None:
-    """Raise InputError SCO-034 where a run report calls others resolved than the lists of tests
-    do.
-    """
+    """Raise InputError SCO-034 if a report and the lists of tests differ on what is resolved."""
     read_report(tree, where=where)
     claimed = set(tree.get("resolved_ids", tree.get("resolved", [])))
     shown = {name for name, item in document["instances"].items() if item["status"] == "full"}
@@ -52,5 +50,5 @@ def check_report(tree: Any, document: Mapping[str, Any], *, where: str = "") -> 
             "SCO-034",
             f"instance {name!r} {words}.",
             where=where,
-            fix="Give the report and the results of the same run.",
+            fix="Pass the report and the results of the same run.",
         )

@@ -1,7 +1,7 @@
-"""Comparing what came out with what was expected: the measures built on named normalisation steps.
+"""Measures that compare outputs with expected values, after named normalisation steps.
 
-The steps and comparators are in `comparing`. How alike two texts are is in `similarity`; what two
-JSON values differ in is in `values`.
+The steps and comparators are in `comparing`, the similarity of texts is in `similarity`, and the
+comparison of JSON values is in `values`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _Reader = Callable[["Run", Mapping[str, Any]], Any]
 
 
 def _pairs(run: Run, params: Mapping[str, Any]) -> list[_Pair]:
-    """Name, actual and expected value of each output that is expected, or of the one that `output`
-    names. An output that is not there is None.
+    """The name, actual value and expected value of each expected output, or of the one that
+    `output` names. The actual value of a missing output is None.
     """
     if not isinstance(run.expected, dict) or not run.expected:
         raise Undetermined("the run carries no `expected` object of outputs and their values")
@@ -42,12 +42,12 @@ def _pairs(run: Run, params: Mapping[str, Any]) -> list[_Pair]:
 
 
 _NOT_OUTPUTS = ("relevant_ids", "tool_calls", "tools", "handoffs")
-"""What `expected` may hold besides outputs, for other measures."""
+"""Keys of `expected` that are not outputs; other measures read them."""
 
 
 def _of_outputs(read: _Reader) -> _Reader:
-    """A measure that looks only at the outputs that the workflow is to give (`required_outputs`);
-    where it declares none, at everything expected that other measures do not read.
+    """A measure of the required outputs only; without `required_outputs`, of everything expected
+    that other measures don't read.
     """
 
     def of_outputs(run: Run, params: Mapping[str, Any]) -> Any:
@@ -66,19 +66,21 @@ _Compare = Callable[[Any, Any, Mapping[str, Any]], Any]
 
 
 def _each(run: Run, params: Mapping[str, Any], compare: _Compare) -> list[Any]:
-    """What a comparison says of each expected output; what it cannot tell names the output."""
-    made = []
+    """The result of a comparison for each expected output. Raises `Undetermined` with the name of
+    an output that can't be compared.
+    """
+    results = []
     for name, actual, expected in _pairs(run, params):
         try:
-            made.append(compare(actual, expected, params))
+            results.append(compare(actual, expected, params))
         except (InputError, ValueError, Undetermined) as error:
             raise Undetermined(f"output '{name}': {error}") from None
-    return made
+    return results
 
 
 def _share(holds: _Compare) -> Callable[[Run, Mapping[str, Any]], Any]:
-    """A measure of how many expected outputs hold. One that the run lacks does not hold: to leave
-    it out would reward silence.
+    """A measure of how many expected outputs pass a comparison. A missing output doesn't pass:
+    leaving it out of the count would reward silence.
     """
 
     def read(run: Run, params: Mapping[str, Any]) -> Any:
@@ -121,9 +123,7 @@ def _close(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
 def _mean(
     score: Callable[[str, str], Ratio | float | None],
 ) -> Callable[[Run, Mapping[str, Any]], Any]:
-    """A measure that averages a likeness over the expected outputs. One that the run lacks is not
-    alike at all.
-    """
+    """A measure that averages a similarity over the expected outputs; a missing one counts as 0."""
 
     def compare(actual: Any, expected: Any, params: Mapping[str, Any]) -> float:
         if not isinstance(expected, str):
@@ -131,14 +131,14 @@ def _mean(
         if not isinstance(actual, str):
             return 0.0
         steps = params.get("steps", ())
-        likeness = score(normalised(actual, steps), normalised(expected, steps))
-        if likeness is None:
+        similarity = score(normalised(actual, steps), normalised(expected, steps))
+        if similarity is None:
             raise Undetermined("there are no words to compare")
-        return likeness.num / likeness.den if isinstance(likeness, Ratio) else likeness
+        return similarity.num / similarity.den if isinstance(similarity, Ratio) else similarity
 
     def read(run: Run, params: Mapping[str, Any]) -> Any:
-        found = _each(run, params, compare)
-        return fsum(found) / len(found)
+        scores = _each(run, params, compare)
+        return fsum(scores) / len(scores)
 
     return read
 
@@ -156,7 +156,7 @@ def _schema_valid(run: Run, _params: Mapping[str, Any]) -> Any:
         raise Undetermined(
             f"the run carries no `{'output_schema' if run.output_schema is None else 'outputs'}`"
         )
-    # the validator costs as much to load as all the rest, and many runs need none
+    # imported late: the validator takes as long to load as all the rest, and many runs need none
     from assay.records.contract import check
 
     valid, reason = check(run.output_schema, run.outputs)

@@ -1,8 +1,7 @@
-"""Tool calls in a file against the calls that were expected: what `assay measure tool-calls` says.
+"""Compare the tool calls in a file with the expected calls, for `assay measure tool-calls`.
 
-A model's unreadable call is a wrong call, not a fault of the file.
-An expectation that no call can meet is the author's fault: it is named with its line, and
-nothing is scored. The measures of a run are in `tool_use`.
+An unreadable call of a model is a wrong call, not a fault of the file. A malformed expectation is a
+fault: it is reported with its line, and nothing is scored. The measures of a run are in `tool_use`.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ KEPT_FAULTS = 100
 
 
 def read_call(item: Any) -> WrittenCall:
-    """A call as a model wrote it; arguments may be JSON text. An unreadable call has arguments
-    None, and matches nothing.
+    """A call as a model wrote it; the arguments may be JSON text. The arguments of an unreadable
+    call are None, which matches nothing.
 
     >>> (
     ...     read_call({"name": "add", "arguments": '{"a": 1}'}),
@@ -53,8 +52,8 @@ def read_call(item: Any) -> WrittenCall:
 
 
 def _tools(listed: Any, add: Callable[..., None]) -> list[dict[str, Any]]:
-    """The tools of a line; an entry as some APIs wrap it (`{"type": "function", "function":
-    {...}}`) is unwrapped.
+    """The tools of a line, without the wrapper that some APIs use (`{"type": "function",
+    "function": {...}}`).
     """
     if listed is None:
         return []
@@ -114,8 +113,7 @@ def _bfcl_expected(
     if not name:
         return None
     tool, accepted = bfcl.tool_named(name, tools), item.get("arguments", {})
-    # The leaderboard's own data holds slips of this kind, and it counts them as calls that nobody
-    # made.
+    # The leaderboard's data contains such mistakes and counts them as calls that nobody made.
     if (
         tool is None
         or type(accepted) is not dict
@@ -130,7 +128,7 @@ def _bfcl_expected(
 
 
 class _Item(NamedTuple):
-    """One line, read. `calls` None: the answer could not be read."""
+    """One parsed line. `calls` is None if the answer could not be read."""
 
     id: str
     tools: list[dict[str, Any]]
@@ -201,11 +199,11 @@ def _verdict(item: _Item, rules: MatchingRules) -> dict[str, Any]:
 
 
 def measure_tool_calls(lines: Iterable[Any], rules: str = "plain") -> dict[str, Any]:
-    """Right and wrong calls of a file of `{"id", "tools", "calls", "expected"}`. `calls` null says
-    that the answer could not be read.
+    """Right and wrong calls of a file of `{"id", "tools", "calls", "expected"}`. `calls` is null if
+    the answer could not be read.
 
-    Every fault of the file is raised at once; an id that appears twice is one, because a second
-    line could cover a failure. Without lines `accuracy` is null.
+    All faults of the file are raised at once. An id that appears twice is a fault, because the
+    second line could hide a failure. Without lines, `accuracy` is null.
 
     >>> line = {
     ...     "id": "a",
@@ -277,7 +275,7 @@ def _bfcl_error(found: Matching, item: _Item) -> str:
 def _plain_error(
     found: Matching, calls: Sequence[WrittenCall], expected: Sequence[Expected]
 ) -> str:
-    """The first thing wrong: `kind: where`."""
+    """The first error, as `kind: where`."""
     unread = next((call.name for call in calls if call.arguments is None), None)
     if unread is not None:
         return f"unreadable_arguments: {unread or 'a call without a name'}"
@@ -297,7 +295,7 @@ def _plain_error(
 
 
 def _first_wrong(name: str, given: Mapping[str, Any], accepted: Mapping[str, Any]) -> str:
-    """The first thing wrong with the arguments of a call of the right tool; one is wrong."""
+    """The first error in the arguments of a call of the right tool, which has at least one."""
     for kind, names in (
         ("missing_argument", accepted.keys() - given.keys()),
         ("unexpected_argument", given.keys() - accepted.keys()),

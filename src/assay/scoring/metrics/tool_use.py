@@ -1,5 +1,4 @@
-"""Tool use of a run: which tools it chose, how it called them, which way it went, to whom it passed
-the work.
+"""Measures of a run's tool use: selection of tools, arguments, validity, trajectory and handoffs.
 
 A run's expected calls are under `expected.tool_calls`, its tools under `expected.tools`, its
 expected handoffs under `expected.handoffs`. Forbidden tools and the graph of handoffs are gates,
@@ -29,8 +28,8 @@ def run_calls(run: Run) -> list[WrittenCall]:
 
 
 def run_expected(run: Run) -> list[Expected]:
-    """The calls that a run should have made: `{"name", "arguments": {argument: value}}`, or lists
-    of values under `acceptable`, which add to `arguments`.
+    """The calls that a run should have made: `{"name", "arguments": {argument: value}}`; lists of
+    values under `acceptable` add to `arguments`.
     """
     listed = run.expected.get("tool_calls") if isinstance(run.expected, dict) else None
     if not isinstance(listed, list):
@@ -38,7 +37,7 @@ def run_expected(run: Run) -> list[Expected]:
             "the run does not say which calls are right (`expected.tool_calls`; an empty list says"
             " none)"
         )
-    found = []
+    expected = []
     for index, item in enumerate(listed):
         name = item.get("name") if isinstance(item, dict) else None
         arguments, acceptable = (
@@ -69,8 +68,8 @@ def run_expected(run: Run) -> list[Expected]:
             for argument, values in acceptable.items()
             if argument not in arguments
         )
-        found.append(Expected(name, accepted, len(accepted)))
-    return found
+        expected.append(Expected(name, accepted, len(accepted)))
+    return expected
 
 
 def _matching(run: Run) -> Matching:
@@ -89,7 +88,7 @@ def _selection(run: Run, _params: Mapping[str, Any]) -> Any:
 
 
 def _check_recorded(run: Run) -> None:
-    """Calls whose arguments nobody recorded are not wrong: nobody knows."""
+    """Raise `Undetermined` if arguments were not recorded: nobody knows whether they are wrong."""
     count = sum(call.arguments is None for call in run.tool_calls or ())
     if count:
         raise Undetermined(

@@ -1,5 +1,5 @@
-"""Comparing JSON values: what they differ in, and whether two numbers are close. Numbers are
-compared exactly, as they were written.
+"""Compare JSON values: where they differ, and whether two numbers are close. Numbers are compared
+exactly.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ class JsonDifference(NamedTuple):
     """One place where two values differ."""
 
     path: str
-    """As people write it: `items[2].name`; empty for the whole."""
+    """Such as `items[2].name`; empty for the whole value."""
     kind: str
     """`missing`, `unexpected`, `kind` (another type) or `value`."""
 
 
 def json_diff(actual: Any, expected: Any, *, limit: int = MAX_DIFFERENCES) -> list[JsonDifference]:
-    """The paths that differ, in the order of the expectation; at most `limit` of them. Numbers
-    differ by value, so that 1 is 1.0; true is not a number.
+    """The paths that differ, in the order of the expected value; at most `limit` of them. Numbers
+    compare by value, so that 1 equals 1.0; true is not a number.
 
     >>> [
-    ...     tuple(found)
-    ...     for found in json_diff({"a": [1, 2], "b": 1}, {"a": [1, 3], "c": None, "b": 1.0})
+    ...     tuple(difference)
+    ...     for difference in json_diff({"a": [1, 2], "b": 1}, {"a": [1, 3], "c": None, "b": 1.0})
     ... ]
     [('a[1]', 'value'), ('c', 'missing')]
     """
@@ -79,8 +79,8 @@ def _differ(left: Any, right: Any) -> str:
 
 
 def numeric(value: Any) -> Ratio | None:
-    """A number, or a text that is one plain number and nothing else, exactly; None for all other
-    things.
+    """The exact value of a number, or of a text that is only a plain number; None for anything
+    else.
 
     >>> numeric(" 1.50 "), numeric("1,5"), numeric(True), numeric("1e999999999")
     (Ratio(num=3, den=2), None, None, None)
@@ -94,8 +94,8 @@ def numeric(value: Any) -> Ratio | None:
 
 
 def is_close(actual: Ratio, expected: Ratio, *, absolute: Any = 0, relative: Any = 0) -> bool:
-    """Whether the two differ by no more than the wider tolerance; `relative` is of the expected
-    value. Both tolerances are read as written.
+    """Whether the two differ by no more than the wider tolerance; `relative` is a share of the
+    expected value.
 
     >>> (
     ...     is_close(Ratio(1, 3), Ratio(33, 100), absolute=Decimal("0.01")),

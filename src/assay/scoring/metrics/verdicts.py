@@ -1,9 +1,9 @@
 """Measures that count a judge's verdicts: which claims the retrieved passages support, and how much
 of the expected answer they contain.
 
-A verdict that nobody gave makes a measure undetermined: counting it as a no would blame the
-workflow for the judge's silence, and leaving it out would reward a judge that skips hard claims.
-Measures that need no judge are in `grounding`.
+A missing verdict makes a measure undetermined: counting it as a no would blame the workflow for the
+judge's silence, and leaving it out would reward a judge that skips hard claims. Measures that need
+no judge are in `grounding`.
 """
 
 from __future__ import annotations
@@ -57,30 +57,28 @@ def _context_coverage(run: Run, _params: Mapping[str, Any]) -> Any:
             "the run lists no `retrieval` (an empty list says that nothing was found)"
         )
     _check_judged(claims, "expected_claims")
-    # nothing supports anything where nothing was retrieved, whatever the verdicts say
+    # without any retrieved passage nothing is supported, whatever the verdicts are
     supported = sum(claim.supported is True for claim in claims) if run.retrieval else 0
     return _share(supported, len(claims))
 
 
 class SeveritySummary(NamedTuple):
-    """How grave the unsupported claims of an answer are."""
+    """How severe the unsupported claims of an answer are."""
 
     claims: int
     supported: int
     unsupported: dict[str, int]
-    """By severity; only severities that occur."""
+    """How many, by severity; only severities that occur."""
     unjudged: int
-    """Claims that nobody judged or that cite no retrieved passage, and unsupported ones whose
-    severity nobody gave.
+    """Claims that nobody judged or that cite no retrieved passage, and unsupported ones without a
+    severity.
     """
     worst: str | None
-    """The gravest severity of an unsupported claim."""
+    """The highest severity of an unsupported claim."""
 
 
 def summarise_severity(claims: Sequence[Claim], citable: frozenset[str]) -> SeveritySummary:
-    """Count the unsupported claims by severity. The severity of a supported claim says how grave it
-    would be, and does not count.
-    """
+    """Count the unsupported claims by severity. The severity of a supported claim doesn't count."""
     found: Counter[str] = Counter(
         claim.severity
         for claim in claims
